@@ -71,7 +71,7 @@ def fill(path: Path, records: int, solved_packages: int = 40) -> None:
                 database.execute(f"INSERT INTO tests ({columns_of_tests}) VALUES (?, ?, ?, ?, ?, ?, ?)", test)  # noqa: S608
 
 
-def measured(command: tuple[str, ...], folder: Path, channel: Path, runs: int) -> tuple[float, float, int]:
+def measured(command: tuple[str, ...], folder: Path, channel: Path | str, runs: int) -> tuple[float, float, int]:
     """The least time and processor time of some runs, in seconds, and the greatest memory, in MiB."""
     arguments = [sys.executable, "-m", "feedstock_tools", *command, "--channel", str(channel)]
     found = []

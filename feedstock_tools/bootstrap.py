@@ -182,8 +182,8 @@ def _make(folder: Path, extra: str) -> None:
         _remove(folder)
         try:
             with log.open("wb") as output, _Status(began) as status:
-                for what, command in steps:
-                    status.show(what)
+                for doing, command in steps:
+                    status.show(doing)
                     if _run(command, output, status, lock):
                         raise _CannotMakeError(_explained(command, log))
             _marker(folder).write_text(_digest_of_declaration())

@@ -188,22 +188,22 @@ def _starred(match: re.Match[str]) -> str:
     return f"{match[0][:begin]}***{match[0][end:]}"
 
 
-def secrets_in(text: str, known: Mapping[str, str]) -> Mapping[str, int]:
+def secrets_in(text: str, credentials: Mapping[str, str]) -> Mapping[str, int]:
     """The kinds of secrets in a text, each with the first line (from 1) that has one; without the secret itself."""
     kinds: dict[str, int] = {}
-    for number, kind in _secrets(text, known):
+    for number, kind in _secrets(text, credentials):
         kinds.setdefault(kind, number)
     return kinds
 
 
-def secrets_in_file(path: Path, known: Mapping[str, str]) -> Mapping[str, int]:
+def secrets_in_file(path: Path, credentials: Mapping[str, str]) -> Mapping[str, int]:
     """The same for a file of any size and encoding, which is read in parts.
 
     Raises:
         OSError: it cannot be read.
     """
     kinds: dict[str, int] = {}
-    values = [value.encode(errors="surrogateescape") for value in known.values()]
+    values = [value.encode(errors="surrogateescape") for value in credentials.values()]
     signs = re.compile(b"|".join([*_SIGNS, *map(re.escape, values)]))
     with path.open("rb") as stream:
         line, rest = 1, b""
@@ -211,7 +211,7 @@ def secrets_in_file(path: Path, known: Mapping[str, str]) -> Mapping[str, int]:
             data = rest + block
             end = data.rfind(b"\n") + 1 or max(0, len(data) - _LONGEST_URL)
             for number, text in _lines_with(signs, data):
-                for kind in secrets_in(text.decode(errors="surrogateescape"), known):
+                for kind in secrets_in(text.decode(errors="surrogateescape"), credentials):
                     kinds.setdefault(kind, line + number)
             line += data.count(b"\n", 0, end)
             rest = data[end:]
@@ -230,8 +230,8 @@ def _lines_with(signs: re.Pattern[bytes], data: bytes) -> Iterator[tuple[int, by
         yield number, data[begin:at]
 
 
-def _secrets(text: str, known: Mapping[str, str]) -> Iterator[tuple[int, str]]:
-    for name, value in known.items():
+def _secrets(text: str, credentials: Mapping[str, str]) -> Iterator[tuple[int, str]]:
+    for name, value in credentials.items():
         at = text.find(value)
         if at >= 0:
             yield text.count("\n", 0, at) + 1, f"the value of {name}"

@@ -19,13 +19,13 @@ _PLAIN = "\x1b[0m"
 _PLAINS = ("\x1b[0m", "\x1b[m")
 
 
-def counted(number: int, what: str) -> str:
+def counted(number: int, noun: str) -> str:
     """A number of things.
 
     >>> counted(1, "row"), counted(2, "row")
     ('1 row', '2 rows')
     """
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def shown(text: str) -> str:

@@ -37,7 +37,7 @@ def test_a_failure_leaves_what_was_there_and_no_part(tmp_path: Path, error: Base
     path.write_text("old")
     with (
         pytest.raises(WorkError if isinstance(error, OSError) else KeyboardInterrupt),
-        replacing(path, what="cannot copy it") as part,
+        replacing(path, message="cannot copy it") as part,
     ):
         part.write_text("half")
         raise error

@@ -204,11 +204,11 @@ def _work(request: int, result: int, note: int) -> NoReturn:
         widen(str(scale) if scale != float("inf") else "off")
         enter(bounds, Note(note))
 
-        def given() -> tuple[Any, list[str]]:
+        def value_and_modules() -> tuple[Any, list[str]]:
             return work(), sorted(name for name in set(sys.modules) - before if name.isascii())
 
         with os.fdopen(result, "wb") as stream:
-            stream.write(answer(given))
+            stream.write(answer(value_and_modules))
         status = 0
     finally:
         os._exit(status)

@@ -20,12 +20,12 @@ __all__ = ["answer", "value_of", "whole"]
 def answer(work: Callable[[], object]) -> bytes:
     """Do the work in a child; its result or error, pickled. A process without memory ends here."""
     try:
-        given: tuple[bool, object] = (True, work())
+        outcome: tuple[bool, object] = (True, work())
     except MemoryError:
         os.abort()
     except Exception as error:
-        given = (False, error)
-    return pickle.dumps(given, pickle.HIGHEST_PROTOCOL)
+        outcome = (False, error)
+    return pickle.dumps(outcome, pickle.HIGHEST_PROTOCOL)
 
 
 def whole(pipe: FileIO, bounds: Bounds) -> bytes:

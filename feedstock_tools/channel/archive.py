@@ -73,7 +73,7 @@ def write_package(folder: Path, metadata: PackageMetadata, files: Iterable[Packa
     """
     contents = sorted(files, key=lambda file: file.path)
     path = folder / metadata.subdir / metadata.file_name
-    with replacing(path, what="cannot write the package") as part, part.open("wb") as stream:
+    with replacing(path, message="cannot write the package") as part, part.open("wb") as stream:
         _write_conda(stream, metadata, contents)
     return path
 
@@ -221,7 +221,7 @@ def replace_document(path: Path, name: str, content: bytes) -> None:
     try:
         replaced = _zstd_stored(wait_for(_info_with(path, name, content)))
         with (
-            replacing(path, what="cannot write the package") as part,
+            replacing(path, message="cannot write the package") as part,
             zipfile.ZipFile(path) as archive,
             zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as copy,
         ):
@@ -262,7 +262,7 @@ def combine(path: Path, contents: Path, unpacked: Path, documents: Mapping[str, 
     info = _zstd_stored(_cut(buffer, end))
     try:
         with (
-            replacing(path, what="cannot write the package") as part,
+            replacing(path, message="cannot write the package") as part,
             zipfile.ZipFile(contents) as other,
             zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive,
         ):

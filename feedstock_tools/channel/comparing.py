@@ -134,9 +134,9 @@ def _text(path: Path) -> str | None:
 def _first_byte(first: Path, second: Path) -> int:
     """The offset of the first byte that differs; the length of the shorter file if the other only goes on."""
     at = 0
-    with first.open("rb") as one, second.open("rb") as other:
+    with first.open("rb") as first_file, second.open("rb") as second_file:
         while True:
-            here, there = one.read(1 << 16), other.read(1 << 16)
+            here, there = first_file.read(1 << 16), second_file.read(1 << 16)
             if here != there or not here:
                 pairs = zip(here, there, strict=False)
                 return at + next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(here), len(there)))

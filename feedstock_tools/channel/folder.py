@@ -85,7 +85,7 @@ def _target(folder: Path, package: Path) -> Path:
 
 
 def _copy_whole(source: Path, target: Path) -> None:
-    with replacing(target, what="cannot add the package to the channel") as part:
+    with replacing(target, message="cannot add the package to the channel") as part:
         shutil.copyfile(source, part)
         with part.open("r+b") as stream:
             os.fsync(stream.fileno())  # records of its presence stay true after a power cut

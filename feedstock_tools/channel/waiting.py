@@ -26,11 +26,11 @@ _SECONDS_TO_LET_GO = 0.05
 _LONGEST = 4 * 3600.0
 
 
-def wait_for(work: Coroutine[Any, Any, _Result], what: str = "", seconds: float = _LONGEST) -> _Result:
+def wait_for(work: Coroutine[Any, Any, _Result], awaited: str = "", seconds: float = _LONGEST) -> _Result:
     """Run a coroutine to its end, and keep the process from exiting right after it.
 
     Args:
-        what: what it waits for, such as `https://example.org to answer`; it is named if that takes long.
+        awaited: what it waits for, such as `https://example.org to answer`; it is named if that takes long.
         seconds: the time limit.
 
     Raises:
@@ -39,22 +39,22 @@ def wait_for(work: Coroutine[Any, Any, _Result], what: str = "", seconds: float 
     import asyncio
 
     _rest_at_exit()
-    if what:
-        stage(f"waiting for {redacted(what)}")
-    return asyncio.run(_limited(work, redacted(what or "a package or channel to be read"), seconds))
+    if awaited:
+        stage(f"waiting for {redacted(awaited)}")
+    return asyncio.run(_limited(work, redacted(awaited or "a package or channel to be read"), seconds))
 
 
-async def _limited(work: Coroutine[Any, Any, _Result], what: str, seconds: float) -> _Result:
+async def _limited(work: Coroutine[Any, Any, _Result], awaited: str, seconds: float) -> _Result:
     import asyncio
 
     task = asyncio.ensure_future(work)
     done, _ = await asyncio.wait({task}, timeout=min(SAID_AFTER, seconds))
     if not done and seconds > SAID_AFTER:
-        say_wait(what, seconds)
+        say_wait(awaited, seconds)
         done, _ = await asyncio.wait({task}, timeout=seconds - SAID_AFTER)
     if not done:
         task.cancel()
-        raise WorkError(f"gave up waiting for {what} after {seconds:g} s")
+        raise WorkError(f"gave up waiting for {awaited} after {seconds:g} s")
     return task.result()
 
 

@@ -123,10 +123,10 @@ def _after(old: _Channel, new: _Channel) -> _Channel:
 
     Of builds that differ in their hash alone, time stamps choose the new one.
     """
-    known = frozenset(record.url for record in new.records)
+    urls = frozenset(record.url for record in new.records)
     replaced = {_rank(offer) for offer in new.offers}
-    others = (offer for offer in old.offers if offer.package.record.url not in known and _rank(offer) not in replaced)
-    return _Channel((*new.offers, *others), {**old.elsewhere, **new.elsewhere}, known)
+    others = (offer for offer in old.offers if offer.package.record.url not in urls and _rank(offer) not in replaced)
+    return _Channel((*new.offers, *others), {**old.elsewhere, **new.elsewhere}, urls)
 
 
 def _rank(offer: Offer) -> tuple[object, ...]:
@@ -162,8 +162,11 @@ def _label(pick: Pick, channel: _Channel) -> str:
 
 def _decided_elsewhere(offers: Sequence[Offer], elsewhere: Elsewhere) -> str:
     """The package of another feedstock, of which two builds require different builds, and so follow its preference."""
-    one, *others = (dict(elsewhere.get(offer.package.record.url, ())) for offer in offers)
-    return next((name for other in others for name in sorted(one) if name in other and other[name] != one[name]), "")
+    first_pins, *others = (dict(elsewhere.get(offer.package.record.url, ())) for offer in offers)
+    return next(
+        (name for other in others for name in sorted(first_pins) if name in other and other[name] != first_pins[name]),
+        "",
+    )
 
 
 def _flavours(offers: Sequence[Offer]) -> str:
@@ -216,7 +219,7 @@ def _last_before(version: str, drivers: Sequence[str]) -> str | None:
     if place + 1 == len(drivers):
         return None
     following = _pair(drivers[place + 1])
-    between = [known for known in load_cuda().toolkits if _pair(version) <= _pair(known) < following]
+    between = [toolkit for toolkit in load_cuda().toolkits if _pair(version) <= _pair(toolkit) < following]
     return max(between, key=_pair, default=version)
 
 
@@ -309,5 +312,5 @@ def _sibling(name: str, job: Rendered, output: RenderedOutput) -> RenderedOutput
     return max(found, key=lambda other: _agreement(other, output), default=None)
 
 
-def _agreement(one: RenderedOutput, other: RenderedOutput) -> int:
-    return sum(one.variant.get(key) == other.variant.get(key) for key in one.used.own | other.used.own)
+def _agreement(output: RenderedOutput, other: RenderedOutput) -> int:
+    return sum(output.variant.get(key) == other.variant.get(key) for key in output.used.own | other.used.own)

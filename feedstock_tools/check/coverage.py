@@ -88,8 +88,8 @@ def unserved_by(toolkit: Toolkit, listed: Sequence[Architecture], place: Place) 
     """
     if not listed:
         return
-    known = _capabilities(toolkit, place)
-    left = {capability: gpus for capability, gpus in known.items() if served(listed, capability).how == "no"}
+    capabilities = _capabilities(toolkit, place)
+    left = {capability: gpus for capability, gpus in capabilities.items() if served(listed, capability).how == "no"}
     forward = [each.number for each in listed if each.ptx and not each.suffix]
     machine = [each.number for each in listed if not each.ptx]
     oldest, newest = min(each.number for each in listed), max(each.number for each in listed)

@@ -14,7 +14,13 @@ from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.check.choices import ChoiceChange, Rendered, changed_choices
 from feedstock_tools.check.job_pairs import replaced_jobs
-from feedstock_tools.check.package_parts import ONE_FORMAT, TWO_FORMATS, Parts, parts_of_content, parts_of_meta
+from feedstock_tools.check.package_parts import (
+    ONE_FORMAT,
+    TWO_FORMATS,
+    Parts,
+    parts_of_content,
+    parts_of_meta,
+)
 from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.digests import digest_of_files
 from feedstock_tools.errors import FeedstockError

@@ -45,8 +45,8 @@ def _has_cuda(configuration: Configuration) -> bool:
     return any(value not in ("", "None") for value in configuration.values.get("cuda_compiler_version", ()))
 
 
-def _distance(one: Configuration, other: Configuration) -> int:
+def _distance(before: Configuration, after: Configuration) -> int:
     """The number of keys that two jobs have other values of, those that both have counted twice."""
-    keys = (one.values.keys() | other.values.keys()) - _OF_JOBS
-    differing = [key for key in keys if one.values.get(key) != other.values.get(key)]
-    return sum(2 if key in one.values and key in other.values else 1 for key in differing)
+    keys = (before.values.keys() | after.values.keys()) - _OF_JOBS
+    differing = [key for key in keys if before.values.get(key) != after.values.get(key)]
+    return sum(2 if key in before.values and key in after.values else 1 for key in differing)

@@ -109,9 +109,9 @@ def _requirement(requirement: Requirement, variant: Mapping[str, str]) -> str:
 def _sources(value: Any) -> Iterator[str]:
     """URL, hash, commit and patches of each source."""
     for source in value if isinstance(value, list) else [value]:
-        given = _mapping(source)
+        fields = _mapping(source)
         for word, keys in _OF_SOURCES.items():
-            texts = [text for key in keys for text in _texts(given.get(key))]
+            texts = [text for key in keys for text in _texts(fields.get(key))]
             yield from (f"{word}: {text}" for text in texts)
 
 

@@ -163,10 +163,10 @@ def _new_failures(now: Rehearsal, before: Rehearsal | None) -> tuple[tuple[Envir
     mistaken = [pick for pick in now.picks if pick.mistake]
     if before is None:
         return tuple(failed), tuple(mistaken)
-    known = {_sense(environment) for environment in before.environments if environment.state == "failed"}
+    failed_before = {_sense(environment) for environment in before.environments if environment.state == "failed"}
     picks = {(pick.platform, pick.driver, pick.name, pick.mistake) for pick in before.picks}
     return (
-        tuple(environment for environment in failed if _sense(environment) not in known),
+        tuple(environment for environment in failed if _sense(environment) not in failed_before),
         tuple(pick for pick in mistaken if (pick.platform, pick.driver, pick.name, pick.mistake) not in picks),
     )
 
@@ -180,14 +180,14 @@ def _new(
 ) -> tuple[tuple[Found, ...], int]:
     """The findings that were not there before, whatever their lines, and how many were."""
     left = Counter(map(sense, before))
-    new, known = [], 0
+    new, repeated = [], 0
     for each in found:
         if left[sense(each)]:
             left[sense(each)] -= 1
-            known += 1
+            repeated += 1
         else:
             new.append(each)
-    return tuple(new), known
+    return tuple(new), repeated
 
 
 def _states(

@@ -73,8 +73,8 @@ def _libraries(row: Row) -> Iterator[Complaint]:
             wanted = Demand(name, f"{version}.*", "")
             if can_hold(row.graph, beside) and not can_hold(row.graph, [*beside, wanted]):
                 matching = [release.version for release in library.releases if admits(wanted.spec, release.version)]
-                what = f"{name} {version} was never built for CUDA {row.toolkit.version} on {row.subdir}"
-                message = what if matching else f"there is no {name} {version} on conda-forge"
+                never_built = f"{name} {version} was never built for CUDA {row.toolkit.version} on {row.subdir}"
+                message = never_built if matching else f"there is no {name} {version} on conda-forge"
                 yield Complaint(name, message, library.repository)
 
 

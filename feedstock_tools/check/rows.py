@@ -66,14 +66,18 @@ def never_released(facts: CudaFacts, configuration: Configuration) -> Iterator[C
 
     The facts have all from the oldest to the newest, so what is missing in between never was.
     """
-    known = sorted(facts.toolkits, key=parse_version)
+    versions = sorted(facts.toolkits, key=parse_version)
     for cuda in _cudas(configuration):
         version = _minor(cuda)
         if cuda in _NOT_CUDA or version in facts.toolkits or not version.replace(".", "").isdigit():
             continue
-        if parse_version(known[0]) < parse_version(version) < parse_version(known[-1]):
-            before = max((other for other in known if parse_version(other) < parse_version(version)), key=parse_version)
-            after = min((other for other in known if parse_version(other) > parse_version(version)), key=parse_version)
+        if parse_version(versions[0]) < parse_version(version) < parse_version(versions[-1]):
+            before = max(
+                (other for other in versions if parse_version(other) < parse_version(version)), key=parse_version
+            )
+            after = min(
+                (other for other in versions if parse_version(other) > parse_version(version)), key=parse_version
+            )
             message = f"NVIDIA never released CUDA {version}: {after} followed {before}"
             yield Complaint("cuda_compiler_version", message)
 

@@ -169,8 +169,8 @@ def debug(workspace: Workspace, named: Named, output: str | None, terminal: Term
     say_all(terminal, channel_notes(planned))
     ready = make_ready(workspace, planned, output, fetching_in_lines(terminal.say))
     terminal.answer(f"\n{ready.stem} is ready to be built by hand.")
-    for what, path in ready.paths.items():
-        terminal.answer(f"  {what:12} {path}")
+    for label, path in ready.paths.items():
+        terminal.answer(f"  {label:12} {path}")
     work = ready.paths["work"]
     terminal.answer(f"\n  cd {work} && source build_env.sh && bash -x ./conda_build.sh")
     if not sys.stdin.isatty():

@@ -49,8 +49,8 @@ def _offering(words: Callable[[click.Context, str], Iterable[str]]) -> Completio
 
 def _folder(context: click.Context) -> Path:
     """The feedstock that the words before the cursor name; default: here."""
-    given = context.params.get("feedstock")
-    return Path(given) if given is not None else Path()
+    folder = context.params.get("feedstock")
+    return Path(folder) if folder is not None else Path()
 
 
 @_offering

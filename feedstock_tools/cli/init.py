@@ -44,9 +44,9 @@ def command(project: str | None, output: Path | None, maintainer: str | None, se
     from feedstock_tools.generate.first_spec import first_spec
     from feedstock_tools.generate.spec.reading import SPEC_NAME, spec_from_text
 
-    given = project or str(click.prompt("Folder, git address or PyPI name of the project", err=True))
+    source = project or str(click.prompt("Folder, git address or PyPI name of the project", err=True))
     name = maintainer or (str(click.prompt("Your name on GitHub", err=True)) if project is None else "someone")
-    read, origin, folder = _found(given, output)
+    read, origin, folder = _found(source, output)
     path = folder / SPEC_NAME
     if path.exists():
         raise InputError("there is a spec already", path=path, hint="Name another folder with --output.")
@@ -58,7 +58,7 @@ def command(project: str | None, output: Path | None, maintainer: str | None, se
     return 0
 
 
-def _found(given: str, output: Path | None) -> tuple[Project, Origin, Path]:
+def _found(source: str, output: Path | None) -> tuple[Project, Origin, Path]:
     """The project, where its sources are, and the folder for the spec.
 
     Raises:
@@ -68,23 +68,23 @@ def _found(given: str, output: Path | None) -> tuple[Project, Origin, Path]:
     from feedstock_tools.generate.first_spec import Origin
     from feedstock_tools.generate.project import read_project
 
-    if Path(given).is_dir():
-        project = read_project(Path(given))
+    if Path(source).is_dir():
+        project = read_project(Path(source))
         folder = output or Path(f"{project.name}-feedstock")
-        relative = Path(os.path.relpath(Path(given).resolve(), (folder / "recipe").resolve())).as_posix()
+        relative = Path(os.path.relpath(Path(source).resolve(), (folder / "recipe").resolve())).as_posix()
         return project, Origin({"path": relative}), folder
-    if (name := _NAME.fullmatch(given)) is not None:
+    if (name := _NAME.fullmatch(source)) is not None:
         return _released(name[1], name[2], output)
-    if "://" not in given and not given.startswith("git@"):
+    if "://" not in source and not source.startswith("git@"):
         hint = "Name a folder, the address of a git repository (https://…, file://…), or a project on PyPI."
-        raise InputError(f"there is no project '{given}'", hint=hint)
+        raise InputError(f"there is no project '{source}'", hint=hint)
     with tempfile.TemporaryDirectory() as clone:
-        commit = _cloned(given, Path(clone))
+        commit = _cloned(source, Path(clone))
         project = read_project(Path(clone))
-    homepage = given.removesuffix(".git") if given.startswith("http") else None
+    homepage = source.removesuffix(".git") if source.startswith("http") else None
     return (
         project,
-        Origin({"git": given, "rev": commit}, homepage, homepage),
+        Origin({"git": source, "rev": commit}, homepage, homepage),
         output or Path(f"{project.name}-feedstock"),
     )
 

@@ -25,6 +25,6 @@ def choose_from_menu(configurations: Sequence[PlannedConfiguration]) -> PlannedC
     sys.stderr.flush()
     typed = sys.stdin.readline().strip()
     if not typed.isdecimal() or not 1 <= int(typed) <= len(configurations):
-        what = f"'{typed}' is not one of the numbers 1 to {len(configurations)}" if typed else "no option selected"
-        raise InputError(what)
+        mistake = f"'{typed}' is not one of the numbers 1 to {len(configurations)}" if typed else "no option selected"
+        raise InputError(mistake)
     return configurations[int(typed) - 1]

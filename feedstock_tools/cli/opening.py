@@ -112,17 +112,17 @@ def _note_outdated(pending: Updates) -> None:
     note_on_stderr(outdated_note(pending))
 
 
-def migrations_of(given: str | None) -> Path | None:
+def migrations_of(pinning: str | None) -> Path | None:
     """The folder of the pinning's migrations; None without a pinning."""
-    found = pinning_of(given)
+    found = pinning_of(pinning)
     return None if found is None else found.migrations_folder
 
 
-def pinning_of(given: str | None) -> Pinning | None:
+def pinning_of(pinning: str | None) -> Pinning | None:
     """The given pinning, or the newest fetched one; None without one."""
     from feedstock_tools.channel.pinning.local import cached_pinnings, find_pinning, pinning_cache
 
     cache = pinning_cache(os.environ)
-    if given is None and not cached_pinnings(cache):
+    if pinning is None and not cached_pinnings(cache):
         return None
-    return find_pinning(given, cache)
+    return find_pinning(pinning, cache)

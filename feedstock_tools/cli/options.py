@@ -186,10 +186,12 @@ def _with_feedstock_among(parameter: str, function: Function) -> Function:
     @wraps(function)
     def command(*arguments: Any, feedstock: Path | None, **others: Any) -> Any:
         words: Sequence[str] = others.pop(parameter)
-        folders = [word for word in words if _is_folder(word, only_existing=parameter == "targets", given=feedstock)]
+        folders = [
+            word for word in words if _is_folder(word, only_existing=parameter == "targets", feedstock=feedstock)
+        ]
         if len(folders) > 1 or (folders and feedstock is not None):
-            given = [*folders, *([f"--feedstock {feedstock}"] if feedstock is not None else [])]
-            raise click.UsageError(f"name the feedstock once, not {len(given)} times: {', '.join(given)}")
+            mentions = [*folders, *([f"--feedstock {feedstock}"] if feedstock is not None else [])]
+            raise click.UsageError(f"name the feedstock once, not {len(mentions)} times: {', '.join(mentions)}")
         folder = Path(folders[0]) if folders else feedstock
         names = tuple(word for word in words if word not in folders)
         return function(*arguments, feedstock=folder, **{parameter: names}, **others)
@@ -197,11 +199,11 @@ def _with_feedstock_among(parameter: str, function: Function) -> Function:
     return _feedstock(command)
 
 
-def _is_folder(word: str, *, only_existing: bool, given: Path | None) -> bool:
+def _is_folder(word: str, *, only_existing: bool, feedstock: Path | None) -> bool:
     """Whether a word is the feedstock's folder and not a name, by the rules in docs/command-line.md."""
     if word in (".", "..") or any(separator in word for separator in (os.sep, os.altsep) if separator):
         return not only_existing or Path(word).is_dir()
-    return given is None and any(Path(word, file).is_file() for file in _SPEC_OR_RECIPE)
+    return feedstock is None and any(Path(word, file).is_file() for file in _SPEC_OR_RECIPE)
 
 
 output_dir = option(

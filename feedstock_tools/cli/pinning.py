@@ -90,8 +90,8 @@ def _folder(cache: Path | None) -> Path:
     from feedstock_tools.channel.pinning.local import pinning_cache
 
     parent = click.get_current_context().parent
-    given = cache or (parent.params.get("cache") if parent else None)
-    return pinning_cache(os.environ) if given is None else Path(given)
+    folder = cache or (parent.params.get("cache") if parent else None)
+    return pinning_cache(os.environ) if folder is None else Path(folder)
 
 
 def _fetch(version: str | None, channels: tuple[str, ...], cache: Path, as_json: bool) -> None:
@@ -118,10 +118,10 @@ def _from_first(channels: tuple[str, ...], cache: Path, version: str | None) -> 
     return fetch_pinning(channels[-1], cache, version)
 
 
-def _show(given: str | None, cache: Path, as_json: bool) -> None:
+def _show(pinning: str | None, cache: Path, as_json: bool) -> None:
     from feedstock_tools.channel.pinning.local import find_pinning
 
-    _print(find_pinning(given, cache), as_json)
+    _print(find_pinning(pinning, cache), as_json)
 
 
 def _print(pinning: Pinning, as_json: bool) -> None:

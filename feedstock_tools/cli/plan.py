@@ -35,9 +35,9 @@ class _Simulated:
     def refuse_incomplete(self, *, markdown: bool) -> None:
         """Refuse options that mean nothing without `--simulate`, or with it."""
         alone = {"--times": self.times, "--time": self.otherwise, "--html": self.html}
-        given = next((name for name, value in alone.items() if value is not None), None)
-        if given and self.hosts is None:
-            raise click.UsageError(f"{given} needs --simulate HOSTS")
+        option = next((name for name, value in alone.items() if value is not None), None)
+        if option and self.hosts is None:
+            raise click.UsageError(f"{option} needs --simulate HOSTS")
         if markdown and self.hosts is not None:
             raise click.UsageError("--simulate prints text or --json, not --markdown")
 

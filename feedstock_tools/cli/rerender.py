@@ -165,16 +165,17 @@ def _repository(feedstock: Path) -> Repository:
     return find_repository(feedstock, os.environ)
 
 
-def _commit(repository: Repository, changes: Changes, result: Rerender, pinning: Path | None, given: str) -> None:
+def _commit(repository: Repository, changes: Changes, result: Rerender, pinning: Path | None, requested: str) -> None:
     """Commit a rerender that was applied."""
     from feedstock_tools.channel.pinning.local import find_pinning, pinning_cache
     from feedstock_tools.rerender.committing import commit_message
 
     version = find_pinning(pinning.parent, pinning_cache(os.environ)).version if pinning else None
-    message = commit_message(result.rules, version) if given in (options.OWN_MESSAGE, options.EDIT_MESSAGE) else given
-    if given == options.EDIT_MESSAGE:
+    own = requested in (options.OWN_MESSAGE, options.EDIT_MESSAGE)
+    message = commit_message(result.rules, version) if own else requested
+    if requested == options.EDIT_MESSAGE:
         no_signs()
-    done = repository.commit(changes, message, edit=given == options.EDIT_MESSAGE)
+    done = repository.commit(changes, message, edit=requested == options.EDIT_MESSAGE)
     say(f"committed: {message.splitlines()[0]}" if done else "nothing to commit", err=True)
 
 
@@ -270,21 +271,21 @@ def _is_of(name: str, result: Rerender) -> bool:
     return folder == ".ci_support" and file.endswith(".yaml") and file.startswith(wanted)
 
 
-def chosen_pinning(given: str | None, feedstock: Path) -> Path | None:
+def chosen_pinning(requested: str | None, feedstock: Path) -> Path | None:
     """The pinning to use, also printed on stderr; never uses the network."""
     from feedstock_tools.channel.pinning.local import cached_pinnings, find_pinning, pinning_cache
     from feedstock_tools.feedstock.pinned import follows_pinning
 
     cache = pinning_cache(os.environ)
-    follows = given is None and follows_pinning(feedstock)
+    follows = requested is None and follows_pinning(feedstock)
     if follows and not cached_pinnings(cache) and (feedstock / "recipe").is_dir():
         hint = "Give one with --pinning, or fetch one with 'feedstock-tools pinning update'."
         message = "the spec takes its versions from conda-forge's pinning, and there is none"
         raise InputError(message, path=feedstock / "feedstock.yaml", hint=hint)
     alone = (feedstock / "feedstock.yaml").is_file() and not follows
-    if given is None and (alone or not cached_pinnings(cache)):
+    if requested is None and (alone or not cached_pinnings(cache)):
         say("pinning: none but the recipe's own conda_build_config.yaml", err=True)
         return None
-    pinning = find_pinning(given, cache)
+    pinning = find_pinning(requested, cache)
     say(f"pinning: {pinning.describe(datetime.now(UTC))}", err=True)
     return pinning.path

@@ -78,10 +78,10 @@ def command(
     return 0 if review.holds else 1
 
 
-def _channels(folder: Path, configurations: Sequence[Configuration], given: tuple[str, ...]) -> RehearsalChannels:
+def _channels(folder: Path, configurations: Sequence[Configuration], requested: tuple[str, ...]) -> RehearsalChannels:
     from feedstock_tools.builds.plan.rehearsal import channels_to_rehearse
     from feedstock_tools.builds.plan.workspace import artifacts_of
     from feedstock_tools.feedstock.folder import find_feedstock
 
     meant = find_feedstock(folder, Path())
-    return channels_to_rehearse(meant, artifacts_of(meant, None), configurations, given, os.environ)
+    return channels_to_rehearse(meant, artifacts_of(meant, None), configurations, requested, os.environ)

@@ -69,7 +69,7 @@ def fetch(version: str | None, channels: tuple[str, ...], cache: Path | None, as
     _print(kept, as_json)
 
 
-def chosen_release(given: str | None, rules: str | None) -> Release | None:
+def chosen_release(requested: str | None, rules: str | None) -> Release | None:
     """The release of conda-smithy to use, also printed on stderr; never uses the network."""
     from feedstock_tools.channel.kept.packages import kept_packages
     from feedstock_tools.channel.smithy import SMITHY, smithy_cache
@@ -78,7 +78,7 @@ def chosen_release(given: str | None, rules: str | None) -> Release | None:
 
     kept = kept_packages(SMITHY, smithy_cache(os.environ))
     choice = choose_release(
-        given, rules, {package.version: package.folder for package in kept}, installed_release(_environments())
+        requested, rules, {package.version: package.folder for package in kept}, installed_release(_environments())
     )
     say(choice.remark, err=True)
     templates = cache_root(os.environ) / "templates"
@@ -99,8 +99,8 @@ def _folder(cache: Path | None) -> Path:
     from feedstock_tools.channel.smithy import smithy_cache
 
     parent = click.get_current_context().parent
-    given = cache or (parent.params.get("cache") if parent else None)
-    return smithy_cache(os.environ) if given is None else Path(given)
+    folder = cache or (parent.params.get("cache") if parent else None)
+    return smithy_cache(os.environ) if folder is None else Path(folder)
 
 
 def _from_first(channels: tuple[str, ...], cache: Path, version: str | None) -> KeptPackage:

@@ -81,19 +81,19 @@ class Group(_General, click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that the first argument names."""
-        known = self.list_commands(ctx)
-        if args and args[0] not in known and not args[0].startswith("-"):
-            refuse_unknown(ctx, args[0], known)
+        commands = self.list_commands(ctx)
+        if args and args[0] not in commands and not args[0].startswith("-"):
+            refuse_unknown(ctx, args[0], commands)
         return super().resolve_command(ctx, args)
 
 
-def refuse_unknown(ctx: click.Context, name: str, known: Collection[str], hint: str = "") -> NoReturn:
+def refuse_unknown(ctx: click.Context, name: str, names: Collection[str], hint: str = "") -> NoReturn:
     """End with a usage error that names the nearest commands.
 
     Raises:
         UsageError: always.
     """
-    nearest = difflib.get_close_matches(name, known, 3)
+    nearest = difflib.get_close_matches(name, names, 3)
     suggestion = f" Did you mean {' or '.join(repr(name) for name in nearest)}?" if nearest else ""
     ctx.fail(f"No such command '{name}'.{suggestion}{hint}")
 

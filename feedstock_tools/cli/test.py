@@ -56,11 +56,11 @@ def command(
     from feedstock_tools.report.testing import TestFailures, TestLines, tested_json, tested_text
     from feedstock_tools.units import time_limit_of
 
-    how = TestOptions(gpu, benchmark, place.channels, jobs, time_limit_of(timeout))
+    test_options = TestOptions(gpu, benchmark, place.channels, jobs, time_limit_of(timeout))
     packages = _packages(targets, place)
     observer = (TestFailures if is_quiet() else TestLines)(stream_of_logs(as_json=as_json), several=jobs > 1)
     with signals_as_exit():
-        records = run_tests(packages, how, os.environ, observer)
+        records = run_tests(packages, test_options, os.environ, observer)
     if as_json:
         say_json(tested_json(records))
     else:

@@ -130,9 +130,9 @@ class Preset:
             return self.lists[toolkit.version]
         kept = [name for name in self.candidates if name in toolkit.architectures]
         if not kept:
-            known = ", ".join(self.lists)
+            versions = ", ".join(self.lists)
             raise InputError(
-                f"the preset '{self.name}' has no architectures for CUDA {toolkit.version}", hint=f"It has {known}."
+                f"the preset '{self.name}' has no architectures for CUDA {toolkit.version}", hint=f"It has {versions}."
             )
         return (*(f"sm_{name}" for name in kept), f"compute_{kept[-1]}")
 
@@ -225,9 +225,9 @@ class CudaFacts:
         for row in self.rows:
             if row.platform == platform and row.cuda == version:
                 return row
-        what = "CPU builds" if version is None else f"CUDA {version}"
-        known = ", ".join(self.versions(platform)) or "no CUDA version"
-        raise InputError(f"conda-forge's pinning never had {what} for {platform}", hint=f"It had: {known}.")
+        builds = "CPU builds" if version is None else f"CUDA {version}"
+        versions = ", ".join(self.versions(platform)) or "no CUDA version"
+        raise InputError(f"conda-forge's pinning never had {builds} for {platform}", hint=f"It had: {versions}.")
 
 
 def load_cuda(path: Path | None = None) -> CudaFacts:

@@ -133,8 +133,8 @@ def _with_build(
 ) -> KnownPackage:
     """Fill in the build string; a missing hash is computed from the package's metadata."""
     template = row.get("build", "h{hash}_{number}")
-    given = row.get("hash")
-    known = given.get(words["platform"]) if isinstance(given, Mapping) else given
+    recorded = row.get("hash")
+    build_hash = recorded.get(words["platform"]) if isinstance(recorded, Mapping) else recorded
     content = [
         package.name,
         package.version,
@@ -146,8 +146,8 @@ def _with_build(
         str(package.source),
     ]
     digest = sha1(json.dumps(content).encode(), usedforsecurity=False).hexdigest()[:_HASH_LENGTH]
-    build = _fill(template, {**words, "hash": known or digest})
-    return replace(package, build=build, hash_known=known is not None or "{hash}" not in template)
+    build = _fill(template, {**words, "hash": build_hash or digest})
+    return replace(package, build=build, hash_known=build_hash is not None or "{hash}" not in template)
 
 
 def _words(row: Mapping[str, Any], subdir: str) -> dict[str, str]:

@@ -220,7 +220,7 @@ def _gpu(chip: str, name: str, entry: Mapping[str, Any], generation: Mapping[str
     )
 
 
-def find_gpu(name: str, known: Gpus) -> Gpu:
+def find_gpu(name: str, gpus: Gpus) -> Gpu:
     """The GPU that a driver, a shop, a cloud or a person means by a name.
 
     Case, hyphens and the words NVIDIA, GeForce and Tesla do not matter, nor what says only how a GPU is mounted,
@@ -238,15 +238,15 @@ def find_gpu(name: str, known: Gpus) -> Gpu:
     asked = _words(name)
     written = _SIZE.sub(r"\1", name.strip().lower().removeprefix("ml."))
     asked = _words(written) if written != name.strip().lower() else asked
-    machine = next((m for m in known.machines if written == m or written.startswith((f"{m}.", f"{m}-"))), None)
+    machine = next((m for m in gpus.machines if written == m or written.startswith((f"{m}.", f"{m}-"))), None)
     if machine is not None:
-        asked = _words(known.machines[machine])
+        asked = _words(gpus.machines[machine])
     core = _core(asked)
     for length in range(len(core), 0, -1):
-        candidates = _narrowed(asked, known.by_core.get(core[:length], ()))
+        candidates = _narrowed(asked, gpus.by_core.get(core[:length], ()))
         if candidates:
             return _only(name, asked, candidates)
-    names = _nearest(core, known.gpus)
+    names = _nearest(core, gpus.gpus)
     capability = re.fullmatch(r"(?:sm_?|compute_?)?(\d{1,2})\.?(\d)[af]?", written)
     if capability is not None:
         hint = (

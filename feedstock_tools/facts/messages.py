@@ -70,10 +70,10 @@ def explain_message(text: str) -> tuple[Explanation, ...]:
     'feedstock-tools gpu --capability 8.6'
     """
     found = []
-    for known in load_messages():
-        match = re.search(known.pattern, text[-_LONGEST:], re.IGNORECASE)
+    for explanation in load_messages():
+        match = re.search(explanation.pattern, text[-_LONGEST:], re.IGNORECASE)
         if match is not None:
-            found.append(_filled(known, _words(match)))
+            found.append(_filled(explanation, _words(match)))
     if not found:
         raise WorkError("no explanation of this message is known", hint="Paste the line of the error itself.")
     return tuple(found)
@@ -97,15 +97,15 @@ def _cuda_of_ptx(version: str) -> str:
     return f"CUDA {' or '.join(toolkits)}" if toolkits else "a CUDA version that is not known"
 
 
-def _filled(known: Explanation, words: Mapping[str, str]) -> Explanation:
+def _filled(explanation: Explanation, words: Mapping[str, str]) -> Explanation:
     """An explanation with the words of a message; a part that the message does not have is named in capitals."""
 
     def fill(text: str) -> str:
         return _GROUP.sub(lambda group: words.get(group[1], group[1].upper()), text)
 
     return replace(
-        known,
-        means=fill(known.means),
-        check=tuple(fill(text) for text in known.check),
-        commands=tuple(fill(text) for text in known.commands),
+        explanation,
+        means=fill(explanation.means),
+        check=tuple(fill(text) for text in explanation.check),
+        commands=tuple(fill(text) for text in explanation.commands),
     )

@@ -22,11 +22,11 @@ def configurations_of(feedstock: Path, names: Sequence[str] = ()) -> tuple[Confi
     Raises:
         InputError: the feedstock has no configurations, they cannot be read, or a name matches none.
     """
-    known = read_configurations(feedstock)
-    if not known:
+    configurations = read_configurations(feedstock)
+    if not configurations:
         hint = "`feedstock-tools rerender` writes them."
         raise InputError("the feedstock has no configurations", path=feedstock / CI_SUPPORT, hint=hint)
-    return choose(names, with_own_values(Feedstock(feedstock).recipe, known))
+    return choose(names, with_own_values(Feedstock(feedstock).recipe, configurations))
 
 
 def choose(names: Sequence[str], configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
@@ -39,9 +39,9 @@ def choose(names: Sequence[str], configurations: Sequence[Configuration]) -> tup
     """
     if not names:
         return tuple(configurations)
-    known = {configuration.name: configuration for configuration in configurations}
+    by_name = {configuration.name: configuration for configuration in configurations}
     chosen = select(names, [_planned(configuration) for configuration in configurations])
-    return tuple(with_rows(known[planned.name], [row.name for row in planned.rows]) for planned in chosen)
+    return tuple(with_rows(by_name[planned.name], [row.name for row in planned.rows]) for planned in chosen)
 
 
 def outline(feedstock: Path) -> tuple[PlannedConfiguration, ...]:

@@ -51,12 +51,12 @@ def converted(feedstock: Feedstock, artifacts: Artifacts, bounds: Bounds | None)
     """
     stamp = stamp_of_files([*feedstock.inputs, PACKAGE / "edit", PACKAGE / "feedstock"])
     recipe = recipe_of_twin(artifacts)
-    known = artifacts.recall(_CACHE)
+    recalled = artifacts.recall(_CACHE)
     with suppress(KeyError, TypeError):
-        if known["stamp"] == stamp and (recipe.is_file() if known["recipe"] else True):
-            is_current = twin_inputs(artifacts) == stamp or not known["recipe"]
+        if recalled["stamp"] == stamp and (recipe.is_file() if recalled["recipe"] else True):
+            is_current = twin_inputs(artifacts) == stamp or not recalled["recipe"]
             if is_current:
-                return Conversion(recipe if known["recipe"] else None, tuple(known["lost"]))
+                return Conversion(recipe if recalled["recipe"] else None, tuple(recalled["lost"]))
     made = _made(feedstock, artifacts, stamp, bounds)
     content: Mapping[str, Any] = {"stamp": stamp, "recipe": made.recipe is not None, "lost": list(made.lost)}
     artifacts.remember(_CACHE, json.loads(json.dumps(content)))

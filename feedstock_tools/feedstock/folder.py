@@ -68,31 +68,31 @@ class Feedstock:
         return tuple(self.folder / name for name in names)
 
 
-def find_feedstock(given: Path | None, here: Path) -> Feedstock:
+def find_feedstock(feedstock: Path | None, here: Path) -> Feedstock:
     """The feedstock in a given folder, else in the current one.
 
     Raises:
         InputError: the folder is not a feedstock.
     """
-    folder = (given or here).resolve()
+    folder = (feedstock or here).resolve()
     if _is_feedstock(folder):
         return Feedstock(folder)
-    hint = _WHAT if given else f"{_WHAT} Go to one, or name it: --feedstock DIR."
+    hint = _WHAT if feedstock else f"{_WHAT} Go to one, or name it: --feedstock DIR."
     raise InputError("there is no feedstock in this folder", path=folder, hint=hint)
 
 
-def find_or_example(given: Path | None, here: Path, example: Path | None) -> Feedstock:
+def find_or_example(feedstock: Path | None, here: Path, example: Path | None) -> Feedstock:
     """The feedstock in a given folder, else in the current one, else `example` if given.
 
     Raises:
         InputError: there is none; the error names the example and the command that builds it.
     """
-    if given is None and not _is_feedstock(here):
+    if feedstock is None and not _is_feedstock(here):
         if example is not None:
             return Feedstock(example, f"There is no feedstock in {here}: building the example {example}")
         hint = f"{_WHAT} Go to one, or name it: --feedstock DIR.\n  {_how_to_build_the_example()}"
         raise InputError("there is no feedstock in this folder", path=here, hint=hint)
-    return find_feedstock(given, here)
+    return find_feedstock(feedstock, here)
 
 
 def example_of_checkout(here: Path) -> Path | None:

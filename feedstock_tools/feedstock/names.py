@@ -77,8 +77,8 @@ def select(names: Sequence[str], configurations: Sequence[PlannedConfiguration])
         if not matching:
             mistakes.append(_unknown(name, configurations))
         for configuration in matching:
-            known = chosen.get(configuration.name)
-            chosen[configuration.name] = _both(known, configuration) if known else configuration
+            earlier = chosen.get(configuration.name)
+            chosen[configuration.name] = _both(earlier, configuration) if earlier else configuration
     if mistakes:
         raise InputError.of(mistakes)
     return tuple(chosen.values())

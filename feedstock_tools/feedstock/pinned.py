@@ -67,10 +67,10 @@ def _missing_versions(document: Document, configurations: tuple[Configuration, .
     rendered = {
         value for configuration in configurations for value in configuration.values.get("cuda_compiler_version", ())
     }
-    known = ", ".join(sorted(rendered - {"None"})) or "none of them"
+    at_hand = ", ".join(sorted(rendered - {"None"})) or "none of them"
     for at, version in enumerate(versions if isinstance(versions, list) else ()):
         if version not in rendered:
-            hint = f"The rerender has {known}. Add its migration (migrations: [cuda{version.replace('.', '')}], say)."
+            hint = f"The rerender has {at_hand}. Add its migration (migrations: [cuda{version.replace('.', '')}], say)."
             yield _mistake(document, ("cuda", "versions", at), f"the pinning has no CUDA {version}", hint)
 
 

@@ -41,9 +41,9 @@ def epoch_of(folder: Path, machine: Mapping[str, str]) -> int | None:
     """
     import subprocess
 
-    given = machine.get("SOURCE_DATE_EPOCH", "")
-    if given.isascii() and given.isdigit():
-        return int(given)
+    epoch = machine.get("SOURCE_DATE_EPOCH", "")
+    if epoch.isascii() and epoch.isdigit():
+        return int(epoch)
     try:
         time = _output_of([*_git(folder), "show", "--no-patch", "--format=%ct", "HEAD"])
         return int(time)

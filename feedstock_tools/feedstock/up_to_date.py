@@ -63,9 +63,9 @@ def refresh(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, st
     """
     if not feedstock.spec.is_file():
         return Updates()
-    known = _known(feedstock, artifacts, machine)
-    if known is not None and known.is_empty:
-        return known
+    remembered = _remembered(feedstock, artifacts, machine)
+    if remembered is not None and remembered.is_empty:
+        return remembered
     from feedstock_tools.generate import read_spec
 
     spec = read_spec(feedstock.folder)
@@ -84,9 +84,9 @@ def outdated(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, s
     """
     if not feedstock.spec.is_file():
         return Updates()
-    known = _known(feedstock, artifacts, machine)
-    if known is not None:
-        return known
+    remembered = _remembered(feedstock, artifacts, machine)
+    if remembered is not None:
+        return remembered
     from feedstock_tools.generate import read_spec
 
     spec = read_spec(feedstock.folder)
@@ -160,7 +160,7 @@ def _deciding(feedstock: Feedstock) -> list[Path]:
     return [*feedstock.inputs, feedstock.folder / ".feedstock-tools", *own]
 
 
-def _known(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, str]) -> Updates | None:
+def _remembered(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, str]) -> Updates | None:
     """The cached result for the files as they are; None if there is none."""
     recipe = recipe_to_build(feedstock, artifacts)
     if not recipe.is_file():
@@ -181,10 +181,10 @@ def _remember(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, 
     """Cache a result for the files as they are, if possible."""
     _remember_stamp(feedstock, artifacts, result)
     if result == Updates():
-        known = _known_digests(artifacts, machine)
+        digests = _known_digests(artifacts, machine)
         with suppress(OSError):  # without the cache it is checked again the next time
-            known.mkdir(parents=True, exist_ok=True)
-            (known / digest_of_files(_deciding(feedstock))).touch()
+            digests.mkdir(parents=True, exist_ok=True)
+            (digests / digest_of_files(_deciding(feedstock))).touch()
 
 
 def _remember_stamp(feedstock: Feedstock, artifacts: Artifacts, result: Updates) -> None:

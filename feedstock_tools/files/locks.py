@@ -218,10 +218,10 @@ def tell_with(tell: Callable[[str], None]) -> None:
     _tell = tell
 
 
-def say_wait(what: str, seconds: float | None) -> None:
+def say_wait(event: str, seconds: float | None) -> None:
     """Say what is waited for, and for how long at most."""
     limit = f", for up to {seconds:g} s" if seconds is not None else ""
-    _tell(f"waiting for {what}{limit}")
+    _tell(f"waiting for {event}{limit}")
 
 
 class Wait:
@@ -232,8 +232,8 @@ class Wait:
         seconds: the limit; None for a wait that its user ends.
     """
 
-    def __init__(self, what: str, seconds: float | None) -> None:
-        self._what = what
+    def __init__(self, event: str, seconds: float | None) -> None:
+        self._what = event
         self._seconds = seconds
         self._began = time.monotonic()
         self._said = False
@@ -248,16 +248,16 @@ class Wait:
 
 
 @contextmanager
-def named_wait(what: str, seconds: float | None) -> Iterator[None]:
+def named_wait(event: str, seconds: float | None) -> Iterator[None]:
     """A block that waits for something: it is named once that takes long.
 
     Args:
-        what: such as `git commit to end`.
+        event: such as `git commit to end`.
         seconds: the limit that the block itself keeps; None for a wait that its user ends.
     """
     import threading
 
-    timer = threading.Timer(SAID_AFTER, say_wait, (what, seconds))
+    timer = threading.Timer(SAID_AFTER, say_wait, (event, seconds))
     timer.daemon = True
     timer.start()
     try:
@@ -266,7 +266,7 @@ def named_wait(what: str, seconds: float | None) -> Iterator[None]:
         timer.cancel()
 
 
-def within(seconds: float, what: str, work: Callable[[], T]) -> T:
+def within(seconds: float, event: str, work: Callable[[], T]) -> T:
     """The result of some work that may wait where nothing can interrupt it, such as for a name server.
 
     The work goes on in a thread of its own, which is abandoned when the time is over.
@@ -289,7 +289,7 @@ def within(seconds: float, what: str, work: Callable[[], T]) -> T:
     thread.start()
     thread.join(min(SAID_AFTER, seconds))
     if thread.is_alive() and seconds > SAID_AFTER:
-        say_wait(what, seconds)
+        say_wait(event, seconds)
         thread.join(seconds - SAID_AFTER)
     if not done:
         raise TimeoutError

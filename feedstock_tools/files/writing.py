@@ -13,7 +13,7 @@ __all__ = ["replacing", "write_whole"]
 
 
 @contextmanager
-def replacing(path: Path, *, what: str = "cannot write", hint: str | None = None) -> Iterator[Path]:
+def replacing(path: Path, *, message: str = "cannot write", hint: str | None = None) -> Iterator[Path]:
     """A temporary path beside `path`; the file written there replaces `path` at the end of the block.
 
     Missing folders are created. A replaced file passes on its mode; no file stays behind if the block
@@ -21,7 +21,7 @@ def replacing(path: Path, *, what: str = "cannot write", hint: str | None = None
     used by any other process or thread; what killed processes left in the folder is removed.
 
     Args:
-        what: the message before the system's reason.
+        message: the message before the system's reason.
         hint: what to do about it.
 
     Raises:
@@ -36,7 +36,7 @@ def replacing(path: Path, *, what: str = "cannot write", hint: str | None = None
             part.chmod(path.stat().st_mode & 0o777)
         part.replace(path)
     except OSError as error:
-        raise WorkError(f"{what}: {error.strerror or error}", path=path, hint=hint) from error
+        raise WorkError(f"{message}: {error.strerror or error}", path=path, hint=hint) from error
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)

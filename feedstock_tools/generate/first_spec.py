@@ -107,7 +107,7 @@ def _template(project: Project) -> str:
     if project.kind == "cmake":
         return "cmake"
     backends = _names(project.build)
-    return next((known for known in ("scikit-build-core", "setuptools") if known in backends), "pip")
+    return next((backend for backend in ("scikit-build-core", "setuptools") if backend in backends), "pip")
 
 
 def _skip(project: Project) -> Iterator[str]:
@@ -177,8 +177,10 @@ def _about(project: Project, origin: Origin) -> Iterator[str]:
     homepage = project.homepage or origin.homepage
     yield "about:"
     yield f"  homepage: {quoted(homepage or 'https://example.org')}" + ("" if homepage else "  # the project's page")
-    known = project.license is not None
-    yield f"  license: {quoted(project.license or 'LicenseRef-Unknown')}" + ("" if known else "  # an SPDX expression")
+    has_license = project.license is not None
+    yield f"  license: {quoted(project.license or 'LicenseRef-Unknown')}" + (
+        "" if has_license else "  # an SPDX expression"
+    )
     yield f"  license_file: {quoted(project.license_file or 'LICENSE')}" + (
         "" if project.license_file else "  # the project has none under a usual name"
     )

@@ -41,7 +41,7 @@ def _text(row: PinningRow, facts: CudaFacts) -> str:
 def _comment(row: PinningRow, facts: CudaFacts) -> list[str]:
     import textwrap
 
-    what = "CPU builds" if row.cuda is None else f"CUDA {row.cuda}"
+    builds = "CPU builds" if row.cuda is None else f"CUDA {row.cuda}"
     if row.origin.startswith("migration "):
         path = f"recipe/migrations/{row.origin.removeprefix('migration ')}.yaml"
         origin = f"as the migration {row.origin.removeprefix('migration ')} of conda-forge's pinning last had it"
@@ -49,7 +49,7 @@ def _comment(row: PinningRow, facts: CudaFacts) -> list[str]:
         path = "recipe/conda_build_config.yaml"
         origin = "as conda-forge's pinning last had it"
     lines = [
-        f"# {what} on {row.platform}, {origin} ({row.date}):",
+        f"# {builds} on {row.platform}, {origin} ({row.date}):",
         f"# {facts.pinning_repository}/blob/{row.commit}/{path}",
     ]
     if row.note:
@@ -57,21 +57,21 @@ def _comment(row: PinningRow, facts: CudaFacts) -> list[str]:
     return [*lines, f"{_MARK} from cuda.yaml: change it there."]
 
 
-def choose(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
-    """The entries of `known` that match `names` (names or globs, with or without `.yaml`); all if there are none.
+def choose(names: Iterable[str], files: Collection[str]) -> tuple[str, ...]:
+    """The entries of `files` that match `names` (names or globs, with or without `.yaml`); all if there are none.
 
     Raises:
         InputError: a name matches nothing; with the nearest names.
     """
     wanted = [name.removesuffix(".yaml") for name in names]
-    unknown = [name for name in wanted if not any(fnmatchcase(file, name) for file in known)]
+    unknown = [name for name in wanted if not any(fnmatchcase(file, name) for file in files)]
     if unknown:
-        raise InputError.of([_unknown(name, known) for name in unknown])
-    return tuple(file for file in known if not wanted or any(fnmatchcase(file, name) for name in wanted))
+        raise InputError.of([_unknown(name, files) for name in unknown])
+    return tuple(file for file in files if not wanted or any(fnmatchcase(file, name) for name in wanted))
 
 
-def _unknown(name: str, known: Collection[str]) -> Mistake:
-    near = get_close_matches(name, known, n=3)
+def _unknown(name: str, files: Collection[str]) -> Mistake:
+    near = get_close_matches(name, files, n=3)
     hint = f"Near it are {', '.join(near)}." if near else "`feedstock-tools variants` lists them."
     return Mistake(f"there is no variant file '{name}'", hint=hint)
 

@@ -207,11 +207,11 @@ def _labelled(addresses: Mapping[str, str], labels: tuple[str, ...]) -> str | No
 
 def _stated_license(about: Mapping[str, Any], info: Message) -> str | None:
     """The SPDX expression that a project states, or the license of its classifier."""
-    given = about.get("license")
-    stated = (given, info["License-Expression"], info["License"])
-    known = (text for text in stated if isinstance(text, str) and license_mistake(text) is None)
+    license_entry = about.get("license")
+    stated = (license_entry, info["License-Expression"], info["License"])
+    valid = (text for text in stated if isinstance(text, str) and license_mistake(text) is None)
     classifiers = [*(about.get("classifiers") or []), *info.get_all("Classifier", [])]
-    return next(known, None) or next((_CLASSIFIERS[text] for text in classifiers if text in _CLASSIFIERS), None)
+    return next(valid, None) or next((_CLASSIFIERS[text] for text in classifiers if text in _CLASSIFIERS), None)
 
 
 def _compiled_languages(folder: Path, build: tuple[str, ...], backend: str) -> tuple[str, ...]:
@@ -225,7 +225,7 @@ def _compiled_languages(folder: Path, build: tuple[str, ...], backend: str) -> t
         if asked or _names_extension(folder)
         else set()
     )
-    of_files = [languages for known, languages in _SUFFIXES if suffixes & known]
+    of_files = [languages for of_language, languages in _SUFFIXES if suffixes & of_language]
     named = {language for languages in (*asked, *of_files) for language in languages}
     return tuple(language for language in ("c", "cxx", "rust") if language in named)
 

@@ -191,8 +191,8 @@ def _kind(path: Path) -> str | bytes | None:
         start = stream.read(_BLOCK)
     if start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _ZIP
-    known = next((magic for magic in (*_COMPRESSED, *_UNREADABLE) if start.startswith(magic)), None)
-    return known or (_TAR if _header(start) is not None else None)
+    magic_found = next((magic for magic in (*_COMPRESSED, *_UNREADABLE) if start.startswith(magic)), None)
+    return magic_found or (_TAR if _header(start) is not None else None)
 
 
 def _files(path: Path, folder: Path, budget: _Budget, depth: int) -> Iterator[tuple[str, Path | Unread]]:

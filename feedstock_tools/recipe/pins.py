@@ -62,13 +62,13 @@ def requirement_of_text(text: str) -> Requirement:
     if not mark:
         return text.strip()
     kind, *parts = rest.split(" ")[0].split(";")
-    given = dict(part.split("=", 1) for part in parts if "=" in part)
+    bounds = dict(part.split("=", 1) for part in parts if "=" in part)
     return Pin(
         name=name.strip().lower(),
         compatible=kind == "compatible",
-        lower=_given(given, "lower_bound") or _given(given, "min_pin", "x.x.x.x.x.x"),
-        upper=_given(given, "upper_bound") or _given(given, "max_pin", "x"),
-        exact=given.get("exact") == "True",
+        lower=_bound(bounds, "lower_bound") or _bound(bounds, "min_pin", "x.x.x.x.x.x"),
+        upper=_bound(bounds, "upper_bound") or _bound(bounds, "max_pin", "x"),
+        exact=bounds.get("exact") == "True",
     )
 
 
@@ -84,8 +84,8 @@ def pin_of_mapping(item: Mapping[str, Any]) -> Pin:
     )
 
 
-def _given(given: Mapping[str, str], name: str, default: str | None = None) -> str | None:
-    value = given.get(name, default)
+def _bound(bounds: Mapping[str, str], name: str, default: str | None = None) -> str | None:
+    value = bounds.get(name, default)
     return None if value in ("None", "") else value
 
 

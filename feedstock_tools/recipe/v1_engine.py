@@ -161,11 +161,11 @@ def render_row(
     Raises:
         InputError: the recipe cannot be rendered with these values, or makes two packages of one name.
     """
-    given = {key: (value,) for key, value in values.items()}
+    inputs = {key: (value,) for key, value in values.items()}
     try:
-        if not is_built(recipe, given, target, builder):
+        if not is_built(recipe, inputs, target, builder):
             return []
-        rendered = render(recipe, given, (), target, builder)
+        rendered = render(recipe, inputs, (), target, builder)
     except InputError as error:
         mistakes = [
             replace(mistake, message=f"cannot be rendered for {name}: {mistake.message}") for mistake in error.mistakes
@@ -300,8 +300,8 @@ def _hint(message: str) -> str:
     from importlib.metadata import version
 
     release = version("py-rattler-build")
-    known = f"py-rattler-build {release} reads the recipe; it is the oldest and the newest release known to work."
-    return " ".join((*(hint for sign, hint in _OTHER_RELEASES.items() if sign in message), known))
+    support = f"py-rattler-build {release} reads the recipe; it is the oldest and the newest release known to work."
+    return " ".join((*(hint for sign, hint in _OTHER_RELEASES.items() if sign in message), support))
 
 
 def _may_be_skipped_as_a_whole(content: Any) -> bool:

@@ -26,11 +26,11 @@ def updated_notes(updates: Updates) -> Iterator[str]:
 def outdated_note(pending: Updates) -> str:
     """One line on outdated files that a command reads as they are, with the command that updates them."""
     if pending.generated:
-        what = f"{_listed(pending.generated)}: outdated, since feedstock.yaml or feedstock-tools has changed"
-        return f"note: {what}; read as they are. To update them: feedstock-tools generate"
+        state = f"{_listed(pending.generated)}: outdated, since feedstock.yaml or feedstock-tools has changed"
+        return f"note: {state}; read as they are. To update them: feedstock-tools generate"
     if pending.rerendered:
-        what = f"{counted(pending.rerendered, 'file')} of .ci_support: outdated, since the recipe has changed"
-        return f"note: {what}; read as they are. To update them: feedstock-tools rerender"
+        state = f"{counted(pending.rerendered, 'file')} of .ci_support: outdated, since the recipe has changed"
+        return f"note: {state}; read as they are. To update them: feedstock-tools rerender"
     return (
         f"note: {_listed(pending.edited)}: edited by hand, so feedstock.yaml no longer describes them; read as they are"
     )
@@ -38,8 +38,8 @@ def outdated_note(pending: Updates) -> str:
 
 def ahead_note(pending: Updates) -> str:
     """One line on outdated files that `build` would update, before a plan for the updated ones."""
-    what = _listed(pending.generated) or f"{counted(pending.rerendered, 'file')} of .ci_support"
-    return f"note: `build` would first update {what}; this plan is for the updated files, and nothing is written"
+    files = _listed(pending.generated) or f"{counted(pending.rerendered, 'file')} of .ci_support"
+    return f"note: `build` would first update {files}; this plan is for the updated files, and nothing is written"
 
 
 def _listed(files: Sequence[str]) -> str:

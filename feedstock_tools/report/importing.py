@@ -28,10 +28,10 @@ def imported_text(imported: Imported) -> str:
     for difference in imported.differences:
         key = (difference.what, difference.written, difference.generated)
         found.setdefault(key, []).append(difference.where)
-    for (what, written, generated), places in list(found.items())[:_MOST_SHOWN]:
+    for (subject, written, generated), places in list(found.items())[:_MOST_SHOWN]:
         where = places[0] if len(places) == 1 else f"{places[0]} and {len(places) - 1} more"
         lines.append(
-            f"differs: {shown(what)}: {shown(written) or 'nothing'} became {shown(generated) or 'nothing'} ({where})"
+            f"differs: {shown(subject)}: {shown(written) or 'nothing'} became {shown(generated) or 'nothing'} ({where})"
         )
     if len(found) > _MOST_SHOWN:
         lines.append(f"differs: {len(found) - _MOST_SHOWN} more; --json has all")

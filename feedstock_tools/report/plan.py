@@ -90,8 +90,8 @@ def _notes(agenda: Agenda) -> list[str]:
     notes = [f"{counted(len(agenda.todo), 'row')} to build, {len(agenda.done)} up to date."]
     if agenda.seconds is not None:
         unknown = f", and {counted(agenda.unknown, 'row')} of unknown time" if agenda.unknown else ""
-        how = f"{agenda.jobs} in parallel" if agenda.jobs > 1 else "one at a time"
-        notes.append(f"About {duration(agenda.seconds)} by the times of earlier builds, {how}{unknown}.")
+        parallelism = f"{agenda.jobs} in parallel" if agenda.jobs > 1 else "one at a time"
+        notes.append(f"About {duration(agenda.seconds)} by the times of earlier builds, {parallelism}{unknown}.")
     elif agenda.todo:
         notes.append("The duration is unknown: none of it has been built here before.")
     return [*notes, *in_words(agenda.refused)]

@@ -58,8 +58,8 @@ def _notes(simulation: Simulation, hosts: SimulatedHosts) -> Iterator[str]:
     for row, reason in simulation.left_out.items():
         by_reason.setdefault(reason, []).append(row)
     for reason, left_out in by_reason.items():
-        who = left_out[0] if len(left_out) == 1 else f"{len(left_out)} rows ({left_out[0]} … {left_out[-1]})"
-        yield f"Left out: {who}: {reason}."
+        subject = left_out[0] if len(left_out) == 1 else f"{len(left_out)} rows ({left_out[0]} … {left_out[-1]})"
+        yield f"Left out: {subject}: {reason}."
 
 
 def _money(amount: float, hosts: SimulatedHosts) -> str:

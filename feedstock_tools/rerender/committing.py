@@ -80,10 +80,10 @@ class Repository:
         names = sorted(path.relative_to(self.feedstock).as_posix() for path in paths)
         if names:
             listed = b"".join(name.encode(errors="surrogateescape") + b"\0" for name in names)
-            self._run("update-index", "--add", *words, "-z", "--stdin", given=listed)
+            self._run("update-index", "--add", *words, "-z", "--stdin", stdin=listed)
 
     def _run(
-        self, *words: str, given: bytes = b"", accepted: tuple[int, ...] = (0,), quiet: bool = True
+        self, *words: str, stdin: bytes = b"", accepted: tuple[int, ...] = (0,), quiet: bool = True
     ) -> subprocess.CompletedProcess[bytes]:
         command, variables = [self.git, "-C", str(self.feedstock), *words], dict(self.environment)
         with released():
@@ -93,11 +93,11 @@ class Repository:
                 try:
                     with named_wait(f"git {words[0]} to end", _SECONDS):
                         run = subprocess.run(
-                            command, env=variables, input=given, capture_output=True, check=False, timeout=_SECONDS
+                            command, env=variables, input=stdin, capture_output=True, check=False, timeout=_SECONDS
                         )
                 except subprocess.TimeoutExpired as error:
-                    said = f"git {words[0]} has not ended within {_SECONDS:g} s"
-                    raise WorkError(said, path=self.feedstock) from error
+                    message = f"git {words[0]} has not ended within {_SECONDS:g} s"
+                    raise WorkError(message, path=self.feedstock) from error
         if run.returncode not in accepted:
             reason = (run.stderr or b"").decode(errors="replace").strip() or f"exit status {run.returncode}"
             raise WorkError(f"git {words[0]} failed: {reason}", path=self.feedstock)

@@ -194,23 +194,23 @@ def _environ(settings: Mapping[str, Any], recipe_text: str, rules: Rules) -> dic
 def _placed(settings: Mapping[str, Any], rules: Rules) -> Iterator[tuple[str, str, str]]:
     """Platform, the platform that it is built on, and the provider."""
     if not rules.has_build_platforms:
-        given = section(settings, "provider")
+        providers = section(settings, "provider")
         for key, name in _OLD_PLATFORMS.items():
-            provider = given.get(key, None if "_" in key else "azure")
+            provider = providers.get(key, None if "_" in key else "azure")
             if provider:
                 yield name, name, str(provider)
         return
-    known = ci_rules(rules.smithy)
+    ci = ci_rules(rules.smithy)
     for provider in PROVIDERS:
-        for place in placements(settings, known, provider):
+        for place in placements(settings, ci, provider):
             yield place.platform, place.build_platform, provider
 
 
 def _noarch_platforms(settings: Mapping[str, Any], rules: Rules) -> tuple[str, ...]:
-    given = settings.get("noarch_platforms") if rules.has_noarch_platforms else None
-    if not given:
+    configured = settings.get("noarch_platforms") if rules.has_noarch_platforms else None
+    if not configured:
         return ("linux_64",)
-    return tuple(str(name) for name in given) if isinstance(given, list) else (str(given),)
+    return tuple(str(name) for name in configured) if isinstance(configured, list) else (str(configured),)
 
 
 def _wrong(settings: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:

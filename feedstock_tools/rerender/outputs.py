@@ -126,8 +126,8 @@ def contents_with_rattler_build(
     """
     recipe = read_v1(folder / "recipe.yaml")
     platform = configuration.platform
-    given = variants_of(folder, configuration, rules.conda_build)
-    return v1.render_with_contents_v1(recipe, given, platform, builder)
+    variants = variants_of(folder, configuration, rules.conda_build)
+    return v1.render_with_contents_v1(recipe, variants, platform, builder)
 
 
 def render_with_conda_build(
@@ -153,9 +153,9 @@ def packages_with_conda_build(
     if own.is_file():
         layers.append(load(own, builder, environ={}, rules=behaviour, within=folder))
     layers.append(given_variants(configuration))
-    given = _filtered(_without_torn_groups(combine(layers), configuration), layers[:0:-1])
+    config = _filtered(_without_torn_groups(combine(layers), configuration), layers[:0:-1])
     recipe = v0.read_recipe(folder, behaviour)
-    return v0.render_with_packages(recipe, given, builder, keep_pins=keep_pins)
+    return v0.render_with_packages(recipe, config, builder, keep_pins=keep_pins)
 
 
 def _filtered(config: VariantConfig, layers: Sequence[VariantConfig]) -> VariantConfig:

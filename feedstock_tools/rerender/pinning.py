@@ -102,8 +102,8 @@ def _migrations_of(feedstock: Path, pinning: Pinning | None, rules: Rules) -> Mi
         elif same is None:
             finished.append(header.path)
         else:
-            known = same.number == header.number
-            (from_pinning if known else from_feedstock).append(same.path if known else header.path)
+            unchanged = same.number == header.number
+            (from_pinning if unchanged else from_feedstock).append(same.path if unchanged else header.path)
     # conda-smithy orders migrations with the same time stamp by their paths, and so by where its folders are; a
     # feedstock's folder usually sorts before that of the cached pinning.
     return Migrations((*from_feedstock, *from_pinning), tuple(finished))

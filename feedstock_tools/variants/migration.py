@@ -256,8 +256,8 @@ def _add_by_key(config: VariantConfig, migration: Migration, rules: MigrationRul
             column = [NO_VALUE] * len(keys)
             for place, present in enumerate(old[: len(former)]):
                 column[keys.index(present)] = former[place]
-            given = new.get(member, ())
-            column[keys.index(value)] = given[at] if at < len(given) else alone.get(member, NO_VALUE)
+            member_values = new.get(member, ())
+            column[keys.index(value)] = member_values[at] if at < len(member_values) else alone.get(member, NO_VALUE)
             values[member] = tuple(column)
     if rules.orders_other_keys:
         _merge_ordered(values, config, migration, {key, *joined})

@@ -57,8 +57,8 @@ def _platform_names(subdir: str, rules: CondaBuildRules) -> Mapping[str, Any]:
         ),
         "nomkl": False,
     }
-    for known in (*KNOWN_SUBDIRS, subdir) if rules.all_platforms_select else _OLD_SUBDIRS:
-        system, dash, arch = known.partition("-")
+    for selectable in (*KNOWN_SUBDIRS, subdir) if rules.all_platforms_select else _OLD_SUBDIRS:
+        system, dash, arch = selectable.partition("-")
         if dash:
             anywhere = rules.architectures_everywhere or arch in _ARCHITECTURES
             names[system] = subdir.startswith(f"{system}-")
@@ -115,7 +115,7 @@ class Namespace(Mapping[str, Any]):
             "py": version,
             "py3k": python[0] == "3",
             "py2k": python[0] == "2",
-            **{f"py{known}": version == known for known in _PYTHONS},
+            **{f"py{minor}": version == minor for minor in _PYTHONS},
             "np": _typed("".join((variant.get("numpy") or default["numpy"]).split(".")[:2])),
             "pl": variant.get("perl", default["perl"]),
             "lua": lua,

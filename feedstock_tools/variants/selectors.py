@@ -191,29 +191,29 @@ def select_lines(
     namespace: Mapping[str, Any],
     rules: CondaBuildRules,
     path: Path | None = None,
-    known: dict[str, bool] | None = None,
+    truths: dict[str, bool] | None = None,
 ) -> tuple[str, tuple[int, ...]]:
     """The selected text under `namespace`, and for each of its lines the line number in `text`.
 
-    `known` caches the values of selectors, for callers that select from several texts in one namespace.
+    `truths` caches the values of selectors, for callers that select from several texts in one namespace.
 
     Raises:
         InputError: a selector cannot be evaluated; with its line.
     """
-    known = {} if known is None else known
+    truths = {} if truths is None else truths
     lines = _split_with_path(text, rules, path)
     for line in lines:
-        if line.selector is not None and line.selector not in known:
-            known[line.selector] = _evaluated(line, namespace, path)
-    kept = [line for line in lines if line.selector is None or known[line.selector]]
+        if line.selector is not None and line.selector not in truths:
+            truths[line.selector] = _evaluated(line, namespace, path)
+    kept = [line for line in lines if line.selector is None or truths[line.selector]]
     return "\n".join([line.text for line in kept]) + "\n", tuple([line.number for line in kept])
 
 
-def selected_text(text: str, rules: CondaBuildRules, known: Mapping[str, bool]) -> str | None:
+def selected_text(text: str, rules: CondaBuildRules, truths: Mapping[str, bool]) -> str | None:
     """As the text of `select_lines`, if the values of all selectors are known; else None."""
     try:
         parts = [
-            part for selector, part in _parts(text, rules.blank_comment_lines) if selector is None or known[selector]
+            part for selector, part in _parts(text, rules.blank_comment_lines) if selector is None or truths[selector]
         ]
     except KeyError:
         return None

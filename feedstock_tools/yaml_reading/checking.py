@@ -39,49 +39,49 @@ _MESSAGES = {
 }
 
 
-def mistakes_of(document: Document, error: ValidationError, root: type[BaseModel], what: str) -> list[Mistake]:
+def mistakes_of(document: Document, error: ValidationError, root: type[BaseModel], document_name: str) -> list[Mistake]:
     """Each mistake with its line and column in the file.
 
     Args:
         error: the model's errors for the document's content.
         root: the model of the whole document.
-        what: the name of such a document: `a spec`.
+        document_name: the name of such a document: `a spec`.
     """
-    return [_mistake(document, details, root, what) for details in error.errors(include_url=False)]
+    return [_mistake(document, details, root, document_name) for details in error.errors(include_url=False)]
 
 
-def _mistake(document: Document, details: ErrorDetails, root: type[BaseModel], what: str) -> Mistake:
+def _mistake(document: Document, details: ErrorDetails, root: type[BaseModel], document_name: str) -> Mistake:
     location = _in_file(document, details["loc"])
     kind = details["type"]
     place = document.place(location, of_key=kind == "extra_forbidden" or "[key]" in details["loc"])
-    message, hint = _message_and_hint(details, location, root, what)
+    message, hint = _message_and_hint(details, location, root, document_name)
     return Mistake(message, document.path, place.line, place.column, hint)
 
 
 def _in_file(document: Document, location: Location) -> Location:
     """pydantic's location without the names of union members, which are not in the file."""
-    known: Location = ()
+    inner: Location = ()
     for at, part in enumerate(location):
-        longer = (*known, part)
+        longer = (*inner, part)
         last = at == len(location) - 1
         if (
             longer in document.values
             or longer in document.keys
             or (last and isinstance(part, str) and part.isidentifier())
         ):
-            known = longer
-    return known
+            inner = longer
+    return inner
 
 
 def _message_and_hint(
-    details: ErrorDetails, location: Location, root: type[BaseModel], what: str
+    details: ErrorDetails, location: Location, root: type[BaseModel], document_name: str
 ) -> tuple[str, str | None]:
     error = details.get("ctx", {}).get("error")
     if details["type"] == "value_error":
         return str(error), getattr(error, "hint", None) or _hint_of_field(location, root)
     names = {
         "key": location[-1] if location else "",
-        "of": f"'{_owner(location[:-1], what)}'" if len(location) > 1 else what,
+        "of": f"'{_owner(location[:-1], document_name)}'" if len(location) > 1 else document_name,
         "input": details["input"],
         "expected": str(details.get("ctx", {}).get("expected", "")).replace(" or ", ", "),
         "shape": _shape(details["input"]),
@@ -91,9 +91,9 @@ def _message_and_hint(
     return message, _hint(details, location, root)
 
 
-def _owner(location: Location, what: str) -> str:
+def _owner(location: Location, document_name: str) -> str:
     """The last name of a location, the owner of the key: `outputs`, not `3`."""
-    return str(next((part for part in reversed(location) if isinstance(part, str)), what))
+    return str(next((part for part in reversed(location) if isinstance(part, str)), document_name))
 
 
 def _shape(value: Any) -> str:

@@ -170,11 +170,11 @@ class _Sizes:
         """The number of nodes that `node` expands to."""
         if node.id == "scalar":
             return 1
-        known = self.sizes.get(id(node))
-        if known == 0:
+        counted = self.sizes.get(id(node))
+        if counted == 0:
             raise self._error(node, "an alias refers to a list or mapping that contains it")
-        if known is not None:
-            return known
+        if counted is not None:
+            return counted
         self.sizes[id(node)] = 0
         size = 1
         for child in node.value:

@@ -58,10 +58,10 @@ def parse_variant_yaml(text: str, path: Path | None) -> Any:
     for part in parts:
         if not part.strip():
             continue
-        known = _part(part)
-        if known is None:
+        entries = _part(part)
+        if entries is None:
             return parse_texts(text, path)
-        content.update(known)
+        content.update(entries)
     return content
 
 

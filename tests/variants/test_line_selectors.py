@@ -131,8 +131,8 @@ def test_a_file_of_more_lines_than_any_is_refused() -> None:
 @pytest.mark.parametrize("holds", [True, False])
 def test_known_selectors_select_the_same_lines(holds: bool) -> None:
     text = "a\n# comment\nb  # [unix]\n\nc  # [unix]\nd  # [win]\ne # [unix]"
-    known = {"unix": holds, "win": not holds}
-    assert selected_text(text, RULES, known) == select_lines(text, {}, RULES, known=dict(known))[0]
+    truths = {"unix": holds, "win": not holds}
+    assert selected_text(text, RULES, truths) == select_lines(text, {}, RULES, truths=dict(truths))[0]
 
 
 def test_an_unknown_selector_is_left_to_evaluation() -> None:

@@ -186,8 +186,8 @@ class Engines:
         runtime = ELSEWHERE if self.for_hosts else find_runtime(self.machine, answering=asking)
         script = script_for(platform, builder)
         if self._has_scripts or not self._has_recipe:
-            what = "the recipe is a meta.yaml" if not self._has_recipe else "the embedded engine cannot build it"
-            return FeedstockScript(self.folder, self.machine, runtime), f"{what}, and the feedstock has {script}"
+            reason = "the recipe is a meta.yaml" if not self._has_recipe else "the embedded engine cannot build it"
+            return FeedstockScript(self.folder, self.machine, runtime), f"{reason}, and the feedstock has {script}"
         from feedstock_tools.builds.engines.containers.container import Container
 
         return Container(runtime, self.machine), "the image of the configuration, with our own steps"

@@ -82,14 +82,14 @@ def _deciding(
     """The builds that decide the states: those of the outputs' identities, and for an output that has none the last
     finished build in each of its places, which is stale."""
     records = ledger.builds_of(candidate.identity for choices in candidates.values() for candidate in choices)
-    known = {record.identity for record in records}
+    recorded = {record.identity for record in records}
     places = [
         (row.name, output.name)
         for configuration in chosen
         for row in configuration.rows
         for output in row.outputs
         if not any(
-            candidate.identity in known for candidate in candidates.get((configuration.name, output.identity), ())
+            candidate.identity in recorded for candidate in candidates.get((configuration.name, output.identity), ())
         )
     ]
     more = {record.id: record for record in (*records, *ledger.done_in(places, 1))}
@@ -110,5 +110,5 @@ def _intact(ledger: Ledger, builds: Sequence[BuildRecord], candidates: Candidate
 def _alive(builds: Sequence[BuildRecord]) -> dict[tuple[str, str], bool]:
     """Process and machine of each run with an unfinished build → whether it is alive, as far as known."""
     runs = {(record.process, record.machine) for record in builds if record.result in ("running", "interrupted")}
-    known = {run: process_lives(*run) for run in runs}
-    return {run: lives for run, lives in known.items() if lives is not None}
+    states = {run: process_lives(*run) for run in runs}
+    return {run: lives for run, lives in states.items() if lives is not None}

@@ -223,14 +223,14 @@ def channels_for(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -
         InputError: channels were given for an engine that does not accept them.
         WorkError: a channel cannot be reached.
     """
-    known: dict[tuple[tuple[str, ...], bool], ChannelChoice] = {}
+    by_key: dict[tuple[tuple[str, ...], bool], ChannelChoice] = {}
     choices = {}
     for configuration in chosen:
         engine = workspace.engines.engine(configuration)
         key = configuration.channels, engine.own_channels
-        if key not in known:
-            known[key] = _choice(workspace, configuration, engine)
-        choices[configuration.name] = known[key]
+        if key not in by_key:
+            by_key[key] = _choice(workspace, configuration, engine)
+        choices[configuration.name] = by_key[key]
     return choices
 
 

@@ -32,8 +32,8 @@ class Capacity:
     @classmethod
     def of_machine(cls, cores: int | None = None, memory: int | None = None) -> Capacity:
         """The given cores and bytes, limited to those of the machine; default: its cores and most of its memory."""
-        known = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
-        here = tuple(known)
+        cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+        here = tuple(cpus)
         return cls(here[: cores or len(here)], min(memory or int(_memory() * _OURS), _memory()))
 
 

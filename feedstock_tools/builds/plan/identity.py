@@ -116,36 +116,36 @@ def _repodata(folder: Path) -> list[Path]:
     return sorted(folder.glob("*/repodata.json"))
 
 
-def possible_channels(given: Sequence[str], configured: Sequence[str]) -> Iterator[ChannelChoice]:
+def possible_channels(requested: Sequence[str], configured: Sequence[str]) -> Iterator[ChannelChoice]:
     """The channels that builds of a configuration may have used, without querying any of them.
 
     Without channels given, those of the configuration and the stand-in channel both count.
 
     Args:
-        given: the channels from the command line.
+        requested: the channels from the command line.
         configured: the configuration's own channels.
     """
-    names = tuple(given) or tuple(configured) or DEFAULT_CHANNELS
+    names = tuple(requested) or tuple(configured) or DEFAULT_CHANNELS
     if STAND_IN not in names:
         yield ChannelChoice(names)
-    if STAND_IN in names or not given:
+    if STAND_IN in names or not requested:
         yield ChannelChoice((STAND_IN,), "listed")
 
 
 def candidates_of(
-    configurations: Sequence[PlannedConfiguration], given: Sequence[str], machine: Mapping[str, str]
+    configurations: Sequence[PlannedConfiguration], requested: Sequence[str], machine: Mapping[str, str]
 ) -> Candidates:
     """The identities under which the ledger may have the outputs of some configurations.
 
     Args:
         configurations: with their outputs.
-        given: the channels from the command line.
+        requested: the channels from the command line.
         machine: the environment of the machine.
     """
     bases_of = cache(lambda platform, choice: channels_identities(machine, platform, choice))
     candidates: dict[tuple[str, str], tuple[Candidate, ...]] = {}
     for configuration in configurations:
-        choices = tuple(possible_channels(given, configuration.channels))
+        choices = tuple(possible_channels(requested, configuration.channels))
         bases = [(base, choice) for choice in choices for base in bases_of(configuration.platform, choice)]
         for output in (output for row in configuration.rows for output in row.outputs if output.identity):
             candidates[configuration.name, output.identity] = tuple(

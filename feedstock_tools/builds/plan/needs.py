@@ -126,9 +126,9 @@ def expected_seconds(
 
     The spec declares a time for the whole row, so each output gets an equal part of it.
     """
-    known = {output: seconds for output in outputs if (seconds := history.seconds(row, output)) is not None}
-    if len(known) == len(outputs):
-        return known, "history"
+    measured = {output: seconds for output in outputs if (seconds := history.seconds(row, output)) is not None}
+    if len(measured) == len(outputs):
+        return measured, "history"
     if declared.seconds is not None:
         return {output: declared.seconds / len(outputs) for output in outputs}, "spec"
-    return known, "unknown"
+    return measured, "unknown"

@@ -86,11 +86,11 @@ def seconds_left(works: Sequence[Work], jobs: int, done: AbstractSet[Place] = fr
     of_row: dict[str, float] = {}
     for _, data in graph.nodes(data=True):
         of_row[data["row"]] = of_row.get(data["row"], 0.0) + data["seconds"]
-    known = [of_row[work.name] for work in works if of_row.get(work.name)]
-    if not known:
+    durations = [of_row[work.name] for work in works if of_row.get(work.name)]
+    if not durations:
         return None
-    ends = [0.0] * min(jobs, len(known))
-    for seconds in known:
+    ends = [0.0] * min(jobs, len(durations))
+    for seconds in durations:
         heapreplace(ends, ends[0] + seconds)
     return max(*ends, *_seconds_behind(graph).values())
 

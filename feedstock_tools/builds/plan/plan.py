@@ -138,22 +138,22 @@ class Plan:
         except (KeyError, TypeError):
             return None
 
-    def _remember(self, known: _Known, sources: AbstractSet[Path] = frozenset()) -> None:
+    def _remember(self, plan: _Known, sources: AbstractSet[Path] = frozenset()) -> None:
         """Cache the results, unless files have changed since the plan was begun: then parts of it are outdated.
 
         Args:
             sources: local sources that the key does not cover yet.
         """
-        unchanged = self._key(known.sources) == known.key
-        self._known = known = replace(known, sources=known.sources | sources)
+        unchanged = self._key(plan.sources) == plan.key
+        self._known = plan = replace(plan, sources=plan.sources | sources)
         if not unchanged:
             return
-        self._known = known = replace(known, key=self._key(known.sources))
+        self._known = plan = replace(plan, key=self._key(plan.sources))
         content = {
-            "key": known.key,
-            "sources": sorted(str(path) for path in known.sources),
-            "configurations": [configuration.to_json() for configuration in known.configurations.values()],
-            "needs": known.needs,
+            "key": plan.key,
+            "sources": sorted(str(path) for path in plan.sources),
+            "configurations": [configuration.to_json() for configuration in plan.configurations.values()],
+            "needs": plan.needs,
         }
         self._artifacts.remember(_CACHE, content)
 

@@ -70,5 +70,5 @@ def in_words(reasons: Mapping[str, str], where: str = "here") -> Iterator[str]:
     for name, reason in reasons.items():
         by_reason.setdefault(reason, []).append(name)
     for reason, names in by_reason.items():
-        who = names[0] if len(names) == 1 else f"{len(names)} configurations ({names[0]} … {names[-1]})"
-        yield f"{who} cannot be built {where}: {reason}"
+        subject = names[0] if len(names) == 1 else f"{len(names)} configurations ({names[0]} … {names[-1]})"
+        yield f"{subject} cannot be built {where}: {reason}"

@@ -20,15 +20,15 @@ def channels_to_rehearse(
     feedstock: Feedstock,
     artifacts: Artifacts,
     configurations: Sequence[Configuration],
-    given: Sequence[str],
+    requested: Sequence[str],
     machine: Mapping[str, str],
 ) -> RehearsalChannels:
     """The channels for some configurations, on their platforms and those of the machines that build them.
 
     Args:
         artifacts: the folder of artifacts, with the cache of channels that answered.
-        given: the channels from the command line; none to use those of the configurations, and the stand-in channel if
-            none of these can be reached. Each channel counts once.
+        requested: the channels from the command line; none to use those of the configurations, and the stand-in channel
+            if none of these can be reached. Each channel counts once.
         machine: the environment of the machine.
 
     Raises:
@@ -37,7 +37,7 @@ def channels_to_rehearse(
     """
     listed = [configuration.values.get("channel_sources", ("",))[0].split(",") for configuration in configurations]
     configured = dict.fromkeys(name.strip() for names in listed for name in names if name.strip())
-    choice = choose_channels(given, tuple(configured), artifacts)
+    choice = choose_channels(requested, tuple(configured), artifacts)
     platforms = platforms_of(read_forge(feedstock.folder, Rules.newest()), configurations)
     if not choice.is_stand_in:
         return RehearsalChannels({platform.subdir: choice.channels for platform in platforms})

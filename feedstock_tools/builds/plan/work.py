@@ -49,8 +49,8 @@ class Work:
     @property
     def expected(self) -> float | None:
         """The expected duration of the row in seconds; None if unknown."""
-        known = [self.seconds[output.name] for output in self.makes if output.name in self.seconds]
-        return sum(known) if len(known) == len(self.makes) else None
+        seconds = [self.seconds[output.name] for output in self.makes if output.name in self.seconds]
+        return sum(seconds) if len(seconds) == len(self.makes) else None
 
     @property
     def places(self) -> frozenset[Place]:

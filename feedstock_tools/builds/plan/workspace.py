@@ -59,8 +59,8 @@ class Workspace:
         Raises:
             InputError: a name matches nothing, or the recipe cannot be read.
         """
-        known = self.plan.configurations
-        return self.plan.complete(select(names, known) if names else known)
+        configurations = self.plan.configurations
+        return self.plan.complete(select(names, configurations) if names else configurations)
 
     def moved(self, feedstock: Feedstock, recipe: Path) -> Workspace:
         """The same for a copy of the feedstock with another recipe to build; the artifacts stay where they are."""

@@ -105,17 +105,19 @@ def collect(folders: Sequence[Path], artifacts: Artifacts, feedstock: Feedstock 
         if not parts:
             raise refusals.error()
         ledger = stack.enter_context(Ledger(artifacts.ledger))
-        known = ledger.builds()
+        recorded = ledger.builds()
         if feedstock is not None:
             outputs_of_ledgers = {part.root: {record.output for record in part.builds} for part in parts}
-            for root, mistake in strangers(outputs_of_ledgers, {record.output for record in known}, feedstock).items():
+            for root, mistake in strangers(
+                outputs_of_ledgers, {record.output for record in recorded}, feedstock
+            ).items():
                 refusals.add(root, [mistake], bad_input=True)
-        total, again, new = _new(parts, known, ledger, artifacts, refusals)
+        total, again, new = _new(parts, recorded, ledger, artifacts, refusals)
         merged = [part for part in parts if part.root not in refusals.of_parts]
         if not merged:
             raise refusals.error()
         tests = _take_over_tests(merged, ledger, artifacts)
-        added = _take_over(new, known, ledger, artifacts)
+        added = _take_over(new, recorded, ledger, artifacts)
     return Collected(len(merged), len(new), tests, added, total - len(new), again, refusals.mistakes)
 
 
@@ -143,7 +145,7 @@ def _read(folders: Sequence[Path], target: Path, refusals: _Refusals, stack: Exi
 
 def _new(
     parts: Sequence[Part],
-    known: Sequence[BuildRecord],
+    recorded: Sequence[BuildRecord],
     ledger: Ledger,
     artifacts: Artifacts,
     refusals: _Refusals,
@@ -154,8 +156,8 @@ def _new(
     Refuses the parts in which something is wrong, until nothing is: without them others may be the first to have made
     a package.
     """
-    settled = {_key(record) for record in known if record.result != "running"}
-    present = [record for record in known if ledger.holds(record)]
+    settled = {_key(record) for record in recorded if record.result != "running"}
+    present = [record for record in recorded if ledger.holds(record)]
     checked: set[tuple[Path, int]] = set()
     while True:
         good = [part for part in parts if part.root not in refusals.of_parts]
@@ -244,14 +246,14 @@ def _conflicts(found: Sequence[_Found]) -> Iterator[tuple[Path, Mistake]]:
                     yield each.part.root, replace(mistake, path=each.part.root)
 
 
-def _take_over(new: Sequence[_Found], known: Sequence[BuildRecord], ledger: Ledger, artifacts: Artifacts) -> int:
+def _take_over(new: Sequence[_Found], recorded: Sequence[BuildRecord], ledger: Ledger, artifacts: Artifacts) -> int:
     """Record the builds as running with their packages, add these to the channels, then record their results.
 
     Wherever a call is cut off, each record of a package is either a promise or belongs to a file on disk.
     """
     logs = {(root, log): copied_log(root, log, artifacts) for root, log in _logs_of(new)}
     cut_off: dict[tuple[str, ...], list[BuildRecord]] = {}
-    for record in known:
+    for record in recorded:
         if record.result == "running":
             cut_off.setdefault(_key(record), []).append(record)
     begun: list[tuple[_Found, BuildRecord]] = []
@@ -272,7 +274,9 @@ def _take_over(new: Sequence[_Found], known: Sequence[BuildRecord], ledger: Ledg
         missing = [path for file, path in packages.items() if not (artifacts.root / channel / file).is_file()]
         if missing:
             add_packages(artifacts.root / channel, missing)
-    ended = [replace(each, packages=tuple(_entered(one, artifacts) for one in each.packages)) for _, each in begun]
+    ended = [
+        replace(each, packages=tuple(_entered(member, artifacts) for member in each.packages)) for _, each in begun
+    ]
     with ledger.at_once():
         for record in ended:
             ledger.finish(record)
@@ -285,12 +289,12 @@ def _logs_of(found: Sequence[_Found]) -> dict[tuple[Path, str], None]:
 
 def _take_over_tests(parts: Sequence[Part], ledger: Ledger, artifacts: Artifacts) -> int:
     """Record the tests of other machines that are not known; one whose log is not among the logs is left without."""
-    known = set(map(_test_key, ledger.tests()))
+    recorded = set(map(_test_key, ledger.tests()))
     new: list[TestRecord] = []
     for part in parts:
         for test in part.tests:
-            if _test_key(test) not in known:
-                known.add(_test_key(test))
+            if _test_key(test) not in recorded:
+                recorded.add(_test_key(test))
                 log = copied_log(part.root, test.log, artifacts) if is_plain_log(part.root, test.log) else ""
                 new.append(replace(test, id=None, log=log))
     with ledger.at_once():

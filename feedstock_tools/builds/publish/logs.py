@@ -42,7 +42,7 @@ def copied_log(root: Path, log: str, artifacts: Artifacts) -> str:
                 return _free(log, None, artifacts)
             name = _free(log, source, artifacts)
             if not (artifacts.root / name).exists():
-                with replacing(artifacts.root / name, what="cannot copy the log") as part, part.open("wb") as target:
+                with replacing(artifacts.root / name, message="cannot copy the log") as part, part.open("wb") as target:
                     shutil.copyfileobj(stream, target, 1 << 20)
             return name
     except InputError:
@@ -60,6 +60,6 @@ def _free(log: str, source: Path | None, artifacts: Artifacts) -> str:
     return log
 
 
-def _is_same(one: Path, other: Path) -> bool:
-    same_size = other.is_file() and one.stat().st_size == other.stat().st_size
-    return same_size and sha256_of(one) == sha256_of(other)
+def _is_same(log: Path, copy: Path) -> bool:
+    same_size = copy.is_file() and log.stat().st_size == copy.stat().st_size
+    return same_size and sha256_of(log) == sha256_of(copy)

@@ -27,16 +27,16 @@ _NAMED = 3
 
 
 def strangers(
-    made: Mapping[Path, AbstractSet[str]], known: AbstractSet[str], feedstock: Feedstock
+    made: Mapping[Path, AbstractSet[str]], own_outputs: AbstractSet[str], feedstock: Feedstock
 ) -> dict[Path, Mistake]:
     """The artifacts folders of other feedstocks, with none of this one's outputs, each with what is wrong.
 
     Args:
         made: folder → the names of the outputs with builds in its ledger; a ledger without builds belongs to nobody.
-        known: the outputs with builds in the feedstock's own ledger.
+        own_outputs: the outputs with builds in the feedstock's own ledger.
         feedstock: if not all of its outputs can be determined, no folder is strange.
     """
-    strange = {root: outputs for root, outputs in made.items() if outputs and outputs.isdisjoint(known)}
+    strange = {root: outputs for root, outputs in made.items() if outputs and outputs.isdisjoint(own_outputs)}
     if not strange:
         return {}
     try:

@@ -37,31 +37,31 @@ def claim(artifacts: Artifacts, ledger: Ledger, work: Work, *, stand_in: bool) -
     Raises:
         WorkError: the ledger or the channel cannot be used.
     """
-    names = _lock_names(work, _known(ledger, work), stand_in=stand_in)
+    names = _lock_names(work, _finished(ledger, work), stand_in=stand_in)
     locks = Locks.take(artifacts.locks, names)
     if locks is None:
         return None
     try:
         if ledger.settle(work.name, list(work.identities.values())):
             _tidy(artifacts, stand_in=stand_in)
-        known = _known(ledger, work)
-        if not set(_lock_names(work, known, stand_in=stand_in)) <= set(names):
+        finished = _finished(ledger, work)
+        if not set(_lock_names(work, finished, stand_in=stand_in)) <= set(names):
             locks.close()
             return None  # a package has disappeared meanwhile
     except BaseException:
         locks.close()
         raise
-    wanted = tuple(output for output in work.row.outputs if known[output.name] is None)
-    return Claim(locks, tuple(record for record in known.values() if record is not None), wanted)
+    wanted = tuple(output for output in work.row.outputs if finished[output.name] is None)
+    return Claim(locks, tuple(record for record in finished.values() if record is not None), wanted)
 
 
-def _lock_names(work: Work, known: Mapping[str, BuildRecord | None], *, stand_in: bool) -> tuple[str, ...]:
+def _lock_names(work: Work, finished: Mapping[str, BuildRecord | None], *, stand_in: bool) -> tuple[str, ...]:
     """The locks for building a row: the row, and each of its missing outputs, by place."""
-    missing = [output for output in work.row.outputs if known[output.name] is None]
+    missing = [output for output in work.row.outputs if finished[output.name] is None]
     return (f"row {work.name}", *(lock_name(output, stand_in=stand_in) for output in missing))
 
 
-def _known(ledger: Ledger, work: Work) -> dict[str, BuildRecord | None]:
+def _finished(ledger: Ledger, work: Work) -> dict[str, BuildRecord | None]:
     """The record of each finished output of a row."""
     return {output.name: ledger.done(work.identities[output.name]) for output in work.row.outputs}
 

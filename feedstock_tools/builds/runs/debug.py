@@ -66,8 +66,8 @@ def make_ready(workspace: Workspace, agenda: Agenda, wanted: str | None, watch: 
     engine = workspace.engines.engine_for(work.configuration, work.platform)
     if not isinstance(engine, RattlerBuild):
         hint = "The feedstock's own build-locally.py also has --debug." if engine.own_channels else None
-        what = f"--debug requires the embedded engine, but {work.configuration} is built with {engine.name}"
-        raise InputError(what, hint=hint)
+        mistake = f"--debug requires the embedded engine, but {work.configuration} is built with {engine.name}"
+        raise InputError(mistake, hint=hint)
     refuse(provide_compilers(workspace, [work], agenda.channels, watch), some=1)
     pythons = (work.row.build_python,) if work.row.build_python else ()
     site = Site(
@@ -86,13 +86,13 @@ def make_ready(workspace: Workspace, agenda: Agenda, wanted: str | None, watch: 
 
 
 def _made_ready(site: Site, station: Station, work: Work, output: PlannedOutput) -> ReadyOutput:
-    known = {name: station.ledger.done(identity) for name, identity in work.identities.items()}
-    missing = [name for name in output.siblings if known[name] is None]
+    builds = {name: station.ledger.done(identity) for name, identity in work.identities.items()}
+    missing = [name for name in output.siblings if builds[name] is None]
     if missing:
         hint = f"Build them first: {work.configuration}"
         raise WorkError(f"{output.name} needs {', '.join(missing)} of the same variant", hint=hint)
     request = _request(site, station, work, output)
-    done: list[BuildRecord] = [record for record in known.values() if record]
+    done: list[BuildRecord] = [record for record in builds.values() if record]
     write_siblings(request.output, done, site.artifacts)
     paths = _set_up(request)
     site.artifacts.keep_private(work.name)

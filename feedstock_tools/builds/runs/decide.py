@@ -102,13 +102,13 @@ def pending_row(work: Work, *, not_before: float = 0.0, engine: EngineNeeds | No
 def without_host(pending: Collection[Pending], hosts: Sequence[Host]) -> dict[str, str]:
     """The rows that none of some hosts can build, even when idle: name → reason."""
     reasons = {}
-    known: dict[tuple[object, ...], str | None] = {}
+    reasons_by_demand: dict[tuple[object, ...], str | None] = {}
     ends = any(host.left is not None for host in hosts)
     for row in pending:
         key = id(row.needs), row.platform, row.engine, row.image, row.seconds if ends else None
-        if key not in known:
-            known[key] = why_nowhere(row.demand, hosts)
-        if reason := known[key]:
+        if key not in reasons_by_demand:
+            reasons_by_demand[key] = why_nowhere(row.demand, hosts)
+        if reason := reasons_by_demand[key]:
             reasons[row.row] = reason
     return reasons
 

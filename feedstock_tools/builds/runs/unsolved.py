@@ -55,21 +55,21 @@ def named_in(log: Iterable[str]) -> set[str]:
     return names
 
 
-def explain_solve(log: Iterable[str], target: str, known: Sequence[str] = ()) -> str | None:
+def explain_solve(log: Iterable[str], target: str, urls: Sequence[str] = ()) -> str | None:
     """A short reason why the last environment in a log has no solution; None if it has one, or no environment is
     found.
 
     Args:
-        known: the URLs of channels, whose credentials the log does not have.
+        urls: the URLs of channels, whose credentials the log does not have.
     """
     try:
-        _solved_again(log, target, known)
+        _solved_again(log, target, urls)
     except FeedstockError as error:
         return str(error)
     return None
 
 
-def explain_unpacking(log: Iterable[str], target: str, known: Sequence[str] = ()) -> str | None:
+def explain_unpacking(log: Iterable[str], target: str, urls: Sequence[str] = ()) -> str | None:
     """Which package of the last environment in a log cannot be unpacked; None if all can, or none is found.
 
     Packages of channels on this machine are read; of others the message has the names. The arguments are those of
@@ -80,7 +80,7 @@ def explain_unpacking(log: Iterable[str], target: str, known: Sequence[str] = ()
     from feedstock_tools.digests import sha256_of
 
     try:
-        records = _solved_again(log, target, known)
+        records = _solved_again(log, target, urls)
     except FeedstockError:
         return None
     fetched: list[str] = []
@@ -98,7 +98,7 @@ def explain_unpacking(log: Iterable[str], target: str, known: Sequence[str] = ()
     return f"It is one of the fetched ones: {', '.join(sorted(fetched))}" if fetched else None
 
 
-def _solved_again(log: Iterable[str], target: str, known: Sequence[str]) -> Sequence[Record]:
+def _solved_again(log: Iterable[str], target: str, urls: Sequence[str]) -> Sequence[Record]:
     """The last environment in a log of the engine; nothing if there is none.
 
     Raises:
@@ -110,6 +110,6 @@ def _solved_again(log: Iterable[str], target: str, known: Sequence[str]) -> Sequ
     if question is None:
         return ()
     subdir, virtual, logged, specs = question
-    by_name = {without_credentials(f"{url}/"): url for url in known}
+    by_name = {without_credentials(f"{url}/"): url for url in urls}
     channels = [by_name.get(without_credentials(f"{url.rstrip('/')}/"), url) for url in logged]
     return solve(specs, channels, Platform.parse(target if subdir == "noarch" else subdir), virtual=virtual)

@@ -36,7 +36,7 @@ class ChannelChoice:
 
 
 def choose_channels(
-    given: Sequence[str],
+    requested: Sequence[str],
     configured: Sequence[str],
     artifacts: Artifacts,
     ask: Callable[[str], str | None] | None = None,
@@ -47,7 +47,7 @@ def choose_channels(
     if none of them answers, the stand-in channel is used.
 
     Args:
-        given: from the command line; `stand-in` alone is the stand-in channel.
+        requested: from the command line; `stand-in` alone is the stand-in channel.
         configured: the configuration's `channel_sources`.
         ask: returns the reason why a channel cannot be reached; None if it can.
 
@@ -55,27 +55,27 @@ def choose_channels(
         InputError: `stand-in` is given together with a real channel.
         WorkError: a given channel cannot be reached, or some of the configuration's cannot.
     """
-    if STAND_IN in given:
-        refuse_mixed(given)
+    if STAND_IN in requested:
+        refuse_mixed(requested)
         return ChannelChoice((STAND_IN,), "requested with --channel stand-in")
-    channels = tuple(given) or tuple(configured) or DEFAULT_CHANNELS
+    channels = tuple(requested) or tuple(configured) or DEFAULT_CHANNELS
     reasons = {channel: reason for channel in channels if (reason := _ask(channel, artifacts, ask)) is not None}
     if not reasons:
         return ChannelChoice(channels)
     explained = "; ".join(f"{channel}: {reason}" for channel, reason in reasons.items())
-    if given or len(reasons) < len(channels):
+    if requested or len(reasons) < len(channels):
         hint = f"Use --channel {STAND_IN} to build on packages made on the spot."
         raise WorkError(f"cannot reach {explained}", hint=hint)
     return ChannelChoice((STAND_IN,), f"no channel can be reached ({explained})")
 
 
-def refuse_mixed(given: Sequence[str]) -> None:
+def refuse_mixed(requested: Sequence[str]) -> None:
     """Refuse the stand-in channel together with real channels.
 
     Raises:
         InputError: it is among several channels.
     """
-    if STAND_IN in given and set(given) != {STAND_IN}:
+    if STAND_IN in requested and set(requested) != {STAND_IN}:
         hint = f"Its packages must not be mixed with real ones: give only --channel {STAND_IN}."
         raise InputError("the stand-in channel cannot be mixed with real channels", hint=hint)
 
@@ -87,14 +87,14 @@ def _ask(channel: str, artifacts: Artifacts, ask: Callable[[str], str | None] | 
     if (folder := local_folder(channel)) is not None:
         return why_no_channel(folder)
     cached = artifacts.recall(_CACHE)
-    known = cached if isinstance(cached, dict) else {}
+    entries = cached if isinstance(cached, dict) else {}
     name = sha256(channel.encode()).hexdigest()[:16]
-    entry = known.get(name)
+    entry = entries.get(name)
     if isinstance(entry, dict) and 0 <= time.time() - entry.get("at", 0) < _BELIEVED:
         reason: str | None = entry.get("reason")
         return reason
     from feedstock_tools.channel.repodata import why_unreachable
 
     reason = why_unreachable(channel)
-    artifacts.remember(_CACHE, {**known, name: {"at": time.time(), "reason": reason}})
+    artifacts.remember(_CACHE, {**entries, name: {"at": time.time(), "reason": reason}})
     return reason

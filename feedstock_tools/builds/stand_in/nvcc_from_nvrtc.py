@@ -132,8 +132,8 @@ class _Nvrtc:
         program = ctypes.c_void_p()
         text, name = options.source.read_bytes(), str(options.source).encode()
         self._call("nvrtcCreateProgram", ctypes.byref(program), text, name, 0, None, None)
-        given = (ctypes.c_char_p * len(words))(*(word.encode() for word in words))
-        failed = self._library.nvrtcCompileProgram(program, len(words), given)
+        c_options = (ctypes.c_char_p * len(words))(*(word.encode() for word in words))
+        failed = self._library.nvrtcCompileProgram(program, len(words), c_options)
         log = self._text(program, "ProgramLog").rstrip(b"\0").decode(errors="replace").strip()
         if log:
             print(log, file=sys.stderr)  # noqa: T201
@@ -141,11 +141,11 @@ class _Nvrtc:
             raise _RefusedError(f"{options.source} does not compile for {virtual}")
         return self._text(program, "PTX").rstrip(b"\0")
 
-    def _text(self, program: ctypes.c_void_p, what: str) -> bytes:
+    def _text(self, program: ctypes.c_void_p, kind: str) -> bytes:
         size = ctypes.c_size_t()
-        self._call(f"nvrtcGet{what}Size", program, ctypes.byref(size))
+        self._call(f"nvrtcGet{kind}Size", program, ctypes.byref(size))
         buffer = ctypes.create_string_buffer(size.value)
-        self._call(f"nvrtcGet{what}", program, buffer)
+        self._call(f"nvrtcGet{kind}", program, buffer)
         return buffer.raw
 
     def _call(self, name: str, *arguments: object) -> None:

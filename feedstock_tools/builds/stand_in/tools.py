@@ -115,17 +115,17 @@ def fetch_tools(
 
 def _fetch(wheels: Sequence[Wheel], folder: Path, machine: Mapping[str, str], watch: Watch, why: str) -> None:
     named = [f"{wheel.project} {wheel.release}" for wheel in wheels]
-    what = _listed(named if len(named) < 4 else [*named[:2], f"{len(named) - 2} other wheels"])
+    title = _listed(named if len(named) < 4 else [*named[:2], f"{len(named) - 2} other wheels"])
     size, began = sum(wheel.size for wheel in wheels), time.monotonic()
     requirements = [f"{wheel.project}=={wheel.release} --hash=sha256:{wheel.sha256}" for wheel in wheels]
-    download = Download(requirements, what, size, why, options=_options(wheels[0]))
+    download = Download(requirements, title, size, why, options=_options(wheels[0]))
     with temporary_folder(folder) as temporary:
         for path in download_wheels(download, temporary / "wheels", machine, watch):
             path.rename(folder / path.name)
     absent = [wheel.file for wheel in wheels if not (folder / wheel.file).is_file()]
     if absent:
         raise WorkError(f"pip fetched other files than {_listed(absent)}")
-    watch(Fetching(what, "ready", time.monotonic() - began, size, size))
+    watch(Fetching(title, "ready", time.monotonic() - began, size, size))
 
 
 def _groups(wheels: Sequence[Wheel]) -> list[list[Wheel]]:

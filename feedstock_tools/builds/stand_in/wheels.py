@@ -76,7 +76,7 @@ def download_wheels(
     Raises:
         WorkError: pip is missing or cannot fetch them; the reason is in the message.
     """
-    what, size = download.what, download.size
+    title, size = download.what, download.size
     folder.mkdir(parents=True)
     began = time.monotonic()
     with temporary_folder(folder.parent) as temporary:
@@ -92,7 +92,7 @@ def download_wheels(
                     done = _size_below(temporary) + _size_below(folder)
                     watch(
                         Fetching(
-                            what, "fetching", time.monotonic() - began, min(done, size or done), size, download.why
+                            title, "fetching", time.monotonic() - began, min(done, size or done), size, download.why
                         )
                     )
                     time.sleep(_PAUSE)
@@ -101,7 +101,7 @@ def download_wheels(
                 status = process.wait()
             log.seek(0)
             if status:
-                raise WorkError(f"pip cannot fetch {what}: {_reason(log.read().decode(errors='replace'))}")
+                raise WorkError(f"pip cannot fetch {title}: {_reason(log.read().decode(errors='replace'))}")
     return sorted(folder.glob("*.whl"))
 
 

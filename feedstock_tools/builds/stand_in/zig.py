@@ -97,16 +97,16 @@ def fetch_zig(folder: Path, machine: Mapping[str, str], watch: Watch = unwatched
 
 def _fetch(folder: Path, machine: Mapping[str, str], watch: Watch, why: str) -> None:
     sha256, size = _WHEELS[Platform.here().subdir]
-    what, began = f"zig {ZIG_VERSION}", time.monotonic()
+    title, began = f"zig {ZIG_VERSION}", time.monotonic()
     for left in folder.glob(".making-*"):  # left by a killed fetch: the holder of the lock is alone
         shutil.rmtree(left, ignore_errors=True)
     with temporary_folder(folder) as temporary:
         requirement = f"ziglang=={ZIG_VERSION} --hash=sha256:{sha256}"
-        (wheel,) = download_wheels(Download([requirement], what, size, why), temporary / "wheels", machine, watch)
+        (wheel,) = download_wheels(Download([requirement], title, size, why), temporary / "wheels", machine, watch)
         with zipfile.ZipFile(wheel) as archive:
             for number, member in enumerate(archive.infolist()):
                 if number % 100 == 0:
-                    watch(Fetching(what, "unpacking", time.monotonic() - began, size, size))
+                    watch(Fetching(title, "unpacking", time.monotonic() - began, size, size))
                 if member.filename.startswith("ziglang/") and not _OTHER_SYSTEMS.match(member.filename):
                     archive.extract(member, temporary)
         unpacked = temporary / "ziglang"
@@ -115,4 +115,4 @@ def _fetch(folder: Path, machine: Mapping[str, str], watch: Watch, why: str) -> 
         (unpacked / "zig").chmod(0o755)
         shutil.rmtree(folder / ZIG_VERSION, ignore_errors=True)
         unpacked.rename(folder / ZIG_VERSION)
-    watch(Fetching(what, "ready", time.monotonic() - began, size, size))
+    watch(Fetching(title, "ready", time.monotonic() - began, size, size))

@@ -193,16 +193,16 @@ def _path_with_gpus(kept: Mapping[str, str], folder: Path) -> str:
     if bash is None:
         return path
     programs.mkdir(exist_ok=True)
-    given = "".join(f"export {name}={shlex.quote(kept[name])}\n" for name in _FOR_GPUS if name in kept)
-    (programs / "bash").write_text(f'#!/bin/sh\n{given}exec {shlex.quote(bash)} "$@"\n', encoding="utf-8")
+    exports = "".join(f"export {name}={shlex.quote(kept[name])}\n" for name in _FOR_GPUS if name in kept)
+    (programs / "bash").write_text(f'#!/bin/sh\n{exports}exec {shlex.quote(bash)} "$@"\n', encoding="utf-8")
     (programs / "bash").chmod(0o755)
     return f"{programs}{os.pathsep}{path}"
 
 
 def _cuda(subject: Subject, gpus: Gpus | None) -> str | None:
     """The CUDA version for solving environments."""
-    known = [version for version in (subject.built_for, subject.cuda) if version]
-    return gpus.cuda if gpus else max(known, key=parse_version, default=None)
+    versions = [version for version in (subject.built_for, subject.cuda) if version]
+    return gpus.cuda if gpus else max(versions, key=parse_version, default=None)
 
 
 def _cache(subject: Subject, folder: Path) -> Path:

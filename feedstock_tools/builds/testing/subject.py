@@ -71,13 +71,13 @@ def subject_of(path: Path, channels: Sequence[str], machine: Mapping[str, str]) 
     """
     metadata = read_package(path)
     emulator = _emulator(path, metadata, machine)
-    given = tuple(channel_url(channel) for channel in channels)
-    if not given and is_stand_in(metadata):
+    urls = tuple(channel_url(channel) for channel in channels)
+    if not urls and is_stand_in(metadata):
         platform = Platform.parse(metadata.subdir) if emulator else Platform.here()
-        given = (stand_in_channel_of(machine, platform, _pythons(metadata), path.parent / ".cache").url,)
+        urls = (stand_in_channel_of(machine, platform, _pythons(metadata), path.parent / ".cache").url,)
     own = path.resolve().parents[1]
     beside = (own.as_uri(),) if (own / "noarch" / "repodata.json").is_file() else ()
-    all_channels = (*beside, *(given or (channel_url("conda-forge"),)))
+    all_channels = (*beside, *(urls or (channel_url("conda-forge"),)))
     is_local = all(channel.startswith("file:") for channel in all_channels)
     benchmark = _benchmark(metadata)
     needs = [match[1] for spec in metadata.depends if (match := _CUDA.match(spec))]

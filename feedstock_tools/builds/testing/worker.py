@@ -93,9 +93,9 @@ def _passes(package: Package, number: int | None, channels: Sequence[str]) -> bo
     """Run one test of a package; without a number those of conda-build, which pass or raise and return no result."""
     from rattler_build import RattlerBuildError
 
-    how: dict[str, Any] = {"channel": channels, "channel_priority": "strict", "progress_callback": _Lines()}
+    options: dict[str, Any] = {"channel": channels, "channel_priority": "strict", "progress_callback": _Lines()}
     try:
-        results = package.run_tests(**how) if number is None else [package.run_test(number, **how)]
+        results = package.run_tests(**options) if number is None else [package.run_test(number, **options)]
     except RattlerBuildError as error:
         sys.stdout.write(f"{error}\n")
         return False

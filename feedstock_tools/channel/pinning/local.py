@@ -97,18 +97,18 @@ def cached_pinnings(cache: Path) -> tuple[Pinning, ...]:
     return tuple(_pinning(kept) for kept in kept_packages(PINNING, cache))
 
 
-def find_pinning(given: str | Path | None, cache: Path) -> Pinning:
+def find_pinning(source: str | Path | None, cache: Path) -> Pinning:
     """The pinning to rerender with; never uses the network.
 
     Args:
-        given: a folder laid out as the package, or the pinning's own feedstock; its `conda_build_config.yaml`; or a
+        source: a folder laid out as the package, or the pinning's own feedstock; its `conda_build_config.yaml`; or a
             fetched version; None: the newest fetched one.
         cache: the folder returned by `pinning_cache`.
 
     Raises:
         InputError: there is no such pinning; the hint says how to get one.
     """
-    if given is None:
+    if source is None:
         cached = cached_pinnings(cache)
         if not cached:
             raise InputError(
@@ -116,7 +116,7 @@ def find_pinning(given: str | Path | None, cache: Path) -> Pinning:
                 hint="Fetch one with 'feedstock-tools pinning update', or give a folder or file with --pinning.",
             )
         return cached[-1]
-    path = Path(given)
+    path = Path(source)
     if path.is_dir():
         if (path / "recipe" / PINNING_FILE).is_file():
             return Pinning(path / "recipe" / PINNING_FILE)
@@ -126,10 +126,10 @@ def find_pinning(given: str | Path | None, cache: Path) -> Pinning:
         return _pinning(kept) if kept else Pinning(path / PINNING_FILE, _installed_version(path))
     if path.is_file():
         return Pinning(path)
-    if version_numbers(str(given)) is None:
+    if version_numbers(str(source)) is None:
         hint = "A pinning is a folder, a conda_build_config.yaml, or a version that `feedstock-tools pinning` fetched."
         raise InputError("there is no such file or folder", path=path, hint=hint)
-    return _of_version(str(given), cache)
+    return _of_version(str(source), cache)
 
 
 def age_in_words(age: timedelta) -> str:

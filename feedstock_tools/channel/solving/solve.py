@@ -246,12 +246,12 @@ def _with_plain_repodata(work: Callable[[Gateway], Coroutine[None, None, tuple[R
     from rattler import Gateway, SourceConfig
     from rattler.exceptions import GatewayError
 
-    what = "an environment to be solved"
+    awaited = "an environment to be solved"
     try:
-        return wait_for(work(Gateway(client=rattler_client())), what, _MOST_SECONDS)
+        return wait_for(work(Gateway(client=rattler_client())), awaited, _MOST_SECONDS)
     except GatewayError:
         plain = Gateway(default_config=SourceConfig(sharded_enabled=False), client=rattler_client())
-        return wait_for(work(plain), what, _MOST_SECONDS)
+        return wait_for(work(plain), awaited, _MOST_SECONDS)
 
 
 async def _refuse_other_channels(

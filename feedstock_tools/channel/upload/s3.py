@@ -48,8 +48,8 @@ class S3Target:
             for file in files:
                 head = _head(client, bucket, self._key(file))
                 if head is not None:
-                    known = head["Metadata"].get(_HASH)
-                    digests[file] = known or _hash_of_object(client, bucket, self._key(file))
+                    recorded = head["Metadata"].get(_HASH)
+                    digests[file] = recorded or _hash_of_object(client, bucket, self._key(file))
         return digests
 
     def put(self, package: Path, file: str, sha256: str) -> str:
@@ -73,7 +73,7 @@ class S3Target:
             raise WorkError(f"{self.url}: there are no credentials for S3")
         key = credentials.get_frozen_credentials()
         with _explained(self.url):
-            given = S3Credentials(
+            s3_credentials = S3Credentials(
                 endpoint_url=client.meta.endpoint_url,
                 region=client.meta.region_name or "us-east-1",
                 access_key_id=key.access_key,
@@ -82,7 +82,7 @@ class S3Target:
                 addressing_style="path" if self.server else "virtual-host",
             )
             # A bucket may have no object below noarch/ yet, but a channel needs its repodata.
-            index = index_s3(self.url, given, write_zst=True, write_shards=False)
+            index = index_s3(self.url, s3_credentials, write_zst=True, write_shards=False)
             wait_for(index, f"the index of {self.url} to be written", _INDEX_SECONDS)
 
     def _key(self, file: str) -> str:

@@ -149,7 +149,7 @@ def _plain_truth(names: Mapping[str, Any], part: ast.expr) -> bool | None:
         if sum(isinstance(item, ast.Name) for item in (part.left, *part.comparators)) > 1:
             return None  # which values of the one the other has is unknown
         values = [_value(item, names) for item in (part.left, *part.comparators)]
-        if any(known is None for known in values):
+        if any(truth is None for truth in values):
             return None
         pairs = zip(values, values[1:], part.ops, strict=False)
         try:

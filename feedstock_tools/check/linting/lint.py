@@ -78,9 +78,9 @@ def fixed(draft: Draft) -> Draft:
     for list_, item in repeated(recipe):
         gone.setdefault(list_, []).append(item)
     for list_ in requirement_lists(recipe):
-        known = gone.get(list_, [])
-        dead = [item for item in dead_items(recipe, list_) if item not in known]
-        if dead and len(dead) + len(known) < len(list_.items):
-            gone[list_] = [*known, *dead]
+        removed = gone.get(list_, [])
+        dead = [item for item in dead_items(recipe, list_) if item not in removed]
+        if dead and len(dead) + len(removed) < len(list_.items):
+            gone[list_] = [*removed, *dead]
     changes = [change for list_, items in gone.items() for change in removed_items(recipe, list_, items)]
     return draft.with_document(recipe.changed(changes))

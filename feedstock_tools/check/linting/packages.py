@@ -37,26 +37,26 @@ def without_package(subject: Subject) -> Iterator[Mistaken]:
 
 def not_rendered(subject: Subject) -> Iterator[Mistaken]:
     """Jobs for which the recipe cannot be rendered, while it can for others."""
-    told: dict[tuple[str, int], list[str]] = {}
+    jobs_of: dict[tuple[str, int], list[str]] = {}
     for job in subject.jobs:
         if isinstance(job.error, InputError):
             mistake = job.error.mistakes[0]
             at = subject.recipe.start_of(mistake.line) if mistake.path == subject.recipe.path and mistake.line else 0
-            told.setdefault((mistake.message, at), []).append(job.name)
-    for (message, at), jobs in told.items():
+            jobs_of.setdefault((mistake.message, at), []).append(job.name)
+    for (message, at), jobs in jobs_of.items():
         where = f"{jobs[0]} and {len(jobs) - 1} more" if len(jobs) > 1 else jobs[0]
         yield subject.finding(at, "not-rendered", f"cannot be rendered for {where}: {message}")
 
 
 def collisions(subject: Subject) -> Iterator[Mistaken]:
     """Builds that would be the same file, although they differ in requirements or in the values that they use."""
-    known: dict[tuple[str, str], tuple[Job, Package]] = {}
+    makers: dict[tuple[str, str], tuple[Job, Package]] = {}
     for job in subject.jobs:
         for package in job.packages or ():
             output = package.output
             if output.noarch:
                 continue
-            other_job, other = known.setdefault((job.platform.subdir, output.file_stem), (job, package))
+            other_job, other = makers.setdefault((job.platform.subdir, output.file_stem), (job, package))
             differing = _difference(other, package, with_values=has_files(subject.output(output.name)))
             if differing:
                 where = job.name if job is other_job else f"{job.name} and {other_job.name}"
@@ -64,13 +64,13 @@ def collisions(subject: Subject) -> Iterator[Mistaken]:
                 yield subject.finding(subject.place_in(output.name, "string:"), "colliding-packages", message)
 
 
-def _difference(one: Package, other: Package, *, with_values: bool) -> str:
+def _difference(first: Package, second: Package, *, with_values: bool) -> str:
     """What two builds differ in besides their file: values that they use, or requirements; '' for nothing."""
-    before, after = (_values(package) for package in (one, other))
+    before, after = (_values(package) for package in (first, second))
     keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
     if keys and with_values:
         return ", ".join(keys)
-    if (one.demands.run, one.demands.constrains) != (other.demands.run, other.demands.constrains):
+    if (first.demands.run, first.demands.constrains) != (second.demands.run, second.demands.constrains):
         return "their requirements"
     return ""
 
@@ -89,10 +89,10 @@ def ambiguous_builds(subject: Subject) -> Iterator[Mistaken]:
     ]
     if not any("cuda_compiler_version" in job.configuration.values for job in subject.jobs):
         return
-    told: dict[str, tuple[Complaint, list[str]]] = {}
+    complaints: dict[str, tuple[Complaint, list[str]]] = {}
     for job, complaint in missing_guards(built, load_cuda()):
-        told.setdefault(_name_in(complaint, subject), (complaint, []))[1].append(job)
-    for name, (complaint, jobs) in told.items():
+        complaints.setdefault(_name_in(complaint, subject), (complaint, []))[1].append(job)
+    for name, (complaint, jobs) in complaints.items():
         where = f"{jobs[0]} and {len(jobs) - 1} more" if len(jobs) > 1 else jobs[0]
         message = f"{complaint.message} ({where})"
         yield subject.finding(subject.place_of(name), "ambiguous-builds", message, weight=complaint.weight)

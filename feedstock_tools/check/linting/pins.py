@@ -25,16 +25,16 @@ _LIBRARY = re.compile(r"lib(?!.*(?:-devel|-dev|-static|-headers?|-tools|-bin|-te
 
 def unbuilt_pins(subject: Subject) -> Iterator[Mistaken]:
     """`pin_subpackage` of what a job does not build, and exact pins of noarch packages on builds of one platform."""
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for job in subject.jobs:
         built = {package.name: package for package in job.packages or ()}
         for package in built.values():
             for pin in _subpackage_pins(package):
-                if (package.name, pin.name) in told:
+                if (package.name, pin.name) in reported:
                     continue
                 wrong = _why_unbuilt(package, pin, job, subject)
                 if wrong:
-                    told.add((package.name, pin.name))
+                    reported.add((package.name, pin.name))
                     yield subject.finding(subject.place_in(package.name, pin.name), "unbuilt-pin", wrong)
 
 
@@ -71,18 +71,18 @@ def run_exports(subject: Subject) -> Iterator[Mistaken]:
     """Run exports of unknown kinds, of packages that are no outputs, and that do not fit those that link to them."""
     yield from _unknown_kinds(subject)
     yield from _finer_than_pinning(subject)
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for job in subject.jobs:
         for package in job.packages or ():
             for about, word, wrong in _export_mistakes(package, job, subject):
-                if (package.name, about) not in told:
-                    told.add((package.name, about))
+                if (package.name, about) not in reported:
+                    reported.add((package.name, about))
                     yield subject.finding(subject.place_in(package.name, word), "run-exports", wrong)
 
 
 def _unknown_kinds(subject: Subject) -> Iterator[Mistaken]:
     recipe = subject.recipe
-    known = _KINDS if recipe.has_templates else _KINDS_V1
+    kinds = _KINDS if recipe.has_templates else _KINDS_V1
     places = (
         ("build",),
         ("requirements",),
@@ -97,8 +97,8 @@ def _unknown_kinds(subject: Subject) -> Iterator[Mistaken]:
                 message = "conda-build ignores run_exports below requirements: move them below build"
                 yield subject.finding(entry.start, "run-exports", message)
             for kind in entry.value.entries:
-                if not ignored and kind.key not in known | {"if", "then", "else"}:
-                    message = f"'{kind.key}' is no kind of run exports: one of {', '.join(sorted(known))}"
+                if not ignored and kind.key not in kinds | {"if", "then", "else"}:
+                    message = f"'{kind.key}' is no kind of run exports: one of {', '.join(sorted(kinds))}"
                     yield subject.finding(kind.start, "run-exports", message)
 
 
@@ -108,15 +108,15 @@ def _finer_than_pinning(subject: Subject) -> Iterator[Mistaken]:
     if subject.pinning is None:
         return
     pinned = dict(_PINNED.findall(read_text(subject.pinning.config, within=None)))
-    told = set()
+    reported = set()
     for job in subject.jobs:
         for package in job.packages or ():
             for pin in _exported(package):
                 version = pinned.get(pin.name.replace("-", "_"), "")
-                if not version or pin.exact or pin.name in told or not _EXPRESSION.fullmatch(pin.upper or ""):
+                if not version or pin.exact or pin.name in reported or not _EXPRESSION.fullmatch(pin.upper or ""):
                     continue
                 if (pin.upper or "").count("x") > version.count(".") + 1:
-                    told.add(pin.name)
+                    reported.add(pin.name)
                     message = (
                         f"{package.name} exports {pin.name} up to {pin.upper}, but the pinning builds for {version}"
                     )

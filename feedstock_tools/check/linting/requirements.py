@@ -45,15 +45,15 @@ def _has_blocks(recipe: Document, list_: Part) -> bool:
 
 def loose_metapackages(subject: Subject) -> Iterator[Mistaken]:
     """Packages without files whose siblings may come from another build than the one that they stand for."""
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for job in subject.jobs:
         for package in job.packages or ():
             if not _is_metapackage(package, subject.output(package.name), subject.outputs):
                 continue
             for requirement in package.demands.run:
                 wrong = _looseness(package, requirement, job, subject)
-                if wrong and (package.name, name_in(requirement)) not in told:
-                    told.add((package.name, name_in(requirement)))
+                if wrong and (package.name, name_in(requirement)) not in reported:
+                    reported.add((package.name, name_in(requirement)))
                     at = _place(subject, subject.output(package.name), name_in(requirement), package.name)
                     yield subject.finding(at, "loose-metapackage", f"{package.name} has no files, but {wrong}")
 

@@ -95,12 +95,12 @@ def _holds_somewhere(condition: str, subject: Subject, keys: frozenset[str], *, 
     tree = parsed(condition)
     if tree is None or not subject.rows or names_of(tree) <= PLATFORM_NAMES:
         return True
-    known = frozenset(key for _, values in subject.rows for key in values)
-    unknown = PLATFORM_NAMES | _OTHERS | _OF_JOBS | (keys - known)
+    configured = frozenset(key for _, values in subject.rows for key in values)
+    unknown = PLATFORM_NAMES | _OTHERS | _OF_JOBS | (keys - configured)
     wanted = names_of(tree) | {"python", "numpy"}
     different: dict[tuple[Any, ...], Row] = {}
     for platform, values in subject.rows:
-        seen = tuple((name, values.get(name)) for name in sorted(wanted & known))
+        seen = tuple((name, values.get(name)) for name in sorted(wanted & configured))
         different.setdefault((platform if v1 else None, seen), (platform, values))
     look = _truth_in_recipe_yaml if v1 else _truth_in_meta_yaml
     return any(truth(tree, partial(look, row, unknown)) is not False for row in different.values())

@@ -34,23 +34,23 @@ class _Item:
     is_hint: bool
 
 
-def find_smithy(given: Path | None) -> Path | None:
+def find_smithy(environment: Path | None) -> Path | None:
     """The program to call: of a named environment, or the one on PATH; None if there is none on PATH.
 
     Args:
-        given: the folder of an environment with conda-smithy, or the program itself.
+        environment: the folder of an environment with conda-smithy, or the program itself.
 
     Raises:
         InputError: there is no conda-smithy in the folder given.
     """
-    if given is None:
+    if environment is None:
         found = shutil.which("conda-smithy")
         return Path(found) if found else None
-    places = [given, *(given / name for name in _PROGRAMS)]
+    places = [environment, *(environment / name for name in _PROGRAMS)]
     program = next((place for place in places if place.is_file()), None)
     if program is None:
         hint = "Name the environment that conda-smithy is installed in, with bin/conda-smithy."
-        raise InputError("there is no conda-smithy here", path=given, hint=hint)
+        raise InputError("there is no conda-smithy here", path=environment, hint=hint)
     return program.absolute()
 
 

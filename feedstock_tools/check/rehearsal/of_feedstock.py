@@ -85,8 +85,8 @@ def rehearse_feedstock(
     """
     key = _key(feedstock.inputs, configurations, channels.by_subdir)
     remembered = _remembered(artifacts)
-    if key is not None and not fresh and (known := _known(remembered.get(key))) is not None:
-        return known
+    if key is not None and not fresh and (rehearsed := _from_cache(remembered.get(key))) is not None:
+        return rehearsed
     rehearsal = rehearse_configurations(feedstock.folder, configurations, channels, progress=progress)
     if key is not None:
         latest = [(name, answer) for name, answer in remembered.items() if name != key][-_KEPT + 1 :]
@@ -138,8 +138,8 @@ def drivers_to_ask(platforms: Iterable[Platform]) -> list[str]:
     on one of the platforms, those that it never built for included; empty for platforms without CUDA."""
     facts = load_cuda()
     built = [parse_version(version) for platform in platforms for version in facts.versions(platform)]
-    known = sorted(facts.toolkits, key=parse_version)
-    return [version for version in known if built and parse_version(version) >= min(built)]
+    versions = sorted(facts.toolkits, key=parse_version)
+    return [version for version in versions if built and parse_version(version) >= min(built)]
 
 
 def rows_to_rehearse(
@@ -190,7 +190,7 @@ def _remembered(artifacts: Artifacts) -> dict[str, Any]:
     return cached if isinstance(cached, dict) else {}
 
 
-def _known(document: Any) -> Rehearsal | None:
+def _from_cache(document: Any) -> Rehearsal | None:
     """A cached answer; None if there is none, or only one from another version of this program."""
     try:
         return Rehearsal.from_json(document)

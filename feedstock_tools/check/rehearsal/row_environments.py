@@ -122,18 +122,18 @@ class RowEnvironments:
         itself: Demands | None = None,
     ) -> tuple[str, ...]:
         """Requirements with their pins applied; a pin on an unknown package becomes its bare name."""
-        known = {name: (package.record.version, package.record.build) for name, package in self.promised.items()}
-        known |= {
+        pinned = {name: (package.record.version, package.record.build) for name, package in self.promised.items()}
+        pinned |= {
             output.name.lower(): (output.version, output.build_string)
             for output in self.outputs
-            if output.name not in known
+            if output.name not in pinned
         }
         if itself is not None:
-            known[itself.name.lower()] = (itself.version, itself.build_string)
+            pinned[itself.name.lower()] = (itself.version, itself.build_string)
         return tuple(
             requirement
             if isinstance(requirement, str)
-            else _applied(requirement, packages if requirement.compatible else known)
+            else _applied(requirement, packages if requirement.compatible else pinned)
             for requirement in requirements
         )
 
@@ -201,8 +201,8 @@ class RowEnvironments:
     def _machine(self, platform: Platform) -> tuple[str, ...]:
         """The virtual packages of the machine that builds and tests, whose driver has the row's CUDA version."""
         images = self.row.configuration.values.get("docker_image") or ("",)
-        known = (glibc for word, glibc in _GLIBC.items() if word in images[0])
-        return virtual_packages(platform, cuda=self.row.cuda, glibc=next(known, _GLIBC_OF_OTHERS))
+        glibcs = (glibc for word, glibc in _GLIBC.items() if word in images[0])
+        return virtual_packages(platform, cuda=self.row.cuda, glibc=next(glibcs, _GLIBC_OF_OTHERS))
 
     def _absence(self, absent: Sequence[str]) -> str:
         own = [name for name in absent if name in self._own]

@@ -86,18 +86,18 @@ def lists_in_scripts(
     """
     platform = values.get("target_platform", ("",))[0]
     # A configuration that is not for ARM does not set this key, and scripts find it empty.
-    given = {"arm_variant_type": ("",), "OSTYPE": (_OSTYPES.get(platform.partition("-")[0], ""),), **values}
-    known = {key: frozenset({Assigned(texts[0], 0)}) for key, texts in given.items() if len(texts) == 1}
+    settings = {"arm_variant_type": ("",), "OSTYPE": (_OSTYPES.get(platform.partition("-")[0], ""),), **values}
+    initial = {key: frozenset({Assigned(texts[0], 0)}) for key, texts in settings.items() if len(texts) == 1}
     built = list(outputs)
-    known |= _environments(built)
+    initial |= _environments(built)
     on_windows = platform.startswith("win-")
     for path in sorted(folder.glob("*.bat" if on_windows else "*.sh")):
         name = path.relative_to(feedstock).as_posix()
-        yield from _in_tree(_tree(path, path.stat().st_mtime_ns), name, known)
+        yield from _in_tree(_tree(path, path.stat().st_mtime_ns), name, initial)
     for path in (folder / "recipe.yaml", folder / "meta.yaml"):
         if built and path.is_file():
             name, text = path.relative_to(feedstock).as_posix(), read_text(path, within=folder)
-            yield from dict.fromkeys(_in_recipe(text, name, known, built, read_batch if on_windows else read_shell))
+            yield from dict.fromkeys(_in_recipe(text, name, initial, built, read_batch if on_windows else read_shell))
             return
 
 
@@ -110,11 +110,11 @@ def _environments(outputs: Iterable[Built]) -> _Values:
     return {name: frozenset(texts) for name, texts in values.items()}
 
 
-def _in_tree(tree: Iterable[Node], path: str, known: _Values) -> Iterator[ScriptList]:
+def _in_tree(tree: Iterable[Node], path: str, initial: _Values) -> Iterator[ScriptList]:
     """The lists in the values that variables have after a script, but for those that they had before."""
-    after = run(tree, known) or {}
+    after = run(tree, initial) or {}
     for variable, values in sorted(after.items()):
-        possible = sorted(values - known.get(variable, frozenset()), key=lambda value: (value.line, str(value.text)))
+        possible = sorted(values - initial.get(variable, frozenset()), key=lambda value: (value.line, str(value.text)))
         found = [(value.line, _lists_of(variable, value.text or "")) for value in possible]
         for name in dict.fromkeys(name for _, lists in found for name in lists):
             if name == variable or name not in after:
@@ -144,7 +144,7 @@ def _tree(path: Path, changed: int) -> tuple[Node, ...]:
 
 
 def _in_recipe(
-    text: str, path: str, known: _Values, outputs: Iterable[Built], read: Callable[[str], tuple[Node, ...]]
+    text: str, path: str, initial: _Values, outputs: Iterable[Built], read: Callable[[str], tuple[Node, ...]]
 ) -> Iterator[ScriptList]:
     """The lists in the variables and commands that a recipe has for its outputs, at their lines in its text."""
     lines = _Lines(text)
@@ -152,7 +152,7 @@ def _in_recipe(
         for variable, value in built.environment.items():
             for name, listed in _lists_of(variable, value).items():
                 yield ScriptList(path, lines.of(name, listed), name, listed)
-        for found in _in_tree(read(built.commands), path, known):
+        for found in _in_tree(read(built.commands), path, initial):
             yield ScriptList(path, lines.of(found.name, found.text), found.name, found.text)
 
 

@@ -126,13 +126,13 @@ def value_of(text: Text, values: Values) -> str | None:
     """The value of a text for single values of its variables; None if it is unknown."""
     if text.parts is None:
         return None
-    known: list[str] = []
+    parts: list[str] = []
     for part in text.parts:
         value = part if isinstance(part, str) else _value_of_reference(part, values)
         if value is None:
             return None
-        known.append(value)
-    return "".join(known)
+        parts.append(value)
+    return "".join(parts)
 
 
 def _value_of_reference(reference: Reference, values: Values) -> str | None:

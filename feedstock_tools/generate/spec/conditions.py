@@ -202,8 +202,8 @@ def holds(condition: Condition | None, setting: Setting) -> bool:
             version = setting.cuda if subject == "cuda" else setting.python
             return version is not None and condition.holds(version)
         case Equal(key, value):
-            given = setting.values.get(key)
-            return given == value or (given is not None and given.lower() == value.lower() in ("true", "false"))
+            actual = setting.values.get(key)
+            return actual == value or (actual is not None and actual.lower() == value.lower() in ("true", "false"))
         case Not(part):
             return not holds(part, setting)
         case And(parts):

@@ -108,15 +108,17 @@ def _check_pin_cycles(content: dict[str, Any]) -> Iterator[Finding]:
 
 def _check_groups(content: dict[str, Any]) -> Iterator[Finding]:
     groups = as_mapping(content.get("groups"))
-    known = [*groups, CUDA_LIBRARIES]
+    group_names = [*groups, CUDA_LIBRARIES]
     if CUDA_LIBRARIES in groups:
         yield Finding(
             ("groups", CUDA_LIBRARIES), f"'{CUDA_LIBRARIES}' is reserved for cuda.libraries", "Choose another name."
         )
     for location, entry in entries(content):
         used = entry.get("use")
-        if isinstance(used, str) and used not in known:
-            yield Finding((*location, "use"), f"there is no group '{used}'", _nearest(used, known, "Add it to groups."))
+        if isinstance(used, str) and used not in group_names:
+            yield Finding(
+                (*location, "use"), f"there is no group '{used}'", _nearest(used, group_names, "Add it to groups.")
+            )
     uses = {
         group: [str(item["use"]) for item in as_list(items) if isinstance(item, dict) and "use" in item]
         for group, items in groups.items()
@@ -187,10 +189,10 @@ def _check_placeholders(content: dict[str, Any]) -> Iterator[Finding]:
         for at, command in enumerate(as_list(as_mapping(output.get("test")).get("commands"))):
             text = as_mapping(command).get("command", command)
             texts.append(((*location, "test", "commands", at), text, (*fixed, "cuda", "cuda_major")))
-    for location, text, known in texts:
+    for location, text, allowed in texts:
         try:
             if isinstance(text, str):
-                check_names(text, known)
+                check_names(text, allowed)
         except PlaceholderError as error:
             yield Finding(location, error.message, error.hint)
 

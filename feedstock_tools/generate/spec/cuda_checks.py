@@ -38,7 +38,7 @@ def _check_versions(cuda: Mapping[str, Any], facts: CudaFacts, *, self_contained
         )
     for at, version in enumerate(versions if isinstance(versions, list) else ()):
         if isinstance(version, str) and version not in facts.toolkits:
-            yield Finding(("cuda", "versions", at), f"unknown CUDA version {version}", _known(version, facts))
+            yield Finding(("cuda", "versions", at), f"unknown CUDA version {version}", _version_hint(version, facts))
 
 
 def _check_choice(cuda: Mapping[str, Any], facts: CudaFacts) -> Iterator[Finding]:
@@ -71,7 +71,7 @@ def _check_choice(cuda: Mapping[str, Any], facts: CudaFacts) -> Iterator[Finding
 def _check_mapping(by_version: Mapping[str, Any], location: Location, facts: CudaFacts) -> Iterator[Finding]:
     for version, names in by_version.items():
         if version not in facts.toolkits:
-            yield Finding((*location, version), f"unknown CUDA version {version}", _known(version, facts))
+            yield Finding((*location, version), f"unknown CUDA version {version}", _version_hint(version, facts))
             continue
         for at, name in enumerate(names if isinstance(names, list) else ()):
             yield from _check_name(name, [version], (*location, version, at), facts)
@@ -83,8 +83,8 @@ def _check_name(name: Any, versions: list[str], location: Location, facts: CudaF
         toolkit = facts.toolkits[version]
         prefix = str(name).partition("_")[0]
         if ARCHITECTURE.fullmatch(str(name)) and not toolkit.accepts(name):
-            known = ", ".join(f"{prefix}_{number}" for number in toolkit.architectures)
-            yield Finding(location, f"nvcc of CUDA {version} does not know {name}", f"It knows {known}.")
+            compilable = ", ".join(f"{prefix}_{number}" for number in toolkit.architectures)
+            yield Finding(location, f"nvcc of CUDA {version} does not know {name}", f"It knows {compilable}.")
             return
 
 
@@ -95,6 +95,6 @@ def _check_complete(by_version: Mapping[str, Any], versions: list[str], location
         yield Finding(location, f"there are no architectures for CUDA {', '.join(missing)}", hint)
 
 
-def _known(version: str, facts: CudaFacts) -> str:
+def _version_hint(version: str, facts: CudaFacts) -> str:
     near = get_close_matches(version, facts.toolkits, n=1)
     return f"Did you mean '{near[0]}'?" if near else f"Known are {', '.join(facts.toolkits)}."

@@ -36,8 +36,8 @@ def with_time_stamps(spec: Spec, feedstock: Path, migrations: Path | None, place
     mistakes = [_unknown(name, migrations, place) for name in named if not is_file(folder / f"{name}.yaml")]
     if mistakes:
         raise InputError.of(mistakes)
-    known = {name: _read(folder / f"{name}.yaml") for name in named}
-    return spec.model_copy(update={"migrations": {**spec.migrations, **known}})
+    shared = {name: _read(folder / f"{name}.yaml") for name in named}
+    return spec.model_copy(update={"migrations": {**spec.migrations, **shared}})
 
 
 def _read(path: Path) -> Migration:
@@ -57,7 +57,7 @@ def _unknown(name: str, migrations: Path | None, place: Path | None) -> Mistake:
     if migrations is None:
         hint = "Give a pinning with --pinning, fetch one with 'feedstock-tools pinning update', or write its timestamp."
         return Mistake(f"the time stamp of the migration '{name}' is in conda-forge's pinning", place, hint=hint)
-    known = sorted(path.stem for path in migrations.glob("*.yaml"))
-    near = get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"Did you mean '{near[0]}'?" if near else f"It has {', '.join(known) or 'none'}."
+    names = sorted(path.stem for path in migrations.glob("*.yaml"))
+    near = get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"Did you mean '{near[0]}'?" if near else f"It has {', '.join(names) or 'none'}."
     return Mistake(f"the pinning has no migration '{name}'", place, hint=hint)

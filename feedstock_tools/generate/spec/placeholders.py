@@ -61,15 +61,15 @@ def check_text(text: str) -> None:
         raise PlaceholderError("conda-build reads brackets after a '#' as a selector", "Use `when:`, or rephrase it.")
 
 
-def check_names(text: str, known: tuple[str, ...]) -> None:
-    """Refuse placeholders other than `known`.
+def check_names(text: str, allowed: tuple[str, ...]) -> None:
+    """Refuse placeholders other than `allowed`.
 
     Raises:
         PlaceholderError: with the nearest known name.
     """
     for name in names_in(text):
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            known_names = ", ".join(f"{{{word}}}" for word in known)
+        if name not in allowed:
+            near = get_close_matches(name, allowed, n=1)
+            known_names = ", ".join(f"{{{word}}}" for word in allowed)
             hint = f"Did you mean '{{{near[0]}}}'?" if near else f"Known are {known_names}."
             raise PlaceholderError(f"'{{{name}}}' is not filled in here", hint)

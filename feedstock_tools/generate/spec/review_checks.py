@@ -67,8 +67,8 @@ def license_mistake(text: str) -> tuple[str, str] | None:
         elif word in ("AND", "OR", "WITH") and not expects_license:
             expects_license = True
         elif expects_license and word not in ("AND", "OR", "WITH", "(", ")"):
-            known = word.startswith("LicenseRef-") or word.removesuffix("+") in LICENSES
-            if not known:
+            is_license = word.startswith("LicenseRef-") or word.removesuffix("+") in LICENSES
+            if not is_license:
                 return f"'{word}' is not in the SPDX license list", _near_license(word, LICENSES)
             expects_license = False
         else:
@@ -79,8 +79,8 @@ def license_mistake(text: str) -> tuple[str, str] | None:
     return None
 
 
-def _near_license(word: str, known: frozenset[str]) -> str:
-    by_lower = {name.lower(): name for name in sorted(known)}
+def _near_license(word: str, licenses: frozenset[str]) -> str:
+    by_lower = {name.lower(): name for name in sorted(licenses)}
     near = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.5)
     return f"Did you mean '{by_lower[near[0]]}'?" if near else "https://spdx.org/licenses has the list."
 
@@ -93,11 +93,11 @@ def _check_requirements(content: dict[str, Any]) -> Iterator[Finding]:
         place = (*location, "package")
         if isinstance(package, str) and (found := _constraint_mistake(package)):
             yield Finding(place, *found)
-        for kind, known in (("compiler", _COMPILERS), ("stdlib", _STDLIBS)):
+        for kind, languages in (("compiler", _COMPILERS), ("stdlib", _STDLIBS)):
             language = entry.get(kind)
-            if isinstance(language, str) and language not in known and f"{language}_{kind}" not in own:
-                near = get_close_matches(language, known, n=1, cutoff=0.5)
-                hint = f"Did you mean '{near[0]}'?" if near else f"Known are {', '.join(known)}."
+            if isinstance(language, str) and language not in languages and f"{language}_{kind}" not in own:
+                near = get_close_matches(language, languages, n=1, cutoff=0.5)
+                hint = f"Did you mean '{near[0]}'?" if near else f"Known are {', '.join(languages)}."
                 yield Finding((*location, kind), f"conda-forge has no {kind} '{language}'", hint)
 
 
@@ -183,8 +183,8 @@ def _check_libraries(content: dict[str, Any]) -> Iterator[Finding]:
 def _gpu_platforms(content: Mapping[str, Any], cuda: Mapping[str, Any]) -> list[str]:
     facts = load_cuda()
     named = [str(name) for name in as_list(cuda.get("platforms")) or as_mapping(content.get("platforms"))]
-    known = {row.platform.subdir for row in facts.rows if row.cuda is not None}
-    return [name for name in named if name in known]
+    with_cuda = {row.platform.subdir for row in facts.rows if row.cuda is not None}
+    return [name for name in named if name in with_cuda]
 
 
 def _check_gpu_builds(content: dict[str, Any]) -> Iterator[Finding]:

@@ -93,9 +93,9 @@ def _compare_v0(compare: Compare | Equal, cuda_versions: Collection[str]) -> str
 def _compare_v1(compare: Compare | Equal) -> str:
     if isinstance(compare, Equal):
         # To the engine a key without a value is an error, and a value may be a number or a boolean.
-        given = f'{compare.key} | default("")'
+        or_empty = f'{compare.key} | default("")'
         plain = _typed(compare.value).startswith('"')
-        return f'({given}) == "{compare.value}"' if plain else f'(({given}) ~ "") == "{compare.value}"'
+        return f'({or_empty}) == "{compare.value}"' if plain else f'(({or_empty}) ~ "") == "{compare.value}"'
     if compare.subject == "python":
         return f'match(python, "{_match_spec(compare)}")'
     if compare.operator == "==" and "." in compare.version:

@@ -26,8 +26,8 @@ def known_cuda_versions(spec: Spec, facts: CudaFacts | None = None) -> tuple[str
         return tuple(sorted(named, key=parse_version))
     if isinstance(spec.cuda.versions, str):
         chosen = _own_architectures(spec.cuda)
-        known = chosen if isinstance(chosen, Mapping) else (facts or load_cuda()).toolkits
-        return tuple(sorted(known.keys(), key=parse_version))
+        toolkits = chosen if isinstance(chosen, Mapping) else (facts or load_cuda()).toolkits
+        return tuple(sorted(toolkits.keys(), key=parse_version))
     return tuple(sorted(spec.cuda.versions, key=parse_version))
 
 
@@ -54,12 +54,12 @@ def architectures_by_version(spec: Spec, facts: CudaFacts | None = None) -> Mapp
     chosen = _own_architectures(spec.cuda)
     if chosen is None:
         return {}
-    known = known_cuda_versions(spec, facts)
+    versions = known_cuda_versions(spec, facts)
     if isinstance(chosen, str):
         presets = facts or load_cuda()
-        return {version: presets.preset(chosen, version) for version in known if _has(presets, chosen, version)}
+        return {version: presets.preset(chosen, version) for version in versions if _has(presets, chosen, version)}
     if isinstance(chosen, tuple):
-        return dict.fromkeys(known, chosen)
+        return dict.fromkeys(versions, chosen)
     return {version: chosen[version] for version in sorted(chosen, key=parse_version)}
 
 

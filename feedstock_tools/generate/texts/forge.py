@@ -25,7 +25,9 @@ def conda_forge_settings(spec: Spec, recipe_format: str) -> list[str]:
     that conda-smithy takes anyway.
     """
     settings: dict[str, Any] = {}
-    builders = {subdir: how.build_on for subdir, how in spec.platforms.items() if how and how.build_on}
+    builders = {
+        subdir: platform.build_on for subdir, platform in spec.platforms.items() if platform and platform.build_on
+    }
     if builders:
         settings["build_platform"] = {
             Platform.parse(target).name: Platform.parse(builder).name for target, builder in builders.items()

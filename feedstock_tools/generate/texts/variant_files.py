@@ -82,13 +82,13 @@ def _platforms_where_it_varies(key: str, rows: Mapping[Platform, Sequence[Pinnin
     All facts about a platform determine this, not the versions that the spec builds for, so that one
     version more or less adds or removes its own row and changes nothing else.
     """
-    known = load_cuda().rows
+    pinning_rows = load_cuda().rows
     return [
         platform
         for platform, platform_rows in rows.items()
         if len(platform_rows) > 1
         and _values(platform_rows, key)
-        and len(_values((row for row in known if row.platform == platform), key)) > 1
+        and len(_values((row for row in pinning_rows if row.platform == platform), key)) > 1
     ]
 
 
@@ -108,8 +108,8 @@ def _values(rows: Iterable[PinningRow], key: str) -> set[str]:
 def _keys(spec: Spec, rows: Mapping[Platform, Sequence[PinningRow]]) -> list[str]:
     """The keys that the recipe uses and that every row of a platform has; the CUDA version first."""
     wanted = _used_keys(spec)
-    known = dict.fromkeys(key for platform_rows in rows.values() for row in platform_rows for key in row.values)
-    kept = [key for key in known if key in wanted and key != "cuda_compiler_version"]
+    pinned = dict.fromkeys(key for platform_rows in rows.values() for row in platform_rows for key in row.values)
+    kept = [key for key in pinned if key in wanted and key != "cuda_compiler_version"]
     return [*(["cuda_compiler_version"] if spec.cuda else []), *kept]
 
 

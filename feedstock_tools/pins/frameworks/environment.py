@@ -188,8 +188,8 @@ def _ways(wish: Wish, request: Request, facts: CudaFacts, frameworks: Frameworks
 
 
 def _target_in_words(request: Request) -> str:
-    what = f"the {request.accelerator.upper()}" if request.cuda is None else f"CUDA {request.cuda}"
-    return f"{what} on {request.platform}"
+    hardware = f"the {request.accelerator.upper()}" if request.cuda is None else f"CUDA {request.cuda}"
+    return f"{hardware} on {request.platform}"
 
 
 def _pip_agrees(parts: Sequence[Part]) -> bool:

@@ -98,10 +98,10 @@ def _variables(environment: Environment) -> Mapping[str, str]:
 
 def _comments(environment: Environment, name: str, prefix: PurePath | None, file: str) -> Iterator[str]:
     request = environment.request
-    what = ", ".join(request.packages)
+    packages = ", ".join(request.packages)
     machine = ", ".join(text for text in request.machine_has if text.startswith(("__cuda", "__glibc", "__osx")))
-    how = f"solved for {request.platform}" if environment.records else f"NOT solved, for {request.platform}"
-    yield f"{what} for the {request.accelerator.upper()}, {how}" + (f" with {machine}." if machine else ".")
+    state = f"solved for {request.platform}" if environment.records else f"NOT solved, for {request.platform}"
+    yield f"{packages} for the {request.accelerator.upper()}, {state}" + (f" with {machine}." if machine else ".")
     yield from environment.notes
     yield "Create it with"
     for line in _create(environment, name, prefix, file):

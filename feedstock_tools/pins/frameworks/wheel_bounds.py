@@ -37,9 +37,9 @@ def bounds_of_wheels(name: str, facts: CudaFacts, cudas: Sequence[str], pythons:
         source = f"the metadata of {' and '.join(f'{key} {version}' for key in builds)}"
         yield _of_platforms(release, builds.values(), source)
         if pythons:
-            known = sorted({python for wheels in builds.values() for python in wheels.python}, key=parse_version)
-            way = Way({"python": frozenset(pythons) & frozenset(known)}, source=source)
-            yield Bound(release, (way,), f"its wheels are for Python {known[0]} to {known[-1]}")
+            supported = sorted({python for wheels in builds.values() for python in wheels.python}, key=parse_version)
+            way = Way({"python": frozenset(pythons) & frozenset(supported)}, source=source)
+            yield Bound(release, (way,), f"its wheels are for Python {supported[0]} to {supported[-1]}")
         yield _brought_cuda(release, builds, cudas, source)
         yield from _needed_cudnn(release, builds.values(), cudnns, source)
 
@@ -59,8 +59,8 @@ def _of_platforms(release: Release, builds: Collection[WheelRelease], source: st
     left_out = [
         f"for {platform} they have no GPU code: {reasons[platform]}" for platform in named if platform in reasons
     ]
-    said = "; ".join([sentence, *left_out])
-    return Bound(release, (Way({"platform": frozenset(fit) & _PLATFORMS}, source=source),), said)
+    reason = "; ".join([sentence, *left_out])
+    return Bound(release, (Way({"platform": frozenset(fit) & _PLATFORMS}, source=source),), reason)
 
 
 def _has_gpu_wheels(framework: Framework, platform: str, version: str) -> bool:
@@ -79,8 +79,8 @@ def _brought_cuda(release: Release, builds: Mapping[str, WheelRelease], cudas: S
         if wheels.tested is not None:
             cuda, cudnn = wheels.tested
             way = Way({"cuda": frozenset({cuda})}, frozenset({"cuda"}), "TensorFlow's tested build configurations")
-            said = f"it was tested with CUDA {cuda} and cuDNN {cudnn}; its wheels bring none along"
-            return Bound(release, (way,), said)
+            reason = f"it was tested with CUDA {cuda} and cuDNN {cudnn}; its wheels bring none along"
+            return Bound(release, (way,), reason)
         major = re.search(r"cuda(\d+)", key)
         if wheels.cuda_spec is None and major is None:
             none = Way({"cuda": frozenset()}, source=source)
@@ -118,8 +118,8 @@ def _needed_cudnn(
         }
     if cudnns and built:
         way = Way({"cudnn": frozenset(allowed)}, source=source)
-        said = f"it was built with cuDNN {_and(dict.fromkeys(built))}, and needs that minor version or a later one"
-        yield Bound(release, (way,), said)
+        reason = f"it was built with cuDNN {_and(dict.fromkeys(built))}, and needs that minor version or a later one"
+        yield Bound(release, (way,), reason)
 
 
 def _and(words: Collection[str]) -> str:

@@ -155,7 +155,7 @@ def _cuda_of(setup: Setup, cuda: str | None, machine: str | None, facts: CudaFac
         return cuda if setup.cuda is None or admits(setup.cuda, cuda) else None
     if machine is None or setup.cuda is None:
         return machine
-    reach = [known for known in facts.toolkits if admits(setup.cuda, known) and admits(f"<={machine}", known)]
+    reach = [toolkit for toolkit in facts.toolkits if admits(setup.cuda, toolkit) and admits(f"<={machine}", toolkit)]
     return next(iter(newest_first("cuda", reach)), None)
 
 

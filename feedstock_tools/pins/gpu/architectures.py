@@ -71,8 +71,8 @@ def choose(facts: CudaFacts, cuda: str, preset: str) -> Chosen:
         raise InputError(f"'{cuda}' is not a CUDA version", hint="Write cuda=11.2.")
     toolkit = facts.toolkit(version.strip())
     if preset == "all":
-        plain = [known for known in toolkit.architectures if known.isdigit()]
-        names = (*(f"sm_{known}" for known in plain), f"compute_{plain[-1]}")
+        plain = [capability for capability in toolkit.architectures if capability.isdigit()]
+        names = (*(f"sm_{capability}" for capability in plain), f"compute_{plain[-1]}")
     else:
         names = facts.preset(preset, version.strip())
     refused = toolkit.refused(names)

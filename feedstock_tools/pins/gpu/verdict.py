@@ -112,20 +112,20 @@ def _judge(facts: CudaFacts, card: Card, toolkit: Toolkit, architectures: Sequen
     )
     if refused:
         return Verdict("no", None, (refused,))
-    known = [Architecture(int(name)) for name in toolkit.architectures if name.isdigit()]
+    compiled = [Architecture(int(name)) for name in toolkit.architectures if name.isdigit()]
     if architectures is not None:
-        return _of_build(facts, card, toolkit.version, parse_architectures(architectures), known)
+        return _of_build(facts, card, toolkit.version, parse_architectures(architectures), compiled)
     own = Architecture(card.number)
-    if own in known:
+    if own in compiled:
         return Verdict("native", str(own), (f"CUDA {toolkit.version} compiles for {own}.",))
     unknown = f"CUDA {toolkit.version} does not know {own}: neither its nvcc nor its own ptxas compiles for this GPU."
-    beside = served(known, card.number)
+    beside = served(compiled, card.number)
     if beside.how == "native":
         runs = f"A GPU of capability {card.capability} runs machine code for {beside.by}, where a build has it."
         return Verdict("native", str(beside.by), (runs, unknown, _at_run_time(facts, card, toolkit.version)))
-    ptx = [Architecture(code.number, ptx=True) for code in known if code.number < card.number]
+    ptx = [Architecture(code.number, ptx=True) for code in compiled if code.number < card.number]
     if not ptx:
-        return Verdict("no", None, (_dropped(facts, card, toolkit.version, known),))
+        return Verdict("no", None, (_dropped(facts, card, toolkit.version, compiled),))
     best = max(ptx, key=lambda code: code.number)
     too_old = _cannot_compile(facts, card, toolkit.version)
     if too_old:
@@ -135,7 +135,7 @@ def _judge(facts: CudaFacts, card: Card, toolkit: Toolkit, architectures: Sequen
 
 
 def _of_build(
-    facts: CudaFacts, card: Card, cuda: str, built: Sequence[Architecture], known: Sequence[Architecture]
+    facts: CudaFacts, card: Card, cuda: str, built: Sequence[Architecture], compiled: Sequence[Architecture]
 ) -> Verdict:
     """The verdict on a build whose architectures are given."""
     service = served(built, card.number)
@@ -149,7 +149,7 @@ def _of_build(
     if too_old:
         return Verdict("no", None, (f"The build contains only PTX ({service.by}) for this GPU.", too_old))
     reasons = [f"The driver compiles the build's PTX ({service.by}) at first start."]
-    if own not in known:
+    if own not in compiled:
         reasons.append(f"CUDA {cuda}'s own ptxas does not know {own}.")
     return Verdict("ptx", str(service.by), tuple(reasons))
 
@@ -184,10 +184,10 @@ def _driver_in_doubt(card: Card) -> str | None:
     """Why it is not known whether the driver knows the GPU; None if it is known."""
     if card.driver is None or not card.gpus:
         return None
-    known = [gpu.drives(card.driver, windows=card.windows) for gpu in card.gpus]
-    if True in known or None not in known:
+    support = [gpu.drives(card.driver, windows=card.windows) for gpu in card.gpus]
+    if True in support or None not in support:
         return None
-    gpu = card.gpus[known.index(None)]
+    gpu = card.gpus[support.index(None)]
     return (
         f"It is not known whether driver {card.driver} for Windows supports this GPU: the first driver for its chip "
         f"{gpu.chip} is known for Linux only ({gpu.least_driver(windows=False)})."
@@ -217,8 +217,8 @@ def _cannot_compile(facts: CudaFacts, card: Card, cuda: str) -> str | None:
     return f"A driver for CUDA {card.driver_cuda} does not compile PTX of CUDA {cuda}."
 
 
-def _dropped(facts: CudaFacts, card: Card, cuda: str, known: Sequence[Architecture]) -> str:
-    oldest = min(known, key=lambda code: code.number)
+def _dropped(facts: CudaFacts, card: Card, cuda: str, compiled: Sequence[Architecture]) -> str:
+    oldest = min(compiled, key=lambda code: code.number)
     last = [toolkit.version for toolkit in facts.toolkits.values() if str(card.number) in toolkit.architectures]
     when = f" The last toolkit that supports it is {last[-1]}." if last else ""
     return f"CUDA {cuda} compiles for {oldest} and later only, and this GPU is older (sm_{card.number}).{when}"

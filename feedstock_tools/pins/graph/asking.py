@@ -66,7 +66,7 @@ def resolve(
     >>> [str(demand) for demand in resolve(["cuda=11.2", "gcc=11"]).conflict.demands]
     ['cuda=11.2', 'gcc=11']
     """
-    known = load_cuda()
+    cuda_facts = load_cuda()
     demanded = _with_platform(_with_cuda(parse_demands(demands)))
     if not facts and not channels:
         raise InputError("--no-facts requires a channel", hint="Add --channel.")
@@ -77,13 +77,13 @@ def resolve(
         origin = " and ".join(channel_title(channel) for channel in channels)
     elif platform:
         raise InputError("--platform is for --channel", hint=f"Demand platform={platform}.")
-    graph = pin_graph(known if facts else None, demands=demanded, records=records, origin=origin)
+    graph = pin_graph(cuda_facts if facts else None, demands=demanded, records=records, origin=origin)
     conflict = explain(graph, demanded)
     if conflict is not None:
-        return Answer(graph, known, demanded, (), conflict, most, False)
+        return Answer(graph, cuda_facts, demanded, (), conflict, most, False)
     asked = tuple(kind for kind in asked_kinds(graph, demanded, kinds) if kind not in _of_their_system(demanded))
     sets = list(islice(all_sets(graph, demanded, asked), most + 1))
-    return Answer(graph, known, demanded, tuple(sets[:most]), None, most, len(sets) > most)
+    return Answer(graph, cuda_facts, demanded, tuple(sets[:most]), None, most, len(sets) > most)
 
 
 def _with_cuda(demands: tuple[Demand, ...]) -> tuple[Demand, ...]:

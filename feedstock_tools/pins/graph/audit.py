@@ -41,19 +41,19 @@ def audit(
         records: the channel's packages, for all requested platforms.
         platforms: subdirs.
     """
-    known = graph_of_facts(facts)
+    recorded = graph_of_facts(facts)
     channel = graph_of_channel(records, origin, virtual={"__cuda": facts.toolkits})
     disagreements = [
         disagreement
         for platform in platforms
         for kind in ("cuda", *facts.libraries)
-        for disagreement in _of_kind(known, channel, kind, platform)
+        for disagreement in _of_kind(recorded, channel, kind, platform)
     ]
     return tuple(disagreements)
 
 
-def _of_kind(known: PinGraph, channel: PinGraph, kind: str, platform: str) -> Iterator[Disagreement]:
-    in_facts, in_channel = _releases(known, kind, platform), _releases(channel, kind, platform)
+def _of_kind(recorded: PinGraph, channel: PinGraph, kind: str, platform: str) -> Iterator[Disagreement]:
+    in_facts, in_channel = _releases(recorded, kind, platform), _releases(channel, kind, platform)
     if not in_channel:
         return
     for version in newest_first(kind, {*in_facts, *in_channel}):
@@ -62,12 +62,12 @@ def _of_kind(known: PinGraph, channel: PinGraph, kind: str, platform: str) -> It
         elif version not in in_facts:
             yield Disagreement(platform, kind, version, "not in the facts", "in the channel")
         elif kind != "cuda":
-            yield from _of_partners(known, channel, Release(kind, version), platform)
+            yield from _of_partners(recorded, channel, Release(kind, version), platform)
 
 
-def _of_partners(known: PinGraph, channel: PinGraph, release: Release, platform: str) -> Iterator[Disagreement]:
-    both = _releases(known, "cuda", platform) & _releases(channel, "cuda", platform)
-    in_facts, in_channel = (_cudas(graph, release, platform) & both for graph in (known, channel))
+def _of_partners(recorded: PinGraph, channel: PinGraph, release: Release, platform: str) -> Iterator[Disagreement]:
+    both = _releases(recorded, "cuda", platform) & _releases(channel, "cuda", platform)
+    in_facts, in_channel = (_cudas(graph, release, platform) & both for graph in (recorded, channel))
     if in_facts != in_channel:
         words = [", ".join(newest_first("cuda", cudas)[::-1]) or "none" for cudas in (in_facts, in_channel)]
         yield Disagreement(

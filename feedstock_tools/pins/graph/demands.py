@@ -121,10 +121,10 @@ def versions_named(demands: Iterable[Demand], graph: PinGraph) -> Mapping[str, f
     for demand in demands:
         if demand.kind == "gpu" or demand.kind in FRAMEWORKS:
             named.setdefault(demand.kind, set()).add(demand.spec)
-        known = [version for version in graph.versions.get(demand.kind, ()) if demand.admits(version)]
-        if known:
+        admitted = [version for version in graph.versions.get(demand.kind, ()) if demand.admits(version)]
+        if admitted:
             if demand.kind == "driver" and demand.spec.removesuffix(".*").replace(".", "").isdigit():
-                named.setdefault("driver", set()).update(known)  # on whatever system it is
+                named.setdefault("driver", set()).update(admitted)  # on whatever system it is
             continue
         version = re.fullmatch(r"(?:==)?([0-9][0-9.]*?)(?:\.\*)?", demand.spec)
         if version:

@@ -38,13 +38,13 @@ class Conflict:
     unknown: bool = False
 
     def __str__(self) -> str:
-        which = " and ".join(str(demand) for demand in self.demands)
+        subject = " and ".join(str(demand) for demand in self.demands)
         if self.unknown:
             lines = [
-                f"It is not known whether {which} {'are compatible' if len(self.demands) > 1 else 'is available'}:"
+                f"It is not known whether {subject} {'are compatible' if len(self.demands) > 1 else 'is available'}:"
             ]
         else:
-            lines = [f"{which} are incompatible:" if len(self.demands) > 1 else f"{which} is not available:"]
+            lines = [f"{subject} are incompatible:" if len(self.demands) > 1 else f"{subject} is not available:"]
         lines += [f"  {sentence}" for sentence in self.sentences]
         if self.nearest:
             lines.append(f"The nearest that would work: {' '.join(_quoted(d) for d in self.nearest[0])}")
@@ -122,8 +122,8 @@ def _sentence(graph: PinGraph, demand: Demand, conflict: Sequence[Demand]) -> st
     example = Release(demand.kind, _nearest_match(graph, demand, matching, tuple(others.values())))
     bounds = _speaking_of(graph, example, others)
     if bounds:
-        which = f" ({example})" if len(matching) > 1 else ""
-        return f"{demand}{which}: {'; '.join(dict.fromkeys(f'{bound.said}{_cited(bound)}' for bound in bounds))}."
+        chosen = f" ({example})" if len(matching) > 1 else ""
+        return f"{demand}{chosen}: {'; '.join(dict.fromkeys(f'{bound.said}{_cited(bound)}' for bound in bounds))}."
     parts = [part for kind in others if (part := _restriction(graph, demand, kind)) is not None]
     if parts:
         return f"{demand} goes with {'; with '.join(parts)}."
@@ -178,9 +178,9 @@ def _speaking_of(graph: PinGraph, release: Release, others: Mapping[str, Demand]
             excluding.append(bound)
             continue
         for kind in bound.kinds & others.keys():
-            known = frozenset(graph.versions.get(kind, ()))
-            let_in = frozenset().union(*(way.allowed.get(kind, known) for way in bound.ways)) & known
-            if let_in != known:
+            versions = frozenset(graph.versions.get(kind, ()))
+            let_in = frozenset().union(*(way.allowed.get(kind, versions) for way in bound.ways)) & versions
+            if let_in != versions:
                 restricting.append(bound)
     return excluding or restricting
 
@@ -211,12 +211,12 @@ def _restriction(graph: PinGraph, demand: Demand, kind: str) -> str | None:
     if len(going) == len(versions):
         return None
     title = kind_named(kind).title
-    which = (
+    subject = (
         f"{title} {_listed(newest_first(kind, going)[::-1])}"
         if going
         else f"no {'such ' if kind == 'gpu' else ''}{title}"
     )
-    return f"{which}{_by_way(graph, demand.kind, kind)}"
+    return f"{subject}{_by_way(graph, demand.kind, kind)}"
 
 
 def _nearest(graph: PinGraph, demands: tuple[Demand, ...], fewest: Sequence[Demand]) -> tuple[tuple[Demand, ...], ...]:
@@ -243,10 +243,10 @@ def _replacement(graph: PinGraph, demand: Demand, others: Sequence[Demand]) -> t
     """
     on_linux = [*others, Demand("platform", "linux-64", "")]
     beside = [on_linux] if demand.kind == "driver" and all(other.kind != "platform" for other in others) else []
-    for given in (*beside, others):
+    for kept in (*beside, others):
         for steps, version in enumerate(_by_distance(graph, demand)):
             nearer = Demand(demand.kind, _exact(demand.kind, version), f"{demand.kind}={version}")
-            if can_hold(graph, [*given, nearer]):
+            if can_hold(graph, [*kept, nearer]):
                 return steps, nearer
     return None
 

@@ -50,13 +50,13 @@ def graph_of_channel(
     kinds = {**CHANNEL_KINDS, **{name: name for name in packages if name not in CHANNEL_KINDS}}
     between = packages_between(kinds, records)
     relevant = [record for record in records if record.name in kinds or record.name in between]
-    known = [record for record in relevant if record.name in kinds]
+    of_kinds = [record for record in relevant if record.name in kinds]
     scales = _scales(relevant, virtual or {})
     builds = Builds(kinds, between, relevant, scales, exports or {})
     about = kinds.keys() | between | VIRTUAL_KINDS.keys()
     ways: dict[Release, dict[Way, None]] = {}
     specs: dict[Release, dict[str, None]] = {}
-    for record in known:
+    for record in of_kinds:
         for way in builds.ways(record):
             release = builds.release(record)
             ways.setdefault(release, {})[way] = None
@@ -66,7 +66,7 @@ def graph_of_channel(
         Bound(release, tuple(ways_of_release), _reason(origin, specs[release]))
         for release, ways_of_release in ways.items()
     )
-    subdirs = {record.subdir for record in known if record.subdir != "noarch"}
+    subdirs = {record.subdir for record in of_kinds if record.subdir != "noarch"}
     releases = {*ways, *(Release("platform", subdir) for subdir in subdirs)}
     releases |= {Release(kind, version) for kind, versions in scales.items() for version in versions}
     origins = dict.fromkeys((release.kind for release in ways), origin)

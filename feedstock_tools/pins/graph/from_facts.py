@@ -191,7 +191,7 @@ def _driver_bound(release: Release, toolkit: Toolkit, drivers: frozenset[str], s
 
 def _glibc_bound(release: Release, facts: CudaFacts, scale: frozenset[str]) -> Bound:
     """What conda-forge's pinning had for it; without a row nothing is known."""
-    ways, words, known = [], [], set()
+    ways, words, subdirs = [], [], set()
     for row in facts.rows:
         least = row.values.get("c_stdlib_version")
         if row.cuda == release.version and row.platform.os == "linux" and least is not None:
@@ -199,8 +199,8 @@ def _glibc_bound(release: Release, facts: CudaFacts, scale: frozenset[str]) -> B
             source = f"{facts.pinning_repository}/tree/{row.commit}"
             ways.append(Way({"platform": frozenset({row.platform.subdir}), "glibc": enough}, source=source))
             words.append(f"{least} on {row.platform}")
-            known.add(row.platform.subdir)
-    ways.append(Way({"platform": _PLATFORMS - known, "glibc": frozenset()}))
+            subdirs.add(row.platform.subdir)
+    ways.append(Way({"platform": _PLATFORMS - subdirs, "glibc": frozenset()}))
     sentence = f"conda-forge builds it for glibc {_listed(words)}" if words else "its glibc is unknown"
     return Bound(release, tuple(ways), sentence)
 
@@ -256,7 +256,7 @@ def _of_the_machine(facts: CudaFacts, scales: Scales, also: Mapping[str, Iterabl
         for version in sorted(scales[kind]):
             way = Way({"platform": platforms}, source="conda-forge's pinning")
             yield Bound(Release(kind, version), (way,), f"it is for {'Windows' if platforms == _WINDOWS else 'Linux'}")
-    newest = max(parse_version(known).major for toolkit in facts.toolkits.values() for known in _shipped(toolkit))
+    newest = max(parse_version(shipped).major for toolkit in facts.toolkits.values() for shipped in _shipped(toolkit))
     of_one = _drivers_of_one_system(facts, also)
     for driver in sorted(scales["driver"]):
         ways, words = [], []
@@ -324,8 +324,8 @@ def _drivers_of_gpu(release: Release, gpu: Gpu, drivers: Iterable[str]) -> Itera
     if gpu.least_driver(windows=True) is None:
         sure = frozenset(driver for driver in drivers if gpu.drives(driver, windows=True))
         on_windows = Way({"platform": _WINDOWS, "driver": sure}, frozenset({"platform"}), source)
-        said = f"its first driver on Windows is not known; later branches than {_branch(gpu)} have it"
-        yield Bound(release, (on_windows, Way({"platform": _LINUX}, frozenset({"platform"}))), said, unknown=True)
+        reason = f"its first driver on Windows is not known; later branches than {_branch(gpu)} have it"
+        yield Bound(release, (on_windows, Way({"platform": _LINUX}, frozenset({"platform"}))), reason, unknown=True)
 
 
 def _branch(gpu: Gpu) -> int:

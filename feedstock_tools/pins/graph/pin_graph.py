@@ -55,10 +55,10 @@ def pin_graph(
     if facts is None:
         return channel
     cudas = channel.versions.get("cuda") or tuple(facts.toolkits)
-    known = graph_of_facts(facts, cuda_versions=cudas)
-    named = versions_named(demanded, known)
-    known = graph_of_facts(facts, cuda_versions=cudas, also=named)
-    return merged([channel, _without(known, channel, facts.libraries)])
+    from_facts = graph_of_facts(facts, cuda_versions=cudas)
+    named = versions_named(demanded, from_facts)
+    from_facts = graph_of_facts(facts, cuda_versions=cudas, also=named)
+    return merged([channel, _without(from_facts, channel, facts.libraries)])
 
 
 def known_pythons() -> tuple[str, ...]:
@@ -67,16 +67,18 @@ def known_pythons() -> tuple[str, ...]:
     return tuple(dict.fromkeys(".".join(version.split(".")[:2]) for version in versions))
 
 
-def _without(known: PinGraph, channel: PinGraph, libraries: Iterable[str]) -> PinGraph:
+def _without(from_facts: PinGraph, channel: PinGraph, libraries: Iterable[str]) -> PinGraph:
     """The part of the facts that applies in addition to a channel: not its packages, which the channel knows itself."""
     own = frozenset(channel.origins)
     of_packages = {*libraries, "python", "glibc"} | (own - {"cuda"})
     bounds = tuple(
         bound
-        for bound in known.bounds
+        for bound in from_facts.bounds
         if not (bound.kinds | {bound.release.kind}) & of_packages
         and not ("cuda" in own and bound.release.kind == "cuda" and bound.kinds == {"platform"})
     )
-    releases = frozenset(release for release in known.releases if release.kind not in of_packages)
-    origins: Mapping[str, str] = {kind: text for kind, text in known.origins.items() if kind not in own | of_packages}
-    return replace(known, releases=releases, bounds=bounds, origins=origins)
+    releases = frozenset(release for release in from_facts.releases if release.kind not in of_packages)
+    origins: Mapping[str, str] = {
+        kind: text for kind, text in from_facts.origins.items() if kind not in own | of_packages
+    }
+    return replace(from_facts, releases=releases, bounds=bounds, origins=origins)

@@ -91,8 +91,8 @@ class Functions:
         """A pin in the form that `recipe.pins` reads; it contains nothing special to YAML or selectors."""
         if not str(package).strip():  # an undefined name, in a part of the recipe that does not count
             return ""
-        given = {**dict(zip(names, args, strict=False)), **bounds}
-        parts = [f"{name}={given[name]}" for name in names if name in given]
+        values = {**dict(zip(names, args, strict=False)), **bounds}
+        parts = [f"{name}={values[name]}" for name in names if name in values]
         return ";".join((f"{package} @{kind}", *parts))
 
     def load_file_data(self, filename: str, fmt: str | None = None, from_recipe_dir: bool = False, **_: Any) -> Any:

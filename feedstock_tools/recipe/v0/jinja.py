@@ -123,8 +123,8 @@ class _Environment(SandboxedEnvironment):
         super().__init__(undefined=undefined, loader=_Included(recipe), finalize=self._charge, optimized=False)
         self.begin()
         self.globals = {"range": _bounded_range, "dict": dict, "namespace": jinja2.utils.Namespace}
-        known = {**self.filters, **BOUNDED_FILTERS}
-        self.filters = {name: self._charging(known[name]) for name in _FILTERS}
+        filters = {**self.filters, **BOUNDED_FILTERS}
+        self.filters = {name: self._charging(filters[name]) for name in _FILTERS}
         tests: Any = self.tests
         self.tests = {name: self._charging(test) for name, test in tests.items()}
         self.filters["counted"] = self._counted
@@ -135,10 +135,10 @@ class _Environment(SandboxedEnvironment):
         """Start the count of steps and sizes for a new rendering."""
         self.steps = self.size = 0
 
-    def _step(self, what: str) -> None:
+    def _step(self, steps: str) -> None:
         self.steps += 1
         if self.steps > _MOST_STEPS and self.steps > most(_MOST_STEPS):
-            raise TooMuchError(f"its {what} take more than {_MOST_STEPS} steps")
+            raise TooMuchError(f"its {steps} take more than {_MOST_STEPS} steps")
 
     def _charge(self, value: Any) -> Any:
         """Count a value that is made, or looked at as a whole, with all that is in it."""

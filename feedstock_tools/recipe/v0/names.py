@@ -76,11 +76,11 @@ class BuildStrings:
         if plain is None:
             plain = self._plain[values] = _default_string(self._meta, variant)
         values = self._values(variant)
-        known = self._hashes.get(values)
-        if known is None:
+        hashed = self._hashes.get(values)
+        if hashed is None:
             contents = self._contents(values)
-            known = self._hashes[values] = (package_hash(contents) if contents else "", contents)
-        return _with_hash(plain, known[0]), known[1]
+            hashed = self._hashes[values] = (package_hash(contents) if contents else "", contents)
+        return _with_hash(plain, hashed[0]), hashed[1]
 
     def _contents(self, values: Sequence[str]) -> Mapping[str, str]:
         """The contents of a hash; empty if there is none."""

@@ -159,8 +159,8 @@ class _Rendering:
     # --- the top level, once for each combination of the variables that it loops over
 
     def _tops(self) -> list[Meta]:
-        known = self.of_files and self.rules.first_values_first
-        first = self.space.first() if known else default_variant(self.platform.subdir)
+        takes_first = self.of_files and self.rules.first_values_first
+        first = self.space.first() if takes_first else default_variant(self.platform.subdir)
         initial = self._render(first, self.space, "")
         if initial.noarch:
             self.space = self._one_python(self.space)
@@ -298,9 +298,9 @@ class _Rendering:
     def _parse(self, view: View, namespace: Namespace, variant: Variant, package: PackageNames) -> dict[str, Any]:
         path = self.recipe.text.path
         key = (self._relevant_of(variant), package)
-        known = self._rendered.get(key)
-        if known is not None:
-            return known
+        cached = self._rendered.get(key)
+        if cached is not None:
+            return cached
         functions = Functions(variant, self.platform.subdir, path, self.keep_pins)
         context = template_context(namespace, functions, self.environ, package)
         template = self.recipe.text.template
@@ -329,15 +329,15 @@ class _Rendering:
     def _used_in_text(self, meta: Meta, with_top_level: bool) -> tuple[frozenset[str], frozenset[str]]:
         """The keys used in the text of a package outside and inside its requirements; the same for many variants."""
         key = (meta.view, with_top_level, meta.raw_block, meta.block)
-        known = self._texts_used.get(key)
-        if known is None:
+        used = self._texts_used.get(key)
+        if used is None:
             raw, text = meta.raw_block, meta.block
             if with_top_level:
                 raw, text = meta.view.top_level_with(raw, selected=False), meta.view.top_level_with(text, selected=True)
             everywhere = self.finder.in_selectors(raw) | self.finder.in_text(text)
             required = self.finder.in_text(requirements_in(text))
-            known = self._texts_used[key] = (everywhere - required, required)
-        return known
+            used = self._texts_used[key] = (everywhere - required, required)
+        return used
 
     def _platform_counts(self, meta: Meta) -> bool:
         if self.rules.target_platform_used:
@@ -349,9 +349,9 @@ class _Rendering:
         if is_output:
             script = meta.output.get("script")
             names = (script,) if isinstance(script, str) else ()
-        known = self._scripts_used.get(names)
-        if known is not None:
-            return known
+        cached = self._scripts_used.get(names)
+        if cached is not None:
+            return cached
         used: frozenset[str] = frozenset()
         for name in names:
             path = self.recipe.folder / name

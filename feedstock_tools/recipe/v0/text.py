@@ -106,14 +106,14 @@ class RecipeText:
         Raises:
             InputError: a selector cannot be evaluated; with its line.
         """
-        known: dict[str, bool] = {}
+        truths: dict[str, bool] = {}
         for selector in self.selectors:
             try:
-                known[selector] = evaluate(selector, namespace)
+                truths[selector] = evaluate(selector, namespace)
             except Exception:
                 select_lines(self.raw, namespace, self.rules, self.path)
                 raise
-        holding = tuple(known.values())
+        holding = tuple(truths.values())
         view = self._views.get(holding)
         if view is None:
             view = self._views[holding] = View(self, holding)

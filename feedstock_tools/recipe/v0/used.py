@@ -120,13 +120,13 @@ class UsageFinder:
         return keys
 
     def _union(
-        self, text: str, known: dict[str, frozenset[str]], search: Callable[[str], frozenset[str]]
+        self, text: str, by_line: dict[str, frozenset[str]], search: Callable[[str], frozenset[str]]
     ) -> frozenset[str]:
         keys: set[str] = set()
         for line in text.splitlines():
-            used = known.get(line)
+            used = by_line.get(line)
             if used is None:
-                used = known[line] = search(line)
+                used = by_line[line] = search(line)
             if used:
                 keys |= used
         if not keys.isdisjoint(self._with_sysroot):

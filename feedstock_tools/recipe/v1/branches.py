@@ -37,8 +37,8 @@ def mentioned_variables(recipe: Any) -> Mapping[str | None, frozenset[str]]:
     for output in outputs:
         package = output.get("package") if isinstance(output, dict) else None
         name = package.get("name") if isinstance(package, dict) else None
-        known = name if isinstance(name, str) and _OPENING not in name else None
-        found[known] = found.get(known, common) | frozenset(_in_part(output))
+        output_name = name if isinstance(name, str) and _OPENING not in name else None
+        found[output_name] = found.get(output_name, common) | frozenset(_in_part(output))
     return found
 
 

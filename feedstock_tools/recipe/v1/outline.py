@@ -118,12 +118,12 @@ def _outputs(engine: _Engine, variants: InputVariants) -> Iterator[OutlinedOutpu
         for answer in engine.answers(row):
             name, noarch = answer.name, answer.noarch
             siblings.add(key_of(name))
-            known = (id(answer), len(siblings))
-            if known not in own:
+            position = (id(answer), len(siblings))
+            if position not in own:
                 values = own_values(answer.reported, noarch, siblings)
-                own[known] = values, tuple(key for key in values if key in row)
-            kept, moving = own[known]
-            place = (known, tuple(row[key] for key in moving))
+                own[position] = values, tuple(key for key in values if key in row)
+            kept, moving = own[position]
+            place = (position, tuple(row[key] for key in moving))
             if place in same_rows:
                 continue
             same_rows.add(place)
@@ -149,8 +149,8 @@ class _Engine:
         self._fixed = frozenset(key for axis in several if axis not in self._axes for key in axis.keys)
         first = {key: value for axis in space.axes for key, value in zip(axis.keys, axis.rows[0], strict=True)}
         self._all = {**given_values(config, platform, platform), **{key: (value,) for key, value in first.items()}}
-        self._given = {key: given for key, given in self._all.items() if key in named or _ALWAYS.fullmatch(key)}
-        texts = {key: given[0] for key, given in self._all.items() if given}
+        self._given = {key: values for key, values in self._all.items() if key in named or _ALWAYS.fullmatch(key)}
+        texts = {key: values[0] for key, values in self._all.items() if values}
         sites, looping = _sites(recipe.text), {key for axis in self._axes for key in axis.keys}
         self._shapes = Shapes(sites, platform, texts, looping)
         self._skips = Shapes(sites.of_skip(), platform, texts, looping)
@@ -179,21 +179,21 @@ class _Engine:
         values = ChainMap(dict(row), self._texts)
         shape = self._shapes.of(values)
         if shape not in self._known:
-            given = {**self._given, **{key: (value,) for key, value in row.items()}}
-            self._known[shape] = self._rendered(given) if self._is_built(given, self._skips.of(values)) else []
+            inputs = {**self._given, **{key: (value,) for key, value in row.items()}}
+            self._known[shape] = self._rendered(inputs) if self._is_built(inputs, self._skips.of(values)) else []
         return self._known[shape]
 
-    def _is_built(self, given: Mapping[str, tuple[str, ...]], shape: Hashable) -> bool:
+    def _is_built(self, inputs: Mapping[str, tuple[str, ...]], shape: Hashable) -> bool:
         if shape not in self._built:
-            self._built[shape] = is_built(self._recipe, given, self._platform, self._platform)
+            self._built[shape] = is_built(self._recipe, inputs, self._platform, self._platform)
         return self._built[shape]
 
-    def _rendered(self, given: Mapping[str, tuple[str, ...]]) -> list[_Answer]:
+    def _rendered(self, inputs: Mapping[str, tuple[str, ...]]) -> list[_Answer]:
         answers = []
-        for rendering in render(self._recipe, given, (), self._platform, self._platform):
+        for rendering in render(self._recipe, inputs, (), self._platform, self._platform):
             recipe, reported = rendering.recipe, reported_values(rendering)
             read = {*reported, *_plain_names(recipe.requirements.to_dict())}
-            missed = (read & self._all.keys() - given.keys()) | (read & self._fixed)
+            missed = (read & self._all.keys() - inputs.keys()) | (read & self._fixed)
             if missed:
                 raise _WiderError(missed)
             answers.append(_Answer(rendering, recipe, recipe.package.name, noarch_of(recipe), reported))

@@ -138,19 +138,19 @@ def _built_rows(
     space = explode(config).project(looping)
     if space.count > most(_MOST_ROWS):
         raise BoundError(f"skip depends on more than {_MOST_ROWS} variants", path=recipe.path)
-    known: dict[tuple[str, ...], bool] = {}
+    built_by_values: dict[tuple[str, ...], bool] = {}
     built = []
     for variant in space:
         seen = tuple(variant[key] for key in looping)
-        if seen not in known:
+        if seen not in built_by_values:
             own = {key: (value,) for key, value in zip(looping, seen, strict=True)}
-            known[seen] = is_built(recipe, {**named, **own}, *platforms)
-        if known[seen]:
+            built_by_values[seen] = is_built(recipe, {**named, **own}, *platforms)
+        if built_by_values[seen]:
             built.append(tuple(variant.values()))
     if not built:
         return None
     keys = tuple(key for axis in space.axes for key in axis.keys)
-    return nothing if all(known.values()) else Axis(keys, tuple(built))
+    return nothing if all(built_by_values.values()) else Axis(keys, tuple(built))
 
 
 def outputs_of(rows: Iterable[Rendering], variants: InputVariants) -> Iterator[tuple[Rendering, RenderedOutput]]:

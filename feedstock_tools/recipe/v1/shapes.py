@@ -151,13 +151,13 @@ class Shapes:
         """The shape of a variant: equal for variants whose outputs use the same variables."""
         found = []
         evaluated: Evaluated = {}
-        for (site, variables), known in zip(self._parts, self._known, strict=True):
+        for (site, variables), effects in zip(self._parts, self._known, strict=True):
             seen = tuple(values[key] for key in variables)
-            if seen not in known:
-                known[seen] = self._effect(
+            if seen not in effects:
+                effects[seen] = self._effect(
                     site, Scope(self._platform, self._context, values, evaluated=evaluated), seen
                 )
-            found.append(known[seen])
+            found.append(effects[seen])
         return tuple(found)
 
     def _effect(self, site: _Site, scope: Scope, seen: tuple[str, ...]) -> Hashable:

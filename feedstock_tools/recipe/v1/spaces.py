@@ -84,8 +84,10 @@ class InputVariants:
         if wanted not in self._spaces:
             axes = {place: _agreeing(axis, used) for place, axis in enumerate(self._zipped)}
             for key in {*used, *whole} & self._free.keys():
-                some = [one for one in self._free[key] if one == used.get(key, one)]
-                axes[self._place[key]] = Axis((key,), tuple((one,) for one in (some if key in whole else some[:1])))
+                some = [candidate for candidate in self._free[key] if candidate == used.get(key, candidate)]
+                axes[self._place[key]] = Axis(
+                    (key,), tuple((candidate,) for candidate in (some if key in whole else some[:1]))
+                )
             if not all(axis.rows for axis in axes.values()):
                 raise InputError(
                     f"no variant has the values with which the engine reports to have rendered '{name}'",

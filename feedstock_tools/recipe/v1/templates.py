@@ -127,8 +127,8 @@ def _size(text: str, sizes: _Sizes) -> int:
 
 def _after_statements(text: str, sizes: _Sizes) -> _Sizes:
     """The sizes of names, those included that the statements in a text set."""
-    known = _Sizes(sizes)
-    known.numbers = sizes.numbers - {match[1] for word, rest in _STATEMENT.findall(text) if (match := _SET.match(rest))}
+    after = _Sizes(sizes)
+    after.numbers = sizes.numbers - {match[1] for word, rest in _STATEMENT.findall(text) if (match := _SET.match(rest))}
     for word, rest in _STATEMENT.findall(text):
         if word not in _STATEMENTS and most(1) == 1:
             raise _TooMuchError(f"a template may repeat itself without end (`{word}`)", text)
@@ -136,16 +136,16 @@ def _after_statements(text: str, sizes: _Sizes) -> _Sizes:
             match = _SET.fullmatch(rest)
             if match is None:
                 raise _TooMuchError("a template sets what cannot be measured", text)
-            known[match[1]] = _result(match[2], known)
+            after[match[1]] = _result(match[2], after)
         elif word in ("if", "elif"):
-            _result(rest, known)
+            _result(rest, after)
     macros = _MACRO.findall(text)
     calls = re.compile(rf"\b(?:{'|'.join(name for name, _ in macros)})\s*\(") if macros else None
     for name, body in macros:
         if calls is not None and calls.search(body.partition(")")[2]):
             raise _TooMuchError("a macro calls a macro", text)
-        known[name] = len(body) + sum(_result(template, known) for template in _TEMPLATE.findall(body))
-    return known
+        after[name] = len(body) + sum(_result(template, after) for template in _TEMPLATE.findall(body))
+    return after
 
 
 def _result(template: str, sizes: _Sizes) -> int:

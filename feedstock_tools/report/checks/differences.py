@@ -84,13 +84,13 @@ def verdict(differences: Differences) -> str:
         (differences.only_hashes, "package with another hash"),
         (differences.same, "unchanged package"),
     ]
-    return ", ".join(_plural(number, what) for number, what in counts if number) + "."
+    return ", ".join(_plural(number, noun) for number, noun in counts if number) + "."
 
 
-def _plural(number: int, what: str) -> str:
-    if what.startswith("package "):
-        return f"{counted(number, 'package')} {what.removeprefix('package ')}"
-    return counted(number, what)
+def _plural(number: int, noun: str) -> str:
+    if noun.startswith("package "):
+        return f"{counted(number, 'package')} {noun.removeprefix('package ')}"
+    return counted(number, noun)
 
 
 def _jobs(differences: Differences) -> Iterator[tuple[str, str, Sequence[str]]]:

@@ -63,8 +63,8 @@ def _summary(review: Review, notes: Sequence[str]) -> Iterator[str]:
         yield shown(_rerendered(stale))
         for lost in stale.lost:
             yield f"after a rerender: {shown(lost)}"
-    known = f" ({counted(review.known, 'finding')} of the base not counted)" if review.known else ""
-    yield f"`lint`: {_count(review.lint)}; `cuda check`: {_count(review.facts)}{known}"
+    not_counted = f" ({counted(review.known, 'finding')} of the base not counted)" if review.known else ""
+    yield f"`lint`: {_count(review.lint)}; `cuda check`: {_count(review.facts)}{not_counted}"
     rehearsal = review.rehearsal
     if rehearsal is not None:
         where = "on the stand-in channel" if rehearsal.stand_in is not None else f"in {', '.join(rehearsal.channels)}"

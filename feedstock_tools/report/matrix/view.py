@@ -69,14 +69,14 @@ def lines(matrix: Matrix) -> tuple[Line, ...]:
 def _line(state: ConfigurationState, ambiguous: bool) -> Line:
     by_number = {output.record.id: output.record for output in state.outputs if output.record}
     records = tuple(by_number.values())
-    known = [record.seconds for record in records if record.seconds is not None]
+    times = [record.seconds for record in records if record.seconds is not None]
     return Line(
         title=state.configuration.name if ambiguous else state.configuration.short_name,
         state=state,
         done=sum(output.state == "done" for output in state.outputs),
         total=len(state.outputs),
         ended=max((record.ended or record.started for record in records), default=""),
-        seconds=sum(known) if known else None,
+        seconds=sum(times) if times else None,
         machines=tuple(sorted({record.machine for record in records if record.machine})),
         stand_in=any(record.marks.get("channel") == STAND_IN for record in records),
         logs=_logs(records),

@@ -15,11 +15,11 @@ _WORDS = {"native": "native", "ptx": "PTX at first start", "no": "not at all"}
 def architectures_text(chosen: Chosen, form: str) -> str:
     """The list, then a table of coverage."""
     lines = [chosen.written(form), "", f"CUDA {chosen.toolkit.version}, preset '{chosen.preset}':"]
-    for capability, how, gpus in chosen.coverage():
+    for capability, support, gpus in chosen.coverage():
         unique = list(dict.fromkeys(gpu.name for gpu in gpus))
         names = ", ".join(unique[:3]) + (", …" if len(unique) > 3 else "")
-        by = f"({how.by})" if how.by else ""
-        lines.append(f"  {capability:>4}  {_WORDS[how.how]:<18} {by:<13} {gpus[0].generation}: {names}")
+        by = f"({support.by})" if support.by else ""
+        lines.append(f"  {capability:>4}  {_WORDS[support.how]:<18} {by:<13} {gpus[0].generation}: {names}")
     numbers = chosen.numbers()
     left = [name for name in chosen.toolkit.architectures if name.isdigit() and int(name) not in numbers]
     if left:
@@ -37,11 +37,11 @@ def architectures_json(chosen: Chosen, form: str) -> str:
         "coverage": [
             {
                 "capability": capability,
-                "runs": how.how,
-                "by": str(how.by) if how.by else None,
+                "runs": support.how,
+                "by": str(support.by) if support.by else None,
                 "gpus": list(dict.fromkeys(gpu.name for gpu in gpus)),
             }
-            for capability, how, gpus in chosen.coverage()
+            for capability, support, gpus in chosen.coverage()
         ],
     }
     return json.dumps(document, indent=2)

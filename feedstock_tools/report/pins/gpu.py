@@ -78,9 +78,12 @@ def _in_a_table(judged: Sequence[Judged]) -> list[str]:
     if not judged:
         return []
     wide = max(len(item.what) for item in judged)
-    how = max(map(len, HOW.values()))
+    words_width = max(map(len, HOW.values()))
     rows = ((item.what, item.verdict.words, item.verdict.by or "", _shortly(item.verdict)) for item in judged)
-    return [f"  {what:<{wide}}  {words:<{how}}  {by:<12}  {reason}".rstrip() for what, words, by, reason in rows]
+    return [
+        f"  {subject:<{wide}}  {words:<{words_width}}  {by:<12}  {reason}".rstrip()
+        for subject, words, by, reason in rows
+    ]
 
 
 def _shortly(verdict: Verdict) -> str:

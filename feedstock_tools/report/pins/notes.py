@@ -109,17 +109,17 @@ def _of_the_family(answer: Answer) -> Iterator[str]:
     if conflict is None or not {"cuda"} < _in_conflict(answer) <= {"cuda", "gpu", "sm"}:
         return
     spec = next(demand.spec for demand in conflict.demands if demand.kind == "cuda")
-    known = [toolkit for version, toolkit in answer.facts.toolkits.items() if admits(spec, version)]
+    toolkits = [toolkit for version, toolkit in answer.facts.toolkits.items() if admits(spec, version)]
     for name in _demanded(answer, "gpu"):
         gpu = find_gpu(name, load_gpus())
-        for toolkit in known[-1:]:
+        for toolkit in toolkits[-1:]:
             names = [number for number in toolkit.architectures if number.isdigit()]
             both = [Architecture(int(number), ptx=ptx) for number in names for ptx in (False, True)]
-            how = served(both, int(gpu.capability.replace(".", "")))
-            if how.by is None or gpu.tegra or how.by.number == int(gpu.capability.replace(".", "")):
+            service = served(both, int(gpu.capability.replace(".", "")))
+            if service.by is None or gpu.tegra or service.by.number == int(gpu.capability.replace(".", "")):
                 continue
-            way = "natively" if how.how == "native" else "after the driver has compiled it at first start"
-            yield f"{gpu.name} runs what CUDA {toolkit.version} compiles for {how.by}, {way}: {_ASK_GPU}."
+            way = "natively" if service.how == "native" else "after the driver has compiled it at first start"
+            yield f"{gpu.name} runs what CUDA {toolkit.version} compiles for {service.by}, {way}: {_ASK_GPU}."
 
 
 _ASK_GPU = "`feedstock-tools gpu` says more"

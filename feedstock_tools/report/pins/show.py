@@ -88,9 +88,9 @@ def page(graph: PinGraph, cudas: Sequence[str], origin: str) -> str:
 
 def _shown(graph: PinGraph, versions: Sequence[str]) -> tuple[str, ...]:
     """The requested CUDA versions of the graph, newest first."""
-    known = graph.versions.get("cuda", ())
+    existing = graph.versions.get("cuda", ())
     demands = [parse_demand(f"cuda{text}" if text[:1] in "<>=!" else f"cuda={text}") for text in versions]
     for demand in demands:
-        if not any(demand.admits(version) for version in known):
-            raise InputError(f"there is no {demand}", hint=f"There are {', '.join(known) or 'none'}.")
-    return tuple(version for version in known if not demands or any(demand.admits(version) for demand in demands))
+        if not any(demand.admits(version) for version in existing):
+            raise InputError(f"there is no {demand}", hint=f"There are {', '.join(existing) or 'none'}.")
+    return tuple(version for version in existing if not demands or any(demand.admits(version) for demand in demands))

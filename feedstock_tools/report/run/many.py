@@ -84,13 +84,13 @@ class Lines:
     def end(self, work: Work, built: BuiltRow) -> None:
         """See `Observer`."""
         self._ended += 1
-        how = "failed" if built.failed else "done"
+        outcome = "failed" if built.failed else "done"
         if self._fold.begin:
-            self.say(f"{self._fold.begin}== {described(work)}: {how}")
+            self.say(f"{self._fold.begin}== {described(work)}: {outcome}")
             if log := self._logs.pop(work.name, None):
                 self._write(shown_log(log.read().decode(errors="replace").removesuffix("\n")))
             self.say(self._fold.end)
-        self.say(f"{work.name}: {how} ({self._ended} of {self._total})")
+        self.say(f"{work.name}: {outcome} ({self._ended} of {self._total})")
 
     def progress(self, progress: Progress) -> None:
         """See `Observer`: a row that waits for another run is reported once, the others when something changes."""

@@ -234,5 +234,5 @@ def _left_out(built: Sequence[tuple[Outcome, BuildRecord]]) -> list[str]:
 
 
 def _with(pythons: Sequence[str]) -> str:
-    known = [python for python in dict.fromkeys(pythons) if python]
-    return f" of Python {', '.join(known)}" if known else ""
+    distinct = [python for python in dict.fromkeys(pythons) if python]
+    return f" of Python {', '.join(distinct)}" if distinct else ""

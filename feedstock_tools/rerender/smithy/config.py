@@ -96,7 +96,7 @@ def _providers(config: Mapping[str, Any], rules: TreeRules, ci: CiRules) -> dict
     emulated = dict.fromkeys(config["provider"], "azure") if rules.default_is_native else {}
     default = {**emulated, **native} if rules.default_is_native else {**native, "linux_aarch64": "azure"}
     words = {"native": native, "default": default, "emulated": emulated}
-    return {name: words.get(str(given), {}).get(name, given) for name, given in config["provider"].items()}
+    return {name: words.get(str(service), {}).get(name, service) for name, service in config["provider"].items()}
 
 
 def _laid_over(below: dict[str, Any], above: Mapping[str, Any], depth: int) -> dict[str, Any]:
@@ -111,21 +111,21 @@ def _laid_over(below: dict[str, Any], above: Mapping[str, Any], depth: int) -> d
 
 def _spell_anew(config: dict[str, Any], settings: Mapping[str, Any]) -> None:
     """Move settings whose place has changed: the run arguments of docker, and variables of Windows jobs."""
-    given = settings.get("workflow_settings") or {}
+    written = settings.get("workflow_settings") or {}
     docker = config.get("docker")
     if isinstance(docker, dict) and "run_args" in docker:
         docker["run_args"] = docker_run_args(settings)
         config["azure"]["settings_linux"].get("variables", {}).pop("CONDA_FORGE_DOCKER_RUN_ARGS", None)
     if "workflow_settings" in config:
         windows = config["azure"]["settings_win"].get("variables") or {}
-        known = config["workflow_settings"]
+        defaults = config["workflow_settings"]
         moved = {
             "tools_install_dir": ("MINIFORGE_HOME", True),
             "build_workspace_dir": ("CONDA_BLD_PATH", True),
-            "pagefile_size": ("SET_PAGEFILE", "pagefile_size" in given),
+            "pagefile_size": ("SET_PAGEFILE", "pagefile_size" in written),
         }
         for new, (old, goes) in moved.items():
-            if new in known and goes and old in windows:
+            if new in defaults and goes and old in windows:
                 del windows[old]
     if "build_with_mambabuild" in settings and "conda_build_tool" not in settings:
         config["conda_build_tool"] = "mambabuild" if config["build_with_mambabuild"] else "conda-build"

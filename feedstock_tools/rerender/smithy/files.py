@@ -190,10 +190,10 @@ def _left_alone(name: str, text: str | None, jobs: Sequence[Job], entries: Entri
     stale = _stale(name, (entries(text) if text else None) or {}, {job.name: "" for job in jobs})
     if not stale:
         return CiUpdate({}, (), ())
-    what = (
+    action = (
         f"create {name} with {_number(jobs)}" if jobs else f"remove the jobs of {name}, whose configurations are gone"
     )
-    return CiUpdate({}, stale, (f"conda-smithy would {what}: run it once",))
+    return CiUpdate({}, stale, (f"conda-smithy would {action}: run it once",))
 
 
 def _number(jobs: Sequence[Job]) -> str:

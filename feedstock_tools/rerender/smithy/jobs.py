@@ -180,8 +180,10 @@ def runner(configuration: Configuration, placement: Placement, forge: Mapping[st
             hint="Give the platform another provider or another build_platform in conda-forge.yml.",
         )
     own = [*(rules.self_hosted_labels or {}).get(placement.build_subdir, ()), "self-hosted"]
-    given = configuration.values.get("github_actions_labels", ())
-    labels = _all_labels(given, hosted, own) if rules.all_labels else _first_label(given, hosted, own, forge, rules)
+    requested = configuration.values.get("github_actions_labels", ())
+    labels = (
+        _all_labels(requested, hosted, own) if rules.all_labels else _first_label(requested, hosted, own, forge, rules)
+    )
     short = short_name(configuration.name, rules)
     runs_on = tuple(_label(label, short, rules) for label in labels)
     local = bool(_WINDOWS_OF_GITHUB.intersection(runs_on)) or any(map(_of_namespace, runs_on))
@@ -196,20 +198,20 @@ def _label(label: str, short: str, rules: CiRules) -> str:
     return label
 
 
-def _all_labels(given: Sequence[str], hosted: str, own: Sequence[str]) -> list[str]:
-    if list(given) in ([], ["hosted"], ["default"]):
+def _all_labels(requested: Sequence[str], hosted: str, own: Sequence[str]) -> list[str]:
+    if list(requested) in ([], ["hosted"], ["default"]):
         return [hosted]
-    if any(label.startswith("self-hosted@") for label in given):
-        return list(dict.fromkeys([*(label.replace("self-hosted@", "") for label in given), *own]))
-    return list(given)
+    if any(label.startswith("self-hosted@") for label in requested):
+        return list(dict.fromkeys([*(label.replace("self-hosted@", "") for label in requested), *own]))
+    return list(requested)
 
 
 def _first_label(
-    given: Sequence[str], hosted: str, own: Sequence[str], forge: Mapping[str, Any], rules: CiRules
+    requested: Sequence[str], hosted: str, own: Sequence[str], forge: Mapping[str, Any], rules: CiRules
 ) -> list[str]:
     if not section(forge, "github_actions").get("self_hosted"):
         return [hosted]
-    label = given[0] if given else rules.default_labels[0]
+    label = requested[0] if requested else rules.default_labels[0]
     if label == "hosted":
         return [hosted]
     # conda-smithy checks whether the label is a substring, so `self` and `` count too.

@@ -185,7 +185,7 @@ def _with(space: VariantSpace, wish: Wish) -> VariantSpace:
 def _torn(traced: TracedVariants, wishes: Sequence[Wish], wish: Wish) -> Loss:
     """Each value exists, but no row of a zip group has them together."""
     group = traced.config.group_of(wish.key)
-    together = [one.key for one in wishes if one.key in group]
+    together = [member.key for member in wishes if member.key in group]
     rows = list(zip(*(traced.config.values[key] for key in together), strict=False))
     combinations = "; ".join(dict.fromkeys(", ".join(str(value) for value in row) for row in rows))
     places = tuple(

@@ -76,7 +76,7 @@ def _is_named(key: str, words: Collection[str]) -> bool:
     return key in words or (key == "python" and any(_PY.fullmatch(word) for word in words))
 
 
-def _as_losses(by_row: Sequence[Sequence[_Skip]], rows: Sequence[Variant], what: str) -> list[Loss]:
+def _as_losses(by_row: Sequence[Sequence[_Skip]], rows: Sequence[Variant], subject: str) -> list[Loss]:
     """As few lines as skip all rows, those that skip most first."""
     left = list(range(len(rows)))
     losses = []
@@ -87,7 +87,7 @@ def _as_losses(by_row: Sequence[Sequence[_Skip]], rows: Sequence[Variant], what:
                 counts[skip] = counts.get(skip, 0) + 1
         best = max(counts, key=lambda skip: counts[skip])
         of = "" if counts[best] == len(rows) else f" for {counts[best]} of {len(rows)} variants"
-        losses.append(Loss("skip", f"{what} is skipped{of}", (best.place,)))
+        losses.append(Loss("skip", f"{subject} is skipped{of}", (best.place,)))
         left = [row for row in left if best not in by_row[row]]
     return losses
 

@@ -89,13 +89,13 @@ def explain(
         work = partial(explain, feedstock, name, pinning=pinning, rules=rules, configurations=configurations)
         return run_bounded(work, bounds)
     about = questioned(feedstock, pinning=pinning, rules=rules)
-    known = about.configurations
+    by_name = about.configurations
     for wanted in configurations:
-        if wanted.removesuffix(".yaml") not in known:
-            raise InputError(f"there is no configuration '{wanted}'", hint=_nearest(wanted, known))
+        if wanted.removesuffix(".yaml") not in by_name:
+            raise InputError(f"there is no configuration '{wanted}'", hint=_nearest(wanted, by_name))
     if name in about.keys:
         return explain_key(about, name, [name.removesuffix(".yaml") for name in configurations])
-    if name.removesuffix(".yaml") in known:
+    if name.removesuffix(".yaml") in by_name:
         return explain_configurations(about, [name.removesuffix(".yaml")])
     raise unknown(about, name)
 
@@ -106,9 +106,9 @@ def explain_key(about: Questioned, key: str, configurations: Collection[str] = (
     Raises:
         InputError: none of the configurations has the key.
     """
-    known = about.configurations
-    names = list(configurations) or list(known)
-    questions = [(known[name], key) for name in names if key in _keys(known[name])]
+    by_name = about.configurations
+    names = list(configurations) or list(by_name)
+    questions = [(by_name[name], key) for name in names if key in _keys(by_name[name])]
     if not questions:
         raise InputError(f"the key '{key}' is not in {', '.join(names)}")
     return tuple(_answers(about.source, questions))
@@ -129,14 +129,14 @@ def _keys(configuration: Configuration) -> list[str]:
     return sorted((*configuration.values, *extra))
 
 
-def _nearest(name: str, known: Collection[str]) -> str | None:
-    near = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.5)
+def _nearest(name: str, candidates: Collection[str]) -> str | None:
+    near = difflib.get_close_matches(name, sorted(candidates), n=3, cutoff=0.5)
     return f"Near it: {', '.join(near)}." if near else None
 
 
 def unknown(about: Questioned, name: str) -> InputError:
     """The error for a key that the variants have and no file, as nothing uses it, and for a name that nothing has."""
-    source, known = about.source, {*about.keys, *about.configurations}
+    source, candidates = about.source, {*about.keys, *about.configurations}
     for rendering in source.forge.renderings:
         setting = trace_variants(source, rendering).settings.get(name)
         if setting:
@@ -147,7 +147,7 @@ def unknown(about: Questioned, name: str) -> InputError:
                 path=place.path if place else None,
                 line=place.line if place else None,
             )
-    return InputError(f"'{name}' is neither a key nor a configuration", hint=_nearest(name, known))
+    return InputError(f"'{name}' is neither a key nor a configuration", hint=_nearest(name, candidates))
 
 
 def _answers(source: Source, questions: Sequence[tuple[Configuration, str]]) -> Iterator[Explanation]:

@@ -140,32 +140,32 @@ class TextUses:
     def _block(self, meta: Meta) -> _Lines:
         """The lines of an output's own block."""
         raw, view = meta.view.recipe.raw, meta.view
-        known = (id(view), meta.raw_block, meta.block)
-        if known not in self._parts:
-            self._parts[known] = _Lines(
-                _part_of(raw, known[1], enumerate(self._texts, 1)),
-                _part_of(view.template, known[2], self._numbered(view)),
+        key = (id(view), meta.raw_block, meta.block)
+        if key not in self._parts:
+            self._parts[key] = _Lines(
+                _part_of(raw, key[1], enumerate(self._texts, 1)),
+                _part_of(view.template, key[2], self._numbered(view)),
             )
-        return self._parts[known]
+        return self._parts[key]
 
     def _top(self, meta: Meta) -> _Lines:
         """The lines outside of the outputs."""
         view = meta.view
-        known = (id(view), "", "top level")
-        if known not in self._parts:
+        key = (id(view), "", "top level")
+        if key not in self._parts:
             raw = tuple(enumerate(self._texts, 1))
             inner = {number for number, _ in _part_of(view.recipe.raw, view.recipe.outputs, raw)}
-            self._parts[known] = _Lines(
+            self._parts[key] = _Lines(
                 tuple(line for line in raw if line[0] not in inner),
                 tuple(line for line in self._numbered(view) if line[0] not in inner),
             )
-        return self._parts[known]
+        return self._parts[key]
 
     def _numbered(self, view: View) -> tuple[Line, ...]:
-        known = self._selected.get(id(view))
-        if known is None:
-            known = self._selected[id(view)] = (view, view.numbered)
-        return known[1]
+        cached = self._selected.get(id(view))
+        if cached is None:
+            cached = self._selected[id(view)] = (view, view.numbered)
+        return cached[1]
 
     def _in_scripts(self, key: str, meta: Meta) -> Iterator[tuple[str, Place]]:
         names = ["build.sh", *(["bld.bat"] if self.windows else [])]

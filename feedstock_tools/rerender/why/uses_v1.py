@@ -84,8 +84,8 @@ class YamlUses:
 
     def _condition(self, text: str, output: RenderedOutput) -> bool | None:
         """Whether a condition holds for an output; None if only the engine can tell."""
-        known = (text, id(output))
-        if known not in self._holds:
+        key = (text, id(output))
+        if key not in self._holds:
             namespace = Namespace(self.subdir, self.subdir, output.variant, {}, CondaBuildRules())
             result = None
             if all(name in namespace for name in _names(text)):
@@ -93,8 +93,8 @@ class YamlUses:
                     result = evaluate(text, namespace)
                 except (ValueError, TypeError, SyntaxError, LookupError, AttributeError):
                     result = None
-            self._holds[known] = result
-        return self._holds[known]
+            self._holds[key] = result
+        return self._holds[key]
 
     @cached_property
     def _mentions(self) -> tuple[_Mention, ...]:

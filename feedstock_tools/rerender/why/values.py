@@ -212,9 +212,9 @@ def _note(
         history.setdefault(key, []).append(Setting(source, effect, new, old, places))
 
 
-def _effect(old: Values, new: Values, given: Values) -> str:
+def _effect(old: Values, new: Values, set_values: Values) -> str:
     if not old:
         return "sets"
     if old == new:
-        return "repeats" if all(value in old for value in given) and len(given) == len(old) else "is ignored"
-    return "replaces" if new == given else "changes"
+        return "repeats" if all(value in old for value in set_values) and len(set_values) == len(old) else "is ignored"
+    return "replaces" if new == set_values else "changes"

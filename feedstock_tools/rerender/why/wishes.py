@@ -41,10 +41,10 @@ class Wish:
 
     def is_met(self, values: Iterable[str]) -> bool:
         """Whether a job with these values of the key has it; a job that does not know CUDA is one without."""
-        given = tuple(values)
-        if not given:
+        possible = tuple(values)
+        if not possible:
             return self.key == CUDA and self.value == _NO_CUDA
-        return any(self.is_value(value) for value in given)
+        return any(self.is_value(value) for value in possible)
 
 
 def read_wish(text: str) -> Wish:

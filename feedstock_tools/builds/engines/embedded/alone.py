@@ -69,5 +69,5 @@ def _written_out(item: Any, builds: Mapping[str, tuple[str, str]]) -> Any:
         return pin_of_mapping(item).applied(*builds[pin["name"]])
     # A missing bound means no bound; omitting the key would mean the default bound.
     bounds = {"exact": True} if pin.get("exact") else {"lower_bound": None, "upper_bound": None, **pin}
-    given = ", ".join(f"{key}={value!r}" for key, value in bounds.items() if key != "name")
-    return f"${{{{ {kind}({pin['name']!r}, {given}) }}}}"
+    options = ", ".join(f"{key}={value!r}" for key, value in bounds.items() if key != "name")
+    return f"${{{{ {kind}({pin['name']!r}, {options}) }}}}"

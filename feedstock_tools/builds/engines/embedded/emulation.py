@@ -160,7 +160,7 @@ def _escaped(content: bytes) -> str:
     return "".join(f"\\x{byte:02x}" for byte in content)
 
 
-def _check(result: int, what: str) -> None:
+def _check(result: int, call: str) -> None:
     if result:
         number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise OSError(number, f"{call}: {os.strerror(number)}")

@@ -38,13 +38,13 @@ def at_fixed_place(folder: Path, cache: Path) -> tuple[Path, Path]:
     root = folder.parent.parent
     target = PLACE / folder.relative_to(root)
     if cache.resolve().is_relative_to(root.resolve()):
-        what, where, cache_there = root, PLACE, PLACE / cache.resolve().relative_to(root.resolve())
+        source, where, cache_there = root, PLACE, PLACE / cache.resolve().relative_to(root.resolve())
     else:
-        what, where, cache_there = folder, target, cache
-    if not sys.platform.startswith("linux") or not _is_possible(what, where):
+        source, where, cache_there = folder, target, cache
+    if not sys.platform.startswith("linux") or not _is_possible(source, where):
         return folder, cache
     try:
-        _mount(what, where)
+        _mount(source, where)
     except OSError:
         return folder, cache
     return target, cache_there

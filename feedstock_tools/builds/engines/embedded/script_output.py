@@ -71,16 +71,18 @@ def print_past_engine(folder: Path, output: int, events: int | None = None, epoc
         return
     place = folder / "first-on-path"
     place.mkdir(parents=True, exist_ok=True)
-    given = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, _FREE) for descriptor in (output, events) if descriptor is not None]
+    descriptors = [
+        fcntl.fcntl(descriptor, fcntl.F_DUPFD, _FREE) for descriptor in (output, events) if descriptor is not None
+    ]
     text = _WRAPPER.format(
         shell=shell,
         engine=os.getpid(),
-        announce=_ANNOUNCE.format(events=given[1]) if events is not None else ":",
+        announce=_ANNOUNCE.format(events=descriptors[1]) if events is not None else ":",
         folder=shlex.quote(str(place)),
         bash=shlex.quote(bash),
-        output=given[0],
+        output=descriptors[0],
         epoch=epoch,
-        closing=" ".join(f"{descriptor}>&-" for descriptor in given),
+        closing=" ".join(f"{descriptor}>&-" for descriptor in descriptors),
     )
     program = place / "bash"
     program.write_text(text, encoding="utf-8", errors="surrogateescape")

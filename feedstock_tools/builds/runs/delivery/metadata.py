@@ -102,8 +102,8 @@ def broken_promises(
         )
     for name, pin in promise.pins.items():
         if not any(_pin_of(spec) == (name, pin) for spec in package.depends):
-            given = [spec for spec in package.depends if spec.split()[0] == name]
-            yield f"it must depend on '{name} =={pin}', but has {given[0] if given else 'no such dependency'}"
+            found = [spec for spec in package.depends if spec.split()[0] == name]
+            yield f"it must depend on '{name} =={pin}', but has {found[0] if found else 'no such dependency'}"
     exported = [spec for kind in package.run_exports.to_json().values() for spec in kind]
     for spec in (*package.depends, *package.constrains, *exported):
         exact = _pin_of(spec)

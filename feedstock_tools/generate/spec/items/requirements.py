@@ -160,10 +160,10 @@ class Requirement(Model):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Requirement:
-        given = [kind for kind in REQUIREMENT_KINDS if getattr(self, kind) is not None]
-        if len(given) != 1:
+        kinds = [kind for kind in REQUIREMENT_KINDS if getattr(self, kind) is not None]
+        if len(kinds) != 1:
             raise ValueError(f"a requirement must have exactly one of {', '.join(REQUIREMENT_KINDS)}")
-        if (self.max or self.min or self.exact is not None) and given[0] not in ("pin", "compatible"):
+        if (self.max or self.min or self.exact is not None) and kinds[0] not in ("pin", "compatible"):
             raise ValueError("'max', 'min' and 'exact' require 'pin' or 'compatible'")
         return self
 

@@ -28,13 +28,13 @@ class ReleaseChoice:
 
 
 def choose_release(
-    given: str | None, rules: str | None, fetched: Mapping[str, Path], installed: Release | None
+    requested: str | None, rules: str | None, fetched: Mapping[str, Path], installed: Release | None
 ) -> ReleaseChoice:
     """The release for a rerender.
 
     Args:
-        given: a folder, a version, or `none`; None: the release that `rules` names, else the newest fetched release,
-            else the installed one.
+        requested: a folder, a version, or `none`; None: the release that `rules` names, else the newest fetched
+            release, else the installed one.
         rules: the requested rules, `SMITHY` or `SMITHY+CONDA_BUILD`.
         fetched: version → folder of the fetched releases, the newest last.
         installed: the installed release, if there is one.
@@ -42,10 +42,10 @@ def choose_release(
     Raises:
         InputError: there is no such release, or it is damaged.
     """
-    if given == NO_RELEASE:
+    if requested == NO_RELEASE:
         return ReleaseChoice(None, "conda-smithy: no release; only .ci_support and job lists are written")
-    if given is not None:
-        return _requested(given, fetched, installed)
+    if requested is not None:
+        return _requested(requested, fetched, installed)
     if rules is None:
         if fetched:
             return _fetched(list(fetched)[-1], fetched)
@@ -64,17 +64,17 @@ def installed_release(places: Iterable[Path]) -> Release | None:
     return None
 
 
-def _requested(given: str, fetched: Mapping[str, Path], installed: Release | None) -> ReleaseChoice:
-    folder = Path(given)
-    if folder.is_dir() or not _is_version(given):
+def _requested(requested: str, fetched: Mapping[str, Path], installed: Release | None) -> ReleaseChoice:
+    folder = Path(requested)
+    if folder.is_dir() or not _is_version(requested):
         release = find_release(folder)
         return ReleaseChoice(release, f"conda-smithy: {release.version or 'a release of unknown version'} in {folder}")
-    found = _of_version(given, fetched, installed)
+    found = _of_version(requested, fetched, installed)
     if found is None:
         have = ", ".join(list(fetched)[-3:]) or "none"
         raise InputError(
-            f"conda-smithy {given} has not been fetched",
-            hint=f"Fetch it with 'feedstock-tools smithy fetch {given}'. Fetched releases: {have}.",
+            f"conda-smithy {requested} has not been fetched",
+            hint=f"Fetch it with 'feedstock-tools smithy fetch {requested}'. Fetched releases: {have}.",
         )
     return found
 

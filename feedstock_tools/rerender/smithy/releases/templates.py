@@ -83,5 +83,5 @@ class Templates:
                 if self._is_own(name)
                 else "The release is newer than all known ones: use conda-smithy itself, or an older release."
             )
-            what = f"the unknown value{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}"
-            raise InputError(f"uses {what}", path=self._path(name), hint=hint)
+            listed = f"the unknown value{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}"
+            raise InputError(f"uses {listed}", path=self._path(name), hint=hint)

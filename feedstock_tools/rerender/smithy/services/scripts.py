@@ -135,10 +135,10 @@ def fast_finish(workshop: Workshop, config: Mapping[str, Any], provider: str) ->
     text = texts[0]
     recipe_dir = str(config["recipe_dir"])
     own = (workshop.recipe / "ff_ci_pr_build.py").exists()
-    known = workshop.release.strings_in("_get_fast_finish_script")
-    fixed = next((text for text in known if text in ("master", "branch2.0")), "main")
+    scripts = workshop.release.strings_in("_get_fast_finish_script")
+    fixed = next((text for text in scripts if text in ("master", "branch2.0")), "main")
     branch = str(config.get("github", {}).get("tooling_branch_name", fixed))
-    fetch = next((line for line in known if line.startswith("powershell" if provider == "appveyor" else "curl")), "")
+    fetch = next((line for line in scripts if line.startswith("powershell" if provider == "appveyor" else "curl")), "")
     fetch = fetch.replace("{branch}", branch)
     script = ""
     if provider == "appveyor":
