@@ -8,7 +8,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.pins.graph.kinds import KINDS, newest_first
+from feedstock_tools.pins.graph.kinds import KINDS, newest_first, preferred
 
 if TYPE_CHECKING:
     import networkx
@@ -75,6 +75,10 @@ class Bound:
         """The kinds that the bound restricts."""
         return frozenset(kind for way in self.ways for kind in way.allowed)
 
+    def restricts(self, kind: str) -> bool:
+        """Whether the kind is one of those."""
+        return any(kind in way.allowed for way in self.ways)
+
     def open_to(self, chosen: Chosen) -> bool:
         """Whether one of the ways is open."""
         return any(way.open_to(chosen) for way in self.ways)
@@ -103,6 +107,11 @@ class PinGraph:
         order = list(KINDS)
         kinds = sorted(versions, key=lambda kind: (order.index(kind) if kind in KINDS else 1.5, kind))
         return MappingProxyType({kind: newest_first(kind, versions[kind]) for kind in kinds})
+
+    @cached_property
+    def preferred(self) -> Mapping[str, tuple[str, ...]]:
+        """The versions of each kind in the order in which an answer tries them."""
+        return MappingProxyType({kind: preferred(kind, versions) for kind, versions in self.versions.items()})
 
     def without_unknown(self) -> PinGraph:
         """The graph as it would be if all that is not known were possible."""
@@ -140,15 +149,25 @@ class PinGraph:
 
     def open_to(self, chosen: Chosen, release: Release) -> bool:
         """Whether a release is compatible with the choices so far, by the bounds of both."""
-        joined = {**chosen, release.kind: release.version}
-        if not all(bound.open_to(joined) for bound in self.bounds_of(release)):
-            return False
-        return all(
-            bound.open_to(joined)
-            for kind, version in chosen.items()
+        return bool(self.open_versions(chosen, release.kind, (release.version,)))
+
+    def open_versions(self, chosen: Chosen, kind: str, versions: Iterable[str]) -> tuple[str, ...]:
+        """Those versions of a kind, in their order, that are compatible with the choices so far."""
+        of_chosen = [
+            bound
+            for other, version in chosen.items()
             if version is not None
-            for bound in self.bounds_of(Release(kind, version))
-        )
+            for bound in self.bounds_of(Release(other, version))
+        ]
+        on_kind = [bound for bound in of_chosen if bound.restricts(kind)]
+        if not all(bound.open_to(chosen) for bound in of_chosen if not bound.restricts(kind)):
+            return ()
+        joined, opened = dict(chosen), []
+        for version in versions:
+            joined[kind] = version
+            if all(bound.open_to(joined) for bound in (*self.bounds_of(Release(kind, version)), *on_kind)):
+                opened.append(version)
+        return tuple(opened)
 
     def network(self) -> networkx.MultiDiGraph[Any]:
         """The graph for networkx: releases as nodes, and an edge from a release to each that one of its ways allows.

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.pins.graph.demands import Demand
-from feedstock_tools.pins.graph.kinds import kind_named, preferred
+from feedstock_tools.pins.graph.kinds import kind_named
 from feedstock_tools.pins.graph.model import Chosen, PinGraph, Release
 
 __all__ = ["all_sets", "asked_kinds", "can_hold", "first_set"]
@@ -76,8 +76,8 @@ class _Search:
         #: The kinds that a set may have: those asked for, and those that some release needs.
         self._possible = frozenset((*kinds, *self._demanded, *needed)) if kinds else frozenset(graph.versions)
         self._left = {
-            kind: preferred(kind, _admitted(versions, [demand for demand in demands if demand.kind == kind]))
-            for kind, versions in graph.versions.items()
+            kind: tuple(_admitted(versions, [demand for demand in demands if demand.kind == kind]))
+            for kind, versions in graph.preferred.items()
         }
 
     def sets(self, kinds: Sequence[str], chosen: dict[str, str | None]) -> Iterator[dict[str, str | None]]:
@@ -169,4 +169,4 @@ class _Search:
         return []
 
     def _open(self, kind: str, chosen: Chosen) -> Sequence[str]:
-        return [version for version in self._left.get(kind, ()) if self._graph.open_to(chosen, Release(kind, version))]
+        return self._graph.open_versions(chosen, kind, self._left.get(kind, ()))
