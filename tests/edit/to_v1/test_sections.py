@@ -11,11 +11,7 @@ from feedstock_tools.edit.to_v1.comparison import compare_recipes
 from feedstock_tools.rerender.configurations.configuration import read_configurations
 from tests.support.to_v1 import HEAD, content, convert
 
-
-def test_requirements_keep_order_comments_and_conditions(tmp_path: Path) -> None:
-    meta = (
-        HEAD
-        + """\
+REQUIREMENTS = """\
 requirements:
   build:
     # the compilers
@@ -43,33 +39,35 @@ requirements:
   run_constrained:
     - other >=3
 """
-    )
-    converted = convert(tmp_path, meta)
+#: The first two lists of the same in a recipe.yaml.
+REQUIREMENTS_V1 = """\
+build:
+  # the compilers
+  - ${{ compiler("c") }}
+  - ${{ stdlib("c") }}
+  - if: cuda_compiler_version != "None"
+    then:
+      - ${{ compiler("cuda") }}
+      - cuda-cudart-dev
+      - if: linux
+        then: libcublas-dev  # needed for blas
+    else: openblas
+  - if: unix
+    then: make
+    else: ninja
+host:
+  - zlib 1.2.*
+  - python
+  - libfoo * *_cuda
+  - bar 1.2.*
+  - baz ==1.4.0 py_0
+"""
+
+
+def test_requirements_keep_order_comments_and_conditions(tmp_path: Path) -> None:
+    converted = convert(tmp_path, HEAD + REQUIREMENTS)
     assert compare_recipes(tmp_path, converted.text, read_configurations(tmp_path)) == ()
-    assert dedent(
-        """\
-              build:
-                # the compilers
-                - ${{ compiler("c") }}
-                - ${{ stdlib("c") }}
-                - if: cuda_compiler_version != "None"
-                  then:
-                    - ${{ compiler("cuda") }}
-                    - cuda-cudart-dev
-                    - if: linux
-                      then: libcublas-dev  # needed for blas
-                  else: openblas
-                - if: unix
-                  then: make
-                  else: ninja
-              host:
-                - zlib 1.2.*
-                - python
-                - libfoo * *_cuda
-                - bar 1.2.*
-                - baz ==1.4.0 py_0
-            """
-    ) in dedent(converted.text.partition("requirements:\n")[2])
+    assert REQUIREMENTS_V1 in dedent(converted.text.partition("requirements:\n")[2])
     made = yaml.safe_load(converted.text)["requirements"]
     assert made["run"][1] == '${{ pin_compatible("zlib", upper_bound="x.x") }}'
     assert made["run_constraints"] == ["other >=3"]
