@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pytest_rerunfailures import ClientStatusDB, StatusDB
 
 from tests.support.channels import make_tiny_channel
 from tests.support.collected import COLLECTED
@@ -63,6 +64,16 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Measuring())
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let a worker keep for itself how often its tests failed.
+
+    pytest-rerunfailures would send it to the other process, letter by letter, in case that a test ends the worker.
+    """
+    if isinstance(shared := getattr(session.config, "failures_db", None), ClientStatusDB):
+        shared.sock.close()
+        session.config.failures_db = StatusDB()  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="session")
