@@ -79,8 +79,10 @@ class Index:
 
 
 @pytest.fixture
-def index() -> Iterator[Index]:
+def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
+    """An index; that pip is configured with it, no program asks: that takes half a second."""
     made = Index()
+    monkeypatch.setattr(package_index, "index_urls", lambda machine: (machine["PIP_INDEX_URL"],))
     thread = threading.Thread(target=made.server.serve_forever, daemon=True)
     thread.start()
     yield made

@@ -89,13 +89,20 @@ IMAGE = "quay.io/condaforge/linux-anvil-cuda:11.2"
 SIXES = "sm_80,sm_86,compute_86"
 
 
-def holds_until_planted(folder: Path, plant: Plant, said: str) -> None:
-    """Nothing is found before, and nothing but the mistake afterwards."""
-    assert checked(folder) == ()
+def alone_is_found(folder: Path, plant: Plant, said: str) -> None:
+    """Nothing but the mistake is found once it is planted."""
     plant(folder)
     found = checked(folder)
     assert found
     assert [finding.message for finding in found if said not in finding.message] == []
+
+
+def test_nothing_is_found_in_gpuprobe_before(gpuprobe: Path) -> None:
+    assert checked(gpuprobe) == ()
+
+
+def test_nothing_is_found_in_tensorflow_before(tensorflow: Path) -> None:
+    assert checked(tensorflow) == ()
 
 
 @pytest.mark.parametrize(
@@ -120,7 +127,7 @@ def holds_until_planted(folder: Path, plant: Plant, said: str) -> None:
     ids=MISTAKES,
 )
 def test_in_gpuprobe(gpuprobe: Path, plant: Plant, said: str) -> None:
-    holds_until_planted(gpuprobe, plant, said)
+    alone_is_found(gpuprobe, plant, said)
 
 
 def guarded(folder: Path) -> None:
@@ -166,7 +173,7 @@ def torn(folder: Path) -> None:
     ids=MISTAKES,
 )
 def test_in_tensorflow(tensorflow: Path, plant: Plant, said: str) -> None:
-    holds_until_planted(tensorflow, plant, said)
+    alone_is_found(tensorflow, plant, said)
 
 
 def test_architectures_of_a_spec(gpuprobe: Path) -> None:
