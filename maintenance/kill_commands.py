@@ -276,7 +276,7 @@ def _start(world: Path, scenario: Scenario) -> warm.Running:
     variables = command.environment(**{name: str(world / place) for name, place in places.items()}, **own)
     with (world / "said.txt").open("wb") as said, Path(os.devnull).open() as null:
         streams = null.fileno(), said.fileno(), said.fileno()
-        return warm.start(arguments, world / scenario.folder, variables, *streams)
+        return warm.start(arguments, world / scenario.folder, variables, streams)
 
 
 def _run(world: Path, scenario: Scenario) -> int:

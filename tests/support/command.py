@@ -65,10 +65,13 @@ def start(
     stderr: int = subprocess.STDOUT,
 ) -> subprocess.Popen[str]:
     """Start a command and leave it running; by default its output comes through one pipe."""
+    variables = environment() if variables is None else dict(variables)
+    if command[:3] == tool() and warm.serves(variables):
+        return warm.Started(command[3:], folder, variables, stdout, stderr)
     return subprocess.Popen(
         command,
         cwd=folder,
-        env=environment() if variables is None else dict(variables),
+        env=variables,
         stdin=subprocess.DEVNULL,
         stdout=stdout,
         stderr=stderr,

@@ -33,7 +33,7 @@ import feedstock_tools
 from tests.support.measuring import measured_here
 from tests.support.paths import ROOT
 
-__all__ = ["Ended", "Running", "run", "serves", "start"]
+__all__ = ["Ended", "Running", "Started", "run", "serves", "start"]
 
 #: The interpreter and its libraries read these as they start: a fork cannot have others than its parent.
 _FIXED = ("PYTHON", "LC_", "LANG", "LD_", "TZ")
@@ -75,19 +75,28 @@ class Running:
         with self._reply:
             return dict(json.loads(self._reply.readline()))
 
+    def ends_within(self, seconds: float | None) -> bool:
+        """Wait for its end, up to some time (None: any time); whether it has ended."""
+        return bool(select.select([self._reply], [], [], seconds)[0])
+
 
 def start(
-    arguments: list[str], folder: Path | None, variables: Mapping[str, str], stdin: int, stdout: int, stderr: int
+    arguments: list[str],
+    folder: Path | None,
+    variables: Mapping[str, str],
+    streams: tuple[int, int, int],
+    worker: str | None = None,
 ) -> Running:
     """Start feedstock-tools with these arguments in a fork that leads a group of its own.
 
-    folder: where it starts (here, where None). variables: its whole environment, one that `serves` takes. The streams
-    are numbers of open files.
+    folder: where it starts (here, where None). variables: its whole environment, one that `serves` takes. streams:
+    the numbers of three open files. worker: a module of feedstock-tools whose `main` to call instead.
     """
     reply, answer = socket.socketpair()
-    request = {"arguments": arguments, "folder": str(folder or Path.cwd()), "variables": dict(variables)}
+    place = str(folder or Path.cwd())
+    request = {"arguments": arguments, "folder": place, "variables": dict(variables), "worker": worker}
     with reply, answer:
-        _server(measured_here()).ask(json.dumps(request).encode(), [stdin, stdout, stderr, answer.fileno()])
+        _server(measured_here()).ask(json.dumps(request).encode(), [*streams, answer.fileno()])
         answer.close()
         return Running(reply)
 
@@ -101,7 +110,7 @@ def run(
     null = os.open(os.devnull, os.O_RDONLY)
     theirs = null if stdin == subprocess.DEVNULL else stdin if isinstance(stdin, int) else stdin.fileno()
     try:
-        running = start(arguments, folder, variables, theirs, their_out, their_err)
+        running = start(arguments, folder, variables, (theirs, their_out, their_err))
     finally:
         for each in (null, their_out, their_err):
             os.close(each)
@@ -112,6 +121,87 @@ def run(
         output = stdout.read()
         reader.join()
     return Ended(stdout=_text(output), stderr=_text(errors[0]), **running.usage())
+
+
+class Started(subprocess.Popen[str]):
+    """A command that runs in a fork, with the methods of a process that this one started itself."""
+
+    #: For the base class, which has not started it.
+    _child_created = False
+
+    def __init__(
+        self,
+        arguments: list[str],
+        folder: Path | None,
+        variables: Mapping[str, str],
+        stdout: int,
+        stderr: int,
+        worker: str | None = None,
+    ) -> None:
+        self.args, self.returncode, self.stdin = arguments, None, None
+        null = os.open(os.devnull, os.O_RDWR)
+        self.stdout, out = _stream(stdout, null, null)
+        self.stderr, err = _stream(stderr, null, out)
+        try:
+            self._running = start(arguments, folder, variables, (null, out, err), worker)
+        finally:
+            for number in {null, out, err} - {stdout, stderr}:
+                os.close(number)
+        self.pid = self._running.pid
+
+    def __exit__(self, *_: object) -> None:
+        for stream in (self.stdout, self.stderr):
+            if stream is not None:
+                stream.close()
+        self.wait()
+
+    def poll(self) -> int | None:
+        """Its status; None while it runs."""
+        if self.returncode is None and self._running.ends_within(0):
+            self.returncode = int(self._running.usage()["status"])
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its status at its end."""
+        if self.returncode is None and not self._running.ends_within(timeout):
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        status = self.poll()
+        assert status is not None
+        return status
+
+    def communicate(self, input: str | None = None, timeout: float | None = None) -> tuple[str, str]:  # noqa: A002
+        """What it prints until its end."""
+        assert input is None
+        texts = ["", ""]
+
+        def read(number: int, stream: IO[str] | None) -> None:
+            if stream is not None and not stream.closed:
+                with stream:
+                    texts[number] = stream.read()
+
+        readers = [threading.Thread(target=read, args=each) for each in enumerate((self.stdout, self.stderr))]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join(timeout)
+            if reader.is_alive():
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        self.wait(timeout)
+        return texts[0], texts[1]
+
+    def send_signal(self, sig: int) -> None:
+        """Send it a signal, if it has not ended."""
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, sig)
+
+
+def _stream(wanted: int, null: int, out: int) -> tuple[IO[str] | None, int]:
+    """Our end of a stream, if it is a pipe, and the number of theirs."""
+    if wanted == subprocess.PIPE:
+        ours, theirs = os.pipe()
+        return os.fdopen(ours, encoding="utf-8"), theirs
+    return None, {subprocess.DEVNULL: null, subprocess.STDOUT: out}.get(wanted, wanted)
 
 
 def _text(output: bytes) -> str:
@@ -217,7 +307,10 @@ def _become(request: dict[str, Any]) -> NoReturn:
     tempfile.tempdir = None
     status: object = 0
     try:
-        runpy.run_module("feedstock_tools", run_name="__main__", alter_sys=True)
+        if request["worker"] is None:
+            runpy.run_module("feedstock_tools", run_name="__main__", alter_sys=True)
+        else:
+            status = importlib.import_module(request["worker"]).main(*request["arguments"])
     except SystemExit as end:
         status = end.code
     except BaseException:
