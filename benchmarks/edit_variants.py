@@ -49,7 +49,7 @@ from benchmarks.histories import (
     without,
     write_rerendered,
 )
-from feedstock_tools.check.differences import compare_feedstocks
+from feedstock_tools.check.comparison.differences import compare_feedstocks
 from feedstock_tools.edit.document import Document
 from feedstock_tools.edit.draft import Draft, open_draft
 from feedstock_tools.edit.variant_lists import CUDA, PYTHON, Choice, add_version, drop_version

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from feedstock_tools.channel.targets import Target, parse_target
     from feedstock_tools.check.against_facts import check_feedstock as check
     from feedstock_tools.check.choices import ChoiceChange
-    from feedstock_tools.check.differences import Differences, JobChange, PackageChange, compare_feedstocks
+    from feedstock_tools.check.comparison.differences import Differences, JobChange, PackageChange, compare_feedstocks
     from feedstock_tools.check.findings import Finding
     from feedstock_tools.check.linting.lint import lint_feedstock
     from feedstock_tools.check.linting.subject import Mistaken

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from feedstock_tools.check.against_facts import check_renderings
-from feedstock_tools.check.differences import Differences, PackageChange, compare_renderings
+from feedstock_tools.check.comparison.differences import Differences, PackageChange, compare_renderings
+from feedstock_tools.check.comparison.package_parts import NO_ENVIRONMENT
 from feedstock_tools.check.findings import Finding
 from feedstock_tools.check.linting.lint import lint_renderings
 from feedstock_tools.check.linting.subject import Mistaken
-from feedstock_tools.check.package_parts import NO_ENVIRONMENT
 from feedstock_tools.check.rehearsal.model import Environment, Pick, Rehearsal
 from feedstock_tools.check.rehearsal.of_feedstock import RehearsalChannels, rehearse_configurations
 from feedstock_tools.check.renderings import Renderings

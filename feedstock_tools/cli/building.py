@@ -83,7 +83,7 @@ def build(
     from feedstock_tools.builds.engines.process.supervision import signals_as_exit
     from feedstock_tools.builds.matrix.runs import recorded
     from feedstock_tools.builds.plan.agenda import agenda
-    from feedstock_tools.builds.plan.converted import refuse_other_names
+    from feedstock_tools.builds.plan.outputs.converted import refuse_other_names
     from feedstock_tools.builds.plan.refusals import refuse_unbuildable
     from feedstock_tools.builds.runs.observer import Observers
     from feedstock_tools.builds.runs.run import refuse_no_room, run

@@ -202,7 +202,7 @@ def _rerendered(feedstock: Path, pinning: Path | None, how: _How) -> Rerender:
 
 def _azure_number(feedstock: Path, release: Release, rules: Rules) -> int | None:
     """The feedstock's number at Azure; None if conda-forge.yml has it, or with a line on stderr if Azure does not."""
-    from feedstock_tools.channel.azure import AZURE, build_number
+    from feedstock_tools.channel.web.azure import AZURE, build_number
     from feedstock_tools.rerender.smithy.azure_number import azure_project
 
     place = azure_project(feedstock, release, rules)

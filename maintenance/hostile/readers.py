@@ -163,7 +163,7 @@ def _lint(folder: Path) -> None:
 
 
 def _diff(before: Path, folder: Path) -> None:
-    from feedstock_tools.check.differences import compare_feedstocks
+    from feedstock_tools.check.comparison.differences import compare_feedstocks
     from feedstock_tools.report.checks.differences import differences_text
 
     differences_text(compare_feedstocks(before, folder))

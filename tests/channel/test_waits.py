@@ -15,7 +15,6 @@ import pytest
 from feedstock_tools.channel import repodata
 from feedstock_tools.channel import targets as uploads
 from feedstock_tools.channel.archive import write_package
-from feedstock_tools.channel.azure import build_number
 from feedstock_tools.channel.folder import add_packages, index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.repodata import builds_of, read_records, why_unreachable
@@ -26,6 +25,7 @@ from feedstock_tools.channel.targets import parse_target
 from feedstock_tools.channel.upload import s3
 from feedstock_tools.channel.web import credentials
 from feedstock_tools.channel.web.asking import NoAnswerError, ask
+from feedstock_tools.channel.web.azure import build_number
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.files import locks
 from feedstock_tools.files.locks import Locks, locked

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.check.differences import Differences
+from feedstock_tools.check.comparison.differences import Differences
 from feedstock_tools.check.linting.subject import Mistaken
 from feedstock_tools.check.reviewing import Review, review_feedstock
 from feedstock_tools.report.checks.review import review_json, review_markdown

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from feedstock_tools.builds.plan.outputs_v0 import with_meta_outputs
+from feedstock_tools.builds.plan.outputs.v0 import with_meta_outputs
 from feedstock_tools.digests import digest_of_files
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
@@ -30,7 +30,7 @@ def render_outputs(
     Raises:
         InputError: the recipe cannot be read.
     """
-    from feedstock_tools.builds.plan.outputs_v1 import local_sources, promise_row
+    from feedstock_tools.builds.plan.outputs.v1 import local_sources, promise_row
     from feedstock_tools.recipe.v1_engine import plain, read_v1, render_row
 
     if not recipe.is_file() and (recipe.parent / "meta.yaml").is_file():

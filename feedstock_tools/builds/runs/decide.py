@@ -16,7 +16,7 @@ from feedstock_tools.builds.plan.capacity import Share
 from feedstock_tools.builds.plan.hosts import Demand, EngineNeeds, Host, fits, why_nowhere
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.work import Place, Work
-from feedstock_tools.builds.runs.rooms import Choice, Kind, Occupancy, Running, kinds_with_room
+from feedstock_tools.builds.runs.hosts.rooms import Choice, Kind, Occupancy, Running, kinds_with_room
 
 __all__ = ["Pending", "Start", "Waiting", "decide", "pending_row", "without_host"]
 

@@ -13,8 +13,8 @@ from feedstock_tools.builds.engines.contract import Event, Output
 from feedstock_tools.builds.engines.process.guard import Stopped
 from feedstock_tools.builds.plan.capacity import Limits
 from feedstock_tools.builds.plan.work import Work
-from feedstock_tools.builds.runs.crew import Crew, Elsewhere
 from feedstock_tools.builds.runs.decide import Start
+from feedstock_tools.builds.runs.hosts.crew import Crew, Elsewhere
 from feedstock_tools.builds.runs.logs.shown import Shown
 from feedstock_tools.builds.runs.retries import NextAttempt, retry_of
 from feedstock_tools.builds.runs.row import BuiltRow

@@ -128,7 +128,7 @@ def _built(
     from feedstock_tools.builds.plan.hosts import local_host
     from feedstock_tools.builds.plan.refusals import refuse
     from feedstock_tools.builds.runs.compilers import provide_compilers
-    from feedstock_tools.builds.runs.crew import ThisMachine
+    from feedstock_tools.builds.runs.hosts.crew import ThisMachine
     from feedstock_tools.builds.runs.scheduler import carry_out
     from feedstock_tools.builds.runs.site import open_station
     from feedstock_tools.builds.stand_in.wheels import unwatched

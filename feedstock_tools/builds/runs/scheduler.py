@@ -18,9 +18,9 @@ from feedstock_tools.builds.plan.capacity import Limits
 from feedstock_tools.builds.plan.hosts import EngineNeeds, Host
 from feedstock_tools.builds.plan.order import seconds_left
 from feedstock_tools.builds.plan.work import Place, Work
-from feedstock_tools.builds.runs.crew import Crew
 from feedstock_tools.builds.runs.decide import Start
 from feedstock_tools.builds.runs.drivers import Drivers, Ended
+from feedstock_tools.builds.runs.hosts.crew import Crew
 from feedstock_tools.builds.runs.observer import Observer, Progress
 from feedstock_tools.builds.runs.retries import NextAttempt
 from feedstock_tools.builds.runs.row import BuiltRow

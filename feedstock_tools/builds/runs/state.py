@@ -8,7 +8,7 @@ from dataclasses import replace
 from feedstock_tools.builds.plan.hosts import EngineNeeds, Host
 from feedstock_tools.builds.plan.work import Place, Work, place_of
 from feedstock_tools.builds.runs.decide import Pending, Start, Waiting, decide, pending_row
-from feedstock_tools.builds.runs.rooms import Occupancy, Running
+from feedstock_tools.builds.runs.hosts.rooms import Occupancy, Running
 from feedstock_tools.builds.runs.row import BuiltRow
 
 __all__ = ["RunState"]

@@ -15,8 +15,8 @@ from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.generate.spec.conditions import And, Word
-from feedstock_tools.generate.texts.architectures import worded
 from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
+from feedstock_tools.generate.texts.cuda.architectures import worded
 from feedstock_tools.generate.texts.lines import Line, quoted
 from feedstock_tools.generate.texts.needs import CUDA
 

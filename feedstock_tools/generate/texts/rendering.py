@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.data import text_templates
 from feedstock_tools.generate.spec.model import Spec
-from feedstock_tools.generate.texts.architectures import architecture_script
 from feedstock_tools.generate.texts.benchmarks import benchmark_lines
 from feedstock_tools.generate.texts.build_scripts import build_scripts
-from feedstock_tools.generate.texts.cuda_facts import known_cuda_versions
+from feedstock_tools.generate.texts.cuda.architectures import architecture_script
+from feedstock_tools.generate.texts.cuda.facts import known_cuda_versions
 from feedstock_tools.generate.texts.forge import conda_forge_settings, migration_stubs
 from feedstock_tools.generate.texts.lines import aligned, comment, quoted
 from feedstock_tools.generate.texts.v0 import v0_view

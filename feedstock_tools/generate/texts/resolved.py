@@ -11,7 +11,7 @@ from feedstock_tools.generate.spec.items.requirements import Requirement
 from feedstock_tools.generate.spec.items.written import Glob
 from feedstock_tools.generate.spec.model import Output, Requirements, Script, Spec, Test
 from feedstock_tools.generate.texts.build_scripts import named_script
-from feedstock_tools.generate.texts.cuda_links import guard, links_cuda, with_cuda_version
+from feedstock_tools.generate.texts.cuda.links import guard, links_cuda, with_cuda_version
 from feedstock_tools.generate.texts.needs import CPU, CUDA, Need
 
 __all__ = [

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from feedstock_tools.check.differences import Differences, JobChange, Lines
+from feedstock_tools.check.comparison.differences import Differences, JobChange, Lines
 from feedstock_tools.wording import counted, shown
 
 __all__ = ["changed_values", "differences_json", "differences_markdown", "differences_text", "verdict"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from feedstock_tools.channel.comparing import PackageComparison
-from feedstock_tools.check.differences import Differences, Lines
+from feedstock_tools.check.comparison.differences import Differences, Lines
 from feedstock_tools.report.checks.differences import changed_values, verdict
 from feedstock_tools.report.checks.packages import comparison_verdict, how_files_differ
 from feedstock_tools.report.html_pages import html_page, shortened

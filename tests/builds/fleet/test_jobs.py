@@ -21,7 +21,7 @@ from feedstock_tools.builds.fleet.cluster.settings import JobSettings, read_slur
 from feedstock_tools.builds.plan.capacity import Share
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.runs.decide import Pending
-from feedstock_tools.builds.runs.rooms import Running
+from feedstock_tools.builds.runs.hosts.rooms import Running
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 

@@ -24,8 +24,8 @@ from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.order import in_order
 from feedstock_tools.builds.plan.work import Work, place_of
 from feedstock_tools.builds.runs import scheduler
-from feedstock_tools.builds.runs.crew import Watch
 from feedstock_tools.builds.runs.decide import Start
+from feedstock_tools.builds.runs.hosts.crew import Watch
 from feedstock_tools.builds.runs.observer import Progress
 from feedstock_tools.builds.runs.retries import NextAttempt
 from feedstock_tools.builds.runs.row import BuiltRow

@@ -18,7 +18,7 @@ from feedstock_tools.builds.fleet.cluster.script import JobKind, job_script
 from feedstock_tools.builds.fleet.folder import FleetFolder
 from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.builds.runs.decide import Pending
-from feedstock_tools.builds.runs.rooms import Running
+from feedstock_tools.builds.runs.hosts.rooms import Running
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
 
 __all__ = ["EVERY", "Pool", "submit_jobs"]

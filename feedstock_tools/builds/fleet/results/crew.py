@@ -27,8 +27,8 @@ from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.builds.plan.work import Work
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.claim import Claim, claim
-from feedstock_tools.builds.runs.crew import Elsewhere, Watch
 from feedstock_tools.builds.runs.decide import Start
+from feedstock_tools.builds.runs.hosts.crew import Elsewhere, Watch
 from feedstock_tools.builds.runs.logs.log import RowLog
 from feedstock_tools.builds.runs.row import BuiltRow
 from feedstock_tools.builds.runs.under_way import Attempt

@@ -18,8 +18,8 @@ from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, no
 from feedstock_tools.builds.ledger.records import moment_of
 from feedstock_tools.builds.plan.work import Work
 from feedstock_tools.builds.runs.claim import Claim
-from feedstock_tools.builds.runs.crew import Watch
 from feedstock_tools.builds.runs.delivery.final_names import as_built
+from feedstock_tools.builds.runs.hosts.crew import Watch
 from feedstock_tools.builds.runs.logs.log import RowLog
 from feedstock_tools.builds.runs.row import BuiltRow
 from feedstock_tools.builds.runs.under_way import Attempt, lock_name

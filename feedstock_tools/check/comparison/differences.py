@@ -13,8 +13,8 @@ from pathlib import Path
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.check.choices import ChoiceChange, Rendered, changed_choices
-from feedstock_tools.check.job_pairs import replaced_jobs
-from feedstock_tools.check.package_parts import (
+from feedstock_tools.check.comparison.job_pairs import replaced_jobs
+from feedstock_tools.check.comparison.package_parts import (
     ONE_FORMAT,
     TWO_FORMATS,
     Parts,

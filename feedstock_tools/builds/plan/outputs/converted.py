@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from feedstock_tools.builds.plan.outputs_v0 import with_meta_outputs
+from feedstock_tools.builds.plan.outputs.v0 import with_meta_outputs
 from feedstock_tools.edit.to_v1.comparison import without_hash
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.feedstock.planned import PlannedConfiguration

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from feedstock_tools.generate.spec.model import Spec
-from feedstock_tools.generate.texts.cuda_facts import architectures_by_version
+from feedstock_tools.generate.texts.cuda.facts import architectures_by_version
 
 __all__ = ["architecture_script", "worded"]
 

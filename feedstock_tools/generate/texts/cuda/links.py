@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from feedstock_tools.generate.spec.conditions import Compare, Condition, Word
 from feedstock_tools.generate.spec.model import Spec
-from feedstock_tools.generate.texts.cuda_facts import known_cuda_versions
+from feedstock_tools.generate.texts.cuda.facts import known_cuda_versions
 from feedstock_tools.generate.texts.needs import CUDA, Need
 from feedstock_tools.versions import parse_version
 

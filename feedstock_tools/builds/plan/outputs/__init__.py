@@ -1,0 +1,1 @@
+"""The outputs of a configuration, as each recipe format names them."""

@@ -1,0 +1,1 @@
+"""Two states of a feedstock, compared by what they build."""

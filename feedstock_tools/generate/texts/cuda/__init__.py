@@ -1,0 +1,1 @@
+"""What of a spec's texts follows from CUDA: facts, links and architectures."""
