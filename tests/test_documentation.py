@@ -48,9 +48,29 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(target), f"{page.name}: {path}#{anchor}"
 
 
-def test_the_readme_links_to_every_page() -> None:
-    linked = {path for path, _ in _LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))}
-    assert {f"docs/{page.name}" for page in ROOT.glob("docs/*.md")} <= linked
+def test_the_start_page_links_to_every_page() -> None:
+    linked = {path for path, _ in _LINK.findall((ROOT / "docs" / "index.md").read_text(encoding="utf-8"))}
+    assert {page.name for page in ROOT.glob("docs/*.md")} - {"index.md"} <= linked
+
+
+def test_the_readme_is_short_and_begins_with_the_two_commands() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 80
+    first = [line.partition("#")[0].strip() for line in _CONSOLE.findall(text)[0].splitlines()]
+    assert first == ["$ python build-locally.py linux_64_cuda11.2", "$ python -m tests"]
+
+
+@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")], ids=lambda page: page.name)
+def test_the_commands_of_a_page_exist(page: Path) -> None:
+    """Their options, too; words in capitals stand for a reader's own."""
+    for block in _CONSOLE.findall(page.read_text(encoding="utf-8")):
+        for call in re.findall(r"^\$ feedstock-tools (.*)$", block, re.MULTILINE):
+            words = [word for word in re.split(r"[;|>]| && ", call.partition(" #")[0])[0].split() if word not in "…"]
+            name = " ".join(words[:2]) if " ".join(words[:2]) in COMMANDS else words[0]
+            name = "edit version" if name == "edit" else name
+            assert name in COMMANDS or words[0] in program.COMMANDS, call
+            known = {spelling for each in COMMANDS.values() for option in each.params for spelling in option.opts}
+            assert {word.partition("=")[0] for word in words if word.startswith("--")} <= known | {"--help"}, call
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -89,30 +109,30 @@ def test_the_python_examples_on_facts_give_what_they_show() -> None:
     assert not shown.failed
 
 
-def readme_block(language: str, begins: str) -> str:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def tour_block(language: str, begins: str) -> str:
+    text = (ROOT / "docs" / "five-minutes.md").read_text(encoding="utf-8")
     (block,) = re.findall(rf"^```{language}\n({re.escape(begins)}.*?)^```", text, re.DOTALL | re.MULTILINE)
     assert isinstance(block, str)
     return block
 
 
-def test_the_spec_of_the_readme_is_all_that_a_feedstock_takes(tmp_path: Path) -> None:
-    (tmp_path / "feedstock.yaml").write_text(readme_block("yaml", "name: hello"), encoding="utf-8")
+def test_the_spec_of_the_tour_is_all_that_a_feedstock_takes(tmp_path: Path) -> None:
+    (tmp_path / "feedstock.yaml").write_text(tour_block("yaml", "name: hello"), encoding="utf-8")
     program._group.main(["generate", str(tmp_path)], standalone_mode=False)
     program._group.main(["rerender", str(tmp_path)], standalone_mode=False)
     assert len(list((tmp_path / ".ci_support").glob("*.yaml"))) == 4
 
 
-def test_the_spec_of_the_readme_is_that_of_its_example() -> None:
-    assert readme_block("yaml", "name: hello") == (ROOT / "examples" / "hello" / "feedstock.yaml").read_text("utf-8")
+def test_the_spec_of_the_tour_is_that_of_its_example() -> None:
+    assert tour_block("yaml", "name: hello") == (ROOT / "examples" / "hello" / "feedstock.yaml").read_text("utf-8")
 
 
-def test_the_mistakes_in_the_readme_are_those_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = readme_block("yaml", "name: hello").replace("version:", "verson:").replace("[12.9,", "[12.99,")
+def test_the_mistakes_in_the_tour_are_those_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = tour_block("yaml", "name: hello").replace("version:", "verson:").replace("[12.9,", "[12.99,")
     (tmp_path / "hello").mkdir()
     (tmp_path / "hello" / "feedstock.yaml").write_text(spec, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FeedstockError) as raised:
         program._group.main(["generate", "hello"], standalone_mode=False)
-    shown = readme_block("console", "$ feedstock-tools generate hello\nerror:")
+    shown = tour_block("console", "$ feedstock-tools generate hello\nerror:")
     assert f"$ feedstock-tools generate hello\nerror: {raised.value}\n" == shown

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import shutil
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from feedstock_tools.cli.pulse import Pulse
 from feedstock_tools.wording import uncoloured
 from tests.support import command
 from tests.support.feedstocks import TinyFeedstock
+from tests.support.needs import needs
 from tests.support.paths import ROOT
 
 GPUPROBE = ROOT / "examples" / "gpuprobe"
@@ -119,6 +119,7 @@ def test_a_log_loses_its_colours_where_none_are_wanted(
 SLOW = "import time, feedstock_tools.check.linting.lint as m\nm.read_subject = lambda *a: time.sleep(3) or 1 / 0\n"
 
 
+@needs("system", hasattr(os, "fork"), "fork")
 def test_a_command_that_is_silent_for_a_second_gives_signs_of_life() -> None:
     variables = {name: text for name, text in command.environment().items() if name != "FEEDSTOCK_TOOLS_PROGRESS"}
     run = command.run(command.patched(SLOW, "lint"), GPUPROBE, variables)
@@ -127,8 +128,10 @@ def test_a_command_that_is_silent_for_a_second_gives_signs_of_life() -> None:
     assert "-- looking" not in quiet.stderr
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals")
+@needs("system", sys.platform != "win32", "pseudo-terminals, which Windows lacks")
 def test_in_a_terminal_a_sign_keeps_to_one_line_and_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pty
+
     monkeypatch.delenv("FEEDSTOCK_TOOLS_PROGRESS")
     ours, theirs = pty.openpty()
     saved = os.dup(2)

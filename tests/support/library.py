@@ -46,8 +46,8 @@ def make_library_folder(folder: Path) -> None:
     """Make feedstocks with and without CUDA, a spec, a pinning, a channel without packages, and a conda-smithy."""
     shutil.copytree(ROOT / "tests" / "rerender" / "solver-feedstock", folder / "solver-feedstock")
     write_release(folder / "smithy")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    spec = readme[readme.index("```yaml\nname: hello\n") + len("```yaml\n") :].partition("```")[0]
+    tour = (ROOT / "docs" / "five-minutes.md").read_text(encoding="utf-8")
+    spec = tour[tour.index("```yaml\nname: hello\n") + len("```yaml\n") :].partition("```")[0]
     for path, text in (
         ("hello/feedstock.yaml", spec),
         ("cpu-feedstock/recipe/meta.yaml", _CPU_RECIPE),

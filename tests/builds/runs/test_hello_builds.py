@@ -1,4 +1,4 @@
-"""The README's commands: its spec becomes packages, built with CMake and pip on the stand-in channel, and tested."""
+"""The tour's commands: its spec becomes packages, built with CMake and pip on the stand-in channel, and tested."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 pytestmark = [
     pytest.mark.slow,
-    needs("system", HERE.subdir == "linux-64", "the README shows builds for linux-64"),
-    needs("system", PYTHON in ("3.11", "3.12", "3.13"), "the spec of the README has Python 3.11 to 3.13"),
+    needs("system", HERE.subdir == "linux-64", "the tour shows builds for linux-64"),
+    needs("system", PYTHON in ("3.11", "3.12", "3.13"), "the spec of the tour has Python 3.11 to 3.13"),
 ]
 
 
 def _commands() -> list[str]:
-    """The README's commands on hello, without those that fetch and use a CUDA compiler."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    """The tour's commands on hello, without those that fetch and use a CUDA compiler."""
+    text = (ROOT / "docs" / "five-minutes.md").read_text(encoding="utf-8")
     block = text[text.index("$ cp -r examples/hello .") :].partition("```")[0]
     lines = [line.partition("#")[0].removeprefix("$ ").strip() for line in block.splitlines()]
     return [line for line in lines if line.startswith("feedstock-tools ") and "cuda" not in line]
 
 
-def test_the_commands_of_the_readme_build_and_test_hello(tmp_path: Path) -> None:
+def test_the_commands_of_the_tour_build_and_test_hello(tmp_path: Path) -> None:
     copy_of_example("hello", tmp_path)
     lend_tools(tmp_path / "cache")
     environment = command.environment(XDG_CACHE_HOME=str(tmp_path / "cache"))

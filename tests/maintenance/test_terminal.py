@@ -1,0 +1,71 @@
+"""The recorded session of the README: its script runs, its commands exist, and the picture shows them."""
+
+from __future__ import annotations
+
+import re
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from maintenance.terminal.drawing import drawn
+from maintenance.terminal.recording import COLUMNS, ROWS
+from maintenance.terminal.screen import Screen
+from maintenance.terminal.session import COMMANDS as SESSION
+from maintenance.terminal.session import TITLE, played
+from tests.support.needs import needs
+from tests.support.options import COMMANDS
+from tests.support.paths import ROOT
+
+pytestmark = needs("system", sys.platform != "win32", "pseudo-terminals, which Windows lacks")
+PICTURE = ROOT / "docs" / "images" / "session.svg"
+_SVG = "{http://www.w3.org/2000/svg}"
+
+
+def rows(picture: str) -> list[str]:
+    """The text of each row that a picture shows at some time."""
+    return ["".join(text.itertext()) for text in ET.fromstring(picture).iter(f"{_SVG}text")]  # noqa: S314 - our own
+
+
+@pytest.mark.parametrize("call", SESSION)
+def test_the_picture_shows_the_commands_and_they_exist(call: str) -> None:
+    assert f"$ {call}" in rows(PICTURE.read_text(encoding="utf-8"))
+    words = call.split()[1:]
+    name = " ".join(words[:2]) if " ".join(words[:2]) in COMMANDS else words[0]
+    known = {spelling for option in COMMANDS[name].params for spelling in option.opts}
+    assert {word for word in words if word.startswith("-")} <= known
+
+
+def test_the_picture_is_small_and_for_light_dark_and_still_pages() -> None:
+    text = PICTURE.read_text(encoding="utf-8")
+    assert PICTURE.stat().st_size < 120_000
+    for media in ("prefers-color-scheme:dark", "prefers-reduced-motion"):
+        assert f"@media({media})" in text
+    assert "/tmp" not in text
+
+
+def test_a_session_is_played_and_drawn(tmp_path: Path) -> None:
+    call = "feedstock-tools cuda resolve cuda=11.2 gcc=11"
+    screens, seconds = played([call], tmp_path)
+    picture = drawn(screens, seconds, ROWS, COLUMNS, TITLE)
+    shown = rows(picture)
+    assert "$ feed" in shown
+    assert f"$ {call}" in shown
+    assert "or: cuda=11.4 gcc=11" in shown
+    assert seconds > 5
+    assert re.search(r"@keyframes s0\{0\.00%\{visibility:visible\}", picture)
+
+
+def test_a_command_that_does_not_exist_ends_the_recording(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="no-such-program"):
+        played(["no-such-program"], tmp_path)
+
+
+def test_a_screen_shows_what_a_terminal_would() -> None:
+    screen = Screen(3, 8)
+    screen.write("one\r\ntwo\r\n\x1b[1;31mthree\x1b[0m\r\nfour is long")
+    assert ["".join(cell[0] for cell in row) for row in screen.shown()] == ["two", "three", "four is "]
+    assert screen.shown()[1][0] == ("t", "bold red")
+    screen.write("\r\x1b[2K\x1b[1A\x1b[2Kgone")
+    assert ["".join(cell[0] for cell in row) for row in screen.shown()] == ["two", "gone", ""]
