@@ -27,6 +27,8 @@ __all__ = ["on_files", "on_page_markdown"]
 #: A link to a file beside the folder of pages: of a site it would lead nowhere.
 _OUTSIDE = re.compile(r"\[([^\]]*)\]\(\.\./[^)]*\)")
 _MERMAID = re.compile(r"^```mermaid\n(flowchart TB\n.*?)^```$", re.MULTILINE | re.DOTALL)
+#: The beginning of a list's item.
+_ITEM = re.compile(r"(?:[-*]|\d+\.) ")
 _GRAPH = "pin-graph.html"
 
 
@@ -46,7 +48,22 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """The text of a page without links to files that are not part of the site, and with flowcharts as pictures."""
     flowcharts = _MERMAID.sub(lambda found: f"{drawn(found[1], page.title or '')}\n", markdown)
-    return _OUTSIDE.sub(r"\1", flowcharts)
+    return _OUTSIDE.sub(r"\1", "\n".join(_apart(flowcharts.split("\n"))))
+
+
+def _apart(lines: Sequence[str]) -> Iterator[str]:
+    """Lines with an empty one before each list or table that follows a text directly, as GitHub reads it.
+
+    Python-Markdown, which makes the site, takes such a list for a part of the text.
+    """
+    before, fenced = "", False
+    for line in lines:
+        fenced ^= line.lstrip().startswith("```")
+        begins = _ITEM.match(line) and not _ITEM.match(before.lstrip()) and not before.startswith("  ")
+        if not fenced and before.strip() and (begins or (line.startswith("|") and not before.startswith("|"))):
+            yield ""
+        yield line
+        before = line
 
 
 def printed(*words: str) -> str:

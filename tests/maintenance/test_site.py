@@ -54,6 +54,11 @@ def test_flowcharts_are_pictures_with_their_arrows_in_words(site: Path) -> None:
     assert "report/ uses builds/" in page
 
 
+def test_no_list_or_table_is_taken_for_text(site: Path) -> None:
+    lost = re.compile(r"<p>(?:(?!</p>).)*\n(?:- |\d+\. |\|)", re.DOTALL)
+    assert not [page.name for page in site.glob("*.html") if lost.search(page.read_text(encoding="utf-8"))]
+
+
 def test_the_site_needs_no_network(site: Path) -> None:
     """No page loads a script, a style, a font or a picture from elsewhere."""
     loaded = re.compile(r"<(?:script|img|link rel=\"stylesheet\")[^>]*(?:src|href)=\"(https?:)?//")
