@@ -113,7 +113,7 @@ def _wait_for_end(fleet: FleetFolder, jobs: list[Job]) -> None:
 
     numbers, end = {job.number for job in jobs}, time.monotonic() + 120
     while numbers:
-        left = {job.number for job in jobs_of(fleet.name, os.environ) if job.lives or job.state == "COMPLETING"}
+        left = {job.number for job in jobs_of(fleet.name, os.environ) if not job.is_over}
         numbers &= left
         if numbers and time.monotonic() > end:
             hint = "Run the command again when the cluster has ended them."

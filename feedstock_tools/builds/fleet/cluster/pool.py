@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -149,17 +150,19 @@ class Pool:
         """The jobs that could take a row and have none: in the queue, beginning, or idle."""
         present = {state.name: state for state in self._link.listing.hosts.values() if state.is_present}
         busy = {name for name, state in present.items() if any(each.get("runs") for each in state.attempts)}
-        return [self._kinds[kind_of_host(host)].host(host) for host in living if host not in busy]
+        hosts = {name: self._kinds[kind_of_host(name)].host(name) for name in living if name not in busy}
+        for name in hosts.keys() & present.keys():
+            left = present[name].report.get("left")
+            hosts[name] = replace(hosts[name], left=left if isinstance(left, float) else None)
+        return list(hosts.values())
 
     def _note_ended(self, jobs: Mapping[str, Job]) -> None:
         """Tell of jobs that have ended otherwise than by themselves, and count those that never became hosts."""
         self._connected |= {state.name for state in self._link.listing.hosts.values() if state.connected}
         for host, known in list(self._known.items()):
             job = jobs.get(host)
-            if job is not None and job.state != "COMPLETING" and job.lives:
+            if job is not None and not job.is_over:
                 self._known[host] = job
-                continue
-            if job is not None and job.state == "COMPLETING":
                 continue
             del self._known[host]
             how = job.state if job else "gone"

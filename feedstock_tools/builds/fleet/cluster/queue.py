@@ -48,9 +48,14 @@ class Job:
     reason: str
 
     @property
+    def is_over(self) -> bool:
+        """Whether it has ended, with all its processes."""
+        return self.state in _ENDED
+
+    @property
     def lives(self) -> bool:
         """Whether it waits or runs."""
-        return self.state not in _ENDED and self.state != _ENDING
+        return not self.is_over and self.state != _ENDING
 
     @property
     def waits(self) -> bool:
