@@ -82,13 +82,15 @@ def down(fleet: str | None) -> None:
 
     The keys of the fleet go too, unless it has other hosts.
     """
-    from feedstock_tools.builds.fleet.cluster.folder import remove_jobs, remove_kinds
+    from feedstock_tools.builds.fleet.cluster.folder import job_kinds, remove_jobs, remove_kinds
     from feedstock_tools.builds.fleet.cluster.hub_process import end_hub
     from feedstock_tools.builds.fleet.cluster.queue import cancel, jobs_of
     from feedstock_tools.cli.fleet import chosen_fleet
     from feedstock_tools.files.temporary import remove
 
     found = chosen_fleet(fleet)
+    if not job_kinds(found):
+        raise InputError(f"the fleet {found.name} has no jobs", hint="`feedstock-tools fleet slurm up` submits them.")
     living = [job for job in jobs_of(found.name, os.environ) if job.lives]
     cancel([job.number for job in living], os.environ)
     _wait_for_end(found, living)

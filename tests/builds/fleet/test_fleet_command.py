@@ -49,6 +49,24 @@ def test_new_makes_what_the_hub_and_the_hosts_get(tmp_path: Path) -> None:
     assert _run(tmp_path, "fleet", "new", "other", "--hub", "203.0.113.7").returncode == 2
 
 
+def test_a_fleet_without_jobs_keeps_its_keys(tmp_path: Path) -> None:
+    assert _run(tmp_path, "fleet", "new", "mine", "--hub", "203.0.113.7:8786").returncode == 0
+    down = _run(tmp_path, "fleet", "slurm", "down", "--fleet=mine")
+    assert down.returncode == 2
+    assert "the fleet mine has no jobs" in down.stderr
+    assert (tmp_path / "config" / "feedstock-tools" / "fleets" / "mine" / "orders.key").exists()
+
+
+def test_without_slurm_nothing_is_made(tmp_path: Path) -> None:
+    jobs = "{cores: 2, memory: 4 GiB, time: 1 h}"
+    (tmp_path / "inventory.yml").write_text(f"all:\n  vars:\n    fleet_name: mine\n    fleet_slurm: {{cpu: {jobs}}}\n")
+    variables = command.environment(XDG_CONFIG_HOME=str(tmp_path / "config"), PATH=str(tmp_path))
+    up = command.run(command.tool("fleet", "slurm", "up"), tmp_path, variables)
+    assert up.returncode == 2, up.stdout + up.stderr
+    assert "there is no squeue on PATH" in up.stderr
+    assert not (tmp_path / "config").exists()
+
+
 def test_status_shows_the_hosts(fleet: Fleet, tmp_path: Path) -> None:
     shown = _run(tmp_path, "fleet", "status", f"--fleet={fleet.local.fleet.path}")
     assert shown.returncode == 0, shown.stderr
