@@ -13,6 +13,8 @@ from feedstock_tools.data import text_templates
 
 __all__ = ["Payload", "host_settings", "values_of", "worker_line"]
 
+#: What ProtectHome of systemd hides.
+_HOMES = ("/home/", "/root/", "/run/user/")
 #: The only variables of a service.
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: What the words of `fleet_toolchain` and `fleet_container` are among Debian's and Ubuntu's packages.
@@ -93,6 +95,8 @@ def host_settings(plan: Plan) -> dict[str, object]:
         "cores": plan.cores,
         "memory": plan.memory,
         "gpus": plan.gpus,
+        "engines": ["rattler-build", *(["container"] if plan.container != "none" else [])],
+        "images": "any" if plan.container != "none" else [],
         "labels": list(plan.labels),
         "price": plan.price,
         "preempted": plan.preempted,
@@ -132,6 +136,9 @@ def _unit(plan: Plan, fleet: str, role: str, line: str, made_from: str) -> str:
             command=line,
             cores=plan.cores if builds else None,
             memory=plan.memory if builds else None,
+            gpus=builds and plan.gpus,
+            podman=plan.container == "podman",  # without root it needs newuidmap, which gains privileges
+            at_home=plan.root.startswith(_HOMES),
         )
     )
 
