@@ -50,7 +50,7 @@ def main(*more: str) -> None:
         inventory = folder / "inventory.yml"
         inventory.write_text(_INVENTORY.format(port=free_port(), nodes=nodes))
         variables = command.environment(**cluster.variables, XDG_CONFIG_HOME=str(folder / "config"))
-        up = command.tool("fleet", "slurm", "up", str(inventory))
+        up = command.tool("fleet", "slurm", "up", f"--fleet={inventory}")
         subprocess.run(up, env=variables, check=True)
         try:
             words = command.tool("build", "--all", *more, "--channel", "stand-in", f"--fleet={inventory}")

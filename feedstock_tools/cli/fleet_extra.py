@@ -1,10 +1,29 @@
-"""What commands of a fleet need beyond the program itself."""
+"""What commands of a fleet need beyond the program itself: an inventory, and the packages of the extra."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from feedstock_tools.cli import options
 from feedstock_tools.errors import InputError
 
-__all__ = ["refuse_without_extra"]
+__all__ = ["inventory_of", "refuse_without_extra"]
+
+#: Where no fleet is named; `folder.INVENTORY` would cost an import at start.
+_INVENTORY = "inventory.yml"
+
+
+def inventory_of(fleet: str | None) -> Path:
+    """The inventory that `--fleet` names.
+
+    Raises:
+        InputError: there is no such file.
+    """
+    path = Path(_INVENTORY if fleet in (None, options.FLEET_HERE) else str(fleet))
+    if not path.is_file():
+        hint = "Write one, or name it: --fleet=FILE. docs/fleet.md has examples."
+        raise InputError("there is no inventory", path=path, hint=hint)
+    return path
 
 
 def refuse_without_extra(*more: str) -> None:

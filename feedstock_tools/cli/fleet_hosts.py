@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.fleet_extra import inventory_of, refuse_without_extra
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.errors import InputError, WorkError
 
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.fleet.provision.playing import Played
 
 __all__ = ["COMMANDS"]
-
-#: Where no fleet is named; `folder.INVENTORY` would cost an import at start.
-INVENTORY = "inventory.yml"
 
 _NAMES = click.argument("hosts", nargs=-1, metavar="[HOST]...")
 _FLEET = options.fleet("inventory.yml")
@@ -122,26 +120,12 @@ def wheelhouse(python: str, machine: str | None, numpy: str) -> None:
 COMMANDS = (up, down, test, wheelhouse)
 
 
-def _inventory(fleet: str | None) -> Path:
-    """The inventory that `--fleet` names.
-
-    Raises:
-        InputError: there is no such file.
-    """
-    path = Path(INVENTORY if fleet in (None, options.FLEET_HERE) else str(fleet))
-    if not path.is_file():
-        hint = "Write one, or name it: --fleet=FILE. docs/fleet.md has examples."
-        raise InputError("there is no inventory", path=path, hint=hint)
-    return path
-
-
 def _chosen(fleet: str | None, hosts: Sequence[str]) -> Inventory:
     from feedstock_tools.builds.fleet.provision.hosts import chosen_hosts
     from feedstock_tools.builds.fleet.provision.inventory import read_inventory
-    from feedstock_tools.cli.fleet_extra import refuse_without_extra
 
     refuse_without_extra()
-    return chosen_hosts(read_inventory(_inventory(fleet), os.environ), hosts)
+    return chosen_hosts(read_inventory(inventory_of(fleet), os.environ), hosts)
 
 
 def _called(machines: str | None, command: str, fleet: str | None) -> None:
@@ -160,7 +144,7 @@ def _called(machines: str | None, command: str, fleet: str | None) -> None:
     if program is None or not Path(program).is_file():
         raise InputError("there is no such program", path=path, hint="--machines takes a program's name or path.")
     command_line = [sys.executable, program] if program.endswith(".py") else [program]
-    ended = subprocess.run([*command_line, command, fleet_name(_inventory(fleet))], check=False)
+    ended = subprocess.run([*command_line, command, fleet_name(inventory_of(fleet))], check=False)
     if ended.returncode != 0:
         raise WorkError(f"`{machines} {command}` ended with status {ended.returncode}")
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.fleet_extra import inventory_of, refuse_without_extra
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Group
 from feedstock_tools.errors import InputError, WorkError
@@ -29,13 +29,13 @@ def command() -> None:
 
 
 @command.command("up", short_help="Make the fleet of an inventory, start its hub, submit its first jobs.")
-@click.argument("inventory", type=click.Path(path_type=Path, dir_okay=False), default=Path("inventory.yml"))
-def up(inventory: Path) -> None:
-    """Make the fleet of INVENTORY (default: inventory.yml), or bring it up to date.
+@options.fleet("inventory.yml")
+def up(fleet: str | None) -> None:
+    """Make the fleet of an inventory, or bring it up to date.
 
     Starts its hub on this machine unless it answers, and submits the least number of jobs of each kind.
     """
-    _refuse_without_extra()
+    refuse_without_extra("dask_jobqueue")
     from feedstock_tools.builds.fleet.cluster.folder import write_kinds
     from feedstock_tools.builds.fleet.cluster.hub_process import ensure_hub
     from feedstock_tools.builds.fleet.cluster.pool import submit_jobs
@@ -43,19 +43,19 @@ def up(inventory: Path) -> None:
     from feedstock_tools.builds.fleet.cluster.script import kind_of
     from feedstock_tools.builds.fleet.cluster.settings import read_slurm
 
-    settings = read_slurm(inventory)
+    settings = read_slurm(inventory_of(fleet))
     kinds = [kind_of(name, given) for name, given in settings.kinds.items()]
     jobs = jobs_of(settings.name, os.environ)  # refuses where there is no Slurm, before anything is made
-    fleet = _fleet(settings.name, settings.hub)
-    write_kinds(fleet, kinds)
-    if ensure_hub(fleet):
-        say(f"The hub of the fleet {fleet.name} runs at {fleet.hub}")
+    made = _fleet(settings.name, settings.hub)
+    write_kinds(made, kinds)
+    if ensure_hub(made):
+        say(f"The hub of the fleet {made.name} runs at {made.hub}")
     for kind in kinds:
         living = sum(job.lives and job.host.rpartition("-")[0] == kind.name for job in jobs)
-        submitted = submit_jobs(fleet, kind, kind.least - living, os.environ)
+        submitted = submit_jobs(made, kind, kind.least - living, os.environ)
         numbers = f": submitted {', '.join(submitted.values())}" if submitted else ""
         say(f"{kind.name}: up to {kind.most} jobs while rows wait{numbers}")
-    say(f"  feedstock-tools build --all --fleet={fleet.name}")
+    say(f"  feedstock-tools build --all --fleet={made.name}")
 
 
 @command.command("status", short_help="Show the jobs of a fleet.")
@@ -142,9 +142,3 @@ def _fleet(name: str, hub: str | None) -> FleetFolder:
         hint = "`feedstock-tools fleet slurm down` removes it; hosts know their hub."
         raise InputError(f"the fleet {name} has its hub at {fleet.hub}, not at {hub}", hint=hint)
     return fleet
-
-
-def _refuse_without_extra() -> None:
-    from feedstock_tools.cli.fleet_extra import refuse_without_extra
-
-    refuse_without_extra("dask_jobqueue")
