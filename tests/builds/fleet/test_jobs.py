@@ -289,8 +289,8 @@ def _reports(fleet: FleetFolder) -> list[Mapping[str, Any]]:
 def test_a_worker_with_nothing_to_do_ends_and_leaves_nothing(tmp_path: Path) -> None:
     settings = {"lease": 6, "allocation": 3600, "idle": 3, "temporary": True}
     with local_fleet(tmp_path / "fleet", tmp_path / "hosts", 1, settings) as local:
-        reports: list[Mapping[str, Any]] = []
-        wait_until(lambda: reports.extend(_reports(local.fleet)) or reports, 120)
-        assert 3400 < (host_of("h1", reports[0]).left or 0) < 3600
+        wait_until(lambda: _reports(local.fleet), 120)
+        (report,) = _reports(local.fleet)
+        assert 3400 < (host_of("h1", report).left or 0) < 3600
         assert local.processes["h1"].wait(60) == 0
         assert not (local.home_of("h1") / "work").exists()
