@@ -3,6 +3,7 @@
     python -m benchmarks.fleet carrying [BUILDS] [HOSTS]
     python -m benchmarks.fleet bundle
     python -m benchmarks.fleet faults [OPTIONS OF BUILD]   # as root, with namespaces: gpuprobe on three machines
+    python -m benchmarks.fleet same EXAMPLE [OPTIONS OF BUILD]   # likewise: every row on two machines
 
 `carrying` performs no build, so that it measures orders, processes, events and the hub alone.
 """
@@ -139,6 +140,25 @@ def bundle() -> None:
                     )
 
 
+def same(example: str, *more: str) -> None:
+    """Every row of an example on one machine and then on another, and how their packages compare."""
+    reason = why_no_namespaces()
+    if reason is not None:
+        sys.exit(f"this needs machines: {reason}")
+    leases = {"m1": 60.0, "m2": 60.0}
+    with tempfile.TemporaryDirectory(dir="/tmp") as name, machines_in(Path(name), leases) as made:
+        feedstock = copy_of_example(example, Path(name))
+        options = ("--all", "--verify", "all", *more, "--channel", "stand-in", f"--fleet={made.fleet.path}")
+        began = time.monotonic()
+        ended = command.run(command.tool("build", *options), feedstock)
+        print(ended.stdout.rpartition("\n\n")[2] if ended.stdout else ended.stderr)
+        print(f"exit status {ended.returncode} after {time.monotonic() - began:.0f} s")
+        with Ledger(feedstock / "build_artifacts" / "ledger.sqlite") as ledger:
+            first = {each.sha256: record.machine for record in ledger.builds() for each in record.packages}
+            pairs = Counter((first[record.sha256], record.machine) for record in ledger.comparisons())
+            print(f"machines of the first and the second build of a package: {dict(pairs)}")
+
+
 @dataclass
 class Watched:
     """A run of `build --fleet` whose lines are read as they come, each with its time."""
@@ -232,5 +252,7 @@ if __name__ == "__main__":
         carrying(*map(int, sys.argv[2:]))
     elif sys.argv[1] == "bundle":
         bundle()
+    elif sys.argv[1] == "same":
+        same(*sys.argv[2:])
     else:
         faults(*sys.argv[2:])

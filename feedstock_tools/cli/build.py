@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -20,6 +21,22 @@ if TYPE_CHECKING:
     from feedstock_tools.report.run.plain import Terminal
 
 __all__ = ["command"]
+
+
+class _Count(click.ParamType[int]):
+    """A number of rows, or `all` of them."""
+
+    name = "count"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if value == "all":
+            return sys.maxsize
+        if isinstance(value, str) and value.isascii() and value.isdecimal() and int(value) > 0:
+            return int(value)
+        return self.fail(f"{value!r} is neither a number of rows nor all", param, ctx)
+
+
+_COUNT = _Count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +104,12 @@ class _Instead:
     help="After a failure, build the other rows, or start nothing more (default: --keep-going).",
 )
 @options.fleet("on this machine")
+@click.option(
+    "--verify",
+    type=_COUNT,
+    metavar="N|all",
+    help="Then build N rows, or all, a second time, on other hosts of a fleet, and compare the packages file by file.",
+)
 @click.option("--debug", is_flag=True, help="Set up the environments of one output and open a shell; build nothing.")
 @click.option("--output-id", metavar="OUTPUT", help="With --debug: the output to set up.")
 @options.as_json
@@ -104,6 +127,7 @@ def command(
     instead: _Instead,
     engine: str | None,
     fleet: str | None,
+    verify: int | None,
     as_json: bool,
 ) -> int:
     """Build configurations of a feedstock.
@@ -133,8 +157,8 @@ def command(
         from feedstock_tools.cli.fleet import chosen_fleet
         from feedstock_tools.cli.fleet_building import build_on_fleet
 
-        return build_on_fleet(workspace, named, limits, terminal, chosen_fleet(fleet), as_json=as_json)
-    return building.build(workspace, named, capacity, limits, terminal, as_json=as_json)
+        return build_on_fleet(workspace, named, limits, terminal, chosen_fleet(fleet), verify, as_json=as_json)
+    return building.build(workspace, named, capacity, limits, terminal, verify, as_json=as_json)
 
 
 def _terminal(stream: TextIO) -> Terminal:

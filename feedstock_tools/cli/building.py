@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -14,6 +14,7 @@ from feedstock_tools.feedstock.names import rows_by_short_name, select, with_fil
 from feedstock_tools.feedstock.planned import PlannedConfiguration
 
 if TYPE_CHECKING:
+    from feedstock_tools.builds.ledger import ComparisonRecord
     from feedstock_tools.builds.plan.agenda import Agenda
     from feedstock_tools.builds.plan.capacity import Capacity, Limits
     from feedstock_tools.builds.plan.workspace import Workspace
@@ -31,6 +32,7 @@ __all__ = [
     "observing",
     "report",
     "say_all",
+    "watched",
 ]
 
 #: The number of rows that can be rendered within a second or two.
@@ -72,20 +74,27 @@ def list_configurations(workspace: Workspace, named: Named, *, as_json: bool) ->
 
 
 def build(
-    workspace: Workspace, named: Named, capacity: Capacity, limits: Limits, terminal: Terminal, *, as_json: bool
+    workspace: Workspace,
+    named: Named,
+    capacity: Capacity,
+    limits: Limits,
+    terminal: Terminal,
+    verify: int | None = None,
+    *,
+    as_json: bool,
 ) -> int:
     """Build the selected configurations and print the table; the exit status is 1 if an output failed.
+
+    Args:
+        verify: how many rows to build a second time and to compare; None for none.
 
     Raises:
         InputError: a name matches nothing, or its configuration cannot be built here.
         WorkError: a channel, the artifacts folder or the ledger cannot be used.
     """
-    from feedstock_tools.builds.engines.process.supervision import signals_as_exit
-    from feedstock_tools.builds.matrix.runs import recorded
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.outputs.converted import refuse_other_names
     from feedstock_tools.builds.plan.refusals import refuse_unbuildable
-    from feedstock_tools.builds.runs.observer import Observers
     from feedstock_tools.builds.runs.run import refuse_no_room, run
     from feedstock_tools.feedstock.provenance import typed
     from feedstock_tools.report.run import text
@@ -112,14 +121,25 @@ def build(
         )
     if planned.todo:
         say_all(terminal, text.path_notes(workspace.artifacts))
-    command, rows = typed(sys.argv), len(planned.rows)
-    with (
-        signals_as_exit(),
-        recorded(workspace.artifacts, command) as recorder,
-        observing(terminal, min(limits.jobs, rows), rows) as observer,
-    ):
-        result = run(workspace, planned, limits, Observers(observer, recorder), command=command)
-    return report(workspace, result, left_out, terminal, as_json=as_json)
+
+    def carried_out(where: Workspace, agenda: Agenda) -> BuildResult:
+        with watched(workspace, terminal, limits.jobs, len(agenda.rows)) as observer:
+            return run(where, agenda, limits, observer, command=typed(sys.argv))
+
+    result = carried_out(workspace, planned)
+    if verify is None:
+        return report(workspace, result, left_out, terminal, as_json=as_json)
+    from feedstock_tools.cli.verifying import Second, verified
+
+    second = Second(chosen, verify, capacity, limits.jobs)
+    return report(
+        workspace,
+        result,
+        left_out,
+        terminal,
+        verified(workspace, result, second, terminal, carried_out),
+        as_json=as_json,
+    )
 
 
 def report(
@@ -127,24 +147,46 @@ def report(
     result: BuildResult,
     left_out: Mapping[str, str],
     terminal: Terminal,
+    comparisons: Sequence[ComparisonRecord] | None = None,
     *,
     as_json: bool,
     where: str = "here",
 ) -> int:
-    """Print the table of a run; the exit status is 1 if an output failed.
+    """Print the table of a run; the exit status is 1 if an output failed, or if a second build differs.
 
     Args:
         left_out: the configurations that were left out, with the reasons; `where` they cannot be built.
+        comparisons: with second builds; None if none were asked for.
     """
     from feedstock_tools.report.run import text
+    from feedstock_tools.report.run.verifying import are_same, verified_json, verified_text
 
     if as_json:
-        say_json(text.summary_json(result, left_out))
+        compared = {} if comparisons is None else {"verified": verified_json(comparisons)}
+        say_json({**text.summary_json(result, left_out), **compared})
     else:
         terminal.answer(text.summary_text(result, left_out, where))
+        if comparisons is not None:
+            terminal.answer(verified_text(comparisons, result.artifacts))
     if result.built:
         _foresee(workspace)
-    return 0 if result.is_complete else 1
+    return 0 if result.is_complete and are_same(comparisons or ()) else 1
+
+
+@contextmanager
+def watched(workspace: Workspace, terminal: Terminal, jobs: int, rows: int) -> Iterator[Observer]:
+    """The observer of a run for the terminal and for `status --serve`; Ctrl-C ends the run in order."""
+    from feedstock_tools.builds.engines.process.supervision import signals_as_exit
+    from feedstock_tools.builds.matrix.runs import recorded
+    from feedstock_tools.builds.runs.observer import Observers
+    from feedstock_tools.feedstock.provenance import typed
+
+    with (
+        signals_as_exit(),
+        recorded(workspace.artifacts, typed(sys.argv)) as recorder,
+        observing(terminal, min(jobs, rows), rows) as observer,
+    ):
+        yield Observers(observer, recorder)
 
 
 def debug(workspace: Workspace, named: Named, output: str | None, terminal: Terminal) -> int:

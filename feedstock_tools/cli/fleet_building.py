@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from feedstock_tools.cli.building import Named, candidates_of, choose, observing, report, say_all
+from feedstock_tools.cli.building import Named, candidates_of, choose, report, say_all, watched
 from feedstock_tools.cli.fleet import linked
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.names import select
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.plan.capacity import Limits
     from feedstock_tools.builds.plan.hosts import Host
     from feedstock_tools.builds.plan.workspace import Workspace
+    from feedstock_tools.builds.runs.run import BuildResult
     from feedstock_tools.report.run.plain import Terminal
 
 __all__ = ["build_on_fleet"]
@@ -34,23 +35,31 @@ _WHERE = "on this fleet"
 
 
 def build_on_fleet(
-    workspace: Workspace, named: Named, limits: Limits, terminal: Terminal, fleet: FleetFolder, *, as_json: bool
+    workspace: Workspace,
+    named: Named,
+    limits: Limits,
+    terminal: Terminal,
+    fleet: FleetFolder,
+    verify: int | None = None,
+    *,
+    as_json: bool,
 ) -> int:
     """Build the selected configurations on the hosts of a fleet and print the table.
+
+    Args:
+        verify: how many rows to build a second time, on other hosts, and to compare; None for none.
 
     Raises:
         InputError: a name matches nothing, or no host can build its configuration.
         WorkError: the fleet, the artifacts folder or the ledger cannot be used.
     """
-    from feedstock_tools.builds.engines.process.supervision import signals_as_exit
     from feedstock_tools.builds.fleet.cluster.folder import job_kinds
     from feedstock_tools.builds.fleet.cluster.pool import Pool
     from feedstock_tools.builds.fleet.run import run_on_fleet
-    from feedstock_tools.builds.matrix.runs import recorded
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.capacity import Capacity
-    from feedstock_tools.builds.runs.observer import Observers
     from feedstock_tools.builds.runs.run import refuse_no_room
+    from feedstock_tools.cli.verifying import Second, refuse_single_host, verified
     from feedstock_tools.feedstock.provenance import typed
     from feedstock_tools.report.run import text
 
@@ -63,6 +72,8 @@ def build_on_fleet(
         hosts = [*present, *(kind.host(kind.name) for kind in kinds)]
         jobs = sum(host.jobs for host in present) + sum(kind.most * kind.rows for kind in kinds)
         say_all(terminal, _who_builds(fleet, present, kinds))
+        if verify is not None and not kinds:
+            refuse_single_host(hosts)
         planned = agenda(workspace, chosen, Capacity.of_machine(), jobs)
         left_out = _left_out(workspace, named, planned, hosts)
         if left_out:
@@ -74,17 +85,20 @@ def build_on_fleet(
         if planned.todo:
             refuse_no_room(workspace.artifacts, planned.todo)
             say_all(terminal, text.path_notes(workspace.artifacts))
-        rows = len(planned.rows)
-        command = typed(sys.argv)
-        pool = Pool(fleet, kinds, link, terminal.say, os.environ) if kinds else None
-        with (
-            signals_as_exit(),
-            recorded(workspace.artifacts, command) as recorder,
-            observing(terminal, min(max(2, jobs), rows), rows) as observer,
-        ):
-            watching = Observers(observer, recorder)
-            result = run_on_fleet(workspace, planned, limits, watching, link, terminal.say, pool=pool, command=command)
-    return report(workspace, result, left_out, terminal, as_json=as_json, where=_WHERE)
+
+        def carried_out(where: Workspace, agenda: Agenda) -> BuildResult:
+            pool = Pool(fleet, kinds, link, terminal.say, os.environ) if kinds else None
+            with watched(workspace, terminal, max(2, jobs), len(agenda.rows)) as observer:
+                return run_on_fleet(
+                    where, agenda, limits, observer, link, terminal.say, pool=pool, command=typed(sys.argv)
+                )
+
+        result = carried_out(workspace, planned)
+        comparisons = None
+        if verify is not None:
+            second = Second(chosen, verify, Capacity.of_machine(), jobs, hosts)
+            comparisons = verified(workspace, result, second, terminal, carried_out)
+    return report(workspace, result, left_out, terminal, comparisons, as_json=as_json, where=_WHERE)
 
 
 def _who_builds(fleet: FleetFolder, present: Sequence[Host], kinds: Sequence[JobKind]) -> Iterator[str]:

@@ -4,6 +4,7 @@ linux-64/, noarch/      the channel of built packages (also of conda-smithy's lo
 built-on-stand-in/      the channel of packages built on the stand-in channel, never mixed with the other
 ledger.sqlite           the record of builds
 logs/                   a file for each build
+compared/               packages of second builds that differ from the first
 quarantine/             what hosts of a fleet sent, until it is checked; what failed, with the reason
 pkg_cache/, src_cache/  packages and sources fetched by engines
 .work/, .cache/         private folders of running and failed builds; caches
@@ -76,9 +77,37 @@ class Artifacts:
         return self.root / "quarantine"
 
     @property
+    def compared(self) -> Path:
+        """The folder of packages of second builds that differ from the first."""
+        return self.root / "compared"
+
+    @property
+    def again(self) -> Path:
+        """The folder in which rows are built a second time."""
+        return self.root / ".work" / "again"
+
+    @property
     def sources(self) -> Path:
         """The folder of fetched sources."""
         return self.root / "src_cache"
+
+    def apart(self, root: Path) -> Artifacts:
+        """An empty artifacts folder in another place, with links to the caches of packages and sources of this one.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        made = Artifacts(root)
+        if made.root.exists():
+            remove(made.root)
+        for place, cache in zip(made._caches(), self._caches(), strict=True):
+            cache.mkdir(parents=True, exist_ok=True)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(cache)
+        return made
+
+    def _caches(self) -> tuple[Path, Path, Path]:
+        return self.package_cache(stand_in=True), self.package_cache(stand_in=False), self.sources
 
     def private(self, row: str) -> Path:
         """The private folder of a row's build; its name is short, since build prefixes have a limit on their length."""

@@ -7,6 +7,7 @@ recorded as done and the channel folder still holds the very file that it record
 from feedstock_tools.builds.ledger.database import Ledger
 from feedstock_tools.builds.ledger.records import (
     BuildRecord,
+    ComparisonRecord,
     EnvironmentRecord,
     PackageRecord,
     SolvedPackage,
@@ -18,6 +19,7 @@ from feedstock_tools.builds.ledger.schema import SCHEMA_VERSION
 __all__ = [
     "SCHEMA_VERSION",
     "BuildRecord",
+    "ComparisonRecord",
     "EnvironmentRecord",
     "Ledger",
     "PackageRecord",

@@ -5,18 +5,28 @@ from __future__ import annotations
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from feedstock_tools.builds.ledger.records import BuildRecord, EnvironmentRecord, PackageRecord, TestRecord, now
+from feedstock_tools.builds.ledger.reasons import words_of
+from feedstock_tools.builds.ledger.records import (
+    BuildRecord,
+    ComparisonRecord,
+    EnvironmentRecord,
+    PackageRecord,
+    TestRecord,
+    now,
+)
 from feedstock_tools.builds.ledger.rows import (
     BUILD_COLUMNS,
+    COMPARISON_COLUMNS,
     PACKAGE_COLUMNS,
     TEST_COLUMNS,
     build_of,
+    comparison_of,
     environment_json,
     environment_of,
     parts,
@@ -29,6 +39,7 @@ from feedstock_tools.errors import WorkError
 
 __all__ = ["Ledger"]
 
+_OfPackage = TypeVar("_OfPackage", TestRecord, ComparisonRecord)
 _WAIT_SECONDS = 10.0
 #: No value of a ledger has more bytes, whatever a damaged one claims.
 _LONGEST = 64 << 20
@@ -38,29 +49,6 @@ _BESIDE = ("-journal", "-wal", "-shm")
 _MOST_PACKAGES = 1000
 #: The columns that change when a build ends.
 _ENDING = ("result", "reason", "ended", "seconds", "peak_memory", "marks")
-
-
-_FREE = "Free some space, or give another folder with --output-dir. Nothing that was recorded before is lost."
-#: Codes of SQLite (https://www.sqlite.org/rescode.html), the particular ones first → what happened, and what to do.
-_REASONS = {
-    frozenset({sqlite3.SQLITE_IOERR_LOCK, sqlite3.SQLITE_IOERR_UNLOCK, sqlite3.SQLITE_IOERR_RDLOCK}): (
-        "the file system has no locks",
-        "Give a folder on another file system with --output-dir.",
-    ),
-    frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}): (
-        "it is locked",
-        "Another program holds it. Wait for it to end, then try again.",
-    ),
-    frozenset({sqlite3.SQLITE_FULL}): ("the disk is full", _FREE),
-    frozenset({sqlite3.SQLITE_IOERR}): (
-        "it cannot be read or written: the disk, a quota or a limit on the size of files (`ulimit -f`) ends it",
-        _FREE,
-    ),
-    frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}): (
-        "it cannot be written",
-        "Give a writable folder with --output-dir.",
-    ),
-}
 
 
 class Ledger:
@@ -254,14 +242,28 @@ class Ledger:
 
     def tests(self, packages: Iterable[str] | None = None) -> tuple[TestRecord, ...]:
         """The tests of some packages by their hashes, or of all packages; the oldest first."""
-        found: list[TestRecord] = []
+        return self._of_packages(f"{TEST_COLUMNS} FROM tests", test_of, packages)
+
+    def record_comparison(self, record: ComparisonRecord) -> ComparisonRecord:
+        """Record the comparison of a package with a second build; returns the record with its `id`."""
+        with self._explained():
+            return replace(record, id=self._insert("comparisons", record))
+
+    def comparisons(self, packages: Iterable[str] | None = None) -> tuple[ComparisonRecord, ...]:
+        """The comparisons of some packages by their hashes, or of all packages; the oldest first."""
+        return self._of_packages(f"{COMPARISON_COLUMNS} FROM comparisons", comparison_of, packages)
+
+    def _of_packages(
+        self, columns: str, record_of: Callable[[Sequence[Any]], _OfPackage], packages: Iterable[str] | None
+    ) -> tuple[_OfPackage, ...]:
+        """The records of a table that belong to some packages by their hashes, or to any; the oldest first."""
+        found: list[_OfPackage] = []
         chosen: Iterable[tuple[list[str], str]] = [([], "1")]
         if packages is not None:
             chosen = ((part, f"sha256 IN ({marks})") for part, marks in parts(packages))
         with self._explained(), self._undamaged():
             for part, condition in chosen:
-                rows = self._database.execute(f"SELECT {TEST_COLUMNS} FROM tests WHERE {condition}", part)  # noqa: S608
-                found += map(test_of, rows.fetchall())
+                found += map(record_of, self._database.execute(f"SELECT {columns} WHERE {condition}", part))
         return tuple(sorted(found, key=_number))
 
     def holds(self, record: BuildRecord) -> bool:
@@ -279,7 +281,7 @@ class Ledger:
         except OSError:
             return False
 
-    def _insert(self, table: str, record: BuildRecord | TestRecord) -> int | None:
+    def _insert(self, table: str, record: BuildRecord | TestRecord | ComparisonRecord) -> int | None:
         columns = ", ".join(f'"{column}"' for column in record.COLUMNS)
         marks = ", ".join("?" for _ in record.COLUMNS)
         row = self._database.execute(
@@ -370,10 +372,7 @@ class Ledger:
 
     def _unusable(self, error: sqlite3.OperationalError) -> WorkError:
         """The system's reason in words: SQLite tells the same of a full disk, a limit and a missing lock."""
-        code = getattr(error, "sqlite_errorcode", 0)
-        reason, hint = next(
-            (words for codes, words in _REASONS.items() if code in codes or code & 0xFF in codes), (str(error), None)
-        )
+        reason, hint = words_of(error)
         return WorkError(f"the ledger cannot be used: {reason}", path=self.path, hint=hint)
 
     def _damage(self, error: object) -> WorkError:
@@ -381,5 +380,5 @@ class Ledger:
         return WorkError(f"the ledger is damaged: {error}", path=self.path, hint=hint)
 
 
-def _number(record: BuildRecord | TestRecord) -> int:
+def _number(record: BuildRecord | TestRecord | ComparisonRecord) -> int:
     return record.id or 0

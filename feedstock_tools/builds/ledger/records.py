@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-__all__ = ["BuildRecord", "EnvironmentRecord", "PackageRecord", "SolvedPackage", "TestRecord", "moment_of", "now"]
+__all__ = [
+    "BuildRecord",
+    "ComparisonRecord",
+    "EnvironmentRecord",
+    "PackageRecord",
+    "SolvedPackage",
+    "TestRecord",
+    "moment_of",
+    "now",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +148,44 @@ class TestRecord:
     RESULTS: ClassVar[tuple[str, ...]] = ("passed", "failed")
     #: Otherwise pytest would collect a class of this name as tests.
     __test__: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonRecord:
+    """A second build of a package's output from the same inputs, compared with the package file by file.
+
+    Attributes:
+        sha256: hash of the package, whose `channel` and `file` are as in `PackageRecord`.
+        started: and `ended`: of the second build, UTC, as ISO 8601; `seconds` is the time that the engine took.
+        result: `same` (the same bytes), `repacked` (the same contents, compressed in another way), `different`, or
+            `failed` if the second build made no package; `reason` explains that.
+        log: of the second build, the file's path below the ledger's folder.
+        machine: the name of the machine that built it.
+        again: the hash of the second package, empty without one.
+        files: the number of files in either package; `differences` is path → how it differs, for up to 1,000 files.
+    """
+
+    sha256: str
+    channel: str
+    file: str
+    started: str
+    result: str
+    log: str
+    machine: str
+    reason: str = ""
+    ended: str | None = None
+    seconds: float | None = None
+    again: str = ""
+    files: int = 0
+    differences: Mapping[str, str] = field(default_factory=dict)
+    id: int | None = None
+
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        *("sha256", "channel", "file", "started", "result", "log", "machine", "reason", "ended", "seconds"),
+        *("again", "files", "differences"),
+    )
+    JSON: ClassVar[frozenset[str]] = frozenset({"differences"})
+    RESULTS: ClassVar[tuple[str, ...]] = ("same", "repacked", "different", "failed")
 
 
 def moment_of(text: str) -> datetime | None:

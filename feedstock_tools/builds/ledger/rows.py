@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_typ
 
 from feedstock_tools.builds.ledger.records import (
     BuildRecord,
+    ComparisonRecord,
     EnvironmentRecord,
     PackageRecord,
     SolvedPackage,
@@ -24,9 +25,11 @@ from feedstock_tools.builds.ledger.records import (
 
 __all__ = [
     "BUILD_COLUMNS",
+    "COMPARISON_COLUMNS",
     "PACKAGE_COLUMNS",
     "TEST_COLUMNS",
     "build_of",
+    "comparison_of",
     "environment_json",
     "environment_of",
     "parts",
@@ -44,6 +47,7 @@ _GREATEST = 1 << 63
 
 #: The columns of a query, the record's own first; some are keywords of SQL.
 BUILD_COLUMNS = ", ".join(f'"{column}"' for column in (*BuildRecord.COLUMNS, "id"))
+COMPARISON_COLUMNS = ", ".join(f'"{column}"' for column in (*ComparisonRecord.COLUMNS, "id"))
 TEST_COLUMNS = ", ".join(f'"{column}"' for column in (*TestRecord.COLUMNS, "id"))
 PACKAGE_COLUMNS = "build, channel, file, size, sha256, mtime_ns"
 #: The stored fields of a package of an environment; `dataclasses.asdict` takes ten times as long.
@@ -52,7 +56,7 @@ _SOLVED = tuple(field.name for field in fields(SolvedPackage))
 _AT_ONCE = 400
 
 
-def stored(record: BuildRecord | TestRecord, column: str) -> Any:
+def stored(record: BuildRecord | TestRecord | ComparisonRecord, column: str) -> Any:
     """A field as its column holds it."""
     value = getattr(record, column)
     if column in record.JSON:
@@ -85,6 +89,17 @@ def test_of(row: Sequence[Any]) -> TestRecord:
     return record
 
 
+def comparison_of(row: Sequence[Any]) -> ComparisonRecord:
+    """A comparison from a row of `COMPARISON_COLUMNS`.
+
+    Raises:
+        ValueError, TypeError: a value is not what a ledger holds.
+    """
+    record = _checked(ComparisonRecord(**_values(ComparisonRecord, row), id=row[-1]))
+    _refuse_leading_out(record.log, record.channel, record.file)
+    return record
+
+
 def environment_of(name: str, packages: str) -> EnvironmentRecord:
     """An environment from its row.
 
@@ -106,7 +121,7 @@ def parts(values: Iterable[T]) -> Iterator[tuple[list[T], str]]:
         yield part, ", ".join("?" * len(part))
 
 
-def _values(kind: type[BuildRecord | TestRecord], row: Sequence[Any]) -> dict[str, Any]:
+def _values(kind: type[BuildRecord | TestRecord | ComparisonRecord], row: Sequence[Any]) -> dict[str, Any]:
     """The inverse of `stored` for a whole row, whose columns may be followed by others."""
     found = dict(zip(kind.COLUMNS, row, strict=False))
     for column in kind.JSON:

@@ -71,6 +71,24 @@ CREATE TABLE tests (
 CREATE INDEX tests_by_package ON tests (sha256)""",
     3: """
 ALTER TABLE builds ADD COLUMN seen TEXT NOT NULL DEFAULT ''""",
+    4: """
+CREATE TABLE comparisons (
+    id INTEGER PRIMARY KEY,
+    sha256 TEXT NOT NULL,
+    channel TEXT NOT NULL,
+    file TEXT NOT NULL,
+    started TEXT NOT NULL,
+    ended TEXT,
+    seconds REAL,
+    result TEXT NOT NULL CHECK (result IN ('same', 'repacked', 'different', 'failed')),
+    reason TEXT NOT NULL DEFAULT '',
+    log TEXT NOT NULL,
+    machine TEXT NOT NULL,
+    again TEXT NOT NULL,
+    files INTEGER NOT NULL,
+    differences TEXT NOT NULL
+);
+CREATE INDEX comparisons_by_package ON comparisons (sha256)""",
 }
 #: The form of the ledgers that this program writes.
 SCHEMA_VERSION = max(_STEPS)

@@ -6,7 +6,7 @@ The run on this machine has one host, a fleet has many, and a simulation has hos
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from feedstock_tools.builds.plan.capacity import Capacity
@@ -27,8 +27,11 @@ __all__ = [
     "engine_needs",
     "fits",
     "local_host",
+    "other_than",
+    "others_in",
     "portion_on",
     "why_nowhere",
+    "with_others",
 ]
 
 
@@ -116,6 +119,21 @@ def engine_needs(workspace: Workspace, works: Iterable[Work]) -> dict[str, Engin
     return needs
 
 
+def other_than(host: str) -> str:
+    """A label that all hosts of a fleet but one have, for a row that must not be built there."""
+    return f"another host than {host}"
+
+
+def others_in(needs: Iterable[Needs]) -> frozenset[str]:
+    """The labels of `other_than` that some rows need."""
+    return frozenset(label for each in needs for label in each.labels if label.startswith(other_than("")))
+
+
+def with_others(host: Host, others: frozenset[str]) -> Host:
+    """A host with those labels of `other_than` that it meets."""
+    return replace(host, labels=host.labels | others - {other_than(host.name)}) if others else host
+
+
 def local_host(capacity: Capacity, jobs: int) -> Host:
     """This machine. It takes every row that its engines do not refuse, however much the row needs."""
     return Host(this_machine(), capacity, jobs, lenient=True)
@@ -200,6 +218,8 @@ def _that_build(demand: Demand) -> str:
 def _no_labels(demand: Demand, hosts: Sequence[Host]) -> str:
     lacking = ", ".join(sorted(demand.needs.labels.difference(*(host.labels for host in hosts))))
     wanted = lacking or ", ".join(sorted(demand.needs.labels))
+    if lacking.startswith(other_than("")):
+        return f"it must be built on {lacking}, and there is no such host that builds for {demand.platform}"
     return f"{_that_build(demand)} has the label {wanted}" if lacking else f"{_that_build(demand)} has all of {wanted}"
 
 

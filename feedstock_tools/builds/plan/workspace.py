@@ -62,6 +62,12 @@ class Workspace:
         configurations = self.plan.configurations
         return self.plan.complete(select(names, configurations) if names else configurations)
 
+    def apart(self, artifacts: Artifacts) -> Workspace:
+        """The same with another artifacts folder, and the plan that this one has read."""
+        made = replace(self, artifacts=artifacts)
+        made.__dict__["plan"] = self.plan  # where `cached_property` looks
+        return made
+
     def moved(self, feedstock: Feedstock, recipe: Path) -> Workspace:
         """The same for a copy of the feedstock with another recipe to build; the artifacts stay where they are."""
         engines = replace(self.engines, folder=feedstock.folder, recipe=recipe)

@@ -31,7 +31,6 @@ from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.files.locks import locked_in_place
-from feedstock_tools.files.temporary import remove
 
 __all__ = ["perform"]
 
@@ -48,7 +47,7 @@ def perform(folder: Path, root: Path, order: Order) -> None:
     """
     store = Store(root / "store")
     slot = slot_of(root, order.name)
-    artifacts = _artifacts(slot, Artifacts(root / "caches"))
+    artifacts = Artifacts(root / "caches").apart(slot / "artifacts")
     workspace = _laid_out(slot, artifacts, order, store)
     with Ledger(artifacts.ledger) as ledger:
         work = work_of(order, {made.output: _brought(order, made, artifacts, ledger, store) for made in order.made})
@@ -63,22 +62,6 @@ def perform(folder: Path, root: Path, order: Order) -> None:
         report = _Report(folder, artifacts, ledger)
         attempt = Attempt(order.number, order.share, order.seconds, None, order.log_limit)
         report.finish(build_row(site, station, work, attempt, report.watch))
-
-
-def _artifacts(slot: Path, shared: Artifacts) -> Artifacts:
-    """An empty artifacts folder for a row, with links to the host's caches of packages and sources."""
-    artifacts = Artifacts(slot / "artifacts")
-    if artifacts.root.exists():
-        remove(artifacts.root)
-    for place, cache in zip(_caches(artifacts), _caches(shared), strict=True):
-        cache.mkdir(parents=True, exist_ok=True)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.symlink_to(cache)
-    return artifacts
-
-
-def _caches(artifacts: Artifacts) -> tuple[Path, Path, Path]:
-    return artifacts.package_cache(stand_in=True), artifacts.package_cache(stand_in=False), artifacts.sources
 
 
 def _laid_out(slot: Path, artifacts: Artifacts, order: Order, store: Store) -> Workspace:

@@ -23,7 +23,7 @@ from feedstock_tools.builds.fleet.results.quarantine import Rejected
 from feedstock_tools.builds.fleet.trust.signing import Refused
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.capacity import Capacity, Share
-from feedstock_tools.builds.plan.hosts import Host
+from feedstock_tools.builds.plan.hosts import Host, others_in, with_others
 from feedstock_tools.builds.plan.work import Work
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.claim import Claim, claim
@@ -98,6 +98,7 @@ class FleetCrew:
         self._followed: dict[str, _UnderWay | None] = {}
         self._taken_over: dict[str, str] = {}
         self._losses: dict[str, int] = {}
+        self._others = others_in(work.needs for work in agenda.todo)
         self._excluded: dict[str, str] = {}
         self._late = LateResults(link, workspace.artifacts, say)
         self._turn = threading.RLock()
@@ -116,7 +117,7 @@ class FleetCrew:
                 theirs = str(state.report.get("version"))[:40]
                 self._exclude(state.name, f"it has feedstock-tools {theirs}, and this is {__version__}")
                 continue
-            found.append(self._without_others(host, state))
+            found.append(with_others(self._without_others(host, state), self._others))
         return found
 
     def returned(self, waiting: Collection[str]) -> Sequence[Start]:
