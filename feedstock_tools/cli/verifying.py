@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.plan.capacity import Capacity
     from feedstock_tools.builds.plan.hosts import Host
     from feedstock_tools.builds.plan.workspace import Workspace
-    from feedstock_tools.builds.runs.run import BuildResult
+    from feedstock_tools.builds.runs.run import BuildResult, Outcome
     from feedstock_tools.report.run.plain import Terminal
 
 __all__ = ["Second", "refuse_single_host", "verified"]
@@ -52,22 +52,35 @@ def verified(
     Raises:
         WorkError: the folder is in use, or the ledger or a package cannot be used.
     """
-    from feedstock_tools.builds.testing.verifying import compared, rows_to_verify, second_agenda, second_workspace
+    from feedstock_tools.builds.runs.run import BuildResult
+    from feedstock_tools.builds.testing.verifying import (
+        compared,
+        phases,
+        rows_to_verify,
+        second_agenda,
+        second_workspace,
+    )
 
     rows = rows_to_verify(result, second.count)
     if not rows:
         return ()
+    terminal.say(f"\nBuilding {counted(len(rows), 'row')} a second time, to compare: {', '.join(rows)}")
+    outcomes: list[Outcome] = []
+    nowhere: set[str] = set()
     with second_workspace(workspace) as where:
-        planned = second_agenda(
-            where, second.chosen, result, rows, _built_on(result, second), second.capacity, second.jobs
-        )
-        reasons = _without_another_host(planned, second)
-        for row, reason in reasons.items():
-            terminal.say(f"Not built a second time: {row}: {reason}")
-        planned = replace(planned, todo=tuple(work for work in planned.todo if work.name not in reasons))
-        rows = tuple(row for row in rows if row not in reasons)
-        terminal.say(f"\nBuilding {counted(len(rows), 'row')} a second time, to compare: {', '.join(rows)}")
-        return compared(result, carried_out(where, planned), rows)
+        for phase in phases(result, rows):
+            planned = second_agenda(
+                where, second.chosen, result, phase, _built_on(result, second), second.capacity, second.jobs
+            )
+            reasons = _without_another_host(planned, second)
+            for row, reason in reasons.items():
+                terminal.say(f"Not built a second time: {row}: {reason}")
+            nowhere |= reasons.keys()
+            left = tuple(work for work in planned.todo if work.name not in reasons)
+            planned = replace(planned, todo=left, rows=tuple(work.name for work in left))
+            outcomes += carried_out(where, planned).outcomes if left else ()
+        again = BuildResult(where.artifacts, tuple(outcomes))
+        return compared(result, again, [row for row in rows if row not in nowhere])
 
 
 def refuse_single_host(hosts: Sequence[Host]) -> None:

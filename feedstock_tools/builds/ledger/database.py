@@ -174,12 +174,12 @@ class Ledger:
                 found.update(identity for (identity,) in rows)
         return frozenset(found)
 
-    def count(self) -> tuple[int, int]:
-        """The number of builds, and of tests."""
+    def count(self) -> tuple[int, int, int]:
+        """The number of builds, of tests, and of comparisons."""
+        counts = "(SELECT count(*) FROM builds), (SELECT count(*) FROM tests), (SELECT count(*) FROM comparisons)"
         with self._explained():
-            numbers = self._database.execute("SELECT (SELECT count(*) FROM builds), (SELECT count(*) FROM tests)")
-            builds, tests = numbers.fetchone()
-            return builds, tests
+            builds, tests, comparisons = self._database.execute(f"SELECT {counts}").fetchone()
+            return builds, tests, comparisons
 
     def builds(self) -> tuple[BuildRecord, ...]:
         """Every build, the oldest first. A ledger of years has tens of thousands: ask for less if less will do."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from feedstock_tools.builds.ledger import BuildRecord, Ledger, TestRecord, now
+from feedstock_tools.builds.ledger import BuildRecord, ComparisonRecord, Ledger, TestRecord, now
 from feedstock_tools.builds.matrix.states import ConfigurationState, Surroundings, states
 from feedstock_tools.builds.plan.identity import Candidates, candidates_of
 from feedstock_tools.builds.plan.refusals import refused
@@ -30,7 +30,8 @@ class Matrix:
         at: when the ledger was read, in its form of time.
         configurations: with the state of each output.
         builds: the last 1,000 builds of these configurations in the ledger, the oldest first, whatever their result.
-        tests: every test of the packages of these configurations, the oldest first.
+        tests: every test of the packages of these configurations, the oldest first; `comparisons` likewise are those
+            with second builds.
     """
 
     feedstock: str
@@ -39,6 +40,12 @@ class Matrix:
     configurations: tuple[ConfigurationState, ...]
     builds: tuple[BuildRecord, ...]
     tests: tuple[TestRecord, ...] = ()
+    comparisons: tuple[ComparisonRecord, ...] = ()
+
+    def compared(self, record: BuildRecord) -> tuple[ComparisonRecord, ...]:
+        """The comparisons of a build's packages."""
+        hashes = {package.sha256 for package in record.packages}
+        return tuple(each for each in self.comparisons if each.sha256 in hashes)
 
 
 def read_matrix(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> Matrix:
@@ -58,12 +65,14 @@ def read_matrix(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) ->
     deciding: tuple[BuildRecord, ...] = ()
     last: tuple[BuildRecord, ...] = ()
     tests: tuple[TestRecord, ...] = ()
+    comparisons: tuple[ComparisonRecord, ...] = ()
     intact: frozenset[int | None] = frozenset()
     if workspace.artifacts.ledger.is_file():
         with Ledger(workspace.artifacts.ledger) as ledger:
             deciding = _deciding(ledger, chosen, candidates)
             last = ledger.last_builds((configuration.name for configuration in chosen), _LAST)
-            tests = ledger.tests(package.sha256 for record in deciding for package in record.packages)
+            packages = [package.sha256 for record in deciding for package in record.packages]
+            tests, comparisons = ledger.tests(packages), ledger.comparisons(packages)
             intact = _intact(ledger, deciding, candidates)
     around = Surroundings(candidates, _alive((*deciding, *last)), intact, refused(chosen, workspace.engines), now())
     return Matrix(
@@ -73,6 +82,7 @@ def read_matrix(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) ->
         configurations=states(chosen, deciding, around),
         builds=last,
         tests=tests,
+        comparisons=comparisons,
     )
 
 

@@ -11,7 +11,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from feedstock_tools.builds.ledger import BuildRecord, EnvironmentRecord, Ledger, PackageRecord, TestRecord
+from feedstock_tools.builds.ledger import (
+    BuildRecord,
+    ComparisonRecord,
+    EnvironmentRecord,
+    Ledger,
+    PackageRecord,
+    TestRecord,
+)
 from feedstock_tools.builds.publish.logs import copied_log
 from feedstock_tools.builds.publish.parts import Part, find_parts, is_plain_log, mistakes_of, read_part
 from feedstock_tools.builds.publish.strangers import strangers
@@ -117,6 +124,7 @@ def collect(folders: Sequence[Path], artifacts: Artifacts, feedstock: Feedstock 
         if not merged:
             raise refusals.error()
         tests = _take_over_tests(merged, ledger, artifacts)
+        _take_over_comparisons(merged, ledger, artifacts)
         added = _take_over(new, recorded, ledger, artifacts)
     return Collected(len(merged), len(new), tests, added, total - len(new), again, refusals.mistakes)
 
@@ -301,6 +309,23 @@ def _take_over_tests(parts: Sequence[Part], ledger: Ledger, artifacts: Artifacts
         for test in new:
             ledger.record_test(test)
     return len(new)
+
+
+def _take_over_comparisons(parts: Sequence[Part], ledger: Ledger, artifacts: Artifacts) -> None:
+    """The same for comparisons with second builds."""
+    known = set(map(_comparison_key, ledger.comparisons()))
+    with ledger.at_once():
+        for part in parts:
+            for comparison in part.comparisons:
+                if _comparison_key(comparison) not in known:
+                    known.add(_comparison_key(comparison))
+                    has_log = is_plain_log(part.root, comparison.log)
+                    log = copied_log(part.root, comparison.log, artifacts) if has_log else ""
+                    ledger.record_comparison(replace(comparison, id=None, log=log))
+
+
+def _comparison_key(record: ComparisonRecord) -> tuple[str, ...]:
+    return record.sha256, record.again, record.started, record.machine, record.result
 
 
 def _entered(package: PackageRecord, artifacts: Artifacts) -> PackageRecord:

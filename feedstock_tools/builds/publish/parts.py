@@ -14,7 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from feedstock_tools.bounds.limits import LIFTING, most
-from feedstock_tools.builds.ledger import BuildRecord, EnvironmentRecord, Ledger, PackageRecord, TestRecord
+from feedstock_tools.builds.ledger import (
+    BuildRecord,
+    ComparisonRecord,
+    EnvironmentRecord,
+    Ledger,
+    PackageRecord,
+    TestRecord,
+)
 from feedstock_tools.builds.ledger.records import moment_of
 from feedstock_tools.builds.stand_in.channel import is_stand_in
 from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, read_package
@@ -40,12 +47,13 @@ _SUBDIRS = frozenset({*KNOWN_SUBDIRS, "noarch"})
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """An artifacts folder: its builds and tests as its ledger has them; the ledger is an open, private copy."""
+    """An artifacts folder: its builds, tests and comparisons as its ledger has them, an open, private copy."""
 
     root: Path
     ledger: Ledger
     builds: tuple[BuildRecord, ...]
     tests: tuple[TestRecord, ...]
+    comparisons: tuple[ComparisonRecord, ...] = ()
 
     def environments(self, build: int) -> tuple[EnvironmentRecord, ...]:
         """The environments of a build by its number.
@@ -89,10 +97,9 @@ def read_part(root: Path, folder: Path) -> Part:
     except WorkError as error:
         raise _of_part(error, root) from error
     try:
-        builds, tests = ledger.count()
-        if max(builds, tests) > most(_MOST_RECORDS):
+        if max(ledger.count()) > most(_MOST_RECORDS):
             raise InputError(f"has more than {_MOST_RECORDS} records", path=root / LEDGER, hint=LIFTING)
-        return Part(root, ledger, ledger.builds(), ledger.tests())
+        return Part(root, ledger, ledger.builds(), ledger.tests(), ledger.comparisons())
     except FeedstockError as error:
         ledger.close()
         raise _of_part(error, root) from error

@@ -29,7 +29,7 @@ from feedstock_tools.feedstock.planned import PlannedConfiguration
 from feedstock_tools.files.locks import Locks
 from feedstock_tools.files.temporary import remove
 
-__all__ = ["compared", "rows_to_verify", "second_agenda", "second_workspace"]
+__all__ = ["compared", "phases", "rows_to_verify", "second_agenda", "second_workspace"]
 
 #: The files of a package whose differences are recorded.
 _MOST_FILES = 1000
@@ -100,6 +100,24 @@ def second_workspace(workspace: Workspace) -> Iterator[Workspace]:
             remove(artifacts.again)
 
 
+def phases(result: BuildResult, rows: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Some rows in groups, to be built a second time one after the other.
+
+    An output that rows share keeps traces of the row that built it: the name of its folder, and in its rendered recipe
+    the other outputs of the row. So a row of a later group gets what one of an earlier group has built.
+    """
+    needed: dict[str, set[str]] = {}
+    for outcome in result.outcomes:
+        if outcome.record is not None and outcome.row.name in rows:
+            needed.setdefault(outcome.row.name, set()).add(outcome.record.row)
+    left, found = list(rows), []
+    while left:
+        ready = [row for row in left if needed.get(row, set()).isdisjoint(set(left) - {row})] or left
+        found.append(tuple(ready))
+        left = [row for row in left if row not in ready]
+    return tuple(found)
+
+
 def second_agenda(
     second: Workspace,
     chosen: Sequence[PlannedConfiguration],
@@ -111,10 +129,8 @@ def second_agenda(
 ) -> Agenda:
     """The work of building some rows a second time, each with the outputs that it built the first time.
 
-    An output that rows share keeps traces of the row that built it: the name of its folder, and in its rendered recipe
-    the other outputs of the row. So a row gets what another one has built, and waits for it if that one is among them.
-
     Args:
+        rows: a phase of `phases`; the rows of earlier ones have been built.
         second: as `second_workspace` gives it.
         chosen: the configurations of the rows, with their outputs; `result` is that of their first builds.
         built_on: row → the host of a fleet that built it and must not build it again; empty on one machine.
@@ -123,21 +139,15 @@ def second_agenda(
         InputError, WorkError: as `agenda`.
     """
     named = [each for each in chosen if any(row.name in rows for row in each.rows)]
-    builders = {record.output + record.identity: record.row for record in _records(result)}
     _bring(second.artifacts, result, rows)
     planned = agenda(second, named, capacity, jobs)
-
-    def waits(work: Work) -> bool:
-        return any(builders.get(name + identity) != work.name for name, identity in work.identities.items())
-
-    todo = sorted((_elsewhere(work, built_on) for work in planned.todo if work.name in rows), key=waits)
-    return replace(
-        planned, todo=tuple(todo), rows=tuple(name for name in planned.rows if name in rows), done=(), again={}
-    )
+    todo = tuple(_elsewhere(work, built_on) for work in planned.todo if work.name in rows)
+    return replace(planned, todo=todo, rows=tuple(work.name for work in todo), done=(), again={})
 
 
 def _bring(artifacts: Artifacts, result: BuildResult, rows: Sequence[str]) -> None:
-    """Put the packages that other rows have built for some rows into the channel and the ledger of the second builds.
+    """Put the packages that other rows have built for some rows into the channel and the ledger of the second builds,
+    unless they were built a second time.
 
     Raises:
         WorkError: they cannot be written.
@@ -147,6 +157,8 @@ def _bring(artifacts: Artifacts, result: BuildResult, rows: Sequence[str]) -> No
     channels = set()
     with Ledger(artifacts.ledger) as ledger:
         for record in foreign.values():
+            if ledger.done(record.identity) is not None:
+                continue
             for package in record.packages:
                 _copy(
                     result.artifacts.root / package.channel / package.file,
@@ -193,7 +205,7 @@ def compared(result: BuildResult, second: BuildResult, rows: Sequence[str]) -> t
 
 def _pairs(result: BuildResult, second: BuildResult, rows: Sequence[str]) -> Iterator[_Pair]:
     """Each package that these rows have built."""
-    again = {(outcome.output.subdir, outcome.output.stem): outcome.record for outcome in second.outcomes}
+    again = {(each.output.subdir, each.output.stem): each.record for each in second.outcomes if each.new}
     places = {
         outcome.record.id: (outcome.output.subdir, outcome.output.stem) for outcome in result.outcomes if outcome.record
     }

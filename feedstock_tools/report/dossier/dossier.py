@@ -13,7 +13,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.builds.ledger import BuildRecord, EnvironmentRecord, Ledger, PackageRecord, TestRecord
+from feedstock_tools.builds.ledger import (
+    BuildRecord,
+    ComparisonRecord,
+    EnvironmentRecord,
+    Ledger,
+    PackageRecord,
+    TestRecord,
+)
 from feedstock_tools.builds.matrix.matrix import Matrix
 from feedstock_tools.builds.matrix.states import ConfigurationState
 from feedstock_tools.digests import files_below, sha256_of
@@ -205,6 +212,9 @@ def _fill(
             _write_json(folder / "builds.json", [_build_json(record, redaction) for record in records])
             solved = {record.output + f" {record.row}": _environments(ledger, record) for record in records}
             _write_json(folder / "environments.json", solved)
+            compared = [comparison for record in records for comparison in matrix.compared(record)]
+            if compared:
+                _write_json(folder / "comparisons.json", [_test_json(each) for each in compared])
             if tested:
                 _write_json(folder / "tests.json", [_test_json(test) for test in tested])
 
@@ -218,7 +228,7 @@ def _add_packages(part: Path, matrix: Matrix, packages: Sequence[PackageRecord])
             raise WorkError("the package changed while it was copied", path=place)
 
 
-def _test_json(test: TestRecord) -> dict[str, Any]:
+def _test_json(test: TestRecord | ComparisonRecord) -> dict[str, Any]:
     shown = {name: value for name, value in asdict(test).items() if name not in ("id", "channel")}
     return {**shown, "log": Path(test.log).name}
 

@@ -13,6 +13,7 @@ from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.data import text_templates
 from feedstock_tools.redaction import redacted
 from feedstock_tools.report.matrix.view import printable
+from feedstock_tools.report.run.verifying import are_same, comparison_words
 from feedstock_tools.units import size_text
 from feedstock_tools.wording import duration, moment
 
@@ -41,7 +42,7 @@ def dossier_page(
     # Markdown, which HTML escaping would spoil: `cell` escapes each text.
     environment = text_templates()
     environment.filters |= {"cell": cell, "duration": duration, "moment": moment, "size": size_text}
-    views = [_view(state, tests) for state in chosen]
+    views = [_view(matrix, state, tests) for state in chosen]
     files = sorted({package.file for view in views for record in view["records"] for package in record.packages})
     return environment.get_template("dossier.md.j2").render(
         matrix=matrix,
@@ -76,7 +77,7 @@ def copying(uploaded: Target | None, files: Sequence[str]) -> list[str]:
     return [f"{words} {uploaded.channel}/{release}" for release in releases]
 
 
-def _view(state: ConfigurationState, tests: Sequence[TestRecord]) -> dict[str, Any]:
+def _view(matrix: Matrix, state: ConfigurationState, tests: Sequence[TestRecord]) -> dict[str, Any]:
     by_number: dict[int | None, BuildRecord] = {
         output.record.id: output.record for output in state.outputs if output.record
     }
@@ -86,6 +87,11 @@ def _view(state: ConfigurationState, tests: Sequence[TestRecord]) -> dict[str, A
         "configuration": state.configuration,
         "tests": [test for test in tests if test.sha256 in hashes],
         "records": records,
+        "compared": [
+            (comparison.file, comparison_words(comparison), are_same([comparison]))
+            for record in records
+            for comparison in matrix.compared(record)[-1:]
+        ],
         "logs": list(dict.fromkeys(record.log.rpartition("/")[2] for record in records)),
         "engines": _each(record.engine for record in records),
         "machines": _each(record.machine for record in records),

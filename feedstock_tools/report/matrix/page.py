@@ -21,6 +21,7 @@ from feedstock_tools.files.writing import write_whole
 from feedstock_tools.report.html_pages import HtmlPage, html_page
 from feedstock_tools.report.matrix.timeline import draw, jobs_of
 from feedstock_tools.report.matrix.view import Line, by_state, groups, lines, printable
+from feedstock_tools.report.run.verifying import comparison_words
 
 __all__ = ["live_page", "page", "write_page"]
 
@@ -102,12 +103,21 @@ def _line_view(matrix: Matrix, line: Line, address: _Address) -> dict[str, Any]:
         "configuration": configuration,
         "accelerator": f"CUDA {configuration.cuda}" if configuration.cuda else "CPU",
         "reasons": [(group.state, group.reason, len(group.outputs)) for group in groups([line])],
-        "outputs": [(output, output.record, _link(matrix, output, address)) for output in line.state.outputs],
+        "outputs": [
+            (output, output.record, _link(matrix, output, address), _compared(matrix, output))
+            for output in line.state.outputs
+        ],
         "logs": [_log_view(matrix, log, address, shown=log in shown) for log in line.logs],
         "words": " ".join(
             [line.title, configuration.name, *{output.output.name for output in line.state.outputs}]
         ).lower(),
     }
+
+
+def _compared(matrix: Matrix, output: OutputState) -> str:
+    """How the package compares with a second build, in words; empty without one."""
+    comparisons = matrix.compared(output.record) if output.record and output.state == "done" else ()
+    return comparison_words(comparisons[-1]) if comparisons else ""
 
 
 def _link(matrix: Matrix, output: OutputState, address: _Address) -> str | None:

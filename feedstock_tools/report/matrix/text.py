@@ -10,6 +10,7 @@ from feedstock_tools.builds.ledger.records import BuildRecord
 from feedstock_tools.builds.matrix.matrix import Matrix
 from feedstock_tools.builds.matrix.states import OutputState
 from feedstock_tools.report.matrix.view import Group, Line, by_state, groups, lines
+from feedstock_tools.report.run.verifying import are_same, comparison_words, verified_json
 from feedstock_tools.wording import counted, duration, moment, table
 
 __all__ = ["matrix_json", "matrix_markdown", "matrix_text"]
@@ -25,7 +26,21 @@ def matrix_text(matrix: Matrix) -> str:
     rows = [_cells(line) for line in table_lines]
     parts = [table(_HEAD, rows, right=frozenset({2, 4}))]
     parts += [_group_text(matrix, group) for group in groups(table_lines)]
-    return "\n".join([*parts, "", _totals(table_lines)])
+    return "\n".join([*parts, *_compared(matrix), "", _totals(table_lines)])
+
+
+def _compared(matrix: Matrix) -> list[str]:
+    """The newest comparison of each package with a second build: how many are the same, and which are not."""
+    newest = {record.sha256: record for record in matrix.comparisons}
+    if not newest:
+        return []
+    others = [record for record in newest.values() if not are_same([record])]
+    same = len(newest) - len(others)
+    listed = [f"  {record.file.rpartition('/')[2]}: {comparison_words(record)}" for record in others]
+    return [
+        f"\n{counted(len(newest), 'package')} compared with a second build: {same} with the same contents.",
+        *listed,
+    ]
 
 
 def _cells(line: Line) -> tuple[str, ...]:
@@ -140,6 +155,7 @@ def _output_json(matrix: Matrix, state: OutputState) -> dict[str, Any]:
 def _record_json(matrix: Matrix, record: BuildRecord) -> dict[str, Any]:
     plain = ("id", "identity", "result", "reason", "started", "ended", "seconds", "engine", "machine", "attempt")
     return {
+        "compared": verified_json(matrix.compared(record)),
         **{name: getattr(record, name) for name in (*plain, "cores", "peak_memory", "commit_id")},
         "marks": dict(record.marks),
         "log": str(matrix.artifacts / record.log),

@@ -160,7 +160,7 @@ def test_a_ledger_that_lacks_the_indexes_gets_them_and_one_that_cannot_be_writte
     with closing(sqlite3.connect(path)) as connection:
         indexes = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE INDEX%'"
         names = [name for (name,) in connection.execute(indexes)]
-        assert len(names) == 5
+        assert len(names) == 6
         for name in names:
             connection.execute(f"DROP INDEX {name}")
         connection.commit()

@@ -146,7 +146,9 @@ class FleetCrew:
         return state.name in present or (state.name not in self._excluded and lost is None)
 
     def is_waiting(self) -> bool:
-        """See `Crew`: for the hub, or for hosts that went away a short while ago."""
+        """See `Crew`: for the hub, for hosts that went away a short while ago, or for those that others use."""
+        if any(self._of_others(state) for state in self._present()):
+            return True
         usable = [state for state in self._link.listing.hosts.values() if state.name not in self._excluded]
         away = not self._link.is_up or any(not state.is_present for state in usable)
         if not away:
@@ -361,9 +363,7 @@ class FleetCrew:
 
     def _without_others(self, host: Host, state: HostState) -> Host:
         """A host without the resources of attempts that this run does not follow."""
-        others = [
-            each for each in state.attempts if each.get("runs") and str(each.get("attempt")) not in self._followed
-        ]
+        others = self._of_others(state)
         if not others:
             return host
         shares = [_share_of(each) for each in others]
@@ -371,6 +371,10 @@ class FleetCrew:
         cores = tuple(core for core in host.capacity.cores if core not in taken)
         memory = max(0, host.capacity.memory - sum(share.memory for share in shares))
         return replace(host, capacity=Capacity(cores, memory), jobs=max(0, host.jobs - len(others)))
+
+    def _of_others(self, state: HostState) -> list[Mapping[str, Any]]:
+        """The attempts that go on at a host, and that this run does not follow."""
+        return [each for each in state.attempts if each.get("runs") and str(each.get("attempt")) not in self._followed]
 
 
 def _share_of(attempt: Mapping[str, Any]) -> Share:
