@@ -124,7 +124,6 @@ def collect(folders: Sequence[Path], artifacts: Artifacts, feedstock: Feedstock 
         if not merged:
             raise refusals.error()
         tests = _take_over_tests(merged, ledger, artifacts)
-        _take_over_comparisons(merged, ledger, artifacts)
         added = _take_over(new, recorded, ledger, artifacts)
     return Collected(len(merged), len(new), tests, added, total - len(new), again, refusals.mistakes)
 
@@ -296,7 +295,7 @@ def _logs_of(found: Sequence[_Found]) -> dict[tuple[Path, str], None]:
 
 
 def _take_over_tests(parts: Sequence[Part], ledger: Ledger, artifacts: Artifacts) -> int:
-    """Record the tests of other machines that are not known; one whose log is not among the logs is left without."""
+    """Record the new tests and comparisons of other machines, without a log that is not among the logs."""
     recorded = set(map(_test_key, ledger.tests()))
     new: list[TestRecord] = []
     for part in parts:
@@ -305,23 +304,26 @@ def _take_over_tests(parts: Sequence[Part], ledger: Ledger, artifacts: Artifacts
                 recorded.add(_test_key(test))
                 log = copied_log(part.root, test.log, artifacts) if is_plain_log(part.root, test.log) else ""
                 new.append(replace(test, id=None, log=log))
+    comparisons = list(_new_comparisons(parts, ledger, artifacts))
     with ledger.at_once():
         for test in new:
             ledger.record_test(test)
+        for comparison in comparisons:
+            ledger.record_comparison(comparison)
     return len(new)
 
 
-def _take_over_comparisons(parts: Sequence[Part], ledger: Ledger, artifacts: Artifacts) -> None:
-    """The same for comparisons with second builds."""
+def _new_comparisons(parts: Sequence[Part], ledger: Ledger, artifacts: Artifacts) -> Iterator[ComparisonRecord]:
+    """The comparisons with second builds of other machines that are not known, without logs that are not among logs."""
     known = set(map(_comparison_key, ledger.comparisons()))
-    with ledger.at_once():
-        for part in parts:
-            for comparison in part.comparisons:
-                if _comparison_key(comparison) not in known:
-                    known.add(_comparison_key(comparison))
-                    has_log = is_plain_log(part.root, comparison.log)
-                    log = copied_log(part.root, comparison.log, artifacts) if has_log else ""
-                    ledger.record_comparison(replace(comparison, id=None, log=log))
+    for part in parts:
+        for comparison in part.comparisons:
+            if _comparison_key(comparison) not in known:
+                known.add(_comparison_key(comparison))
+                log = (
+                    copied_log(part.root, comparison.log, artifacts) if is_plain_log(part.root, comparison.log) else ""
+                )
+                yield replace(comparison, id=None, log=log)
 
 
 def _comparison_key(record: ComparisonRecord) -> tuple[str, ...]:
