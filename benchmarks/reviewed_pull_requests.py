@@ -77,6 +77,7 @@ def findings(review: Review) -> set[str]:
     """What a review finds, a line each."""
     found = {f"lint: {each.message} [{each.rule}]" for each in review.lint}
     found |= {f"cuda check: {each.message}" for each in review.facts}
+    found |= {f"build numbers: {each}" for each in review.numbers}
     stale = review.stale
     return found | ({f"not rerendered: {len(stale.files)} files"} if stale and stale.files else set())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from feedstock_tools.check.against_facts import check_renderings
+from feedstock_tools.check.build_numbers import remarks_on_numbers
 from feedstock_tools.check.comparison.differences import Differences, PackageChange, compare_renderings
 from feedstock_tools.check.comparison.package_parts import NO_ENVIRONMENT
 from feedstock_tools.check.findings import Finding
@@ -24,6 +26,9 @@ from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.rerendering import Rerender, rerender
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy.releases.release import Release
+
+#: Names of jobs in a message, which change with a rerender.
+_JOBS = re.compile(r"\b(?:linux|osx|win)_[\w.-]+(?:, [\w.-]+_[\w.-]+)*(?: and \d+ more)?")
 
 __all__ = ["Review", "Stale", "affected", "review_feedstock"]
 
@@ -60,6 +65,7 @@ class Review:
         lint: findings of `lint` that the base does not have.
         facts: findings of `cuda check` that the base does not have.
         known: how many findings of both kinds the base has, too.
+        numbers: remarks on build numbers, one sentence each.
         rehearsal: the environments of the jobs that change; None if none does, or if it was not tried.
         failures: those of them that do not solve, and did in the base or were not there.
         mistaken: the builds that users would get by mistake, and would not in the base.
@@ -70,6 +76,7 @@ class Review:
     lint: tuple[Mistaken, ...]
     facts: tuple[Finding, ...]
     known: int
+    numbers: tuple[str, ...] = ()
     rehearsal: Rehearsal | None = None
     failures: tuple[Environment, ...] = ()
     mistaken: tuple[Pick, ...] = ()
@@ -112,16 +119,17 @@ def review_feedstock(
     stale, base, branch = _states(before, after, pinning, smithy, rules)  # each is rendered once, for all questions
     differences = compare_renderings(base, branch)
     own, old = branch.configurations, base.configurations
+    new_names = dict(differences.jobs_replaced)
     lint, known_lint = _new(
         lint_renderings(branch, pinning),
         lint_renderings(base, pinning),
-        lambda found: (found.path, found.rule, found.message),
+        lambda found: (found.path, found.rule, _JOBS.sub("", found.message)),
     )
     known = load_cuda()
     facts, known_facts = _new(
         check_renderings(branch, own, pinning, known),
         check_renderings(base, old, pinning, known),
-        lambda found: (found.configuration, found.key, found.message),
+        lambda found: (new_names.get(found.configuration, found.configuration), found.key, found.message),
     )
     review = Review(
         differences=differences,
@@ -129,6 +137,7 @@ def review_feedstock(
         lint=lint,
         facts=facts,
         known=known_lint + known_facts,
+        numbers=remarks_on_numbers(base, branch, differences),
     )
     touched = affected(differences, own)
     if not touched or rehearsed_in is None:

@@ -162,6 +162,28 @@ def test_what_did_not_solve_before_is_not_this_branchs(feedstock: Path, pinning:
     assert "1 of 2 environments solve, 1 do not, nor in the base\n" in shown.stdout
 
 
+@pytest.mark.parametrize(
+    ("edits", "remark"),
+    [
+        (
+            [("version: 1.0", "version: 1.1"), ("number: 0", "number: 2")],
+            "a new version begins with build number 0",
+        ),
+        ([("version: 1.0", "version: 1.1")], ""),
+        ([("    - zlib\n", "    - zlib\n    - pip\n")], "changed with the same version and build number"),
+        ([("    - zlib\n", "    - zlib\n    - pip\n"), ("number: 0", "number: 1")], ""),
+    ],
+)
+def test_build_numbers_are_those_that_reviewers_ask_for(
+    feedstock: Path, pinning: Path, edits: list[tuple[str, str]], remark: str
+) -> None:
+    for old, new in edits:
+        edit(feedstock, old, new)
+    shown = reviewed(feedstock, pinning, "--no-rehearse").stdout
+    lines = [line for line in shown.splitlines() if line.startswith("- build numbers")]
+    assert [line.startswith(f"- build numbers: {remark}") for line in lines] == [True] * bool(remark)
+
+
 def test_without_a_main_branch_the_base_must_be_named(feedstock: Path, pinning: Path) -> None:
     git(feedstock, "branch", "-qD", "main")
     shown = reviewed(feedstock, pinning)

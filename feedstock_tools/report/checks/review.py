@@ -51,6 +51,7 @@ def review_json(review: Review, base: str, notes: Sequence[str] = ()) -> dict[st
         "lint": [asdict(found) for found in review.lint],
         "cuda_check": [asdict(found) for found in review.facts],
         "known_findings": review.known,
+        "build_numbers": list(review.numbers),
         "rehearsal": review.rehearsal.to_json() if review.rehearsal else None,
         "notes": list(notes),
     }
@@ -65,6 +66,7 @@ def _summary(review: Review, notes: Sequence[str]) -> Iterator[str]:
             yield f"after a rerender: {shown(lost)}"
     not_counted = f" ({counted(review.known, 'finding')} of the base not counted)" if review.known else ""
     yield f"`lint`: {_count(review.lint)}; `cuda check`: {_count(review.facts)}{not_counted}"
+    yield from (shown(f"build numbers: {remark}") for remark in review.numbers)
     rehearsal = review.rehearsal
     if rehearsal is not None:
         where = "on the stand-in channel" if rehearsal.stand_in is not None else f"in {', '.join(rehearsal.channels)}"
