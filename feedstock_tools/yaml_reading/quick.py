@@ -2,8 +2,8 @@
 
 It exists because conda-forge's pinning has 3,000 lines, and a rerender reads it once for each platform.
 PyYAML creates a node and a value for every scalar, which takes 40 to 78 ms for each platform; here it takes 3 to 18 ms
-(benchmarks/rerender.py measures the whole). Blocks of simple values go through `blocks`; everything else, especially
-anchors, goes to PyYAML, so that both readers always agree (tests/yaml_reading/test_quick.py compares them).
+(benchmarks/rerenders/rerender.py measures the whole). Blocks of simple values go through `blocks`; everything else,
+especially anchors, goes to PyYAML, so that both readers always agree (tests/yaml_reading/test_quick.py compares them).
 """
 
 from __future__ import annotations

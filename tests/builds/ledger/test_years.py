@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.ledger import fill
+from benchmarks.builds.ledger import fill
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, rows
 from feedstock_tools.builds.plan.needs import History
 from tests.support import command

@@ -1,6 +1,6 @@
 """Measure what the log of a build costs: a script that prints gigabytes, against the same script printing to a file.
 
-    python benchmarks/logs.py [--gigabytes 2] [--repeat 3]
+    python benchmarks/builds/logs.py [--gigabytes 2] [--repeat 3]
 
 A recipe with nothing but that script is built, alternately with its output into a file, through `cat` into a file, and
 into the log. The script measures itself. `cat` shows what any reader costs. The least time of each counts, so that
@@ -23,7 +23,7 @@ from pathlib import Path
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.platforms import Platform
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 #: What is printed → the command that prints some bytes of it: lines of a compiler, short lines, one line, no text.
 #: The numbers come from one process, which leaves a second core to the log, and through another, which does not.
 KINDS = {

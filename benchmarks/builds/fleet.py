@@ -1,9 +1,9 @@
 """What a fleet costs: carrying 200 builds of one second, a bundle sent twice, and a run in which hosts fail.
 
-    python -m benchmarks.fleet carrying [BUILDS] [HOSTS]
-    python -m benchmarks.fleet bundle
-    python -m benchmarks.fleet faults [OPTIONS OF BUILD]   # as root, with namespaces: gpuprobe on three machines
-    python -m benchmarks.fleet same EXAMPLE [OPTIONS OF BUILD]   # likewise: every row on two machines
+    python -m benchmarks.builds.fleet carrying [BUILDS] [HOSTS]
+    python -m benchmarks.builds.fleet bundle
+    python -m benchmarks.builds.fleet faults [OPTIONS OF BUILD]   # as root, with namespaces: gpuprobe on three machines
+    python -m benchmarks.builds.fleet same EXAMPLE [OPTIONS OF BUILD]   # likewise: every row on two machines
 
 `carrying` performs no build, so that it measures orders, processes, events and the hub alone.
 """
@@ -74,7 +74,7 @@ def carrying(builds: int = 200, hosts: int = 8) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         parcels, order = _prepared(folder)
-        change = f"import sys; from {_HOST} import attempts; attempts.MODULE = 'benchmarks.one_second'"
+        change = f"import sys; from {_HOST} import attempts; attempts.MODULE = 'benchmarks.builds.one_second'"
         patched = f"{change}; from {WORKER} import main; sys.exit(main(sys.argv[1]))"
 
         def start_host(self: LocalFleet, host: str) -> None:

@@ -1,11 +1,11 @@
 """Rerender made-up feedstocks of 500 to 4,000 configurations and print how time and peak memory grow with them.
 
-    python benchmarks/scaling.py [--outputs 20] [--runs 3] [--written-out]
+    python benchmarks/rerenders/scaling.py [--outputs 20] [--runs 3] [--written-out]
 
 Every output uses all three variables that split jobs, so each configuration makes its own packages of all outputs: no
 part of the matrix repeats. With `--written-out`, templates write the variables' values into every output, so that no
-two renderings of the recipe have the same text either. Measures whole processes (`benchmarks.rerender.run`) and prints
-the median of the runs.
+two renderings of the recipe have the same text either. Measures whole processes (`benchmarks.rerenders.rerender.run`)
+and prints the median of the runs.
 """
 
 from __future__ import annotations

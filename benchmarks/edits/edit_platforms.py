@@ -1,6 +1,6 @@
 """Platforms and CI services that maintainers chose, chosen again by the edits, and rerendered.
 
-    python -m benchmarks.edit_platforms MIRROR [--most 20] [--each 1] [--seed 1]
+    python -m benchmarks.edits.edit_platforms MIRROR [--most 20] [--each 1] [--seed 1]
 
 Counted are commits of the main line that give platforms a place in conda-forge.yml: keys of `build_platform` that are
 new, and of `provider` that are new or have another value; keys that go, or platforms that the edits do not know, do not
@@ -24,7 +24,7 @@ from typing import Any
 
 import yaml
 
-from benchmarks.histories import (
+from benchmarks.edits.histories import (
     FORGE,
     Commit,
     Day,

@@ -4,7 +4,7 @@ Makes a feedstock of its own in a temporary folder: some configurations, each wi
 core busy for some seconds of processor time. Builds them with `--jobs 1` and `--jobs 2`, each into an empty folder, and
 once more with nothing to do.
 
-    python benchmarks/matrix.py [--builds 6] [--seconds 10] [--runs 1]
+    python benchmarks/builds/matrix.py [--builds 6] [--seconds 10] [--runs 1]
 
 Other work on the machine slows both runs, and the second one more; the load is printed with the figures.
 """
@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 RECIPE = """schema_version: 1
 package:
   name: busy

@@ -1,6 +1,6 @@
 """Pull requests of real feedstocks: does `diff` find what their descriptions say?
 
-    python benchmarks/diff_pull_requests.py MIRROR [--only FEEDSTOCK] [--show]
+    python benchmarks/checks/diff_pull_requests.py MIRROR [--only FEEDSTOCK] [--show]
 
 MIRROR holds bare clones as OWNER+NAME/repo. Each row below is a commit of a main line, what its message says changed,
 and the lines that the text of `diff COMMIT~1 COMMIT` must have for it: patterns that were written down from the message

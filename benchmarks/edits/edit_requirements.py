@@ -1,6 +1,6 @@
 """Requirements that maintainers added, dropped or pinned, by the edit `requirement`: the same lines?
 
-    python -m benchmarks.edit_requirements MIRROR [--most 40] [--each 2] [--seed 1]
+    python -m benchmarks.edits.edit_requirements MIRROR [--most 40] [--each 2] [--seed 1]
 
 Counted are commits of the main line that change, among all requirements of a recipe, those of one package: one new
 line, lines that go, or lines that get another constraint. --most are chosen at random, up to --each of a feedstock.
@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.histories import Commit, blocks, feedstocks, main_line, sides
+from benchmarks.edits.histories import Commit, blocks, feedstocks, main_line, sides
 from feedstock_tools.edit.document import Document, Part, selector_in
 from feedstock_tools.edit.requirements import (
     SECTIONS,

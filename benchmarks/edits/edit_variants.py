@@ -1,6 +1,6 @@
 """Versions of CUDA and Python that maintainers added or dropped, made again by the edits, rerendered and rendered.
 
-    python -m benchmarks.edit_variants MIRROR [--feedstock NAME …] [--commit NAME …]
+    python -m benchmarks.edits.edit_variants MIRROR [--feedstock NAME …] [--commit NAME …]
 
 Candidates are all commits of the main lines of all fetched feedstocks that change a migration of CUDA or Python, a
 variant file of the recipe, or a line of the recipe with a skip or a comparison with a version. A candidate counts if
@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.histories import (
+from benchmarks.edits.histories import (
     MIGRATIONS,
     RECIPES,
     Commit,

@@ -1,4 +1,4 @@
-"""An attempt that takes one second and builds nothing: what `benchmarks.fleet carrying` lets hosts perform."""
+"""An attempt that takes one second and builds nothing: what `benchmarks.builds.fleet carrying` lets hosts perform."""
 
 from __future__ import annotations
 

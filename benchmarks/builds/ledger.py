@@ -4,7 +4,7 @@ Makes the tiny feedstock of the tests in a temporary folder, builds all of it, a
 builds, with packages, environments and tests, before them. Prints the time, the processor time and the peak memory of
 each command, the least of some runs, with the small ledger and with the large one.
 
-    python benchmarks/ledger.py [--records 50000] [--runs 3]
+    python benchmarks/builds/ledger.py [--records 50000] [--runs 3]
 
 Run it in the root of the repository, with PYTHONPATH=. if the package is not installed.
 """
@@ -23,7 +23,7 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 #: Shift of the numbers of the real builds, so that the earlier ones come before them.

@@ -1,6 +1,6 @@
 """gpuprobe on a Slurm of three nodes: a job is cancelled and a node dies, each in the middle of a build.
 
-python -m benchmarks.slurm [OPTIONS OF BUILD]     # as root, with Slurm and namespaces: tests/support/slurm.py
+python -m benchmarks.builds.slurm [OPTIONS OF BUILD]     # as root, with Slurm and namespaces: tests/support/slurm.py
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.fleet import Watched, count_packages
+from benchmarks.builds.fleet import Watched, count_packages
 from feedstock_tools.builds.fleet.local import free_port
 from tests.support import command
 from tests.support.feedstocks import copy_of_example

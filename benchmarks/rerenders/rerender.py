@@ -1,6 +1,7 @@
 """Rerender feedstocks with feedstock-tools and with a peer in turn, whole processes, and print ratios of medians.
 
-    python benchmarks/rerender.py FEEDSTOCK ... --pinning DIR --peer "COMMAND {feedstock} {pinning}" [--smithy DIR]
+    python benchmarks/rerenders/rerender.py FEEDSTOCK ... --pinning DIR [--smithy DIR]
+        --peer "COMMAND {feedstock} {pinning}"
 
 Without --smithy, feedstock-tools writes `.ci_support` alone, and these files are compared; with a release of
 conda-smithy it writes the whole tree, and all files are compared but the recipe and conda-forge.yml.

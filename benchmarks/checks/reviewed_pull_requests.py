@@ -1,6 +1,6 @@
 """Review the first commit of merged pull requests, and hold the review against what their later commits changed.
 
-    python benchmarks/reviewed_pull_requests.py REPOSITORIES PINNING [NAME...]
+    python benchmarks/checks/reviewed_pull_requests.py REPOSITORIES PINNING [NAME...]
 
 REPOSITORIES is a folder of git repositories of feedstocks (`<name>-feedstock`, or `<owner>+<name>-feedstock/repo`),
 PINNING the repository of conda-forge-pinning. Of each NAME the newest merged pull request is taken whose first commit

@@ -1,6 +1,6 @@
 """Measure `decide` over thousands of waiting rows, and the simulation of a run with them.
 
-    python benchmarks/decide.py [--rows 10000] [--hosts 500] [--runs 5]
+    python benchmarks/builds/decide.py [--rows 10000] [--hosts 500] [--runs 5]
 
 Prints the processor time of one decision in several situations, and of a whole simulation, the least of some runs.
 Then it simulates rows with a heavy tail of durations on hosts of which most are taken away now and then, in the given
@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts  # noqa: E402

@@ -1,6 +1,6 @@
 """States of real feedstocks, linted: how long that takes, and what is found.
 
-    python benchmarks/lint_states.py MIRROR [--states 1000] [--jobs 2] [--seed 1] [--findings FILE]
+    python benchmarks/checks/lint_states.py MIRROR [--states 1000] [--jobs 2] [--seed 1] [--findings FILE]
 
 MIRROR holds bare clones as OWNER+NAME/repo. States are commits of each main line that changed the recipe or
 `.ci_support`, chosen at random, as many of each feedstock as of any other as far as it has them. Unpacking them is not

@@ -1,6 +1,6 @@
 """What an edit of a recipe of 1,000 lines costs besides start-up.
 
-    python -m benchmarks.edit_speed [--lines 1000] [--repeat 5]
+    python -m benchmarks.edits.edit_speed [--lines 1000] [--repeat 5]
 
 Each edit is a command of its own on a feedstock made here, with a meta.yaml or a recipe.yaml of many outputs; from its
 processor time, the least of several, that of `feedstock-tools edit --help` is taken, which starts the same program.

@@ -1,8 +1,8 @@
 """CUDA builds for real recipes that have none: `edit enable-gpu`, then everything that a reviewer would run.
 
-    python benchmarks/enable_gpu.py MIRROR [NAME...] [--peer DIR] [--keep DIR]
-    python benchmarks/enable_gpu.py MIRROR [NAME...] --all [--peer DIR] [--keep DIR]
-    python benchmarks/enable_gpu.py MIRROR [NAME...] --history [--keep DIR]
+    python benchmarks/edits/enable_gpu.py MIRROR [NAME...] [--peer DIR] [--keep DIR]
+    python benchmarks/edits/enable_gpu.py MIRROR [NAME...] --all [--peer DIR] [--keep DIR]
+    python benchmarks/edits/enable_gpu.py MIRROR [NAME...] --history [--keep DIR]
 
 MIRROR holds bare clones as OWNER+NAME/repo, conda-forge's pinning among them. Each recipe of `CASES` is laid out at a
 commit without CUDA, rerendered with the newest pinning, edited, and rerendered again. The table has the jobs before

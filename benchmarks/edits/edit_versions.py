@@ -1,6 +1,6 @@
 """New versions that maintainers released, made again by the edit `version`, and rerendered.
 
-    python benchmarks/edit_versions.py MIRROR [--most 200] [--each 6] [--seed 1]
+    python -m benchmarks.edits.edit_versions MIRROR [--most 200] [--each 6] [--seed 1]
 
 A bump is a commit of the main line that changes nothing of the recipe's folder and conda-forge.yml but lines of the
 recipe, one for one, in which only hashes and words that begin with a digit differ; no requirement and no skip is among
@@ -24,7 +24,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.histories import MIGRATIONS, Commit, Pinnings, configurations, feedstocks, main_line, rerendered
+from benchmarks.edits.histories import MIGRATIONS, Commit, Pinnings, configurations, feedstocks, main_line, rerendered
 from feedstock_tools.edit.build_number import _groups
 from feedstock_tools.edit.document import Document
 from feedstock_tools.edit.requirements import output_name, outputs_of

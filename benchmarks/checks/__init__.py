@@ -1,0 +1,1 @@
+"""What diff, lint, review and rehearse find in real feedstocks, and what they cost."""

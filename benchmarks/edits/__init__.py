@@ -1,0 +1,1 @@
+"""Edits, conversions and imports of recipes, measured on commits of real feedstocks."""

@@ -1,0 +1,1 @@
+"""Rerenders, compared with conda-smithy's."""
