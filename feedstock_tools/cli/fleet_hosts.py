@@ -140,8 +140,8 @@ def _called(machines: str | None, command: str, fleet: str | None) -> None:
     from feedstock_tools.builds.fleet.folder import fleet_name
 
     path = Path(machines)
-    program = shutil.which(machines) if path.name == machines else str(path.absolute())
-    if program is None or not Path(program).is_file():
+    program = str(path.absolute()) if path.is_file() else shutil.which(machines)
+    if program is None:
         raise InputError("there is no such program", path=path, hint="--machines takes a program's name or path.")
     command_line = [sys.executable, program] if program.endswith(".py") else [program]
     ended = subprocess.run([*command_line, command, fleet_name(inventory_of(fleet))], check=False)

@@ -6,8 +6,8 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -89,11 +89,12 @@ def play(
         f"{playbook}.yml",
     ]
     said = []
-    with (folder / f"{playbook}.log").open("w", encoding="utf-8") as log:
+    with _alone(folder, tell) as held, (folder / f"{playbook}.log").open("w", encoding="utf-8") as log:
         process = subprocess.Popen(
             command,
             cwd=folder,
             env=variables(environment),
+            pass_fds=[held],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -114,6 +115,20 @@ def play(
             if process.stdout is not None:
                 process.stdout.close()
     return results_of(said, hosts)
+
+
+@contextmanager
+def _alone(folder: Path, tell: Callable[[str], None]) -> Iterator[int]:
+    """Hold a lock that Ansible inherits, so that it lasts as long as that process, even where this one was killed."""
+    import fcntl
+
+    with (folder / ".playing").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            tell("Waiting for an earlier command of this fleet, which is still at work")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield lock.fileno()
 
 
 def results_of(said: Iterable[str], hosts: Sequence[str]) -> list[Played]:

@@ -1,0 +1,128 @@
+"""Machines that become hosts for real: three with roots, addresses and process spaces of their own, and no network."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.builds.fleet.provision.hosts import chosen_hosts, down, test, up, write_scripts
+from feedstock_tools.builds.fleet.provision.inventory import Inventory
+from feedstock_tools.builds.fleet.provision.wheelhouse import Target, wheelhouse
+from feedstock_tools.data import cache_root
+from feedstock_tools.errors import WorkError
+from tests.support.hosts import BareHost, why_no_hosts
+from tests.support.needs import lacks, needs
+from tests.support.once import made_once
+from tests.support.provisioned import Provisioned, differences, provisioned
+
+pytestmark = [needs("system", why_no_hosts() is None, f"bare hosts ({why_no_hosts()})"), pytest.mark.slow]
+
+#: Where a person copies the script of a host to, and its files.
+_ON_HOST = "/root/provision"
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A user's cache with the wheels of hosts."""
+
+    def fetch(folder: Path) -> None:
+        try:
+            wheelhouse(Target("3.11", "x86_64"), cache_root({"XDG_CACHE_HOME": str(folder)}), print)
+        except WorkError as error:
+            lacks("fetched", f"the wheels of hosts ({error})")
+
+    return made_once(tmp_path_factory, "wheels-of-hosts", fetch)
+
+
+def _no_words(text: str) -> None:
+    """Progress is not what these tests are about."""
+
+
+def test_three_machines_become_hosts_and_are_given_back(tmp_path: Path, cache: Path) -> None:
+    with provisioned(["h1", "h2", "h3"], tmp_path, cache) as made:
+        before = {name: host.listing() for name, host in made.hosts.items()}
+        by_ansible = chosen_hosts(made.read(), ["h1", "h2"])
+        by_script = chosen_hosts(made.read(), ["h3"])
+
+        first = up(by_ansible, made.environment, _no_words)
+        assert [(host.error, host.changed > 10) for host in first] == [(None, True)] * 2
+        assert [host.changed for host in up(by_ansible, made.environment, _no_words)] == [0, 0]
+
+        _send_script(made, by_script, made.hosts["h3"])
+        assert _script(made.hosts["h3"], "up")[-1] == f"changed={first[0].changed}"
+        assert _script(made.hosts["h3"], "up")[-1] == "changed=0"
+        of_script = {
+            path: entry for path, entry in made.hosts["h3"].listing().items() if not path.startswith(_ON_HOST[1:])
+        }
+        assert differences(made.hosts["h1"].listing(), of_script, of_hosts=True) == []
+
+        made.hosts["h1"].reboot()
+        again = up(by_ansible, made.environment, _no_words)
+        assert [host.changed for host in again] == [1, 0]  # the loop of the worker
+
+        played, tests = test(by_ansible, made.environment, _no_words)
+        assert [host.error for host in played] == [None, None]
+        assert [(each.host, each.check, each.passed) for each in tests] == [
+            (host, check, True) for host in ("h1", "h2") for check in ("hello-world", "service")
+        ]
+
+        assert [host.error for host in down(by_ansible, made.environment, _no_words)] == [None, None]
+        _give_back_by_script(made.hosts["h3"])
+        for name, host in made.hosts.items():
+            assert differences(before[name], host.listing()) == [], name
+            assert not host.run("pgrep", "-f", "feedstock").stdout
+
+
+@pytest.mark.parametrize("step", ["Note which fleet", "Make the account", "Install feedstock-tools", "Run the loop"])
+def test_an_up_that_was_killed_leaves_nothing_after_down(tmp_path: Path, cache: Path, step: str) -> None:
+    with provisioned(["h1"], tmp_path, cache) as made:
+        host, inventory = made.hosts["h1"], made.read()
+        before = host.listing()
+        _send_script(made, inventory, host)
+        _kill_script_at(host, step)
+        _give_back_by_script(host)
+        assert differences(before, host.listing()) == []
+
+
+def test_a_machine_in_use_is_refused_and_unchanged(tmp_path: Path, cache: Path) -> None:
+    with provisioned(["h1"], tmp_path, cache) as made:
+        host = made.hosts["h1"]
+        (host.root / "opt/feedstock-tools").mkdir()
+        before = host.listing()
+        (refused,) = up(made.read(), made.environment, _no_words)
+        assert refused.error is not None
+        assert "/opt/feedstock-tools is there already, and no fleet made it" in refused.error
+        assert differences(before, host.listing()) == []
+        (left,) = down(made.read(), made.environment, _no_words)
+        assert left.error is None
+        assert differences(before, host.listing()) == []
+
+
+def _send_script(made: Provisioned, inventory: Inventory, host: BareHost) -> None:
+    """Write the script of a host and copy it there, as a person would."""
+    (written,) = write_scripts(inventory, made.inventory.parent / "scripts", made.environment, _no_words)
+    subprocess.run(["cp", "-r", str(written), str(host.root / _ON_HOST.lstrip("/"))], check=True)
+
+
+def _script(host: BareHost, command: str) -> list[str]:
+    """Run the script of a host there; the lines that it has printed."""
+    ended = host.run("bash", f"{_ON_HOST}/provision.sh", command)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout.splitlines()
+
+
+def _kill_script_at(host: BareHost, step: str) -> None:
+    """Kill `up` alone when a step begins: what it has started goes on, as after an `up` whose client is gone."""
+    command = ["ssh", *host.ssh_options, f"root@{host.address}", "bash", f"{_ON_HOST}/provision.sh", "up"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        assert any(step in line for line in process.stdout)
+        host.run("pkill", "-KILL", "-o", "-f", "'provision.sh up'")
+        process.communicate()
+
+
+def _give_back_by_script(host: BareHost) -> None:
+    assert _script(host, "down")[-1] != "no fleet has made anything here"
+    host.run("rm", "-r", _ON_HOST)

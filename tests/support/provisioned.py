@@ -1,0 +1,82 @@
+"""Fleets of bare hosts: their inventory, and what differs between listings."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.builds.fleet.provision.inventory import Inventory, read_inventory
+from tests.support.hosts import BareHost, BareHosts, Listing, bare_hosts
+
+__all__ = ["Provisioned", "differences", "inventory_of", "provisioned"]
+
+#: The files by which two hosts differ: their names, and what only one has a key for.
+_OF_ONE_HOST = (
+    "etc/hostname",
+    "etc/hosts",
+    "etc/feedstock-tools/worker/",
+    "opt/feedstock-tools/feedstock-tools-worker",
+)
+
+
+@dataclass
+class Provisioned:
+    """Bare hosts, their inventory, and the variables of the client: its own settings and cache."""
+
+    bare: BareHosts
+    inventory: Path
+    environment: Mapping[str, str]
+
+    @property
+    def hosts(self) -> dict[str, BareHost]:
+        """The hosts by name."""
+        return self.bare.hosts
+
+    def read(self) -> Inventory:
+        """The inventory as `fleet up` reads it."""
+        return read_inventory(self.inventory, self.environment)
+
+
+def inventory_of(hosts: Mapping[str, BareHost], hub: str, settings: Mapping[str, Any]) -> str:
+    """An inventory of hosts, as JSON, which is YAML."""
+    any_host = next(iter(hosts.values()))
+    variables = {
+        "fleet_name": "bare",
+        "fleet_hub": hub,
+        "ansible_user": "root",
+        "ansible_ssh_common_args": " ".join(any_host.ssh_options),
+        **settings,
+    }
+    listed = {name: {"ansible_host": host.address} for name, host in hosts.items()}
+    return json.dumps({"all": {"vars": variables, "hosts": listed}}, indent=1)
+
+
+@contextmanager
+def provisioned(names: Sequence[str], folder: Path, cache: Path, **settings: Any) -> Iterator[Provisioned]:
+    """Running bare hosts with an inventory; their worker runs in a loop, as they have no systemd.
+
+    Args:
+        folder: for the client's private folder and the hosts' messages.
+        cache: of the client, with the wheels.
+        settings: of all hosts.
+    """
+    with bare_hosts(names, folder) as bare:
+        path = folder / "inventory.yml"
+        path.write_text(inventory_of(bare.hosts, f"{bare.here}:8786", {"fleet_supervisor": "shell", **settings}))
+        variables = {"XDG_CONFIG_HOME": str(folder / "config"), "XDG_CACHE_HOME": str(cache)}
+        yield Provisioned(bare, path, {**os.environ, **variables})
+
+
+def differences(one: Listing, other: Listing, *, of_hosts: bool = False) -> list[str]:
+    """The paths in which two listings differ.
+
+    Args:
+        of_hosts: the listings are of two hosts: what belongs to one alone is left out.
+    """
+    found = sorted(path for path in one.keys() | other.keys() if one.get(path) != other.get(path))
+    return [path for path in found if not (of_hosts and path.startswith(_OF_ONE_HOST))]
