@@ -51,7 +51,7 @@ class _Host:
         self._key = public_key(folder)
         self._store = Store(settings.root / "store")
         self._store.remove_unused()
-        self.attempts = Attempts(settings.root, settings.host)
+        self.attempts = Attempts(settings.root, settings.host, after_build=settings.after_build)
         self.until = 0.0
         self._began = self._busy = clock()
         self._operations: Mapping[str, Callable[[dict[str, Any], bytes], Mapping[str, Any]]] = {

@@ -14,7 +14,7 @@ from typing import Any
 from feedstock_tools import __version__
 from feedstock_tools.builds.fleet.host.forks import Fork, Forks
 from feedstock_tools.builds.fleet.host.lease import renew
-from feedstock_tools.builds.fleet.host.spool import EVENTS, FILES, ORDER, STOP, append
+from feedstock_tools.builds.fleet.host.spool import AFTER_BUILD, EVENTS, FILES, ORDER, STOP, append
 from feedstock_tools.builds.fleet.host.store import is_hash
 from feedstock_tools.builds.fleet.orders.order import Order
 from feedstock_tools.builds.fleet.results.events import Finished, HostEvent, events_of
@@ -51,8 +51,13 @@ class _Running:
 class Attempts:
     """The attempts of a host, in the folder of its worker."""
 
-    def __init__(self, root: Path, host: Host) -> None:
-        """Settle what an earlier worker left: its builds have ended with it."""
+    def __init__(self, root: Path, host: Host, *, after_build: bool = False) -> None:
+        """Settle what an earlier worker left: its builds have ended with it.
+
+        Args:
+            after_build: each build is followed by the package's hello-world and benchmark.
+        """
+        self._after_build = after_build
         self._root = root
         self._folder = root / "attempts"
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -98,6 +103,8 @@ class Attempts:
         folder = self._folder / order.attempt
         folder.mkdir()
         (folder / ORDER).write_text(json.dumps(order.to_json()))
+        if self._after_build:
+            (folder / AFTER_BUILD).touch()
         renew(folder, until)
         with (folder / "messages").open("wb") as messages:
             process = self._forks.start(folder, messages.fileno(), str(folder), str(self._root))

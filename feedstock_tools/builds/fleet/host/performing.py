@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from feedstock_tools.builds.engines.choice import Engines
-from feedstock_tools.builds.engines.contract import Built, Event
-from feedstock_tools.builds.fleet.host.spool import append, keep, slot_of
+from feedstock_tools.builds.engines.contract import Built, Event, Output
+from feedstock_tools.builds.fleet.host.after_build import after_build
+from feedstock_tools.builds.fleet.host.spool import AFTER_BUILD, append, keep, slot_of
 from feedstock_tools.builds.fleet.host.store import Store
 from feedstock_tools.builds.fleet.orders.order import Channel, Made, Order, work_of
 from feedstock_tools.builds.fleet.results.events import Delivered, Finished
@@ -61,7 +62,10 @@ def perform(folder: Path, root: Path, order: Order) -> None:
         station = open_station(site, ledger, engine, os.environ)
         report = _Report(folder, artifacts, ledger)
         attempt = Attempt(order.number, order.share, order.seconds, None, order.log_limit)
-        report.finish(build_row(site, station, work, attempt, report.watch))
+        built = build_row(site, station, work, attempt, report.watch)
+        if (folder / AFTER_BUILD).exists():
+            after_build(report.packages, os.environ, report.tell)
+        report.finish(built)
 
 
 def _laid_out(slot: Path, artifacts: Artifacts, order: Order, store: Store) -> Workspace:
@@ -136,6 +140,19 @@ class _Report:
         self._artifacts = artifacts
         self._ledger = ledger
         self._shown = Shown()
+        self.packages: list[Path] = []
+
+    def tell(self, line: str) -> None:
+        """A line that the client shows, and that ends the log of the row."""
+        append(self._folder, Output(f"{line}\n".encode()))
+        if (log := self._log()) is not None:
+            with log.open("a", encoding="utf-8") as stream:
+                stream.write(f"{line}\n")
+
+    def _log(self) -> Path | None:
+        """The log of the row; those of tests lie beside it."""
+        logs = (log for log in sorted(self._artifacts.logs.glob("*.log")) if not log.name.startswith("test-"))
+        return next(logs, None)
 
     def watch(self, event: Event) -> None:
         """Called with each event of the build."""
@@ -149,7 +166,9 @@ class _Report:
         """A package that has entered the channel of this attempt."""
         record = next(each for each in reversed(self._ledger.builds()) if each.output == event.output)
         (package,) = record.packages
-        keep(self._folder, self._artifacts.root / package.channel / package.file, package.sha256)
+        path = self._artifacts.root / package.channel / package.file
+        self.packages.append(path)
+        keep(self._folder, path, package.sha256)
         delivered = Delivered(
             output=event.output,
             identity=record.identity,
@@ -167,7 +186,7 @@ class _Report:
 
     def finish(self, built: BuiltRow | None) -> None:
         """The end of the build."""
-        log = next(iter(sorted(self._artifacts.logs.glob("*.log"))), None)
+        log = self._log()
         if built is None or log is None:
             append(self._folder, Finished("built"))
             return

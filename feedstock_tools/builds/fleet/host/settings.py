@@ -37,6 +37,7 @@ class HostSettings:
         hub: `host:port`; `root` is the folder for all that it does; `lease` in seconds.
         idle: it ends when nothing has been built for so long, in seconds; None to stay.
         temporary: the folder for all that it does is removed at its end.
+        after_build: each build is followed by the package's hello-world and benchmark.
     """
 
     host: Host
@@ -45,6 +46,7 @@ class HostSettings:
     lease: float
     idle: float | None = None
     temporary: bool = False
+    after_build: bool = False
 
     @property
     def every(self) -> float:
@@ -101,6 +103,7 @@ def read_settings(folder: Path) -> HostSettings:
             lease=max(_SHORTEST_LEASE, float(content.get("lease") or LEASE)),
             idle=_seconds(content.get("idle")),
             temporary=bool(content.get("temporary")),
+            after_build=bool(content.get("after_build")),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         hint = "It is a JSON object with name, hub and root."

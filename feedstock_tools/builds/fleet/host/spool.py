@@ -5,6 +5,7 @@ lease        until when it may go on
 events       what happened, a line of JSON each
 files/       packages and the log, by hash
 stop         asks the attempt to end
+after-build  asks for the package's hello-world and benchmark after the build
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from pathlib import Path
 from feedstock_tools.builds.fleet.results.events import HostEvent, line_of
 from feedstock_tools.digests import digest_of_values
 
-__all__ = ["EVENTS", "FILES", "ORDER", "STOP", "append", "keep", "slot_of"]
+__all__ = ["AFTER_BUILD", "EVENTS", "FILES", "ORDER", "STOP", "append", "keep", "slot_of"]
 
 ORDER, EVENTS, FILES, STOP = "order.json", "events", "files", "stop"
+AFTER_BUILD = "after-build"
 
 
 def append(attempt: Path, event: HostEvent) -> None:
