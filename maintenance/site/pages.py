@@ -27,6 +27,7 @@ __all__ = ["on_files", "on_page_markdown"]
 #: A link to a file beside the folder of pages: of a site it would lead nowhere.
 _OUTSIDE = re.compile(r"\[([^\]]*)\]\(\.\./[^)]*\)")
 _MERMAID = re.compile(r"^```mermaid\n(flowchart TB\n.*?)^```$", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"`[^`]+`")
 #: The beginning of a list's item.
 _ITEM = re.compile(r"(?:[-*]|\d+\.) ")
 _GRAPH = "pin-graph.html"
@@ -52,9 +53,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _apart(lines: Sequence[str]) -> Iterator[str]:
-    """Lines with an empty one before each list or table that follows a text directly, as GitHub reads it.
+    """Lines as Python-Markdown, which makes the site, must have them to read what GitHub reads in the page's.
 
-    Python-Markdown, which makes the site, takes such a list for a part of the text.
+    It needs an empty line before a list or table that follows a text, and shows the backslash of a `|` in code.
     """
     before, fenced = "", False
     for line in lines:
@@ -62,7 +63,7 @@ def _apart(lines: Sequence[str]) -> Iterator[str]:
         begins = _ITEM.match(line) and not _ITEM.match(before.lstrip()) and not before.startswith("  ")
         if not fenced and before.strip() and (begins or (line.startswith("|") and not before.startswith("|"))):
             yield ""
-        yield line
+        yield _CODE.sub(lambda code: code[0].replace("\\|", "|"), line) if line.startswith("|") else line
         before = line
 
 

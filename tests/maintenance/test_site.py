@@ -59,6 +59,11 @@ def test_no_list_or_table_is_taken_for_text(site: Path) -> None:
     assert not [page.name for page in site.glob("*.html") if lost.search(page.read_text(encoding="utf-8"))]
 
 
+def test_an_option_with_alternatives_has_no_backslash(site: Path) -> None:
+    page = (site / "rerender.html").read_text(encoding="utf-8")
+    assert "<code>--pinning DIR|FILE|VERSION</code>" in page
+
+
 def test_the_site_needs_no_network(site: Path) -> None:
     """No page loads a script, a style, a font or a picture from elsewhere."""
     loaded = re.compile(r"<(?:script|img|link rel=\"stylesheet\")[^>]*(?:src|href)=\"(https?:)?//")
