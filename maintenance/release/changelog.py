@@ -74,11 +74,12 @@ def mistakes(text: str) -> list[Mistake]:
     """The places where a changelog departs from the form; empty if there are none.
 
     Checked: the title, an `Unreleased` section above all others, versions in falling order with a date each, and that
-    every entry is below one of the headings in `KINDS`.
+    every entry is below one of the headings in `KINDS`, each of which a section has once.
     """
     found: list[Mistake] = []
     versions: list[tuple[int, ...]] = []
     kind: str | None = None
+    kinds: set[str] = set()
     lines = text.splitlines()
     if not lines or lines[0] != "# Changelog":
         found.append(Mistake("the first line must be '# Changelog'", path=FILE, line=1))
@@ -87,16 +88,25 @@ def mistakes(text: str) -> list[Mistake]:
         found.append(Mistake(f"the first section must be '## [{UNRELEASED}]'", path=FILE))
     for number, line in enumerate(lines, 1):
         if line.startswith("## "):
-            kind = None
+            kind, kinds = None, set()
             message = _heading_mistake(line, versions)
         elif line.startswith("### "):
             kind = line.removeprefix("### ")
-            message = "" if kind in KINDS else f"the heading must be one of {', '.join(KINDS)}"
+            message = _kind_mistake(kind, kinds)
         else:
             message = "an entry must stand below a heading such as '### Added'" if line[:2] == "- " and not kind else ""
         if message:
             found.append(Mistake(message, path=FILE, line=number))
     return found
+
+
+def _kind_mistake(kind: str, kinds: set[str]) -> str:
+    """The problem of a heading that groups entries; adds it to `kinds`, those of the section so far."""
+    if kind not in KINDS:
+        return f"the heading must be one of {', '.join(KINDS)}"
+    twice = kind in kinds
+    kinds.add(kind)
+    return f"the section has the heading '### {kind}' twice" if twice else ""
 
 
 def _heading_mistake(line: str, versions: list[tuple[int, ...]]) -> str:

@@ -39,6 +39,7 @@ def test_our_own_changelog_keeps_the_form() -> None:
         ("## [0.2.0] - 2026-11-22", "## [0.2.0] - soon", "a version needs the date of its release"),
         ("## [0.2.0]", "## [later]", "'later' is not a version such as 0.2.0"),
         ("### Fixed", "### Mended", "the heading must be one of Added, Changed"),
+        ("### Added\n", "### Added\n\n- A wall.\n\n### Added\n", "the section has the heading '### Added' twice"),
         ("### Fixed\n", "", "an entry must stand below a heading such as '### Added'"),
         (GOOD, GOOD + "\n## [0.10.0] - 2026-01-01\n", "versions must stand in falling order"),
     ],
