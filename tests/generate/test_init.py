@@ -180,7 +180,8 @@ def test_a_project_of_the_package_index(tmp_path: Path, monkeypatch: pytest.Monk
     (folder / "index.html").write_text(f'<a href="py_demo-1.10.tar.gz#sha256={digest}">x</a>')
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_INDEX_URL", folder.parent.as_uri())
-    monkeypatch.delenv("PIP_EXTRA_INDEX_URL", raising=False)
+    for name in ("PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX"):
+        monkeypatch.delenv(name, raising=False)
 
     made = _init("Py_Demo", "-o", tmp_path / "feedstock")
 
@@ -210,7 +211,8 @@ def test_a_project_of_the_package_index(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_name_that_is_nowhere_is_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_INDEX_URL", tmp_path.as_uri())
-    monkeypatch.delenv("PIP_EXTRA_INDEX_URL", raising=False)
+    for name in ("PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX"):
+        monkeypatch.delenv(name, raising=False)
 
     made = _init("nowhere")
 
