@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
+#: Of a build number: more digits are a mistake.
 _MOST_DIGITS = 9
 
 
@@ -161,8 +162,8 @@ def _maintainer(action: str, name: str) -> tuple[str, Edit]:
 def _requirement(action: str, requirement: str, **where: str | None) -> tuple[str, Edit]:
     """Add, drop, limit or pin REQUIREMENT, such as 'numpy >=2'.
 
-    `drop` removes each requirement that names the package, `pin` gives it the version constraint behind the name,
-    `limit` the condition of --if besides that which it has.
+    `drop` removes each requirement that names the package, `pin` gives it the version constraint after the name,
+    `limit` adds the condition of --if to its own.
     """
     from feedstock_tools.edit.requirements import (
         Where,

@@ -23,19 +23,19 @@ __all__ = ["command"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Simulated:
+class _SimulationOptions:
     """The options of a simulation."""
 
     hosts: str | None
     times: Path | None
-    otherwise: str | None
+    default_time: str | None
     seed: int
     html: Path | None
 
     def refuse_incomplete(self, *, markdown: bool) -> None:
         """Refuse options that mean nothing without `--simulate`, or with it."""
-        alone = {"--times": self.times, "--time": self.otherwise, "--html": self.html}
-        option = next((name for name, value in alone.items() if value is not None), None)
+        dependent = {"--times": self.times, "--time": self.default_time, "--html": self.html}
+        option = next((name for name, value in dependent.items() if value is not None), None)
         if option and self.hosts is None:
             raise click.UsageError(f"{option} needs --simulate HOSTS")
         if markdown and self.hosts is not None:
@@ -62,16 +62,18 @@ class _Simulated:
     metavar="FILE",
     help="With --simulate: the times of rows, such as `linux_64_*: 3 h`.",
 )
-@click.option("--time", "otherwise", metavar="TIME", help="With --simulate: the time of every row without a known one.")
+@click.option(
+    "--time", "default_time", metavar="TIME", help="With --simulate: the time of every row without a known one."
+)
 @click.option("--seed", type=int, default=0, metavar="N", help="With --simulate: the seed of preemptions (default: 0).")
 @options.html
 @options.configurations
 @options.gathered("place", options.Place)
-@options.gathered("asked", _Simulated)
+@options.gathered("settings", _SimulationOptions)
 def command(
     names: tuple[str, ...],
     place: options.Place,
-    asked: _Simulated,
+    settings: _SimulationOptions,
     jobs: int,
     cores: int | None,
     memory: str | None,
@@ -84,7 +86,7 @@ def command(
     ledger; else each row gets an equal share of the machine.
     """
     options.refuse_both(as_json, markdown)
-    asked.refuse_incomplete(markdown=markdown)
+    settings.refuse_incomplete(markdown=markdown)
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.capacity import Capacity
     from feedstock_tools.cli.opening import note_on_stderr, opened_ahead
@@ -98,11 +100,11 @@ def command(
         planned = agenda(workspace, chosen, capacity, jobs)
         possible = [configuration for configuration in chosen if configuration.name not in planned.refused]
         notes = [*engine_notes(workspace, possible), *channel_notes(planned)]
-        simulated = _simulated(workspace, planned, asked, named=bool(names)) if asked.hosts else None
+        simulated = _simulated(workspace, planned, settings, named=bool(names)) if settings.hosts else None
     for note in notes:
         note_on_stderr(note)
     if simulated is not None:
-        _print_simulated(*simulated, planned.refused, asked, as_json=as_json)
+        _print_simulated(*simulated, planned.refused, settings, as_json=as_json)
     elif as_json:
         say_json(plan_json(planned))
     else:
@@ -110,7 +112,7 @@ def command(
 
 
 def _simulated(
-    workspace: Workspace, planned: Agenda, asked: _Simulated, *, named: bool
+    workspace: Workspace, planned: Agenda, settings: _SimulationOptions, *, named: bool
 ) -> tuple[Simulation, SimulatedHosts]:
     """The simulated run of a plan.
 
@@ -124,27 +126,32 @@ def _simulated(
     from feedstock_tools.errors import InputError, Mistake
     from feedstock_tools.units import time_of
 
-    hosts = read_hosts(asked.hosts or "", local_host(planned.capacity, planned.jobs))
-    times = read_times(asked.times) if asked.times else {}
-    works = with_times(planned.todo, times, time_of(asked.otherwise) if asked.otherwise else None)
-    simulation = simulate(works, hosts, asked.seed, engine_needs(workspace, works))
+    hosts = read_hosts(settings.hosts or "", local_host(planned.capacity, planned.jobs))
+    times = read_times(settings.times) if settings.times else {}
+    works = with_times(planned.todo, times, time_of(settings.default_time) if settings.default_time else None)
+    simulation = simulate(works, hosts, settings.seed, engine_needs(workspace, works))
     if named and simulation.left_out:
         raise InputError.of([Mistake(f"{row} fits no host: {reason}") for row, reason in simulation.left_out.items()])
     return simulation, hosts
 
 
 def _print_simulated(
-    simulation: Simulation, hosts: SimulatedHosts, refused: Mapping[str, str], asked: _Simulated, *, as_json: bool
+    simulation: Simulation,
+    hosts: SimulatedHosts,
+    refused: Mapping[str, str],
+    settings: _SimulationOptions,
+    *,
+    as_json: bool,
 ) -> None:
     from datetime import UTC, datetime
 
     from feedstock_tools.report.simulation import simulation_json, simulation_text, write_simulation_page
 
     text = simulation_text(simulation, hosts, refused)
-    if asked.html is not None:
-        write_simulation_page(asked.html, simulation, text, datetime.now(UTC))
-        say(f"wrote {asked.html}", err=True)
+    if settings.html is not None:
+        write_simulation_page(settings.html, simulation, text, datetime.now(UTC))
+        say(f"wrote {settings.html}", err=True)
     if as_json:
-        say_json(simulation_json(simulation, hosts, refused, asked.seed))
+        say_json(simulation_json(simulation, hosts, refused, settings.seed))
     else:
         say(text)

@@ -16,6 +16,7 @@ __all__ = ["parse_first", "parse_json_types", "parse_texts", "parse_types", "par
 
 #: The unquoted scalars that rattler-build reads as numbers.
 _WHOLE = re.compile(r"[-+]?[0-9]{1,18}")
+#: The tags of scalars that JSON's types keep as text: strings, dates, and the key `<<`.
 _TEXTS = frozenset({"tag:yaml.org,2002:str", "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:merge"})
 _value_of = attrgetter("value")
 
@@ -70,7 +71,7 @@ def _json_scalar(node: Any) -> Any:
 
 
 def parse_first(text: str, path: Path | None = None) -> Any:
-    """The first document of a file of settings, with YAML's usual types."""
+    """The first document of a file of settings, with YAML's usual types; any others are ignored."""
     return parse_types(text, path, first=True)
 
 
@@ -97,17 +98,17 @@ class _Plain:
     def __init__(self, path: Path | None, scalar: Callable[[Any], Any]) -> None:
         self.path = path
         self.scalar = scalar
-        self.made: dict[int, Any] = {}
+        self._converted: dict[int, Any] = {}
 
     def value(self, node: Any) -> Any:
         if node.id == "scalar":
             return self.scalar(node)
-        if id(node) not in self.made:
+        if id(node) not in self._converted:
             if node.id == "sequence":
-                self.made[id(node)] = [self.value(item) for item in node.value]
+                self._converted[id(node)] = [self.value(item) for item in node.value]
             else:
-                self.made[id(node)] = {self._key(key): self.value(value) for key, value in node.value}
-        return self.made[id(node)]
+                self._converted[id(node)] = {self._key(key): self.value(value) for key, value in node.value}
+        return self._converted[id(node)]
 
     def _key(self, node: Any) -> Any:
         if node.id != "scalar":

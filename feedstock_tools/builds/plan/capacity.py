@@ -15,26 +15,28 @@ BUILD_SECONDS = 48 * 3600.0
 LOG_LIMIT = 1 << 30
 
 #: The default share of the machine's memory for builds: the desktop needs the rest.
-_OURS = 0.9
-#: The default memory of one compiler job.
+_OF_BUILDS = 0.9
+#: The default memory of one compiler job, in bytes.
 _PER_JOB = 1 << 30
+#: The memory of a machine that does not tell its own, in bytes.
+_ASSUMED = 8 << 30
 #: The file with a container's share of the machine's memory.
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The limit for all builds together: the numbers of cores, and bytes of memory."""
+    """The limit for all builds together: its cores, by their numbers in the system, and bytes of memory."""
 
     cores: tuple[int, ...]
     memory: int
 
     @classmethod
     def of_machine(cls, cores: int | None = None, memory: int | None = None) -> Capacity:
-        """The given cores and bytes, limited to those of the machine; default: its cores and most of its memory."""
+        """That number of cores and bytes, limited to those of the machine; default: its cores, most of its memory."""
         cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
-        here = tuple(cpus)
-        return cls(here[: cores or len(here)], min(memory or int(_memory() * _OURS), _memory()))
+        usable = tuple(cpus)
+        return cls(usable[: cores or len(usable)], min(memory or int(_memory() * _OF_BUILDS), _memory()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The share of one build: the numbers of its cores, bytes of memory, and the number of jobs for its tools."""
+    """The share of one build: its cores, by their numbers, bytes of memory, and the number of jobs for its tools."""
 
     cores: tuple[int, ...]
     memory: int
@@ -69,8 +71,8 @@ def jobs_of(cores: int, memory: int, per_job: int | None) -> int:
 
 def _memory() -> int:
     """The memory of this machine, or of this container, in bytes."""
-    if not hasattr(os, "sysconf"):
-        return 8 << 30
+    if not hasattr(os, "sysconf"):  # Windows does not tell without a library: a guess on the safe side
+        return _ASSUMED
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for limit in _LIMITS:
         with suppress(OSError, ValueError):  # there is no such file, or it contains "max"
