@@ -288,7 +288,7 @@ def candidates_of(workspace: Workspace, named: Named) -> tuple[PlannedConfigurat
     configurations = workspace.plan.configurations
     if not configurations:
         path = workspace.feedstock.folder / ".ci_support"
-        raise InputError("the feedstock has no configurations", path=path)
+        raise InputError("the feedstock has no configurations", path=path, hint="Write them: feedstock-tools rerender")
     return with_filter(named.glob, configurations)
 
 

@@ -279,7 +279,10 @@ def chosen_pinning(requested: str | None, feedstock: Path) -> Path | None:
     cache = pinning_cache(os.environ)
     follows = requested is None and follows_pinning(feedstock)
     if follows and not cached_pinnings(cache) and (feedstock / "recipe").is_dir():
-        hint = "Give one with --pinning, or fetch one with 'feedstock-tools pinning update'."
+        hint = (
+            "Fetch one with 'feedstock-tools pinning fetch' or give one with --pinning; or write 'pinning: "
+            "self-contained' into the spec, which takes CUDA's compilers and images from what ships with this program."
+        )
         message = "the spec takes its versions from conda-forge's pinning, and there is none"
         raise InputError(message, path=feedstock / "feedstock.yaml", hint=hint)
     alone = (feedstock / "feedstock.yaml").is_file() and not follows
