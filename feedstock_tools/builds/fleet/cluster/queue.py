@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -97,7 +96,7 @@ def jobs_of(fleet: str, machine: Mapping[str, str]) -> list[Job]:
         InputError: there is no Slurm here.
         WorkError: Slurm does not answer.
     """
-    words = ["--noheader", f"--user={os.getuid()}", "--states=all", f"--format={_FORMAT}"]
+    words = ["--noheader", "--me", "--states=all", f"--format={_FORMAT}"]
     return jobs_in(_run(["squeue", *words], machine), fleet)
 
 

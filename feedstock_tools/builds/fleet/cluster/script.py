@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.builds.fleet.cluster.settings import JobSettings, slurm_seconds
+from feedstock_tools.builds.fleet.host.settings import EMBEDDED
 from feedstock_tools.builds.plan.capacity import Capacity
 from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.errors import InputError
@@ -71,7 +72,7 @@ class JobKind:
             jobs=self.rows,
             platforms=_subdirs(),
             gpus=self.gpus,
-            engines=frozenset({"rattler-build"}),
+            engines=frozenset({EMBEDDED}),
             images=frozenset(),
             labels=frozenset(self.labels),
             left=left,
