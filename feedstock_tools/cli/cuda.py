@@ -12,6 +12,7 @@ from feedstock_tools.cli import completing, options
 from feedstock_tools.cli.channels import readable
 from feedstock_tools.cli.printing import is_quiet, say, say_error, say_json
 from feedstock_tools.cli.spelling import Group
+from feedstock_tools.stages import stage
 
 __all__ = ["command"]
 
@@ -259,7 +260,10 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     tidy()
     folder = toolkits_folder(os.environ)
     watch = fetching_in_lines(note_on_stderr)
-    fetched = [fetch_toolkit(version, folder, os.environ, watch) for version in versions]
+    fetched = []
+    for version in versions:
+        stage(f"fetching the compiler of CUDA {version}")
+        fetched.append(fetch_toolkit(version, folder, os.environ, watch))
     toolkits = fetched if versions else found_toolkits(folder)
     if as_json:
         entries = [
