@@ -1,6 +1,6 @@
 """Versions of CUDA and Python that maintainers added or dropped, made again by the edits, rerendered and rendered.
 
-    python -m benchmarks.edits.edit_variants MIRROR [--feedstock NAME …] [--commit NAME …]
+    python -m benchmarks.edits.edit_variants MIRROR [--jobs 2] [--feedstock NAME …] [--commit NAME …]
 
 Candidates are all commits of the main lines of all fetched feedstocks that change a migration of CUDA or Python, a
 variant file of the recipe, or a line of the recipe with a skip or a comparison with a version. A candidate counts if
@@ -24,6 +24,7 @@ has words for, is made again with these added to the command, and counted apart.
 """
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -31,7 +32,9 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from benchmarks.edits.histories import (
@@ -303,42 +306,69 @@ def candidates(mirror: Path, names: list[str], only: list[str]) -> Iterator[Comm
         )
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a commit: why it does not count, or how each replay ended."""
+
+    commit: Commit
+    why: str = ""
+    name: str = ""
+    version: str = ""
+    result: str = ""
+    strict: str = ""
+    words: tuple[str, ...] = ()
+    with_words: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def outcome(commit: Commit, mirror: Path, cache: Path) -> Outcome:
+    """Replay a commit; `cache` has a folder of pinnings for each process."""
+    pinnings = Pinnings(mirror, cache / str(os.getpid()))
+    counts: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as place:
+        deed = deed_of(commit, pinnings, Path(place))
+        result = deed if isinstance(deed, str) else replay(deed, Path(place), counts)
+        if isinstance(deed, str) or not result:
+            return Outcome(commit, result or "other jobs come or go with it")
+        strict = replay(deed, Path(place), Counter(), strict=True)
+        words = () if result.startswith("equal") else GIVEN.get(commit.name[:8], ())
+        with_words = made_with(deed, Path(place), words, pinnings) if words else ""
+    return Outcome(commit, "", deed.name, deed.version, result, strict, words, with_words, counts)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mirror", type=Path)
     parser.add_argument("--feedstock", nargs="*", default=[], help="these feedstocks alone")
     parser.add_argument("--commit", nargs="*", default=[], help="these commits alone")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     given = parser.parse_args()
     why: Counter[str] = Counter()
     equal: dict[str, Counter[str]] = {}
     places: dict[str, set[str]] = {}
     counts: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as cache:
-        pinnings = Pinnings(given.mirror, Path(cache))
-        for commit in candidates(given.mirror, given.feedstock, given.commit):
-            with tempfile.TemporaryDirectory() as place:
-                deed = deed_of(commit, pinnings, Path(place))
-                result = deed if isinstance(deed, str) else replay(deed, Path(place), counts)
-                if isinstance(deed, str) or not result:
-                    why[result or "other jobs come or go with it"] += 1
-                    continue
-                strict = replay(deed, Path(place), Counter(), strict=True)
-                words = () if result.startswith("equal") else GIVEN.get(commit.name[:8], ())
-                with_words = made_with(deed, Path(place), words, pinnings) if words else ""
-            tally = equal.setdefault(deed.name, Counter())
-            places.setdefault(deed.name, set()).add(commit.feedstock)
+    commits = candidates(given.mirror, given.feedstock, given.commit)
+    with tempfile.TemporaryDirectory() as cache, ProcessPoolExecutor(given.jobs) as pool:
+        for found in pool.map(partial(outcome, mirror=given.mirror, cache=Path(cache)), commits):
+            if found.why:
+                why[found.why] += 1
+                continue
+            tally = equal.setdefault(found.name, Counter())
+            places.setdefault(found.name, set()).add(found.commit.feedstock)
             tally["commits"] += 1
-            tally["equal"] += result.startswith("equal")
-            tally["equal, no larger"] += result == "equal"
-            tally["equal from the stricter start"] += strict.startswith("equal")
-            tally["equal with more words"] += with_words == "equal"
-            more = f"; {with_words} with {' '.join(words)}" if words else ""
-            print(f"{commit.feedstock} {commit.name[:8]} {deed.name} {deed.version}: {result}{more}", flush=True)
+            tally["equal"] += found.result.startswith("equal")
+            tally["equal, no larger"] += found.result == "equal"
+            tally["equal from the stricter start"] += found.strict.startswith("equal")
+            tally["equal with more words"] += found.with_words == "equal"
+            counts.update(found.counts)
+            title = f"{found.commit.feedstock} {found.commit.name[:8]} {found.name} {found.version}"
+            more = f"; {found.with_words} with {' '.join(found.words)}" if found.words else ""
+            print(f"{title}: {found.result}; strict: {found.strict or 'cannot be told apart'}{more}", flush=True)
     for name, tally in sorted(equal.items()):
         print(f"{name}: {dict(tally)} of {len(places[name])} feedstocks")
     print(f"all: {dict(sum(equal.values(), Counter()))} of {len(set().union(*places.values()))} feedstocks")
-    for title, found in (("not counted:", why), ("lines:", counts)):
-        print(title, dict(found.most_common()))
+    for title, numbers in (("not counted:", why), ("lines:", counts)):
+        print(title, dict(numbers.most_common()))
     return 0
 
 
