@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from feedstock_tools.edit.importing.importing import Imported, VerbatimBlock
+from feedstock_tools.edit.importing.verification import Difference
 from feedstock_tools.wording import counted, shown
 
 __all__ = ["imported_text", "imported_values"]
@@ -24,10 +26,22 @@ def imported_text(imported: Imported) -> str:
     ]
     if imported.comments_left:
         lines.append(f"left out: {counted(imported.comments_left, 'line')} of comment")
+    lines += [*_differing(imported.differences), *_differing(imported.text_differences)]
+    if not imported.differences:
+        texts = (
+            " but for the texts named" if imported.text_differences else ", tests, scripts and descriptions included"
+        )
+        lines.append(f"the generated recipe renders to the same{texts}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _differing(differences: Sequence[Difference]) -> list[str]:
+    """What differs, the same of several configurations once."""
     found: dict[tuple[str, str, str], list[str]] = {}
-    for difference in imported.differences:
+    for difference in differences:
         key = (difference.what, difference.written, difference.generated)
         found.setdefault(key, []).append(difference.where)
+    lines = []
     for (subject, written, generated), places in list(found.items())[:_MOST_SHOWN]:
         where = places[0] if len(places) == 1 else f"{places[0]} and {len(places) - 1} more"
         lines.append(
@@ -35,9 +49,7 @@ def imported_text(imported: Imported) -> str:
         )
     if len(found) > _MOST_SHOWN:
         lines.append(f"differs: {len(found) - _MOST_SHOWN} more; --json has all")
-    if not found:
-        lines.append("the generated recipe renders to the same")
-    return "".join(f"{line}\n" for line in lines)
+    return lines
 
 
 def _place(block: VerbatimBlock) -> str:
@@ -54,8 +66,15 @@ def imported_values(imported: Imported) -> dict[str, Any]:
         "verbatim": [{"output": b.output, "section": b.section, "lines": b.lines} for b in imported.verbatim],
         "left_out": list(imported.lost),
         "comments_left_out": imported.comments_left,
-        "differences": [
-            {"where": each.where, "what": each.what, "written": each.written, "generated": each.generated}
-            for each in imported.differences
-        ],
+        "differences": [_values(each) for each in imported.differences],
+        "text_differences": [_values(each) for each in imported.text_differences],
+    }
+
+
+def _values(difference: Difference) -> dict[str, str]:
+    return {
+        "where": difference.where,
+        "what": difference.what,
+        "written": difference.written,
+        "generated": difference.generated,
     }

@@ -39,6 +39,7 @@ class Imported:
     `text` is the spec, `texts` what it generates by path. `verbatim` are the blocks that it copies, `lost` what it does
     not hold, and `differences` what the generated recipe means in other ways; `configurations` is the number in which
     both were rendered, `comments_left` the number of lines of comment that only the recipe has.
+    `text_differences` are those of the packages' tests, scripts and descriptions.
     """
 
     feedstock: Path
@@ -50,6 +51,7 @@ class Imported:
     differences: tuple[Difference, ...]
     configurations: int
     comments_left: int = 0
+    text_differences: tuple[Difference, ...] = ()
 
     @property
     def lines(self) -> int:
@@ -127,6 +129,7 @@ def import_recipe(feedstock: Path, *, pinning: Path | None = None, rules: Rules 
         found.differences,
         len(found.configurations),
         said.comments_left,
+        found.texts,
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from feedstock_tools.edit.importing.rendered_texts import PARTS, texts_of_content, texts_of_meta
 from feedstock_tools.errors import InputError
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
@@ -48,10 +49,12 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A recipe and the one that its spec generates: what differs, in which configurations they were rendered, and the
-    variant keys that each output of either uses in each of them."""
+    """A recipe and the one that its spec generates: what differs, of the packages and of their tests, scripts and
+    descriptions, in which configurations they were rendered, and the variant keys that each output of either uses in
+    each of them."""
 
     differences: tuple[Difference, ...]
+    texts: tuple[Difference, ...]
     configurations: Mapping[str, Configuration]
     used: UsedKeys
     used_by_generated: UsedKeys
@@ -75,7 +78,7 @@ def compare(feedstock: Path, texts: Mapping[PurePosixPath, str], pinning: Path |
         try:
             new = rerender(generated, pinning=pinning, rules=rules)
         except InputError as error:
-            return Comparison((Difference("rerender", "the recipe", "valid", str(error)),), {}, {}, {})
+            return Comparison((Difference("rerender", "the recipe", "valid", str(error)),), (), {}, {}, {})
         found = list(_configurations(old.configurations, new.configurations))
         known = {configuration.name: configuration for configuration in (*old.configurations, *recorded)}
         before: UsedKeys = {}
@@ -84,7 +87,9 @@ def compare(feedstock: Path, texts: Mapping[PurePosixPath, str], pinning: Path |
             for builder in dict.fromkeys((configuration.platform, forge.builder_of(configuration.platform))):
                 job = _Job(configuration, builder, rules)
                 found += _outputs((feedstock / forge.recipe_dir, before), (generated / "recipe", after), job)
-    return Comparison(tuple(dict.fromkeys(found)), known, before, after)
+    told = dict.fromkeys(found)
+    of_texts = tuple(each for each in told if each.what.rpartition(", ")[2] in PARTS)
+    return Comparison(tuple(each for each in told if each not in of_texts), of_texts, known, before, after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +161,13 @@ def _meanings(recipe: Path, keys: UsedKeys, job: _Job) -> dict[str, list[dict[st
     if (recipe / "recipe.yaml").is_file():
         for content, output in contents_with_rattler_build(recipe, configuration, builder, rules):
             requirements = content.get("requirements", {})
-            _add(found, output, requirements, requirements.get("run_exports"))
+            _add(found, output, requirements, requirements.get("run_exports"), texts_of_content(content))
             _note(keys, configuration, output)
     else:
         packages = packages_with_conda_build(recipe, configuration, builder, rules, keep_pins=True)
         for meta, output in packages:
-            _add(found, output, output.requirements, meta.section("build").get("run_exports"))
+            exports = meta.section("build").get("run_exports")
+            _add(found, output, output.requirements, exports, texts_of_meta(meta))
             _note(keys, configuration, output)
     return found
 
@@ -176,6 +182,7 @@ def _add(
     output: RenderedOutput,
     requirements: Mapping[str, Any],
     exports: Any,
+    texts: Mapping[str, tuple[str, ...]],
 ) -> None:
     by_kind = exports if isinstance(exports, Mapping) else {"weak": exports}
     meaning: dict[str, tuple[str, ...]] = {
@@ -190,7 +197,7 @@ def _add(
     for kind in ("weak", "strong", "noarch", "weak_constrains", "strong_constrains"):
         items = by_kind.get(kind) or by_kind.get(kind.replace("constrains", "constraints"))
         meaning[f"run exports, {kind}"] = _texts([items] if isinstance(items, str) else items or ())
-    found.setdefault(output.name, []).append(meaning)
+    found.setdefault(output.name, []).append({**meaning, **texts})
 
 
 def _texts(items: Sequence[Any]) -> tuple[str, ...]:

@@ -93,7 +93,7 @@ def v0_view(spec: Spec, cuda_versions: Sequence[str]) -> dict[str, Any]:
         "build_lines": _build_lines(spec, wording),
         "requirements": outputs[0]["requirements"] if alone else _requirements(top_level_needs(spec), wording),
         "outputs": [] if alone else outputs,
-        "about_lines": about(spec.about, ABOUT_NAMES),
+        "about_lines": about(spec.about, ABOUT_NAMES, _address),
     }
 
 
@@ -234,7 +234,7 @@ def _output(output: ResolvedOutput, spec: Spec, wording: _Wording) -> dict[str, 
         "requirements": _requirements(output.needs, wording),
         "test": _test(output, wording),
         "test_lines": verbatim_lines(written.verbatim, "test", "v0"),
-        "about": about(written.about, ABOUT_NAMES),
+        "about": about(written.about, ABOUT_NAMES, _address),
         "about_lines": verbatim_lines(written.verbatim, "about", "v0"),
         "top_lines": verbatim_lines(written.verbatim, "top", "v0"),
     }
@@ -355,3 +355,7 @@ def _test(output: ResolvedOutput, wording: _Wording) -> list[tuple[str, tuple[Li
         "commands": tuple(commands),
     }
     return [(key, lines) for key, lines in blocks.items() if lines]
+
+
+def _address(text: str) -> str:
+    return filled(text, "{{", NAMES)

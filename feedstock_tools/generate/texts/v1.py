@@ -78,7 +78,7 @@ def v1_view(spec: Spec) -> dict[str, Any]:
         "skip": _conditions(skips(spec)),
         "stage": _stage(spec) if staged else None,
         "outputs": [] if alone else outputs,
-        "about_lines": about(spec.about, {}),
+        "about_lines": about(spec.about, {}, _address),
     }
 
 
@@ -235,7 +235,7 @@ def _output(output: ResolvedOutput, spec: Spec) -> dict[str, Any]:
         "requirements": requirements,
         "tests": [*_tests(output), *verbatim_lines(written.verbatim, "test", "v1")],
         "version": quoted(filled(written.version, "${{", NAMES)) if written.version else None,
-        "about": about(written.about, {}),
+        "about": about(written.about, {}, _address),
         "about_lines": verbatim_lines(written.verbatim, "about", "v1"),
         "top_lines": verbatim_lines(written.verbatim, "top", "v1"),
     }
@@ -354,3 +354,7 @@ def _imports(modules: list[str], *, pip_check: bool) -> list[str]:
 def _under(condition: Condition, item: list[str]) -> list[str]:
     """An item of a list under a condition."""
     return [f"- if: {quoted(to_v1(condition))}", "  then:", *(f"    {line}" for line in item)]
+
+
+def _address(text: str) -> str:
+    return filled(text, "${{", NAMES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from feedstock_tools.generate.spec.conditions import And, Compare, Condition, Not, Or, Word, words_of
 from feedstock_tools.generate.spec.items.written import AboutOutput
@@ -87,8 +87,13 @@ def _unwanted_platforms(spec: Spec) -> list[Condition]:
     return unwanted
 
 
-def about(section: About | AboutOutput, names: Mapping[str, str]) -> tuple[Line, ...]:
-    """The section `about`, in the order of a recipe; `names` are the format's spellings of its keys."""
+def about(section: About | AboutOutput, names: Mapping[str, str], expand: Callable[[str], str]) -> tuple[Line, ...]:
+    """The section `about`, in the order of a recipe.
+
+    Args:
+        names: the format's spellings of its keys.
+        expand: makes the placeholders of an address, such as `{version}`, the format's.
+    """
     lines: list[Line] = []
     for key in ("homepage", "license", "license_family", "license_file", "license_url", "summary"):
         value = getattr(section, key, None)
@@ -96,13 +101,14 @@ def about(section: About | AboutOutput, names: Mapping[str, str]) -> tuple[Line,
             lines += [Line(f"{key}:"), *(Line(f"  - {quoted(name)}") for name in value)]
         elif value:
             text = value if isinstance(value, str) else value[0]
-            lines.append(Line(f"{names.get(key, key)}: {quoted(text)}"))
+            written = expand(text) if key in {"homepage", "license_url"} else text
+            lines.append(Line(f"{names.get(key, key)}: {quoted(written)}"))
     if section.description:
         paragraphs = section.description.strip().splitlines()
         lines += [Line("description: |"), *(Line(f"  {line}".rstrip()) for line in paragraphs)]
     for key in ("repository", "documentation"):
         if value := getattr(section, key):
-            lines.append(Line(f"{names.get(key, key)}: {quoted(value)}"))
+            lines.append(Line(f"{names.get(key, key)}: {quoted(expand(value))}"))
     return tuple(lines)
 
 

@@ -20,7 +20,7 @@ def test_the_command_writes_and_counts(v0: Path) -> None:
     assert "2 outputs" in done.stdout
     assert "verbatim" in done.stdout
     assert "  output libsolver, build: 4 lines" in done.stdout.splitlines()
-    assert done.stdout.endswith("the generated recipe renders to the same\n")
+    assert done.stdout.endswith("the generated recipe renders to the same, tests, scripts and descriptions included\n")
 
     again = command.run(command.tool(*words), v0)
     assert again.returncode == 2
