@@ -180,7 +180,7 @@ def _number(value: Any, known: Mapping[str, str]) -> int | None:
 def _output(meta: Meta, out: Mapping[str, Any], known: Mapping[str, str]) -> OutputTree:
     """An output of conda-build, after what it inherits; `out` is its own mapping, empty for the recipe itself."""
     build = meta.section("build")
-    test = _section(out, "test") if out else meta.section("test")
+    test = _section(out, "test") or ({} if meta.is_output else meta.section("test"))
     noarch = meta.noarch
     lists = requirement_lists(meta.data.get("requirements"))
     return OutputTree(
