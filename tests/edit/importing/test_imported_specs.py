@@ -119,6 +119,42 @@ def test_a_difference_is_told(v0: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert told["libsolver, host"] == ("zlib 1.*", "")
 
 
+def test_tests_of_the_top_level_belong_to_the_output_with_the_recipes_name(v0: Path) -> None:
+    path = v0 / "recipe/meta.yaml"
+    named = path.read_text().replace("name: solver-split", "name: libsolver")
+    own = named[named.index("    test:\n") : named.index("  # For those who")]
+    named = named.replace(own, "\n", 1)
+    path.write_text(named.replace("\nabout:", "\ntest:\n  commands:\n    - test -f $PREFIX/lib/top\n\nabout:", 1))
+
+    found = imported(v0)
+    assert "- test -f $PREFIX/lib/top" in found.text
+    assert not [each for each in found.text_differences if each.what == "libsolver, tests"]
+
+
+def test_texts_that_differ_are_listed_apart(v1: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_imports(source: Source, samples: Sequence[Sample], name: str) -> Content:
+        said = recipe_content(source, samples, name)
+        del said.content["outputs"][0]["test"]
+        return said
+
+    monkeypatch.setattr("feedstock_tools.edit.importing.importing.recipe_content", without_imports)
+
+    found = imported(v1)
+    assert found.differences == ()
+    assert {each.what for each in found.text_differences} == {"solver, tests"}
+    assert "python.imports: solver" in found.text_differences[0].written
+
+
+def test_placeholders_in_addresses_are_filled(v1: Path) -> None:
+    path = v1 / "recipe/recipe.yaml"
+    address = "  documentation: https://example.org/${{ version }}/\n"
+    path.write_text(path.read_text().replace("  license: MIT\n", f"  license: MIT\n{address}"))
+
+    found = imported(v1)
+    assert "documentation: https://example.org/{version}/" in found.text
+    assert found.text_differences == ()
+
+
 def test_a_recipe_that_builds_nothing_is_refused(v1: Path) -> None:
     path = v1 / "recipe/recipe.yaml"
     path.write_text(RECIPE.replace("    - win\n", "    - linux or osx or win\n"))
