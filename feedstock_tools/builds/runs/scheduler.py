@@ -6,7 +6,7 @@ The calling thread starts rows and receives events; only it receives signals.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
@@ -26,7 +26,6 @@ from feedstock_tools.builds.runs.retries import NextAttempt
 from feedstock_tools.builds.runs.row import BuiltRow
 from feedstock_tools.builds.runs.state import RunState
 from feedstock_tools.errors import WorkError
-from feedstock_tools.processes import this_machine, this_process
 
 __all__ = ["carry_out"]
 
@@ -63,7 +62,7 @@ def carry_out(
             if heard is not None:
                 run.take(*heard)
             observer.progress(run.progress())
-            sign.give()
+            sign.give(crew.signs())
         return state.results
     finally:
         with signals_held_back():  # a second Ctrl-C must not keep builds from being recorded
@@ -142,12 +141,13 @@ class _SignOfLife:
         self._ledger = ledger
         self._next = time.monotonic() + _SIGN_EVERY
 
-    def give(self) -> None:
-        """Record it, if the time has come."""
+    def give(self, signs: Iterable[tuple[str, str]]) -> None:
+        """Record it for machines and processes, if the time has come."""
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _SIGN_EVERY
             with suppress(WorkError):  # if the ledger cannot be written, the end of a build reports it
-                self._ledger.give_sign(this_machine(), this_process())
+                for machine, process in signs:
+                    self._ledger.give_sign(machine, process)
 
 
 class _TimeLeft:

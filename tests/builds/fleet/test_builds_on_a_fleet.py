@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from feedstock_tools.builds.matrix.runs import read_runs
+from feedstock_tools.feedstock.layout import Artifacts
+from tests.support import command
 from tests.support.feedstocks import TinyFeedstock
 from tests.support.fleets import LEASE, Fleet, fleet_in
 from tests.support.needs import needs
@@ -71,6 +74,22 @@ def test_a_fleet_builds_what_one_machine_builds_and_a_plan_finds_nothing_left(
     on_one_machine = feedstock.build("--all")
     assert on_one_machine.returncode == 0
     _is_whole(feedstock)
+
+
+def test_a_run_shows_its_hosts_and_gives_signs_of_life_for_their_builds(fleet: Fleet, feedstock: TinyFeedstock) -> None:
+    feedstock.edit("recipe/build-library.sh", "mkdir", SLOW)
+    program = "from feedstock_tools.builds.runs import scheduler; scheduler._SIGN_EVERY = 0.1"
+    words = feedstock.patched_build(program, "--all", f"--fleet={fleet.local.fleet.path}")
+    run = command.start(words, feedstock.folder)
+    artifacts = Artifacts(feedstock.artifacts)
+    wait_until(lambda: any(each.rows for each in read_runs(artifacts)) or run.poll() is not None)
+    (shown,) = read_runs(artifacts)
+    assert {host.name for host in shown.hosts if host.present} == {"h1", "h2", "h3"}
+    assert {row.host for row in shown.rows} <= {"h1", "h2", "h3"}
+    output, _ = run.communicate()
+    assert run.returncode == 0, output
+    libraries = [record for record in feedstock.records() if record.output == "libtiny"]
+    assert all(record.seen > record.started for record in libraries)
 
 
 def test_a_killed_host_leaves_no_process_and_its_rows_begin_elsewhere(fleet: Fleet, feedstock: TinyFeedstock) -> None:

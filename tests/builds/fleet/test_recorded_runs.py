@@ -111,6 +111,9 @@ class Waiters:
     def is_waiting(self) -> bool:
         return False
 
+    def signs(self) -> Sequence[tuple[str, str]]:
+        return ()
+
     def build(self, work: Work, host: str, attempt: Attempt, watch: Watch) -> BuiltRow:
         records = []
         for output in work.missing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from feedstock_tools.builds.fleet.cluster.pool import Pool
 from feedstock_tools.builds.plan.hosts import EngineNeeds, Host
@@ -46,6 +46,10 @@ class JobCrew:
     def is_waiting(self) -> bool:
         """See `Crew`."""
         return self._crew.is_waiting() or self._pool.may_come()
+
+    def signs(self) -> Iterable[tuple[str, str]]:
+        """See `Crew`."""
+        return self._crew.signs()
 
     def build(self, work: Work, host: str, attempt: Attempt, watch: Watch) -> BuiltRow | None:
         """See `Crew`."""

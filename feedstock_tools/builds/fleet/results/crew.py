@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -157,6 +157,10 @@ class FleetCrew:
         self._idle_since = self._idle_since or time.monotonic()
         longest = max((state.lease for state in usable), default=LEASE)
         return time.monotonic() - self._idle_since < min(_PATIENCE, 2 * longest + MARGIN)
+
+    def signs(self) -> Iterable[tuple[str, str]]:
+        """See `Crew`: no host writes into the ledger, so the run does for the attempts that it follows."""
+        return [(each.host, each.name) for each in list(self._followed.values()) if each is not None]
 
     def build(self, work: Work, host: str, attempt: Attempt, watch: Watch) -> BuiltRow | None:
         """See `Crew`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from feedstock_tools.builds.engines.contract import Event
@@ -13,6 +13,7 @@ from feedstock_tools.builds.runs.retries import NextAttempt
 from feedstock_tools.builds.runs.row import BuiltRow, build_row
 from feedstock_tools.builds.runs.site import Site, Station
 from feedstock_tools.builds.runs.under_way import Attempt
+from feedstock_tools.processes import this_machine, this_process
 
 __all__ = ["Crew", "Elsewhere", "ThisMachine", "Watch"]
 
@@ -41,6 +42,10 @@ class Crew(Protocol):
 
     def is_waiting(self) -> bool:
         """Whether hosts may appear that rows could begin on, so that the run is not over yet."""
+        ...
+
+    def signs(self) -> Iterable[tuple[str, str]]:
+        """The machine and the process of each build that goes on, as its record in the ledger names them."""
         ...
 
     def build(self, work: Work, host: str, attempt: Attempt, watch: Watch) -> BuiltRow | None:
@@ -77,6 +82,10 @@ class ThisMachine:
     def is_waiting(self) -> bool:
         """See `Crew`."""
         return False
+
+    def signs(self) -> Iterable[tuple[str, str]]:
+        """See `Crew`."""
+        return ((this_machine(), this_process()),)
 
     def build(self, work: Work, host: str, attempt: Attempt, watch: Watch) -> BuiltRow | None:
         """See `Crew`."""
