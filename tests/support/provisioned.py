@@ -10,10 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from feedstock_tools.builds.fleet.provision.inventory import Inventory, read_inventory
-from tests.support.hosts import BareHost, BareHosts, Listing, bare_hosts
+import pytest
 
-__all__ = ["Provisioned", "differences", "inventory_of", "provisioned"]
+from feedstock_tools.builds.fleet.provision.inventory import Inventory, read_inventory
+from feedstock_tools.builds.fleet.provision.wheelhouse import Target, wheelhouse
+from feedstock_tools.data import cache_root
+from feedstock_tools.errors import WorkError
+from tests.support.hosts import BareHost, BareHosts, Listing, bare_hosts
+from tests.support.needs import lacks
+from tests.support.once import made_once
+
+__all__ = ["Provisioned", "client_of", "differences", "inventory_of", "provisioned", "wheels_in"]
 
 #: The files by which two hosts differ: their names, and what only one has a key for.
 _OF_ONE_HOST = (
@@ -68,8 +75,24 @@ def provisioned(names: Sequence[str], folder: Path, cache: Path, **settings: Any
     with bare_hosts(names, folder) as bare:
         path = folder / "inventory.yml"
         path.write_text(inventory_of(bare.hosts, f"{bare.here}:8786", {"fleet_supervisor": "shell", **settings}))
-        variables = {"XDG_CONFIG_HOME": str(folder / "config"), "XDG_CACHE_HOME": str(cache)}
-        yield Provisioned(bare, path, {**os.environ, **variables})
+        yield Provisioned(bare, path, client_of(folder, cache))
+
+
+def client_of(folder: Path, cache: Path) -> dict[str, str]:
+    """The variables of a client with its own settings and cache."""
+    return {**os.environ, "XDG_CONFIG_HOME": str(folder / "config"), "XDG_CACHE_HOME": str(cache)}
+
+
+def wheels_in(factory: pytest.TempPathFactory) -> Path:
+    """A user's cache with the wheels of hosts, made once in a run; the test is skipped without a package index."""
+
+    def fetch(folder: Path) -> None:
+        try:
+            wheelhouse(Target("3.11", "x86_64"), cache_root({"XDG_CACHE_HOME": str(folder)}), print)
+        except WorkError as error:
+            lacks("fetched", f"the wheels of hosts ({error})")
+
+    return made_once(factory, "wheels-of-hosts", fetch)
 
 
 def differences(one: Listing, other: Listing, *, of_hosts: bool = False) -> list[str]:

@@ -9,13 +9,9 @@ import pytest
 
 from feedstock_tools.builds.fleet.provision.hosts import chosen_hosts, down, test, up, write_scripts
 from feedstock_tools.builds.fleet.provision.inventory import Inventory
-from feedstock_tools.builds.fleet.provision.wheelhouse import Target, wheelhouse
-from feedstock_tools.data import cache_root
-from feedstock_tools.errors import WorkError
 from tests.support.hosts import BareHost, why_no_hosts
-from tests.support.needs import lacks, needs
-from tests.support.once import made_once
-from tests.support.provisioned import Provisioned, differences, provisioned
+from tests.support.needs import needs
+from tests.support.provisioned import Provisioned, differences, provisioned, wheels_in
 
 pytestmark = [needs("system", why_no_hosts() is None, f"bare hosts ({why_no_hosts()})"), pytest.mark.slow]
 
@@ -26,14 +22,7 @@ _ON_HOST = "/root/provision"
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A user's cache with the wheels of hosts."""
-
-    def fetch(folder: Path) -> None:
-        try:
-            wheelhouse(Target("3.11", "x86_64"), cache_root({"XDG_CACHE_HOME": str(folder)}), print)
-        except WorkError as error:
-            lacks("fetched", f"the wheels of hosts ({error})")
-
-    return made_once(tmp_path_factory, "wheels-of-hosts", fetch)
+    return wheels_in(tmp_path_factory)
 
 
 def _no_words(text: str) -> None:
