@@ -39,6 +39,8 @@
     const [one, other] = [luminance(over(color(style.color), ground)), luminance(ground)];
     const ratio = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
     const size = parseFloat(style.fontSize), large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
+    const box = element.getBoundingClientRect();
+    if (box.width < 2.5 * size && box.height > 8 * size) { tell("letters below each other", element); }
     if (ratio < (large ? 3 : 4.5)) { tell(`contrast ${ratio.toFixed(2)}`, element); }
   }
   const controls = "a[href], button, input, select, textarea, summary, [role=button], [tabindex]";

@@ -58,6 +58,7 @@ def test_what_the_checks_look_for_they_find(page: Page, tmp_path: Path) -> None:
         "<!doctype html><meta name=viewport content='width=device-width'><body style='background:#fff'>"
         "<p style='color:#999'>pale</p><button style='width:9px'></button><a href='#'>a<button>in</button></a>"
         "<h3>deep</h3><p id=a></p><p id=a style='width:900px'>wide</p><img><table><tr><td>x</table>"
+        "<p style='width:9px;overflow-wrap:anywhere'>narrow column</p>"
         "<div style='overflow:auto;height:20px;line-height:90px'>long</div>"
     )
     page.open(bad.as_uri(), width=390)
@@ -66,7 +67,7 @@ def test_what_the_checks_look_for_they_find(page: Page, tmp_path: Path) -> None:
         assert what in found
     for what in ("a level of headings", "not unique: p", "no language", "no title", "not one main", "without a text"):
         assert what in found
-    for what in ("a table without headings", "not with a keyboard: div"):
+    for what in ("a table without headings", "not with a keyboard: div", "letters below each other: p"):
         assert what in found
 
 
