@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from feedstock_tools.builds.fleet.provision.hosts import down, test, up, write_scripts
+from feedstock_tools.builds.fleet.provision.hosts import check, down, up, write_scripts
 from feedstock_tools.builds.fleet.provision.wheelhouse import Target, wheelhouse
 from feedstock_tools.data import cache_root
 from tests.support.command import tool
@@ -36,7 +36,7 @@ def _times(folder: Path) -> None:
         steps: Sequence[tuple[str, Callable[[], object]]] = (
             ("up", lambda: up(inventory, made.environment, _quiet)),
             ("up again", lambda: up(inventory, made.environment, _quiet)),
-            ("test", lambda: test(inventory, made.environment, _quiet)[0]),
+            ("test", lambda: check(inventory, made.environment, _quiet)[0]),
             ("reboot of h1", made.hosts["h1"].reboot),
             ("up after it", lambda: up(inventory, made.environment, _quiet)),
             ("down", lambda: down(inventory, made.environment, _quiet)),

@@ -84,10 +84,10 @@ def down(hosts: tuple[str, ...], fleet: str | None, machines: str | None) -> int
 @options.as_json
 def test(hosts: tuple[str, ...], fleet: str | None, as_json: bool) -> int:
     """Try on each host a hello-world, its service, compilers, libraries and GPUs, as its inventory switches them on."""
-    from feedstock_tools.builds.fleet.provision.hosts import test as tried
+    from feedstock_tools.builds.fleet.provision.hosts import check
     from feedstock_tools.wording import table
 
-    played, tests = tried(_chosen(fleet, hosts), os.environ, _quiet if as_json else _progress)
+    played, tests = check(_chosen(fleet, hosts), os.environ, _quiet if as_json else _progress)
     if as_json:
         found = [{"host": each.host, "check": each.check, "passed": each.passed, "found": each.found} for each in tests]
         say_json({"checks": found, "failed": {host.host: host.error for host in played if host.error is not None}})

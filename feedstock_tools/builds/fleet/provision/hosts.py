@@ -25,7 +25,7 @@ from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import remove
 from feedstock_tools.files.writing import write_whole
 
-__all__ = ["Tested", "chosen_hosts", "down", "test", "up", "write_scripts"]
+__all__ = ["Tested", "check", "chosen_hosts", "down", "up", "write_scripts"]
 
 _PROJECT = "provision"
 Tell = Callable[[str], None]
@@ -89,7 +89,7 @@ def down(inventory: Inventory, environment: Environment, tell: Tell) -> list[Pla
     return played
 
 
-def test(inventory: Inventory, environment: Environment, tell: Tell) -> tuple[list[Played], list[Tested]]:
+def check(inventory: Inventory, environment: Environment, tell: Tell) -> tuple[list[Played], list[Tested]]:
     """Try what builds need on the hosts: this program, compilers, libraries, GPUs.
 
     Raises:
