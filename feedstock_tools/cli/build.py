@@ -20,10 +20,14 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.plan.capacity import Capacity, Limits
     from feedstock_tools.report.run.plain import Terminal
 
+    _Parameter = click.ParamType[int]
+else:
+    _Parameter = click.ParamType  # takes no type before click 8.4
+
 __all__ = ["command"]
 
 
-class _Count(click.ParamType[int]):
+class _Count(_Parameter):
     """A number of rows, or `all` of them."""
 
     name = "count"
