@@ -80,8 +80,8 @@ def _sources(origin: Origin) -> Iterator[str]:
 
 def _output(project: Project, self_contained: bool) -> Iterator[str]:
     if project.kind == "python" and not project.languages:
-        yield "# No compiled code is seen in the project. conda-forge builds pure Python once (noarch: python), which"
-        yield "# feedstock-tools does not write: for such a package, start from grayskull instead."
+        yield "# No compiled code is seen in the project. conda-forge builds pure Python once: add `noarch: python` to"
+        yield "# the output, and ask for the oldest Python (python_min) in `host`, as examples/feedstock-tools does."
     if project.python is not None:
         yield f"# The project asks for Python {project.python}."
     yield "outputs:"
