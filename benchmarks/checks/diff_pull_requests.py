@@ -60,7 +60,12 @@ REQUESTS = (
     Request("onnxruntime", "64f9877", "run exports for onnxruntime-cpp", (added("run_exports", "weak: onnxruntime"),)),
     Request("onnxruntime", "3a41d08", "the build string names the CUDA version", (added("build string", ".*cuda1"),)),
     Request("onnxruntime", "02416dd", "Windows is built for CUDA", (r"^  \+ win_64_.*cuda",)),
-    Request("cudnn", "3ebab93", "lib and dev packages of their own", (r"^  \+ libcudnn in", r"^  \+ libcudnn-dev in")),
+    Request(
+        "cudnn",
+        "3ebab93",
+        "lib and dev packages of their own",
+        (r"^  \+ (.*, )?libcudnn(,| in)", r"^  \+ (.*, )?libcudnn-dev(,| in)"),
+    ),
     # Changed: they stand where conda-build ignores them, which `lint` reports; the next one moves them.
     Request("cudnn", "7fa65f0", "missing run exports", (), (added("run_exports", r"\w"),)),
     Request("cudnn", "6082666", "run exports move to where they count", (added("run_exports", r"\w"),)),
