@@ -232,7 +232,7 @@ _WHERE = {
     "check.against_facts": "check=check_feedstock",
     "check.findings": "Finding",
     "check.choices": "ChoiceChange",
-    "check.differences": "Differences JobChange PackageChange compare_feedstocks",
+    "check.comparison.differences": "Differences JobChange PackageChange compare_feedstocks",
     "check.linting.lint": "lint_feedstock",
     "check.linting.subject": "Mistaken",
     "check.rehearsal.model": "Environment Pick Rehearsal",

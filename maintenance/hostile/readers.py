@@ -293,7 +293,7 @@ def prepare() -> None:
         *("builds.plan.workspace", "builds.plan.rendering", "builds.matrix.matrix", "builds.publish.collect"),
         *("builds.matrix.listing", "check.rehearsal.of_feedstock", "report.matrix.listing", "report.checks.rehearsal"),
         *("report.matrix.text", "report.matrix.page", "channel.folder", "channel.repodata", "gpu_code.packages"),
-        *("recipe.v1.recipe", "recipe.v1.branches", "check.differences", "check.linting.lint"),
+        *("recipe.v1.recipe", "recipe.v1.branches", "check.comparison.differences", "check.linting.lint"),
         *("edit.enable_gpu.enabling", "variants.conditional", "generate.texts", "builds.fleet.simulation.simulate"),
     ):
         importlib.import_module(f"feedstock_tools.{name}")
