@@ -15,8 +15,8 @@ Python are those of the parent, so are variant files whose list of versions chan
 are about the version. All else that the maintainer changed stays, and is counted as other lines: patches, requirements,
 tests that the version needed. `add-` takes migrations from the pinning of the commit's time. After the edit, names and
 bytes of the rerendered configurations must be those of the commit, and the rendered packages the same
-(`check.comparison.differences`). The lines that the edit changes are compared with those that the maintainer changed for it, a
-migration that both add as one line.
+(`check.comparison.differences`). The lines that the edit changes are compared with those that the maintainer changed
+for it, a migration that both add as one line.
 
 Each commit is replayed once more from a stricter start, in which all changed lines that mention the version are those
 of the parent, requirements and patches too: an edit cannot know these. A commit that is not equal, and that `GIVEN`
@@ -363,7 +363,7 @@ def main() -> int:
             counts.update(found.counts)
             title = f"{found.commit.feedstock} {found.commit.name[:8]} {found.name} {found.version}"
             more = f"; {found.with_words} with {' '.join(found.words)}" if found.words else ""
-            print(f"{title}: {found.result}; strict: {found.strict or 'cannot be told apart'}{more}", flush=True)
+            print(f"{title}: {found.result}; strict: {found.strict or 'cannot be separated'}{more}", flush=True)
     for name, tally in sorted(equal.items()):
         print(f"{name}: {dict(tally)} of {len(places[name])} feedstocks")
     print(f"all: {dict(sum(equal.values(), Counter()))} of {len(set().union(*places.values()))} feedstocks")

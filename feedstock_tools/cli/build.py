@@ -158,8 +158,8 @@ def command(
     if instead.debug:
         return building.debug(workspace, named, instead.output_id, terminal)
     if fleet is not None:
-        from feedstock_tools.cli.fleet import chosen_fleet
         from feedstock_tools.cli.fleet_building import build_on_fleet
+        from feedstock_tools.cli.fleet_extra import chosen_fleet
 
         return build_on_fleet(workspace, named, limits, terminal, chosen_fleet(fleet), verify, as_json=as_json)
     return building.build(workspace, named, capacity, limits, terminal, verify, as_json=as_json)

@@ -156,7 +156,7 @@ def report(
 
     Args:
         left_out: the configurations that were left out, with the reasons; `where` they cannot be built.
-        comparisons: with second builds; None if none were asked for.
+        comparisons: with second builds; None without `--verify`.
     """
     from feedstock_tools.report.run import text
     from feedstock_tools.report.run.verifying import are_same, verified_json, verified_text

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.cli import fleet_hosts, options
-from feedstock_tools.cli.fleet_extra import refuse_without_extra
+from feedstock_tools.cli.fleet_extra import chosen_fleet, refuse_without_extra
 from feedstock_tools.cli.fleet_slurm import command as slurm
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Group
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.fleet.carrying.link import Link
     from feedstock_tools.builds.fleet.folder import FleetFolder
 
-__all__ = ["chosen_fleet", "command", "linked"]
+__all__ = ["command"]
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -147,18 +147,6 @@ def try_(hosts: int) -> None:
 
 for _each in fleet_hosts.COMMANDS:
     command.add_command(_each)
-
-
-def chosen_fleet(given: str | None) -> FleetFolder:
-    """The fleet that is named on the command line; without a name the one here.
-
-    Raises:
-        InputError: there is none, or the extra is not installed.
-    """
-    refuse_without_extra()
-    from feedstock_tools.builds.fleet.folder import find_fleet
-
-    return find_fleet("" if given in (None, options.FLEET_HERE) else str(given), Path.cwd(), os.environ)
 
 
 def linked(fleet: FleetFolder) -> Link:

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from feedstock_tools.cli import options
 from feedstock_tools.errors import InputError
 
-__all__ = ["inventory_of", "refuse_without_extra"]
+if TYPE_CHECKING:
+    from feedstock_tools.builds.fleet.folder import FleetFolder
+
+__all__ = ["chosen_fleet", "inventory_of", "refuse_without_extra"]
 
 #: Where no fleet is named; `folder.INVENTORY` would cost an import at start.
 _INVENTORY = "inventory.yml"
+
+
+def chosen_fleet(given: str | None) -> FleetFolder:
+    """The fleet that is named on the command line; without a name the one here.
+
+    Raises:
+        InputError: there is none, or the extra is not installed.
+    """
+    refuse_without_extra()
+    from feedstock_tools.builds.fleet.folder import find_fleet
+
+    return find_fleet("" if given in (None, options.FLEET_HERE) else str(given), Path.cwd(), os.environ)
 
 
 def inventory_of(fleet: str | None) -> Path:

@@ -64,7 +64,7 @@ def up(fleet: str | None) -> None:
 def status(fleet: str | None, as_json: bool) -> int:
     """Show the jobs of a fleet, with those that ended a few minutes ago; exit code 1 if none waits or runs."""
     from feedstock_tools.builds.fleet.cluster.queue import jobs_of
-    from feedstock_tools.cli.fleet import chosen_fleet
+    from feedstock_tools.cli.fleet_extra import chosen_fleet
     from feedstock_tools.report.fleet import jobs_json, jobs_text
 
     jobs = jobs_of(chosen_fleet(fleet).name, os.environ)
@@ -85,7 +85,7 @@ def down(fleet: str | None) -> None:
     from feedstock_tools.builds.fleet.cluster.folder import job_kinds, remove_jobs, remove_kinds
     from feedstock_tools.builds.fleet.cluster.hub_process import end_hub
     from feedstock_tools.builds.fleet.cluster.queue import cancel, jobs_of
-    from feedstock_tools.cli.fleet import chosen_fleet
+    from feedstock_tools.cli.fleet_extra import chosen_fleet
     from feedstock_tools.files.temporary import remove
 
     found = chosen_fleet(fleet)

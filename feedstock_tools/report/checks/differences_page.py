@@ -39,7 +39,7 @@ def differences_page(differences: Differences, feedstock: str, before: str, afte
     """The page of two states of a feedstock.
 
     Args:
-        feedstock: its name; `before` and `after`: the states, as they were asked for.
+        feedstock: its name; `before` and `after`: the names of the states.
     """
     packages = [
         *_by_name("removed", differences.packages_removed),

@@ -51,6 +51,9 @@ def test_a_bundle_holds_what_goes_into_builds_and_nothing_else(feedstock: TinyFe
     parcels, order = _prepared(feedstock)
     paths = {entry.path for entry in parcels.files.bundle.entries}
     assert paths == {
+        "tiny-feedstock/.ci_support/linux_64_cuda_compiler_version11.2.yaml",
+        "tiny-feedstock/.ci_support/linux_64_cuda_compiler_versionNone.yaml",
+        "tiny-feedstock/.ci_support/osx_64_.yaml",
         "tiny-feedstock/recipe/build-library.sh",
         "tiny-feedstock/recipe/recipe.yaml",
         "tiny-feedstock/src/answer.txt",

@@ -67,6 +67,30 @@ def test_without_slurm_nothing_is_made(tmp_path: Path) -> None:
     assert not (tmp_path / "config").exists()
 
 
+def test_the_jobs_of_a_cluster_are_shown(fleet: Fleet, tmp_path: Path) -> None:
+    squeue = tmp_path / "bin" / "squeue"
+    squeue.parent.mkdir()
+    name = fleet.local.fleet.name
+    squeue.write_text(
+        "#!/bin/sh\n"
+        f"echo '17|feedstock-tools/{name}/cpu-1|RUNNING|1:00:00|n3|None'\n"
+        f"echo '18|feedstock-tools/{name}/cpu-2|FAILED|0:00|n1|NonZeroExitCode'\n"
+    )
+    squeue.chmod(0o755)
+    variables = command.environment(PATH=f"{squeue.parent}:/usr/bin:/bin")
+    words = command.tool("fleet", "slurm", "status", f"--fleet={fleet.local.fleet.path}")
+    shown, document = (command.run([*words, *more], tmp_path, variables) for more in ((), ("--json",)))
+    assert (shown.returncode, document.returncode) == (0, 0), shown.stderr + document.stderr
+    assert [line.split()[:3] for line in shown.stdout.splitlines()[2:]] == [
+        ["17", "cpu-1", "running"],
+        ["18", "cpu-2", "failed"],
+    ]
+    assert [(job["number"], job["host"], job["lives"]) for job in json.loads(document.stdout)["jobs"]] == [
+        ("17", "cpu-1", True),
+        ("18", "cpu-2", False),
+    ]
+
+
 def test_status_shows_the_hosts(fleet: Fleet, tmp_path: Path) -> None:
     shown = _run(tmp_path, "fleet", "status", f"--fleet={fleet.local.fleet.path}")
     assert shown.returncode == 0, shown.stderr

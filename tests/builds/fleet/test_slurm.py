@@ -129,7 +129,6 @@ def test_a_job_that_is_cancelled_and_a_node_that_dies_cost_no_package(fleet: _Fl
         assert f"{host.removeprefix('feedstock-tools-')}: " in output
     interrupted = {record.machine for record in feedstock.records() if record.result == "interrupted"}
     assert {f"feedstock-tools-{host}" for host in interrupted} == {first, second}
-    assert "CANCELLED" in output
 
 
 def test_slurm_refuses_a_job_and_the_run_ends_with_its_reason(fleet: _Fleet, feedstock: TinyFeedstock) -> None:

@@ -157,7 +157,7 @@ class Pool:
         return list(hosts.values())
 
     def _note_ended(self, jobs: Mapping[str, Job]) -> None:
-        """Tell of jobs that have ended otherwise than by themselves, and count those that never became hosts."""
+        """Report jobs that did not end by themselves, and count those that never became hosts."""
         self._connected |= {state.name for state in self._link.listing.hosts.values() if state.connected}
         for host, known in list(self._known.items()):
             job = jobs.get(host)
