@@ -113,12 +113,8 @@ def build(
     uncompiled = _uncompiled(workspace, named, planned, terminal)
     if uncompiled:
         left_out = {**left_out, **uncompiled}
-        planned = agenda(
-            workspace,
-            [configuration for configuration in chosen if configuration.name not in uncompiled],
-            capacity,
-            limits.jobs,
-        )
+        kept = [configuration for configuration in chosen if configuration.name not in uncompiled]
+        planned = agenda(workspace, kept, capacity, limits.jobs)
     if planned.todo:
         say_all(terminal, text.path_notes(workspace.artifacts))
 
@@ -127,19 +123,13 @@ def build(
             return run(where, agenda, limits, observer, command=typed(sys.argv))
 
     result = carried_out(workspace, planned)
-    if verify is None:
-        return report(workspace, result, left_out, terminal, as_json=as_json)
-    from feedstock_tools.cli.verifying import Second, verified
+    comparisons = None
+    if verify is not None:
+        from feedstock_tools.cli.verifying import Second, verified
 
-    second = Second(chosen, verify, capacity, limits.jobs)
-    return report(
-        workspace,
-        result,
-        left_out,
-        terminal,
-        verified(workspace, result, second, terminal, carried_out),
-        as_json=as_json,
-    )
+        second = Second(chosen, verify, capacity, limits.jobs)
+        comparisons = verified(workspace, result, second, terminal, carried_out)
+    return report(workspace, result, left_out, terminal, comparisons, as_json=as_json)
 
 
 def report(

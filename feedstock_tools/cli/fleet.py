@@ -6,19 +6,14 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from feedstock_tools.cli import fleet_hosts, options
-from feedstock_tools.cli.fleet_extra import chosen_fleet, refuse_without_extra
+from feedstock_tools.cli.fleet_extra import chosen_fleet, linked, refuse_without_extra
 from feedstock_tools.cli.fleet_slurm import command as slurm
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Group
-
-if TYPE_CHECKING:
-    from feedstock_tools.builds.fleet.carrying.link import Link
-    from feedstock_tools.builds.fleet.folder import FleetFolder
 
 __all__ = ["command"]
 
@@ -147,10 +142,3 @@ def try_(hosts: int) -> None:
 
 for _each in fleet_hosts.COMMANDS:
     command.add_command(_each)
-
-
-def linked(fleet: FleetFolder) -> Link:
-    """A connection to a fleet, to be used as a context."""
-    from feedstock_tools.builds.fleet.carrying.link import Link
-
-    return Link(fleet)

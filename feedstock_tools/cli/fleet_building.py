@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from feedstock_tools.cli.building import Named, candidates_of, choose, report, say_all, watched
-from feedstock_tools.cli.fleet import linked
+from feedstock_tools.cli.fleet_extra import linked
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.names import select
 from feedstock_tools.wording import counted
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.plan.hosts import Host
     from feedstock_tools.builds.plan.workspace import Workspace
     from feedstock_tools.builds.runs.run import BuildResult
+    from feedstock_tools.feedstock.planned import PlannedConfiguration
     from feedstock_tools.report.run.plain import Terminal
 
 __all__ = ["build_on_fleet"]
@@ -56,7 +57,6 @@ def build_on_fleet(
     from feedstock_tools.builds.fleet.cluster.folder import job_kinds
     from feedstock_tools.builds.fleet.cluster.pool import Pool
     from feedstock_tools.builds.fleet.run import run_on_fleet
-    from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.capacity import Capacity
     from feedstock_tools.builds.runs.run import refuse_no_room
     from feedstock_tools.cli.verifying import Second, refuse_single_host, verified
@@ -74,12 +74,9 @@ def build_on_fleet(
         say_all(terminal, _who_builds(fleet, present, kinds))
         if verify is not None and not kinds:
             refuse_single_host(hosts)
-        planned = agenda(workspace, chosen, Capacity.of_machine(), jobs)
-        left_out = _left_out(workspace, named, planned, hosts)
+        planned, left_out = _planned(workspace, named, chosen, hosts, jobs)
         if left_out:
             say_all(terminal, text.left_out_notes(left_out, _WHERE))
-            kept = [configuration for configuration in chosen if configuration.name not in left_out]
-            planned = agenda(workspace, kept, Capacity.of_machine(), jobs)
         say_all(terminal, text.channel_notes(planned))
         say_all(terminal, text.again_notes(planned))
         if planned.todo:
@@ -99,6 +96,21 @@ def build_on_fleet(
             second = Second(chosen, verify, Capacity.of_machine(), jobs, hosts)
             comparisons = verified(workspace, result, second, terminal, carried_out)
     return report(workspace, result, left_out, terminal, comparisons, as_json=as_json, where=_WHERE)
+
+
+def _planned(
+    workspace: Workspace, named: Named, chosen: Sequence[PlannedConfiguration], hosts: list[Host], jobs: int
+) -> tuple[Agenda, Mapping[str, str]]:
+    """The agenda of what the hosts can build, and the configurations that are left out, with the reasons."""
+    from feedstock_tools.builds.plan.agenda import agenda
+    from feedstock_tools.builds.plan.capacity import Capacity
+
+    planned = agenda(workspace, chosen, Capacity.of_machine(), jobs)
+    left_out = _left_out(workspace, named, planned, hosts)
+    if not left_out:
+        return planned, left_out
+    kept = [configuration for configuration in chosen if configuration.name not in left_out]
+    return agenda(workspace, kept, Capacity.of_machine(), jobs), left_out
 
 
 def _who_builds(fleet: FleetFolder, present: Sequence[Host], kinds: Sequence[JobKind]) -> Iterator[str]:

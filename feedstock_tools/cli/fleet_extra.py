@@ -10,9 +10,10 @@ from feedstock_tools.cli import options
 from feedstock_tools.errors import InputError
 
 if TYPE_CHECKING:
+    from feedstock_tools.builds.fleet.carrying.link import Link
     from feedstock_tools.builds.fleet.folder import FleetFolder
 
-__all__ = ["chosen_fleet", "inventory_of", "refuse_without_extra"]
+__all__ = ["chosen_fleet", "inventory_of", "linked", "refuse_without_extra"]
 
 #: Where no fleet is named; `folder.INVENTORY` would cost an import at start.
 _INVENTORY = "inventory.yml"
@@ -41,6 +42,13 @@ def inventory_of(fleet: str | None) -> Path:
         hint = "Write one, or name it: --fleet=FILE. docs/fleet.md has examples."
         raise InputError("there is no inventory", path=path, hint=hint)
     return path
+
+
+def linked(fleet: FleetFolder) -> Link:
+    """A connection to a fleet, to be used as a context."""
+    from feedstock_tools.builds.fleet.carrying.link import Link
+
+    return Link(fleet)
 
 
 def refuse_without_extra(*more: str) -> None:

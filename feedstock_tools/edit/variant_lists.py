@@ -104,14 +104,22 @@ def add_version(
         return _migrated(draft, found, choice, given, is_own=found.path == migrations)
     if draft is not excluded and not given:
         return draft.remarked(f"nothing but the skip was changed: the pinning must have {choice.title} {version}")
-    copied = None if pinned is None or migrated or choice is PYTHON else with_pinned_lists(draft, choice.key, pinned)
-    if copied is not None and _listing(copied[0], choice.key, version) is None:
-        lists, keys = copied
-        remark = f"no migration adds {choice.title} {version}: the pinning's lists are copied to {lists.path.name}"
-        listed = _listed(draft.remarked(remark), lists, choice, version, given)
-        if (made := listed.document(lists.path)) is not None and are_even(made, keys):
-            return listed
-    raise _impossible(draft, choice, version, migrations)
+    listed = None if pinned is None or migrated or choice is PYTHON else _copied(draft, pinned, choice, version, given)
+    if listed is None:
+        raise _impossible(draft, choice, version, migrations)
+    return listed
+
+
+def _copied(draft: Draft, pinned: Path, choice: Choice, version: str, given: Mapping[str, str]) -> Draft | None:
+    """Add a version to the pinning's lists, copied into the recipe's variant file; None where they cannot take it."""
+    copied = with_pinned_lists(draft, choice.key, pinned)
+    if copied is None or _listing(copied[0], choice.key, version) is not None:
+        return None
+    lists, keys = copied
+    remark = f"no migration adds {choice.title} {version}: the pinning's lists are copied to {lists.path.name}"
+    listed = _listed(draft.remarked(remark), lists, choice, version, given)
+    made = listed.document(lists.path)
+    return listed if made is not None and are_even(made, keys) else None
 
 
 def _migrated(draft: Draft, found: Document, choice: Choice, given: Mapping[str, str], *, is_own: bool) -> Draft:
