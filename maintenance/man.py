@@ -1,7 +1,7 @@
-"""Write the man pages of all commands, from their help: python -m maintenance.man FOLDER
+"""The man pages of all commands, written from their help. A wheel brings them along (`wheel_hook`).
 
-python -m maintenance.man ~/.local/share/man/man1
-man feedstock-tools build
+python -m maintenance.man ~/.local/share/man/man1     writes them into a folder
+man feedstock-tools build                             reads one
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from feedstock_tools.cli import program
 from feedstock_tools.cli.completing import PROGRAM
 from feedstock_tools.cli.general import NAMES
 
-__all__ = ["pages"]
+__all__ = ["pages", "write_pages"]
 
 _EXIT_CODES = {
     "0": "The command succeeded.",
@@ -42,6 +42,16 @@ def pages() -> Mapping[str, str]:
         assert command is not None  # noqa: S101 - it is one of them
         found[f"{PROGRAM}-{name}.1"] = _page(command, click.Context(command, top, name), {})
     return found
+
+
+def write_pages(folder: Path) -> list[Path]:
+    """Write each page into a folder, which is made if need be."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, text in pages().items():
+        written.append(folder / name)
+        written[-1].write_text(text, encoding="utf-8", newline="\n")
+    return written
 
 
 def _page(command: click.Command, context: click.Context, commands: Mapping[str, str]) -> str:
@@ -117,8 +127,4 @@ def _text(text: str) -> str:
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1])
-    folder.mkdir(parents=True, exist_ok=True)
-    for file, content in pages().items():
-        (folder / file).write_text(content, encoding="utf-8")
-    sys.stdout.write(f"{len(pages())} pages in {folder}\n")
+    sys.stdout.write(f"{len(write_pages(Path(sys.argv[1])))} pages in {sys.argv[1]}\n")

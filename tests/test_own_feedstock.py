@@ -26,7 +26,8 @@ from tests.support.needs import needs
 from tests.support.paths import ROOT
 
 EXAMPLE = ROOT / "examples" / "feedstock-tools"
-PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT, BUILD_SYSTEM = PYPROJECT["project"], PYPROJECT["build-system"]
 
 
 def specs(section: str) -> list[str]:
@@ -37,21 +38,20 @@ def specs(section: str) -> list[str]:
 
 
 def test_its_requirements_are_those_of_the_project() -> None:
-    assert specs("run") == PROJECT["project"]["dependencies"]
+    assert specs("run") == PROJECT["dependencies"]
     assert specs("host")[0] == "pip"
-    assert [spec.split()[0] for spec in specs("host")[1:]] == PROJECT["build-system"]["requires"]
+    assert specs("host")[1:] == BUILD_SYSTEM["requires"]
 
 
 def test_it_has_the_version_the_oldest_python_and_the_command_of_the_project() -> None:
     spec = read_spec(EXAMPLE)
     (output,) = spec.outputs
-    project = PROJECT["project"]
     assert spec.version == feedstock_tools.__version__
-    assert project["requires-python"] == ">=" + "".join(
+    assert PROJECT["requires-python"] == ">=" + "".join(
         re.findall(r'python_min: \["(.+)"\]', (EXAMPLE / "feedstock.yaml").read_text())
     )
-    assert list(output.entry_points) == [f"{name} = {target}" for name, target in project["scripts"].items()]
-    assert spec.about.license == project["license"]
+    assert list(output.entry_points) == [f"{name} = {target}" for name, target in PROJECT["scripts"].items()]
+    assert spec.about.license == PROJECT["license"]
     assert (ROOT / str(spec.about.license_file[0])).is_file()
 
 

@@ -1,8 +1,9 @@
-"""An installed wheel builds from any folder, and its own files stay unchanged."""
+"""An installed wheel builds from any folder, its own files stay unchanged, and it brings the man pages."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -12,6 +13,7 @@ import pytest
 
 from tests.support import command
 from tests.support.feedstocks import GPU, TinyFeedstock
+from tests.support.needs import needs
 from tests.support.paths import ROOT
 
 
@@ -49,3 +51,13 @@ def test_it_builds_from_any_folder_and_leaves_what_is_installed_alone(
     bootstrap = [sys.executable, "-m", "feedstock_tools.bootstrap", "build", "python"]
     assert command.run(bootstrap, tmp_path, variables).returncode == 2, "no environment is made of an installation"
     assert contents(installed) == before
+
+
+@needs("system", shutil.which("man"), "man")
+def test_man_finds_the_pages_of_a_program_on_the_path(installed: Path) -> None:
+    (data,) = installed.glob("*.data/data")  # an installer lays this over the environment
+    (data / "bin").mkdir()
+    variables = {"PATH": f"{data}/bin:{os.environ['PATH']}"}
+    for words in (["feedstock-tools"], ["feedstock-tools", "cuda"]):
+        found = subprocess.run(["man", "-w", *words], env=variables, capture_output=True, text=True, check=True)
+        assert found.stdout == f"{data}/share/man/man1/{'-'.join(words)}.1\n"

@@ -1,4 +1,7 @@
-"""The required contents of a wheel and a source archive: the tracked files, each at its place, and nothing else."""
+"""The required contents of a wheel and a source archive: the tracked files, each at its place, and nothing else.
+
+A wheel also has the man pages, which are written while it is built.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from feedstock_tools.errors import WorkError
+from maintenance import wheel_hook
+from maintenance.man import pages
 
 __all__ = ["check_sdist", "check_wheel", "files_of_wheel"]
 
@@ -24,7 +29,7 @@ _METADATA = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENS
 
 
 def files_of_wheel(tracked: Iterable[str], version: str) -> set[str]:
-    """The files of a wheel by name, from the tracked files of the checkout.
+    """The files of a wheel by name, from the tracked files of the checkout and the program's commands.
 
     >>> sorted(files_of_wheel(["feedstock_tools/api.py", "docs/api.md", "variants/a.yaml"], "0.2.0"))[-2:]
     ['feedstock_tools/_data/variants/a.yaml', 'feedstock_tools/api.py']
@@ -34,11 +39,13 @@ def files_of_wheel(tracked: Iterable[str], version: str) -> set[str]:
         top, _, rest = name.partition("/")
         if rest and top in PLACES and not name.startswith(ONLY_IN_CHECKOUT):
             placed.add(f"{PLACES[top]}/{rest}")
-    return placed | {f"feedstock_tools-{version}.dist-info/{name}" for name in _METADATA}
+    metadata = {f"feedstock_tools-{version}.dist-info/{name}" for name in _METADATA}
+    manuals = {f"feedstock_tools-{version}.data/data/{wheel_hook.FOLDER}/{name}" for name in pages()}
+    return placed | metadata | manuals
 
 
 def check_wheel(wheel: Path, tracked: Iterable[str], version: str) -> None:
-    """Compare a wheel with the tracked files, and its metadata with the version.
+    """Compare a wheel with the tracked files and the man pages, and its metadata with the version.
 
     Raises:
         WorkError: a file is missing, or one too many, or the metadata name another version.
@@ -64,6 +71,6 @@ def check_sdist(sdist: Path, tracked: Iterable[str], version: str) -> None:
 
 def _compare(archive: Path, found: set[str], expected: set[str]) -> None:
     lines = [f"  missing: {name}" for name in sorted(expected - found)]
-    lines += [f"  not tracked by git: {name}" for name in sorted(found - expected)]
+    lines += [f"  not expected: {name}" for name in sorted(found - expected)]
     if lines:
-        raise WorkError("\n".join([f"{archive.name} does not hold what git tracks:", *lines]))
+        raise WorkError("\n".join([f"{archive.name} does not hold the files that it must:", *lines]))

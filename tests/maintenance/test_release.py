@@ -162,8 +162,8 @@ def test_a_wheel_with_a_missing_or_a_foreign_file_is_refused(tmp_path: Path) -> 
     wheel = tmp_path / "feedstock_tools-0.2.0-py3-none-any.whl"
     metadata = "feedstock_tools-0.2.0.dist-info"
     with zipfile.ZipFile(wheel, "w") as archive:
-        for name in ("RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"):
-            archive.writestr(f"{metadata}/{name}", "")
+        for name in contents.files_of_wheel([], "0.2.0") - {f"{metadata}/METADATA"}:
+            archive.writestr(name, "")
         archive.writestr(f"{metadata}/METADATA", "Metadata-Version: 2.4\nVersion: 0.1.0\n")
         archive.writestr("feedstock_tools/__init__.py", "")
     contents_of = ["feedstock_tools/__init__.py", "docs/page.md"]
@@ -172,5 +172,15 @@ def test_a_wheel_with_a_missing_or_a_foreign_file_is_refused(tmp_path: Path) -> 
         contents.check_wheel(wheel, contents_of, "0.2.0")
     with pytest.raises(FeedstockError, match=r"missing: feedstock_tools/_data/variants/cuda.yaml"):
         contents.check_wheel(wheel, [*contents_of, "variants/cuda.yaml"], "0.2.0")
-    with pytest.raises(FeedstockError, match=r"not tracked by git: feedstock_tools/__init__.py"):
+    with pytest.raises(FeedstockError, match=r"not expected: feedstock_tools/__init__.py"):
         contents.check_wheel(wheel, ["docs/page.md"], "0.2.0")
+
+
+def test_a_wheel_without_a_man_page_is_refused(tmp_path: Path) -> None:
+    wheel = tmp_path / "feedstock_tools-0.2.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name in contents.files_of_wheel([], "0.2.0"):
+            if not name.endswith("feedstock-tools-build.1"):
+                archive.writestr(name, "")
+    with pytest.raises(FeedstockError, match=r"missing: \S+/share/man/man1/feedstock-tools-build\.1$"):
+        contents.check_wheel(wheel, [], "0.2.0")
