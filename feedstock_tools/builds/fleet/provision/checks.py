@@ -70,6 +70,14 @@ def _linked(header: str, call: str, library: str) -> str:
     )
 
 
+_BAZEL = """\
+wanted="{{ fleet_bazel }}"
+found=$(/opt/feedstock-tools/bin/bazel --version)
+case "${found#bazel }" in
+  "${wanted%.[*]}" | "${wanted%.[*]}".*) echo "$found" ;;
+  *) echo "$found, not $wanted"; exit 1 ;;
+esac
+"""
 _NUMPY = """\
 cd /
 /opt/feedstock-tools/toolchain/bin/python -P -c 'import numpy; print(numpy.__version__, int(numpy.arange(4).sum()))'
@@ -95,7 +103,7 @@ CHECKS = (
     Check("openblas", _linked("cblas.h", _NORM, "openblas"), "fleet_openblas_on"),
     Check("fftw", _linked("fftw3.h", "return fftw_alloc_real(4) == 0;", "fftw3"), "fleet_fftw_on"),
     Check("hdf5", _linked("hdf5.h", "return H5open() < 0;", "hdf5"), "fleet_hdf5_on"),
-    Check("bazel", "/opt/feedstock-tools/bin/bazel --version\n", "fleet_bazel_on"),
+    Check("bazel", _BAZEL, "fleet_bazel_on"),
     Check("numpy", _NUMPY, "fleet_numpy_on"),
     Check("container", _CONTAINER, "fleet_container_on"),
     Check("gpu", _GPU, "fleet_gpu_on"),

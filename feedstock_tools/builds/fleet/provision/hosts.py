@@ -11,6 +11,7 @@ from feedstock_tools import __version__
 from feedstock_tools.builds.fleet.folder import FleetFolder, add_host, fleets_root, make_fleet, move_hub, open_fleet
 from feedstock_tools.builds.fleet.provision.ansible import SCRIPTS, write_project
 from feedstock_tools.builds.fleet.provision.inventory import Inventory
+from feedstock_tools.builds.fleet.provision.pins import with_pins
 from feedstock_tools.builds.fleet.provision.playing import Played, play
 from feedstock_tools.builds.fleet.provision.roles import HOST_FILES, HUB_FILES
 from feedstock_tools.builds.fleet.provision.script import provision_script
@@ -59,9 +60,10 @@ def up(inventory: Inventory, environment: Environment, tell: Tell) -> list[Playe
     """Make the machines of an inventory hosts of its fleet; what is so already stays unchanged.
 
     Raises:
-        InputError: the fleet, or a file that an inventory names, cannot be used.
+        InputError: the fleet, or a file or a recipe that an inventory names, cannot be used.
         WorkError: the wheels cannot be made, or a file cannot be written.
     """
+    inventory = _pinned(inventory)
     fleet = _fleet_of(inventory, environment)
     with locked(fleet.path):
         hosts = _all_values(inventory, fleet, environment, tell)
@@ -93,8 +95,10 @@ def check(inventory: Inventory, environment: Environment, tell: Tell) -> tuple[l
     """Try what builds need on the hosts: this program, compilers, libraries, GPUs.
 
     Raises:
+        InputError: a recipe that an inventory names cannot be used.
         WorkError: a file cannot be written.
     """
+    inventory = _pinned(inventory)
     fleet = _fleet_of(inventory, environment)
     with locked(fleet.path):
         played = _played(inventory, fleet, _bare_values(inventory, fleet), "test", environment, tell)
@@ -108,6 +112,7 @@ def write_scripts(inventory: Inventory, folder: Path, environment: Environment, 
     Raises:
         InputError, WorkError: as for `up`.
     """
+    inventory = _pinned(inventory)
     fleet = _fleet_of(inventory, environment)
     made = []
     with locked(fleet.path):
@@ -139,6 +144,11 @@ def _laid_out(own: Path, plan: Plan, inventory: Inventory, payload: Payload, giv
 
 
 _FILES = {"worker": HOST_FILES, "hub": HUB_FILES}
+
+
+def _pinned(inventory: Inventory) -> Inventory:
+    """The inventory with the versions that recipes pin; `down` needs none, so that it works without the feedstock."""
+    return replace(inventory, hosts=tuple(with_pins(plan, inventory.path) for plan in inventory.hosts))
 
 
 def _fleet_of(inventory: Inventory, environment: Environment) -> FleetFolder:

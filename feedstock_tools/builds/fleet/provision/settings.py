@@ -11,16 +11,18 @@ from typing import Any
 from feedstock_tools.errors import InputError
 from feedstock_tools.units import size_of
 
-__all__ = ["PREFIX", "SETTINGS", "Plan", "plan_of", "why_not"]
+__all__ = ["PREFIX", "RECIPE", "SETTINGS", "Plan", "plan_of", "why_not"]
 
 PREFIX = "fleet_"
+#: In place of a version: the one that the feedstock's recipe pins.
+RECIPE = "recipe"
 #: Words in statements of bash and in units: no spaces, no quotes.
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9@%+=:,./_-]*")
 _PATH = re.compile(r"(?!.*\.\.)/[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)+")
 _USER = re.compile(r"(?!root$)[a-z_][a-z0-9_-]{0,30}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _HUB = re.compile(r"([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\]):[0-9]{1,5}")
-_VERSION = re.compile(r"[0-9]+(\.[0-9]+)*([a-z0-9.]*)")
+_VERSION = re.compile(rf"[0-9]+(\.[0-9]+)*([a-z0-9.]*)|{RECIPE}")
 LIBRARIES = ("compilers", "openblas", "fftw", "hdf5")
 _SHORTEST_LEASE = 3.0
 
@@ -33,7 +35,8 @@ class Plan:
         cores, memory: what builds may use (bytes); None for the whole machine.
         supervisor: `systemd`, or `shell` for a loop that no reboot starts again.
         toolchain: some of `LIBRARIES`, from the distribution; `modules` are those of LMod.
-        bazel, numpy: versions, or empty.
+        bazel, numpy: versions, `recipe` for those that the recipe pins, or empty.
+        feedstock: the folder of that recipe's feedstock, relative to the inventory.
         debs: a folder of the distribution's packages for hosts that reach none; empty for the distribution's servers.
         is_hub: this host also runs the hub.
         after_build: each build is followed by the package's hello-world and benchmark.
@@ -60,6 +63,7 @@ class Plan:
     bazel: str = ""
     bazel_file: str = ""
     numpy: str = ""
+    feedstock: str = ""
     debs: str = ""
     is_hub: bool = False
     after_build: bool = False
@@ -155,9 +159,10 @@ SETTINGS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "fleet_container": ("container", _one_of("none", "podman", "docker")),
     "fleet_toolchain": ("toolchain", _words(*LIBRARIES)),
     "fleet_modules": ("modules", _words()),
-    "fleet_bazel": ("bazel", _matching(_VERSION, "6.1.0")),
+    "fleet_bazel": ("bazel", _matching(_VERSION, "6.1.0, or recipe")),
     "fleet_bazel_file": ("bazel_file", _text),
-    "fleet_numpy": ("numpy", _matching(_VERSION, "1.26.4")),
+    "fleet_numpy": ("numpy", _matching(_VERSION, "1.26.4, or recipe")),
+    "fleet_feedstock": ("feedstock", _text),
     "fleet_debs": ("debs", _text),
     "fleet_runs_hub": ("is_hub", _switch),
     "fleet_after_build": ("after_build", _switch),

@@ -73,6 +73,7 @@ def values_of(
         **{f"fleet_{word}_on": on for word, on in words.items()},
         "fleet_pinned_on": bool(plan.bazel or plan.numpy or plan.modules),
         "fleet_bazel_on": bool(plan.bazel),
+        "fleet_bazel": plan.bazel,
         "fleet_bazel_file": plan.bazel_file,
         "fleet_numpy_on": bool(plan.numpy),
         "fleet_activate": _activate(plan),
