@@ -17,6 +17,8 @@ from maintenance.terminal.session import COMMANDS, ROOT, TITLE, played, prepared
 if __name__ == "__main__":
     target = Path(sys.argv[1]) if sys.argv[1:] else ROOT / "docs" / "images" / "session.svg"
     with tempfile.TemporaryDirectory() as folder:
-        screens, seconds = played(COMMANDS, prepared(Path(folder).resolve()))
-    target.write_text(drawn(screens, seconds, ROWS, COLUMNS, TITLE), encoding="utf-8")
-    sys.stdout.write(f"{target}: {len(screens)} screens, {seconds:.0f} s, {target.stat().st_size / 1024:.0f} KiB\n")
+        session = played(COMMANDS, prepared(Path(folder).resolve()))
+    picture = drawn(session.screens, session.seconds, session.still, (ROWS, COLUMNS), TITLE)
+    target.write_text(picture, encoding="utf-8")
+    said = f"{len(session.screens)} screens, {session.seconds:.0f} s, {target.stat().st_size / 1024:.0f} KiB"
+    sys.stdout.write(f"{target}: {said}\n")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 __all__ = ["COLUMNS", "ROWS", "Printed", "record"]
 
-COLUMNS, ROWS = 100, 24
+COLUMNS, ROWS = 100, 30
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,10 @@ class Screen:
         """The rows that are seen, from the top."""
         return tuple(tuple(line[: self.columns]) for line in self.lines[-self.rows :])
 
+    def rows_from(self, row: int) -> tuple[Row, ...]:
+        """The rows from a number on, those that have scrolled away too."""
+        return tuple(tuple(line[: self.columns]) for line in self.lines[row:])
+
     def _character(self, character: str) -> None:
         row, column = self.at
         if character == "\r":

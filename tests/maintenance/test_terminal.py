@@ -40,26 +40,40 @@ def test_the_picture_shows_the_commands_and_they_exist(call: str) -> None:
 def test_the_picture_is_small_and_for_light_dark_and_still_pages() -> None:
     text = PICTURE.read_text(encoding="utf-8")
     assert PICTURE.stat().st_size < 120_000
-    for media in ("prefers-color-scheme:dark", "prefers-reduced-motion"):
-        assert f"@media({media})" in text
+    assert "@media(prefers-color-scheme:dark)" in text
     assert "/tmp" not in text
+
+
+def test_without_motion_the_picture_shows_the_whole_session_at_a_glance() -> None:
+    text = PICTURE.read_text(encoding="utf-8")
+    style, _, moving = text.partition("@media screen and (prefers-reduced-motion:no-preference){")
+    assert "animation" not in style
+    assert ".played text{visibility:hidden}" in style
+    assert ".still{animation-name:still}@keyframes still{0%{visibility:visible}" in moving
+    still = ET.fromstring(text).find(f"{_SVG}g[@class='still']")  # noqa: S314 - our own
+    assert still is not None
+    shown = rows(ET.tostring(still, encoding="unicode"))
+    assert len(shown) <= ROWS
+    assert [row for row in shown if row.startswith("$")] == [f"$ {call}" for call in SESSION]
+    assert shown[-1] == "1 configuration: 1 done"
 
 
 def test_a_session_is_played_and_drawn(tmp_path: Path) -> None:
     call = "feedstock-tools cuda resolve cuda=11.2 gcc=11"
-    screens, seconds = played([call], tmp_path)
-    picture = drawn(screens, seconds, ROWS, COLUMNS, TITLE)
+    session = played({call: (1, 1)}, tmp_path)
+    assert ["".join(cell[0] for cell in row) for row in session.still][2] == "… 3 more lines"
+    picture = drawn(session.screens, session.seconds, session.still, (ROWS, COLUMNS), TITLE)
     shown = rows(picture)
     assert "$ feed" in shown
     assert f"$ {call}" in shown
     assert "or: cuda=11.4 gcc=11" in shown
-    assert seconds > 5
-    assert re.search(r"@keyframes s0\{0\.00%\{visibility:visible\}", picture)
+    assert session.seconds > 5
+    assert re.search(r"@keyframes s0\{0%\{visibility:hidden\}[1-9][\d.]*%\{visibility:visible\}", picture)
 
 
 def test_a_command_that_does_not_exist_ends_the_recording(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="no-such-program"):
-        played(["no-such-program"], tmp_path)
+        played({"no-such-program": (1, 1)}, tmp_path)
 
 
 def test_a_screen_shows_what_a_terminal_would() -> None:
