@@ -7,7 +7,6 @@ docs/engines.md describes how to make one from source with packages from PyPI.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,22 +15,21 @@ import pytest
 
 from feedstock_tools.channel.archive import read_documents
 from tests.support.command import environment, run, tool
+from tests.support.conda_build import NEEDS_CONDA_BUILD, path_with_conda_build
 from tests.support.feedstocks import HERE, copy_of_example
 from tests.support.needs import needs
 
-PROGRAM = os.environ.get("FEEDSTOCK_TOOLS_TEST_CONDA_BUILD", "")
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 NAME = f"linux_64_cuda11.2_py{VERSION}"
 pytestmark = [
     needs("system", HERE.subdir == "linux-64", "the configurations are those for linux-64"),
-    needs("fetched", PROGRAM, "a conda-build that FEEDSTOCK_TOOLS_TEST_CONDA_BUILD names"),
+    NEEDS_CONDA_BUILD,
 ]
 
 
-def _run(feedstock: Path, command: str, *words: str) -> str:
-    """What a command of feedstock-tools prints, with the real conda-build alone added to the search path."""
-    programs = feedstock.parent / "bin"
-    ran = run(tool(command, *words), feedstock, environment(PATH=f"{programs}:{os.environ['PATH']}"))
+def _run(path: str, feedstock: Path, command: str, *words: str) -> str:
+    """What a command of feedstock-tools prints under a search path."""
+    ran = run(tool(command, *words), feedstock, environment(PATH=path))
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
     return ran.stdout
 
@@ -48,26 +46,30 @@ def _packages(channel: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def feedstock(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The search path with the real conda-build."""
+    return path_with_conda_build(tmp_path_factory.mktemp("programs"))
+
+
+@pytest.fixture(scope="module")
+def feedstock(tmp_path_factory: pytest.TempPathFactory, path: str) -> Path:
     """gpuprobe with a `meta.yaml` and no `recipe.yaml`, built with both engines into `by-<engine>`."""
     folder = copy_of_example("gpuprobe", tmp_path_factory.mktemp("meta"))
     (folder / "recipe" / "recipe.yaml").unlink()
     spec = folder / "feedstock.yaml"
     spec.write_text(spec.read_text().replace("format: v1", "format: v0"))
-    (folder.parent / "bin").mkdir()
-    (folder.parent / "bin" / "conda-build").symlink_to(PROGRAM)
-    _run(folder, "generate")
-    _run(folder, "rerender")
+    _run(path, folder, "generate")
+    _run(path, folder, "rerender")
     for engine in ("conda-build", "rattler-build"):
         output = folder / f"by-{engine}"
         words = ("--engine", engine, "--channel", "stand-in", "--retries", "0", "--output-dir", str(output))
-        (folder.parent / f"{engine}.txt").write_text(_run(folder, "build", NAME, *words))
+        (folder.parent / f"{engine}.txt").write_text(_run(path, folder, "build", NAME, *words))
     return folder
 
 
-def test_its_packages_have_the_planned_names(feedstock: Path) -> None:
+def test_its_packages_have_the_planned_names(feedstock: Path, path: str) -> None:
     """But for the hash of the one that a run export of its `stdlib` has added a virtual package to."""
-    told = {line.strip() for line in _run(feedstock, "outputs", NAME).splitlines() if line.startswith(" ")}
+    told = {line.strip() for line in _run(path, feedstock, "outputs", NAME).splitlines() if line.startswith(" ")}
     made = _packages(feedstock / "by-conda-build" / "built-on-stand-in")
     other = {each["name"] for each in made.values() if f"linux-64/{each['file']}" not in told}
     assert set(made) == {"libgpuprobe", "gpuprobe-base", "gpuprobe", "gpuprobe-gpu"}
@@ -93,7 +95,7 @@ def test_its_own_tests_were_run(feedstock: Path) -> None:
     assert said.count("TEST END:") == 4
 
 
-def test_it_is_not_built_again(feedstock: Path) -> None:
+def test_it_is_not_built_again(feedstock: Path, path: str) -> None:
     output = str(feedstock / "by-conda-build")
     words = ("--engine", "conda-build", "--channel", "stand-in", "--output-dir", output)
-    assert "Nothing to do" in _run(feedstock, "build", NAME, *words)
+    assert "Nothing to do" in _run(path, feedstock, "build", NAME, *words)

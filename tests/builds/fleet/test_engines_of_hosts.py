@@ -16,14 +16,31 @@ from typing import Any
 import pytest
 
 from feedstock_tools.builds.fleet.local import local_fleet
+from feedstock_tools.builds.ledger import Ledger
 from tests.builds.engines.test_feedstock_script_engine import SCRIPTED, planned_build, recorded, stand_in
 from tests.support import command
+from tests.support.conda_build import NEEDS_CONDA_BUILD, path_with_conda_build
 from tests.support.feedstocks import HERE
 from tests.support.fleets import LEASE, Fleet
 from tests.support.needs import needs
 
 pytestmark = needs("system", HERE.subdir == "linux-64", "the scripts tested are those for linux-64")
 IMAGE = "example.org/builder:1"
+#: A recipe that needs no package of any channel.
+META = """\
+package:
+  name: tinymeta
+  version: 1.0.0
+build:
+  number: 2
+  noarch: generic
+  script: mkdir -p "$PREFIX/share" && echo answer > "$PREFIX/share/answer.txt"
+test:
+  commands:
+    - grep answer "$PREFIX/share/answer.txt"
+about:
+  license: BSD-3-Clause
+"""
 
 
 @pytest.fixture
@@ -33,10 +50,10 @@ def scripted(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def _fleet(folder: Path, monkeypatch: pytest.MonkeyPatch, docker: Path, settings: Mapping[str, Any]) -> Iterator[Fleet]:
-    """A fleet of one host, which alone has the stand-in for docker."""
+def _fleet(folder: Path, monkeypatch: pytest.MonkeyPatch, path: str, settings: Mapping[str, Any]) -> Iterator[Fleet]:
+    """A fleet of one host with a search path of its own."""
     with monkeypatch.context() as patch:
-        patch.setenv("PATH", f"{docker}:{os.environ['PATH']}")
+        patch.setenv("PATH", path)
         started = local_fleet(folder / "fleet", folder / "hosts", 1, {"lease": LEASE, **settings})
         local = started.__enter__()
     try:
@@ -58,7 +75,9 @@ def test_a_host_with_a_container_runtime_builds_what_needs_one(
     scripted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     docker = stand_in(tmp_path / "bin", build=planned_build(scripted))
-    with _fleet(tmp_path, monkeypatch, docker, {"engines": ["container"], "images": [IMAGE]}) as fleet:
+    with _fleet(
+        tmp_path, monkeypatch, f"{docker}:{os.environ['PATH']}", {"engines": ["container"], "images": [IMAGE]}
+    ) as fleet:
         ran = _build(fleet, scripted, "--all")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert (scripted / "build_artifacts/noarch").joinpath(f"scripted-1.2-{planned_build(scripted)}.conda").is_file()
@@ -77,8 +96,37 @@ def test_a_row_without_a_fitting_host_is_refused(
     scripted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Mapping[str, Any], reason: str
 ) -> None:
     docker = stand_in(tmp_path / "bin")
-    with _fleet(tmp_path, monkeypatch, docker, settings) as fleet:
+    with _fleet(tmp_path, monkeypatch, f"{docker}:{os.environ['PATH']}", settings) as fleet:
         ran = _build(fleet, scripted, "linux_64_")
     assert ran.returncode == 2, ran.stdout + ran.stderr
     assert f"linux_64_ cannot be built on this fleet: {reason}" in ran.stderr
     assert not (docker / "record.jsonl").exists()
+
+
+@NEEDS_CONDA_BUILD
+@pytest.mark.slow
+def test_a_host_with_conda_build_builds_what_one_machine_builds(
+    tmp_path: Path, tiny_channel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "tinymeta-feedstock"
+    (folder / "recipe").mkdir(parents=True)
+    (folder / "recipe" / "meta.yaml").write_text(META)
+    (folder / ".ci_support").mkdir()
+    (folder / ".ci_support" / "linux_64_.yaml").write_text("target_platform:\n- linux-64\n")
+    path = path_with_conda_build(tmp_path / "programs")
+    words = ("--all", "--engine", "conda-build", "--channel", str(tiny_channel))
+
+    def build(*more: str) -> subprocess.CompletedProcess[str]:
+        return command.run(command.tool("build", *words, *more), folder, command.environment(PATH=path))
+
+    with _fleet(tmp_path, monkeypatch, path, {"engines": ["conda-build"]}) as fleet:
+        ran = build(f"--fleet={fleet.local.fleet.path}")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    with Ledger(folder / "build_artifacts" / "ledger.sqlite") as ledger:
+        (record,) = ledger.builds()
+        assert ledger.holds(record)
+    assert (record.result, record.machine, record.output) == ("done", "h1", "tinymeta")
+    assert record.engine.startswith("conda-build ")
+    assert "TEST END:" in (folder / "build_artifacts" / record.log).read_text()
+    at_home = build()
+    assert "Nothing to do" in at_home.stdout, at_home.stdout + at_home.stderr
