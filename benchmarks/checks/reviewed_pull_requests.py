@@ -3,7 +3,8 @@
     python benchmarks/checks/reviewed_pull_requests.py REPOSITORIES PINNING [NAME...]
 
 REPOSITORIES is a folder of git repositories of feedstocks (`<name>-feedstock`, or `<owner>+<name>-feedstock/repo`),
-PINNING the repository of conda-forge-pinning. Of each NAME the newest merged pull request is taken whose first commit
+PINNING the repository of conda-forge-pinning. A NAME with a number, as in `gdal#1063`, is that pull request, merged
+with a merge commit. Of each other NAME the newest merged pull request is taken whose first commit
 changes the recipe and whose later commits change it again: there somebody found what was missing. The first commit is
 reviewed against the commit it started from, with the pinning of its day; so is the last. Printed is what the review of
 the first commit finds, what of it the last commit no longer has, and what the later commits changed in packages.
@@ -47,6 +48,17 @@ def git(repository: Path, *words: str) -> str:
     ).stdout.strip()
 
 
+def pull_request(repository: Path, number: str) -> PullRequest | None:
+    """The pull request of a number; None if no merge commit names it."""
+    pattern = f"^Merge pull request #{number} "
+    found = git(repository, "log", "--all", "--merges", "--format=%H %P %s", f"--grep={pattern}").splitlines()
+    if not found:
+        return None
+    merge, one, other, title = found[0].split(" ", 3)
+    first = git(repository, "rev-list", "--reverse", "--no-merges", "--topo-order", f"{one}..{other}").split()[0]
+    return PullRequest(title, git(repository, "rev-parse", f"{first}^"), first, merge)
+
+
 def pull_requests(repository: Path) -> Iterator[PullRequest]:
     """Those that fit the rule, newest first."""
     for line in git(repository, "log", "--merges", "--first-parent", "--format=%H %P %s").splitlines():
@@ -84,10 +96,11 @@ def findings(review: Review) -> set[str]:
 
 def main(repositories: Path, pinning: Path, names: list[str]) -> None:
     """Review one pull request of each feedstock."""
-    for name in names:
+    for asked in names:
+        name, _, number = asked.partition("#")
         places = (repositories / f"{name}-feedstock", *repositories.glob(f"*+{name}-feedstock/repo"))
         repository = next(place for place in places if place.is_dir())
-        request = next(pull_requests(repository), None)
+        request = pull_request(repository, number) if number else next(pull_requests(repository), None)
         if request is None:
             print(f"\n## {name}: no pull request fits")
             continue

@@ -1,4 +1,4 @@
-"""What reviewers ask of build numbers: a new version begins with 0, and a package that changes gets a higher one."""
+"""What reviewers ask of build numbers: a new version begins with 0, and a package that changes gets the next one."""
 
 from __future__ import annotations
 
@@ -26,20 +26,23 @@ class _Numbers:
 
 
 def remarks_on_numbers(base: Renderings, branch: Renderings, differences: Differences) -> tuple[str, ...]:
-    """The remarks on a branch: packages whose new version does not begin with 0, and packages that change with the
-    version and build numbers that the base has.
+    """The remarks on a branch: packages whose new version does not begin with 0, packages that change with the version
+    and build numbers that the base has, and build numbers of a version that go back or leave numbers out.
 
     A recipe that gives its GPU builds higher numbers begins with the lowest of them.
     """
     before, after = _numbers(base), _numbers(branch)
+    new = [name for name, own in after.items() if name in before and _is_new(before[name], own)]
+    # An output that keeps its version when the recipe gets a new one has nothing of the recipe's sources in it.
+    following = _FOLLOWING | ({"source"} if new else set())
     changed = {
         change.name
         for change in differences.packages_changed
-        if any(lines.part not in _FOLLOWING for lines in change.changes)
+        if any(lines.part not in following for lines in change.changes)
     }
-    started = [name for name, own in after.items() if name in before and _is_new(before[name], own) and own.lowest]
+    started = [name for name in new if after[name].lowest]
     same = [name for name in sorted(changed) if name in before and name in after and before[name] == after[name]]
-    return tuple(_sentences(started, same, after))
+    return (*_sentences(started, same, after), *_steps(before, after))
 
 
 def _is_new(before: _Numbers, after: _Numbers) -> bool:
@@ -52,6 +55,21 @@ def _sentences(started: list[str], same: list[str], after: Mapping[str, _Numbers
         yield f"a new version begins with build number 0, not {lowest}: {_listed(started)}"
     if same:
         yield f"changed with the same version and build number, so both builds stay side by side: {_listed(same)}"
+
+
+def _steps(before: Mapping[str, _Numbers], after: Mapping[str, _Numbers]) -> Iterator[str]:
+    """The remarks on numbers of a version that all go back, or all forward by more than one."""
+    names: dict[tuple[int, int], list[str]] = {}
+    for name, own in after.items():
+        base = before.get(name, own)
+        step = own.lowest - base.lowest
+        if own.versions == base.versions and step == own.highest - base.highest and step not in (0, 1):
+            names.setdefault((base.lowest, own.lowest), []).append(name)
+    for (old, new), stepping in sorted(names.items()):
+        if new < old:
+            yield f"the build number goes back from {old} to {new}, so solvers keep the old build: {_listed(stepping)}"
+        else:
+            yield f"the build number goes from {old} to {new}, and the next is {old + 1}: {_listed(stepping)}"
 
 
 def _listed(names: list[str]) -> str:

@@ -172,6 +172,7 @@ def test_what_did_not_solve_before_is_not_this_branchs(feedstock: Path, pinning:
         ([("version: 1.0", "version: 1.1")], ""),
         ([("    - zlib\n", "    - zlib\n    - pip\n")], "changed with the same version and build number"),
         ([("    - zlib\n", "    - zlib\n    - pip\n"), ("number: 0", "number: 1")], ""),
+        ([("number: 0", "number: 4")], "the build number goes from 0 to 4, and the next is 1"),
     ],
 )
 def test_build_numbers_are_those_that_reviewers_ask_for(
@@ -182,6 +183,31 @@ def test_build_numbers_are_those_that_reviewers_ask_for(
     shown = reviewed(feedstock, pinning, "--no-rehearse").stdout
     lines = [line for line in shown.splitlines() if line.startswith("- build numbers")]
     assert [line.startswith(f"- build numbers: {remark}") for line in lines] == [True] * bool(remark)
+
+
+def test_a_build_number_that_goes_back_is_reported(feedstock: Path, pinning: Path) -> None:
+    git(feedstock, "checkout", "-q", "main")
+    edit(feedstock, "number: 0", "number: 3")
+    commit(feedstock, "third build")
+    git(feedstock, "checkout", "-q", "mine")
+    git(feedstock, "merge", "-q", "main")
+    edit(feedstock, "number: 3", "number: 2")
+    shown = reviewed(feedstock, pinning, "--no-rehearse").stdout
+    assert "- build numbers: the build number goes back from 3 to 2, so solvers keep the old build" in shown
+
+
+def test_an_output_that_keeps_its_version_has_nothing_of_new_sources(feedstock: Path, pinning: Path) -> None:
+    git(feedstock, "checkout", "-q", "main")
+    outputs = "outputs:\n  - name: demo\n  - name: demo-proc\n    version: 5.0\nabout:\n"
+    edit(feedstock, "about:\n", outputs)
+    edit(feedstock, "build:\n", "source:\n  url: https://example.org/demo-1.0.tar.gz\nbuild:\n")
+    commit(feedstock, "outputs")
+    git(feedstock, "checkout", "-q", "mine")
+    git(feedstock, "merge", "-q", "main")
+    edit(feedstock, "demo-1.0.tar.gz", "demo-1.1.tar.gz")
+    assert "build numbers: changed" in reviewed(feedstock, pinning, "--no-rehearse").stdout
+    edit(feedstock, "version: 1.0", "version: 1.1")
+    assert "build numbers" not in reviewed(feedstock, pinning, "--no-rehearse").stdout
 
 
 def test_without_a_main_branch_the_base_must_be_named(feedstock: Path, pinning: Path) -> None:
