@@ -104,6 +104,7 @@ LIMITS = {
         f"documents of {_mib(archive._LARGEST_DOCUMENT)}",
         f"{_mib(archive._UNPACKED_BASE)} and {archive._UNPACKED_TIMES} times its own size",
         f"{archive._MOST_ENTRIES['info']:,} entries of metadata and {archive._MOST_ENTRIES['pkg']:,} files",
+        f"{archive._FILES_BASE:,} files and one for each {archive._BYTES_OF_A_FILE} bytes",
     ),
     "an archive that is searched": (
         f"{archives._MOST_FILES:,} files",

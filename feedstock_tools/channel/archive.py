@@ -23,6 +23,7 @@ from feedstock_tools.channel.metadata import DAMAGED, PackageFile, PackageMetada
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.writing import replacing
+from feedstock_tools.files.zstandard import stored_frame
 
 if TYPE_CHECKING:
     from rattler.package_streaming import ArchiveEntry, PackageArchive
@@ -32,6 +33,7 @@ __all__ = [
     "TooLargeError",
     "combine",
     "documents_of",
+    "explained_files",
     "read_documents",
     "read_package",
     "replace_document",
@@ -49,13 +51,13 @@ _LARGEST_DOCUMENT = 8 << 20
 #: Bytes that any package may unpack to, and how many times its size in addition; real ones unpack to 3 to 30 times.
 _UNPACKED_BASE, _UNPACKED_TIMES = 256 << 20, 200
 #: Entries of the two parts, each of which wakes this process up: some packages have their tests and many licenses in
-#: `info/`.
-_MOST_ENTRIES = {"info": 10_000, "pkg": 100_000}
+#: `info/`. Reading 40,000 takes some 4 s.
+_MOST_ENTRIES = {"info": 10_000, "pkg": 40_000}
+#: Files that any package may have, and the bytes of its size that explain each further one. Of 124 wheels Boost's has
+#: the most files (16,235; TensorFlow 15,632, PyTorch 13,043); those of more than ten take 470 bytes and more for each.
+_FILES_BASE, _BYTES_OF_A_FILE = 10_000, 250
 
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
-# A Zstandard frame (RFC 8878): magic number, a frame header without content size whose window is one block of 128 KiB.
-_ZSTD_HEADER = bytes((0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x38))
-_ZSTD_BLOCK = 128 * 1024
 
 
 def write_package(folder: Path, metadata: PackageMetadata, files: Iterable[PackageFile] = ()) -> Path:
@@ -134,7 +136,7 @@ async def documents_of(archive: PackageArchive, names: Iterable[str], largest: f
     for part in _PARTS:
         if not missing[part]:
             continue
-        async for entry in _counted(archive, part, largest):
+        async for entry in _counted(archive, part, largest, _MOST_ENTRIES[part]):
             name = entry.name.removeprefix("./")
             if name in missing[part]:
                 if entry.size > most(_LARGEST_DOCUMENT):
@@ -147,16 +149,16 @@ async def documents_of(archive: PackageArchive, names: Iterable[str], largest: f
 
 
 async def _counted(
-    archive: PackageArchive, part: Literal["info", "pkg"], largest: float
+    archive: PackageArchive, part: Literal["info", "pkg"], largest: float, most_entries: int
 ) -> AsyncIterator[ArchiveEntry]:
-    """The entries of a part, up to a sum of their sizes: skipped entries are decompressed too."""
+    """The entries of a part, up to their number and a sum of their sizes: skipped entries are decompressed too."""
     size, count = 0, 0
     async for entry in archive.stream(part):
         size, count = size + entry.size, count + 1
         if size > largest:
             raise TooLargeError(f"it unpacks to more than {largest // 1_000_000:.0f} MB")
-        if count > most(_MOST_ENTRIES[part]):
-            raise TooLargeError(f"it has more than {_MOST_ENTRIES[part]} entries")
+        if count > most(most_entries):
+            raise TooLargeError(f"it has more than {most_entries} entries")
         yield entry
 
 
@@ -171,8 +173,17 @@ def unpacked_size(path: Path) -> float:
     return most(_UNPACKED_BASE + _UNPACKED_TIMES * path.stat().st_size)
 
 
+def explained_files(size: int) -> int:
+    """The files that an archive of this size in bytes may have: more than any real one does.
+
+    >>> explained_files(0), explained_files(10_000_000)
+    (10000, 50000)
+    """
+    return _FILES_BASE + size // _BYTES_OF_A_FILE
+
+
 def unpack(path: Path, folder: Path) -> None:
-    """Unpack a package into a folder, after a look at the sizes of all that is in it.
+    """Unpack a package into a folder, after a look at the number and the sizes of all that is in it.
 
     Raises:
         WorkError: the package is missing or damaged, or unpacks to more than its size explains.
@@ -180,10 +191,10 @@ def unpack(path: Path, folder: Path) -> None:
     from rattler.package_streaming import PackageArchive
 
     async def look() -> None:
-        largest = unpacked_size(path)
+        largest, explained = unpacked_size(path), explained_files(path.stat().st_size)
         archive = await PackageArchive.from_path(path)
         for part in _PARTS:
-            async for _ in _counted(archive, part, largest):
+            async for _ in _counted(archive, part, largest, min(_MOST_ENTRIES[part], explained)):
                 pass
 
     try:
@@ -219,7 +230,7 @@ def replace_document(path: Path, name: str, content: bytes) -> None:
     """
     info = f"info-{path.name.removesuffix('.conda')}.tar.zst"
     try:
-        replaced = _zstd_stored(wait_for(_info_with(path, name, content)))
+        replaced = stored_frame(wait_for(_info_with(path, name, content)))
         with (
             replacing(path, message="cannot write the package") as part,
             zipfile.ZipFile(path) as archive,
@@ -259,7 +270,7 @@ def combine(path: Path, contents: Path, unpacked: Path, documents: Mapping[str, 
                 content = documents[name] if name in documents else file.read_bytes()
                 _add(tar, name, content, epoch * 1000, executable=bool(file.stat().st_mode & 0o100))
         end = tar.offset
-    info = _zstd_stored(_cut(buffer, end))
+    info = stored_frame(_cut(buffer, end))
     try:
         with (
             replacing(path, message="cannot write the package") as part,
@@ -287,7 +298,8 @@ async def _info_with(path: Path, name: str, content: bytes) -> bytes:
     buffer = io.BytesIO()
     is_replaced = False
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
-        async for entry in _counted(await PackageArchive.from_path(path), "info", unpacked_size(path)):
+        archive = await PackageArchive.from_path(path)
+        async for entry in _counted(archive, "info", unpacked_size(path), _MOST_ENTRIES["info"]):
             if entry.is_link:
                 _add(tar, entry.name, b"", 0, link=entry.link_target)
             elif entry.is_file:
@@ -303,8 +315,8 @@ def _write_conda(stream: BinaryIO, metadata: PackageMetadata, files: Sequence[Pa
     package, paths = _package_archive(files, metadata.timestamp)
     members = (
         ("metadata.json", b'{"conda_pkg_format_version": 2}'),
-        (f"pkg-{stem}.tar.zst", _zstd_stored(package)),
-        (f"info-{stem}.tar.zst", _zstd_stored(_info_archive(metadata, paths))),
+        (f"pkg-{stem}.tar.zst", stored_frame(package)),
+        (f"info-{stem}.tar.zst", stored_frame(_info_archive(metadata, paths))),
     )
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for name, content in members:
@@ -380,17 +392,3 @@ def _add(
     else:
         entry.type, entry.linkname = tarfile.SYMTYPE, link
         archive.addfile(entry)
-
-
-def _zstd_stored(content: bytes | memoryview) -> bytes:
-    """`content` as a Zstandard frame of stored blocks.
-
-    >>> _zstd_stored(b"abc").hex(" ")
-    '28 b5 2f fd 00 38 19 00 00 61 62 63'
-    """
-    blocks = [content[start : start + _ZSTD_BLOCK] for start in range(0, len(content), _ZSTD_BLOCK)] or [b""]
-    parts: list[bytes | memoryview] = [_ZSTD_HEADER]
-    for number, block in enumerate(blocks, 1):
-        last = number == len(blocks)
-        parts += [(len(block) << 3 | last).to_bytes(3, "little"), block]
-    return b"".join(parts)

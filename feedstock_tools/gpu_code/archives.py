@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from feedstock_tools.bounds.limits import LIFTING, most
-from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, unpack, unpacked_size
+from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, explained_files, unpack, unpacked_size
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.temporary import temporary_folder
 
 __all__ = ["Unread", "files_of", "is_archive"]
 
 #: Files of an archive, those of archives inside of it included.
-_MOST_FILES = 300_000
+_MOST_FILES = 60_000
 #: Archives inside of archives: a package in a zip in a tar.
 _DEEPEST = 4
 _PIECE = 1 << 20
@@ -88,9 +88,10 @@ class _TooLargeError(Exception):
 class _Budget:
     """Bytes and files that an archive may still unpack to."""
 
-    def __init__(self, size: float) -> None:
-        self._bytes, self._all = size, size
-        self._files = most(_MOST_FILES)
+    def __init__(self, path: Path) -> None:
+        self._bytes = self._all = unpacked_size(path)
+        self._most = min(_MOST_FILES, explained_files(path.stat().st_size))
+        self._files = most(self._most)
 
     def take(self, size: int) -> None:
         self._bytes -= size
@@ -100,7 +101,7 @@ class _Budget:
     def count(self) -> None:
         self._files -= 1
         if self._files < 0:
-            raise _TooLargeError(f"it has more than {_MOST_FILES} files")
+            raise _TooLargeError(f"it has more than {self._most} files")
 
 
 class _Stream:
@@ -171,7 +172,7 @@ def files_of(path: Path) -> Iterator[tuple[str, Path | Unread]]:
     Raises:
         WorkError: the archive cannot be read, is damaged, or unpacks to more than its size explains.
     """
-    budget = _Budget(unpacked_size(path))
+    budget = _Budget(path)
     try:
         with temporary_folder() as folder:
             yield from _files(path, folder, budget, 1)
@@ -322,6 +323,7 @@ def _pass(stream: _Stream, size: int) -> None:
 
 
 def _write(path: Path, pieces: Iterator[bytes]) -> None:
+    path.unlink(missing_ok=True)  # ext4 writes a file to the disk that is emptied and written again: 3 ms for each
     with path.open("wb") as stream:
         for piece in pieces:
             stream.write(piece)

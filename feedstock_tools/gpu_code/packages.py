@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -42,15 +44,23 @@ def with_code(found: Mapping[str, tuple[GpuCode, ...] | Unread]) -> Mapping[str,
 def _files(path: Path) -> Iterator[tuple[str, Path | Unread]]:
     """The files at a path, those in an archive included; each exists until the next one is taken."""
     if path.is_dir():
-        for file in path.rglob("*"):
-            if file.is_file() and not file.is_symlink():
-                yield from _inside(file, file.relative_to(path).as_posix())
+        for name in _regular_files(path):
+            yield from _inside(path / name, name)
     elif path.name.endswith(PACKAGE_SUFFIXES[0]):
         with temporary_folder() as folder:
             unpack(path, folder)
             yield from _files(folder)
     else:
         yield from ((inner or path.name, found) for inner, found in _of_file(path))
+
+
+def _regular_files(folder: Path) -> Iterator[str]:
+    """The regular files below a folder, by their paths in it."""
+    for place, _, names in os.walk(folder):
+        below = Path(place).relative_to(folder).as_posix()
+        for name in names:
+            if stat.S_ISREG(os.lstat(f"{place}/{name}").st_mode):
+                yield name if below == "." else f"{below}/{name}"
 
 
 def _inside(file: Path, name: str) -> Iterator[tuple[str, Path | Unread]]:

@@ -9,6 +9,8 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+from feedstock_tools.files.zstandard import stored_frame as stored
+
 __all__ = [
     "BLOCK",
     "END",
@@ -19,7 +21,6 @@ __all__ = [
     "hostile_package",
     "hostile_repodata",
     "member",
-    "stored",
     "zeros",
 ]
 
@@ -29,15 +30,6 @@ BLOCK = 128 * 1024
 INDEX = {"name": "bomb", "version": "1", "build": "0", "build_number": 0, "subdir": "noarch", "depends": []}
 #: The end of a tar.
 END = bytes(1024)
-
-
-def stored(content: bytes) -> bytes:
-    """Content as a Zstandard frame."""
-    blocks = [content[at : at + BLOCK] for at in range(0, len(content), BLOCK)] or [b""]
-    sizes = [
-        (len(block) << 3 | (number == len(blocks))).to_bytes(3, "little") for number, block in enumerate(blocks, 1)
-    ]
-    return _FRAME + b"".join(size + block for size, block in zip(sizes, blocks, strict=True))
 
 
 def zeros(size: int) -> bytes:

@@ -20,9 +20,10 @@ from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.channel.run_exports import run_exports_of
 from feedstock_tools.errors import WorkError
+from feedstock_tools.files.zstandard import stored_frame as stored
 from feedstock_tools.gpu_code.images import gpu_code_in_bytes
 from feedstock_tools.gpu_code.packages import gpu_code
-from maintenance.hostile.archives import END, INDEX, PLAIN, conda, header, member, stored, zeros
+from maintenance.hostile.archives import END, INDEX, PLAIN, conda, header, member, zeros
 from tests.support.limits import MEMORY, limited, refusal_of
 
 METADATA = PackageMetadata("bomb", "1", "0", 0, "noarch")
@@ -146,6 +147,23 @@ def test_a_package_of_too_many_files_is_refused_before_it_is_unpacked(
     path = conda(tmp_path, pkg=stored(headers + END))
     assert "it has more than 1000 entries" in refusal_of(lambda: unpack(path, tmp_path / "unpacked"))
     assert not (tmp_path / "unpacked").exists()
+
+
+def test_a_package_has_no_more_files_than_its_size_explains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "_FILES_BASE", 10)
+    few = [PackageFile(f"lib/{number}.so", b"") for number in range(60)]
+    path = write_package(tmp_path / "padded", METADATA, [*few, PackageFile("lib/large.so", os.urandom(20_000))])
+    unpack(path, tmp_path / "unpacked")  # stored, not compressed: each header takes 512 bytes
+    headers = b"".join(header(f"lib/{number}", 0) for number in range(60))
+    for name in ("bomb-1-0.tar.bz2", "bomb-1-0.tar.gz"):
+        small = tmp_path / name
+        small.write_bytes(bz2.compress(member("info/index.json", json.dumps(INDEX).encode()) + headers + END))
+        explained = 10 + small.stat().st_size // 250
+        assert explained < 60
+        refusal = refusal_of(lambda small=small: gpu_code(small))  # type: ignore[misc]
+        assert f"it has more than {explained} files" in refusal
+    assert "it has more than" in refusal_of(lambda: unpack(tmp_path / "bomb-1-0.tar.bz2", tmp_path / "other"))
+    assert not (tmp_path / "other").exists()
 
 
 def test_one_bad_package_does_not_end_the_rest(tmp_path: Path) -> None:
