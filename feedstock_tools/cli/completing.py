@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from feedstock_tools.cli.places import is_folder
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -48,9 +50,11 @@ def _offering(words: Callable[[click.Context, str], Iterable[str]]) -> Completio
 
 
 def _folder(context: click.Context) -> Path:
-    """The feedstock that the words before the cursor name; default: here."""
-    folder = context.params.get("feedstock")
-    return Path(folder) if folder is not None else Path()
+    """The feedstock that the words before the cursor name, with `--feedstock` or among names; default: here."""
+    if (folder := context.params.get("feedstock")) is not None:
+        return Path(folder)
+    words = (*context.params.get("names", ()), *context.params.get("targets", ()))
+    return next((Path(word) for word in words if is_folder(word, only_existing=True, feedstock=None)), Path())
 
 
 @_offering

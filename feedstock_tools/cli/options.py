@@ -6,7 +6,6 @@ The help of an option is its meaning, followed by what differs between commands 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
@@ -17,6 +16,7 @@ from typing import Any
 import click
 
 from feedstock_tools.cli import completing
+from feedstock_tools.cli.places import is_folder
 
 __all__ = [
     "EDIT_MESSAGE",
@@ -67,7 +67,6 @@ Decorator = Callable[[Function], Function]
 OWN_MESSAGE, EDIT_MESSAGE = "auto", "edit"
 #: The value of `--fleet` that is given without one.
 FLEET_HERE = "."
-_SPEC_OR_RECIPE = ("feedstock.yaml", "recipe/recipe.yaml", "recipe/meta.yaml")
 
 
 _NAMES = (
@@ -186,9 +185,7 @@ def _with_feedstock_among(parameter: str, function: Function) -> Function:
     @wraps(function)
     def command(*arguments: Any, feedstock: Path | None, **others: Any) -> Any:
         words: Sequence[str] = others.pop(parameter)
-        folders = [
-            word for word in words if _is_folder(word, only_existing=parameter == "targets", feedstock=feedstock)
-        ]
+        folders = [word for word in words if is_folder(word, only_existing=parameter == "targets", feedstock=feedstock)]
         if len(folders) > 1 or (folders and feedstock is not None):
             mentions = [*folders, *([f"--feedstock {feedstock}"] if feedstock is not None else [])]
             raise click.UsageError(f"name the feedstock once, not {len(mentions)} times: {', '.join(mentions)}")
@@ -197,13 +194,6 @@ def _with_feedstock_among(parameter: str, function: Function) -> Function:
         return function(*arguments, feedstock=folder, **{parameter: names}, **others)
 
     return _feedstock(command)
-
-
-def _is_folder(word: str, *, only_existing: bool, feedstock: Path | None) -> bool:
-    """Whether a word is the feedstock's folder and not a name, by the rules in docs/command-line.md."""
-    if word in (".", "..") or any(separator in word for separator in (os.sep, os.altsep) if separator):
-        return not only_existing or Path(word).is_dir()
-    return feedstock is None and any(Path(word, file).is_file() for file in _SPEC_OR_RECIPE)
 
 
 output_dir = option(

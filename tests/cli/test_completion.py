@@ -6,24 +6,31 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from feedstock_tools.cli import completing
 from tests.support import command
+from tests.support.needs import needs
 from tests.support.paths import ROOT
 
 GPUPROBE = ROOT / "examples" / "gpuprobe"
 
 
-def offered(words: str, folder: Path = GPUPROBE) -> list[str]:
-    """The words that bash would offer; the last word is the one at the cursor."""
-    count = len(words.split(" "))
-    asked = {"COMP_WORDS": f"feedstock-tools {words}", "COMP_CWORD": str(count)}
-    run = command.run(command.tool(), folder, {**os.environ, **asked, "_FEEDSTOCK_TOOLS_COMPLETE": "bash_complete"})
+def answered(line: str, folder: Path = GPUPROBE) -> list[list[str]]:
+    """What the program tells a shell about the word at the end of a line: its kind, the word, what it means."""
+    asked = {"_FEEDSTOCK_TOOLS_LINE": f"feedstock-tools {line}", "_FEEDSTOCK_TOOLS_COMPLETE": "words_complete"}
+    run = command.run(command.tool(), folder, {**os.environ, **asked})
     assert run.returncode == 0, run.stderr
     assert not run.stderr
-    return [line.partition(",")[2] for line in run.stdout.splitlines() if line.startswith("plain,")]
+    return [row.split("\t") for row in run.stdout.splitlines() if row]
+
+
+def offered(line: str, folder: Path = GPUPROBE) -> list[str]:
+    """The words that a shell would offer for the one at the end of a line."""
+    return [word for kind, word, _ in answered(line, folder) if kind == "plain"]
 
 
 @pytest.mark.parametrize(
@@ -43,6 +50,8 @@ def offered(words: str, folder: Path = GPUPROBE) -> list[str]:
         ("search cud", "cudnn"),
         ("rerender --platform linux-", "linux-aarch64"),
         ("outputs --feed", "--feedstock"),
+        ("rerender --platform=linux-a", "--platform=linux-aarch64"),
+        ("'build' \"linux_64_cpu\" linux_64_", "linux_64_cpu"),
     ],
 )
 def test_words_are_offered(words: str, among: str) -> None:
@@ -50,6 +59,19 @@ def test_words_are_offered(words: str, among: str) -> None:
     start = words.split(" ")[-1]
     assert any(word == among or word.startswith(among) for word in found), found[:20]
     assert all(word.startswith(start) for word in found)
+
+
+@pytest.mark.parametrize(
+    "folder", ["../gpukernel/", "--feedstock ../gpukernel", "--feedstock=../gpukernel", "../gpukernel cpu"]
+)
+def test_configurations_are_those_of_the_feedstock_on_the_line(folder: str) -> None:
+    assert offered(f"build {folder} linux_64_cuda11.") == ["linux_64_cuda11.8"]
+
+
+def test_a_folder_is_left_to_the_shell_and_an_option_comes_with_its_meaning() -> None:
+    assert answered("build ../gpuk") == [["dir", "../gpuk", ""]]
+    assert answered("outputs --js") == [["plain", "--json", "Print the result as JSON."]]
+    assert answered("status --html=../") == [["file", "--html=../", ""]]
 
 
 def test_every_offered_gpu_is_known() -> None:
@@ -71,22 +93,70 @@ def test_a_feedstock_that_cannot_be_read_offers_nothing(tmp_path: Path) -> None:
 def test_each_shell_has_a_script(shell: str) -> None:
     shown = command.run(command.tool("completion", shell), ROOT)
     assert shown.returncode == 0, shown.stderr
-    assert "_FEEDSTOCK_TOOLS_COMPLETE" in shown.stdout
+    assert "_FEEDSTOCK_TOOLS_LINE" in shown.stdout
+    assert completing.VARIABLE in shown.stdout
 
 
-def test_bash_completes_a_configuration(tmp_path: Path) -> None:
-    bash = shutil.which("bash")
-    if bash is None:
-        pytest.skip("bash is not installed")
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home whose `feedstock-tools` completes words, and otherwise appends its arguments to the file `ran`."""
     program = tmp_path / "feedstock-tools"
-    program.write_text(f'#!{bash}\nexec {shlex.join(command.tool())} "$@"\n')
+    real = shlex.join(command.tool())
+    program.write_text(f'#!/bin/sh\n[ -z "${completing.VARIABLE}" ] || exec {real}\necho "$*" >>{tmp_path}/ran\n')
     program.chmod(0o755)
-    script = (
-        'eval "$(feedstock-tools completion bash)"\n'
-        "COMP_WORDS=(feedstock-tools build linux_64_cuda11.2_py3.1) COMP_CWORD=2\n"
-        "_feedstock_tools_completion feedstock-tools\n"
-        'printf "%s\\n" "${COMPREPLY[@]}"\n'
+    return tmp_path
+
+
+def in_home(home: Path) -> dict[str, str]:
+    paths = {"HOME": str(home), "ZDOTDIR": str(home), "XDG_CONFIG_HOME": str(home), "XDG_DATA_HOME": str(home)}
+    return command.environment(**paths, PATH=f"{home}:{os.environ['PATH']}", TERM="xterm", INPUTRC="/dev/null")
+
+
+#: What somebody types in the folder of gpuprobe, with Tab for the key, and the arguments of the program then.
+TYPED = {
+    "rerend\t": "rerender",
+    "build ../gpukernel/ linux_64_cuda11.\t": "build ../gpukernel/ linux_64_cuda11.8",
+    "cuda resolve gpu=RTX-3090-\t cudn\t9": "cuda resolve gpu=RTX-3090-Ti cudnn=9",
+    "rerender --platform=linux-aa\t": "rerender --platform=linux-aarch64",
+}
+
+
+@pytest.mark.parametrize(
+    ("shell", "file", "before"),
+    [
+        pytest.param(["bash", "-i"], ".bashrc", "", marks=needs("system", shutil.which("bash"), "bash")),
+        pytest.param(
+            *(["zsh", "-i"], ".zshrc", "autoload -Uz compinit; compinit -u"),
+            marks=needs("system", shutil.which("zsh"), "zsh"),
+        ),
+    ],
+    ids=["bash", "zsh"],
+)
+def test_tab_completes_a_word_in_a_terminal(home: Path, shell: list[str], file: str, before: str) -> None:
+    script = command.run(command.tool("completion", shell[0]), ROOT).stdout
+    (home / file).write_text(f"{before}\n{script}\n")
+    keys = "".join(f"feedstock-tools {line}\r" for line in TYPED) + "exit\r"
+    in_terminal = [sys.executable, "-c", "import pty, sys; pty.spawn(sys.argv[1:])", *shell]
+    shown = subprocess.run(
+        in_terminal, cwd=GPUPROBE, env=in_home(home), input=keys.encode(), capture_output=True, timeout=120
     )
-    environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([bash, "-c", script], cwd=GPUPROBE, env=environ, capture_output=True, text=True, check=True)
-    assert "linux_64_cuda11.2_py3.12" in done.stdout.splitlines(), done.stderr
+    assert (home / "ran").read_text().splitlines() == list(TYPED.values()), shown.stdout.decode()
+
+
+@needs("system", shutil.which("fish"), "fish")
+def test_fish_completes_a_word(home: Path) -> None:
+    script = command.run(command.tool("completion", "fish"), ROOT).stdout
+    (home / "fish" / "completions").mkdir(parents=True)
+    (home / "fish" / "completions" / "feedstock-tools.fish").write_text(script)
+    expected = {
+        "build ../gpukernel/ linux_64_cuda11.": "linux_64_cuda11.8",
+        "cuda resolve gpu=RTX-3090-": "gpu=RTX-3090-Ti",
+        "rerender --platform=linux-aa": "--platform=linux-aarch64",
+        "outputs --js": "--json\tPrint the result as JSON.",
+        "build --feedstock=../gpuk": "--feedstock=../gpukernel/",
+    }
+    asked = "; ".join(f"complete -C 'feedstock-tools {line}'" for line in expected)
+    done = subprocess.run(
+        ["fish", "-c", asked], cwd=GPUPROBE, env=in_home(home), capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == list(expected.values())
