@@ -23,6 +23,7 @@ from tests.support.measuring import Measuring, begin_measuring, end_measuring, m
 from tests.support.once import made_once, of_this_run
 from tests.support.passing import RECORD, Passing
 from tests.support.paths import ROOT
+from tests.support.warm import NEW_WORKERS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -124,6 +125,12 @@ def gpu_feedstock(tmp_path: Path, tiny_channel: Path, _built_once: Path) -> Tiny
     """The tiny feedstock with `linux_64_cuda11.2_py3.11` built; `output.txt` in it has the output of that build."""
     shutil.copytree(_built_once, tmp_path / "tiny-feedstock", symlinks=True)
     return TinyFeedstock(tmp_path / "tiny-feedstock", tiny_channel)
+
+
+@pytest.fixture
+def new_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have commands start their workers as users do, where forks are not the same: as children, in a new Python."""
+    monkeypatch.setenv(NEW_WORKERS, "yes")
 
 
 @pytest.fixture

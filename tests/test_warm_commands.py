@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import command, warm
-from tests.support.feedstocks import TinyFeedstock
+from tests.support.feedstocks import CPU, TinyFeedstock
 from tests.support.needs import needs
 
 pytestmark = needs("system", hasattr(os, "fork"), "fork")
@@ -55,6 +56,23 @@ def test_several_forks_run_at_once(gpu_feedstock: TinyFeedstock) -> None:
         ended = list(pool.map(lambda _: warm.run(["status"], gpu_feedstock.folder, command.environment()), range(8)))
     assert {(each.status, each.stdout) for each in ended} == {(0, ended[0].stdout)}
     assert all(each.seconds > 0 and each.memory > 0 for each in ended)
+
+
+def test_a_build_with_workers_in_forks_is_that_of_new_processes(
+    feedstock: TinyFeedstock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = []
+    feedstock.edit("recipe/build-library.sh", "mkdir", "env | sort; ulimit -a; ps -o sid= $$ | wc -l; mkdir")
+    for folder in ("forks", "new"):
+        run = feedstock.build(f"{CPU}_py3.11", "--output-dir", str(tmp_path / folder))
+        assert run.returncode == 0, run.stdout
+        packages = {path.name for path in (tmp_path / folder).glob("*/*.conda")}
+        shown.append((packages, [line for line in run.stdout.splitlines() if re.match(r"\w+=|.*\(.*-\w\) ", line)]))
+        monkeypatch.setenv(warm.NEW_WORKERS, "yes")
+    assert len(shown[0][0]) == 3
+    assert len(shown[0][1]) > 10
+    assert [line.replace("/new/", "/forks/") for line in shown[1][1]] == shown[0][1]
+    assert shown[1][0] == shown[0][0]
 
 
 def test_settings_of_the_interpreter_need_a_new_python() -> None:

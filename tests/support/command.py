@@ -12,9 +12,11 @@ from typing import IO
 from tests.support import warm
 from tests.support.paths import ROOT
 
-__all__ = ["environment", "patched", "run", "start", "tool"]
+__all__ = ["changed", "environment", "patched", "run", "start", "tool"]
 
 _RUN = "import runpy; runpy.run_module('feedstock_tools', run_name='__main__', alter_sys=True)"
+#: After statements that a warm process can run as well.
+_CHANGED_RUN = f"\n{_RUN}  # in any process"
 
 
 def environment(**variables: str) -> dict[str, str]:
@@ -28,8 +30,22 @@ def tool(*arguments: str) -> list[str]:
 
 
 def patched(program: str, *arguments: str) -> list[str]:
-    """The same command after statements that change modules of feedstock-tools."""
+    """The same command after statements that change modules of feedstock-tools, before they are imported."""
     return [sys.executable, "-c", f"{program}\n{_RUN}", *arguments]
+
+
+def changed(program: str, *arguments: str) -> list[str]:
+    """The same command after statements that change modules of feedstock-tools, which have been imported."""
+    return [sys.executable, "-c", program + _CHANGED_RUN, *arguments]
+
+
+def _asked(command: list[str]) -> tuple[str, list[str]] | None:
+    """What to ask a warm process for, statements and arguments, if it can run the command."""
+    if command[:3] == tool():
+        return "", command[3:]
+    if command[1] == "-c" and command[2].endswith(_CHANGED_RUN):
+        return command[2].removesuffix(_CHANGED_RUN), command[3:]
+    return None
 
 
 def run(
@@ -43,8 +59,9 @@ def run(
     folder: where it starts (here, where None). variables: its whole environment (`environment()`, where None).
     """
     variables = environment() if variables is None else dict(variables)
-    if command[:3] == tool() and warm.serves(variables):
-        ended = warm.run(command[3:], folder, variables, stdin)
+    if (asked := _asked(command)) is not None and warm.serves(variables):
+        program, arguments = asked
+        ended = warm.run(arguments, folder, variables, stdin, program=program)
         return subprocess.CompletedProcess(command, ended.status, ended.stdout, ended.stderr)
     return subprocess.run(
         command,
@@ -66,8 +83,9 @@ def start(
 ) -> subprocess.Popen[str]:
     """Start a command and leave it running; by default its output comes through one pipe."""
     variables = environment() if variables is None else dict(variables)
-    if command[:3] == tool() and warm.serves(variables):
-        return warm.Started(command[3:], folder, variables, stdout, stderr)
+    if (asked := _asked(command)) is not None and warm.serves(variables):
+        program, arguments = asked
+        return warm.Started(arguments, folder, variables, stdout, stderr, program=program)
     return subprocess.Popen(
         command,
         cwd=folder,

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -160,11 +160,16 @@ class Plan:
     def _key(self, sources: AbstractSet[Path]) -> str:
         """A value that changes when an input may have changed: the feedstock, local sources, this program and its data,
         the engine."""
-        spec = find_spec("rattler_build")
-        engine = Path(spec.origin).parent if spec and spec.origin else Path()
-        own = [PACKAGE, data_folder("templates"), data_folder("variants"), *sorted(engine.glob("*.so"))]
-        stamp = stamp_of_files([*self._feedstock.inputs, *sorted(sources), *own])
+        stamp = f"{stamp_of_files([*self._feedstock.inputs, *sorted(sources)])} {_own_stamp()}"
         return f"{__version__} {sys.version_info[:2]} {Platform.here().subdir} {stamp} {self._engines.stamp}"
+
+
+@cache
+def _own_stamp() -> str:
+    """A stamp of the program that this process runs, its data and its engine: a later version of them is another's."""
+    spec = find_spec("rattler_build")
+    engine = Path(spec.origin).parent if spec and spec.origin else Path()
+    return stamp_of_files([PACKAGE, data_folder("templates"), data_folder("variants"), *sorted(engine.glob("*.so"))])
 
 
 def _needs_of(feedstock: Feedstock) -> dict[str, Any]:
