@@ -174,7 +174,8 @@ def write_siblings(output: Path, done: Sequence[BuildRecord], artifacts: Artifac
     try:
         artifacts.sources.mkdir(parents=True, exist_ok=True)
         (output / "noarch").mkdir(parents=True)
-        (output / "src_cache").symlink_to(artifacts.sources)
+        # Not to a link: a container has the folder itself and no other link to it.
+        (output / "src_cache").symlink_to(artifacts.sources.resolve())
         for package in (package for record in done for package in record.packages):
             place = output / package.file
             place.parent.mkdir(exist_ok=True)

@@ -17,13 +17,16 @@ from typing import Any
 from feedstock_tools.builds.engines.containers.container import Container
 from feedstock_tools.builds.engines.containers.runtime import find_runtime
 from feedstock_tools.builds.engines.contract import BuildRequest
+from feedstock_tools.builds.runs.row import write_siblings
 from feedstock_tools.channel.archive import read_documents
+from feedstock_tools.feedstock.layout import Artifacts
 from tests.support.command import environment, run, tool
 from tests.support.feedstocks import HERE, copy_of_example
 from tests.support.needs import needs
 from tests.support.paths import ROOT
 
 IMAGE = os.environ.get("FEEDSTOCK_TOOLS_TEST_IMAGE", "")
+NEEDS_IMAGE = needs("container", IMAGE, "an image that FEEDSTOCK_TOOLS_TEST_IMAGE names (maintenance/container-image)")
 pytestmark = needs("system", HERE.subdir == "linux-64", "the containers tested are those for linux-64")
 
 
@@ -86,6 +89,19 @@ def test_only_what_a_build_writes_is_mounted_for_writing(tmp_path: Path) -> None
     assert {str(tmp_path / "feedstock"), str(tmp_path / "channel"), str(ROOT)} <= read
 
 
+def test_fetched_sources_are_found_where_the_caches_of_several_rows_are_shared(tmp_path: Path) -> None:
+    """As on a host of a fleet, whose rows have an artifacts folder each with links to caches."""
+    request = _request(tmp_path)
+    (request.output / "src_cache").unlink()
+    caches = Artifacts(tmp_path / "caches")
+    write_siblings(request.output, [], caches.apart(tmp_path / "row"))
+    linked = (request.output / "src_cache").readlink()
+    assert linked == caches.sources
+    assert f"{linked}:{linked}:rw" in {
+        mount.removesuffix(",z") for mount in _values(_engine(tmp_path).command(request, "image"), "-v")
+    }
+
+
 def test_variables_are_passed_by_name_and_those_of_the_machine_are_not(tmp_path: Path) -> None:
     passed = _values(_engine(tmp_path).command(_request(tmp_path), "image"), "-e")
     assert "CPU_COUNT" in passed
@@ -117,7 +133,7 @@ def _gpuprobe(folder: Path, engine: str) -> dict[str, tuple[Any, Any]]:
     return found
 
 
-@needs("container", IMAGE, "an image that FEEDSTOCK_TOOLS_TEST_IMAGE names (maintenance/container-image)")
+@NEEDS_IMAGE
 def test_gpuprobe_built_in_a_container_equals_the_embedded_engines(tmp_path: Path) -> None:
     built = []
     for engine in ("rattler-build", "container"):

@@ -17,10 +17,12 @@ import pytest
 
 from feedstock_tools.builds.fleet.local import local_fleet
 from feedstock_tools.builds.ledger import Ledger
+from tests.builds.engines.test_container_engine import IMAGE as REAL_IMAGE
+from tests.builds.engines.test_container_engine import NEEDS_IMAGE
 from tests.builds.engines.test_feedstock_script_engine import SCRIPTED, planned_build, recorded, stand_in
 from tests.support import command
 from tests.support.conda_build import NEEDS_CONDA_BUILD, path_with_conda_build
-from tests.support.feedstocks import HERE
+from tests.support.feedstocks import GPU, HERE, TinyFeedstock
 from tests.support.fleets import LEASE, Fleet
 from tests.support.needs import needs
 
@@ -101,6 +103,23 @@ def test_a_row_without_a_fitting_host_is_refused(
     assert ran.returncode == 2, ran.stdout + ran.stderr
     assert f"linux_64_ cannot be built on this fleet: {reason}" in ran.stderr
     assert not (docker / "record.jsonl").exists()
+
+
+@NEEDS_IMAGE
+@pytest.mark.slow
+def test_a_host_builds_in_a_real_container(
+    feedstock: TinyFeedstock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in (feedstock.folder / ".ci_support").glob("*.yaml"):
+        path.write_text(f"{path.read_text()}docker_image:\n- {REAL_IMAGE}\n")
+    words = (f"{GPU}_py3.11", "--engine", "container")
+    with _fleet(tmp_path, monkeypatch, os.environ["PATH"], {"engines": ["container"], "images": "any"}) as fleet:
+        here = command.environment(PATH="/nowhere")
+        ran = command.run(feedstock.command(*words, f"--fleet={fleet.local.fleet.path}"), feedstock.folder, here)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert len(feedstock.packages()) == 4
+    assert {(record.result, record.machine) for record in feedstock.records()} == {("done", "h1")}
+    assert {record.engine.split()[0] for record in feedstock.records()} == {"container"}
 
 
 @NEEDS_CONDA_BUILD
