@@ -39,13 +39,13 @@ class _Known:
 
     Attributes:
         report: its last report, as it sent it.
-        heard: the time of that, monotonic.
+        reported: the time of that, monotonic.
         line: to it; None without a connection.
         ended: its last connection was closed by itself or its system, not by the network.
     """
 
     report: Mapping[str, Any]
-    heard: float
+    reported: float
     line: Line | None = None
     ended: bool = False
     since: float = field(default_factory=time.monotonic)
@@ -79,7 +79,7 @@ class Hub:
                 if known is not None and known.line is not None:
                     known.line.connection.abort()  # the host has a new connection
                 known = self._hosts[name] = _Known(report, now, line)
-            known.report, known.heard = report, now
+            known.report, known.reported = report, now
             return {}
 
         line = Line(connection, answer)
@@ -109,14 +109,14 @@ class Hub:
     def _listed(self) -> Mapping[str, Any]:
         now = time.monotonic()
         self._hosts = {
-            name: known for name, known in self._hosts.items() if known.line or now - known.heard < _kept(known)
+            name: known for name, known in self._hosts.items() if known.line or now - known.reported < _kept(known)
         }
         hosts = [
             {
                 "name": name,
                 "connected": known.line is not None,
                 "ended": known.ended,
-                "silent": now - known.heard,
+                "silent": now - known.reported,
                 "since": now - known.since,
                 "report": known.report,
             }

@@ -66,8 +66,8 @@ class _Host:
     @property
     def report(self) -> dict[str, Any]:
         """What it is and does now."""
-        whole = self.settings.host.left
-        left = None if whole is None else max(0.0, whole - (clock() - self._began))
+        allocation = self.settings.host.left
+        left = None if allocation is None else max(0.0, allocation - (clock() - self._began))
         return {**self.settings.report, "version": __version__, "left": left, "attempts": self.attempts.report()}
 
     async def wait_until_idle(self) -> None:
@@ -177,9 +177,9 @@ class _Tie:
         """Report what this host is and does; each answer renews the leases, from the time of its question on."""
         settings = self.host.settings
         while not reading.done():
-            asked = clock()
+            sent = clock()
             await line.ask(self.host.report, _ANSWERS_WITHIN)
-            self.host.until = asked + settings.lease
+            self.host.until = sent + settings.lease
             self.host.attempts.renew(self.host.until)
             await asyncio.sleep(settings.every)
 

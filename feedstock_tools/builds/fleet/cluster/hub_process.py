@@ -60,9 +60,9 @@ def ensure_hub(fleet: FleetFolder) -> bool:
         time.sleep(0.1)
     process.kill()
     process.wait()
-    said = log.read_text(errors="replace").strip().splitlines()[-1:] or ["it says nothing"]
+    last_line = log.read_text(errors="replace").strip().splitlines()[-1:] or ["it says nothing"]
     hint = "Set fleet_hub in the inventory to an address of this machine that the compute nodes reach."
-    raise WorkError(f"the hub does not answer at {fleet.hub}, and cannot be started here: {said[0]}", hint=hint)
+    raise WorkError(f"the hub does not answer at {fleet.hub}, and cannot be started here: {last_line[0]}", hint=hint)
 
 
 def end_hub(fleet: FleetFolder) -> bool:

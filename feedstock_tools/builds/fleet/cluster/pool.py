@@ -165,15 +165,15 @@ class Pool:
                 self._known[host] = job
                 continue
             del self._known[host]
-            how = job.state if job else "gone"
+            state = job.state if job else "gone"
             if host in self._connected:
                 self._unborn = 0
-                if how not in ("COMPLETED", "gone"):
-                    self._say(f"Slurm: job {known.number} ({host}) ended: {_in_words(how, job)}")
+                if state not in ("COMPLETED", "gone"):
+                    self._say(f"Slurm: job {known.number} ({host}) ended: {_in_words(state, job)}")
             elif not (job and job.state.startswith("CANCELLED")):
                 self._unborn += 1
                 log = _last_lines(self._fleet.path / JOBS / host / "log")
-                self._say(f"Slurm: job {known.number} ({host}) ended before its worker connected: {how}{log}")
+                self._say(f"Slurm: job {known.number} ({host}) ended before its worker connected: {state}{log}")
 
     def _end_unused(self) -> None:
         """End the jobs that wait in the queue; those that run end by themselves when they are idle."""

@@ -85,8 +85,8 @@ def submit(script: str, fleet: str, host: str, folder: Path, machine: Mapping[st
         "error": str(folder / "log"),
         "export": "HOME,PATH,USER",
     }
-    words = ["--parsable", "--no-requeue", *(f"--{name}={value}" for name, value in options.items())]
-    return _run(["sbatch", *words], machine, script).strip().partition(";")[0]
+    arguments = ["--parsable", "--no-requeue", *(f"--{name}={value}" for name, value in options.items())]
+    return _run(["sbatch", *arguments], machine, script).strip().partition(";")[0]
 
 
 def jobs_of(fleet: str, machine: Mapping[str, str]) -> list[Job]:
@@ -96,8 +96,8 @@ def jobs_of(fleet: str, machine: Mapping[str, str]) -> list[Job]:
         InputError: there is no Slurm here.
         WorkError: Slurm does not answer.
     """
-    words = ["--noheader", "--me", "--states=all", f"--format={_FORMAT}"]
-    return jobs_in(_run(["squeue", *words], machine), fleet)
+    arguments = ["--noheader", "--me", "--states=all", f"--format={_FORMAT}"]
+    return jobs_in(_run(["squeue", *arguments], machine), fleet)
 
 
 def cancel(numbers: Iterable[str], machine: Mapping[str, str]) -> None:
@@ -149,6 +149,6 @@ def _run(command: Sequence[str], machine: Mapping[str, str], text: str = "") -> 
     except (OSError, subprocess.TimeoutExpired) as error:
         raise WorkError(f"{program} does not answer: {error}") from None
     if done.returncode:
-        said = " ".join((done.stderr or done.stdout).split())[:_SHOWN]
-        raise WorkError(f"{program} failed with status {done.returncode}: {said}")
+        answer = " ".join((done.stderr or done.stdout).split())[:_SHOWN]
+        raise WorkError(f"{program} failed with status {done.returncode}: {answer}")
     return done.stdout

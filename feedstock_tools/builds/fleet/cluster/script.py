@@ -103,7 +103,7 @@ class JobKind:
         return cls(**{**content, "labels": tuple(content["labels"])})
 
 
-def kind_of(name: str, given: JobSettings) -> JobKind:
+def kind_of(name: str, settings: JobSettings) -> JobKind:
     """A kind of job of this site: what the inventory does not say comes from the site's `jobqueue.yaml`.
 
     Raises:
@@ -116,12 +116,12 @@ def kind_of(name: str, given: JobSettings) -> JobKind:
 
         site = f"jobqueue.{SLURMJob.config_name}"
         hint = "Say it in the inventory or in the site's jobqueue.yaml."
-        cores = given.cores or dask.config.get(f"{site}.cores")
-        memory = size_of(given.memory) if given.memory else dask.config.get(f"{site}.memory")
+        cores = settings.cores or dask.config.get(f"{site}.cores")
+        memory = size_of(settings.memory) if settings.memory else dask.config.get(f"{site}.memory")
         if not cores or not memory:
-            missing = " and ".join(what for what, known in (("cores", cores), ("memory", memory)) if not known)
+            missing = " and ".join(key for key, known in (("cores", cores), ("memory", memory)) if not known)
             raise InputError(f"the jobs {name} have no {missing}", hint=hint)
-        asked = f"{math.ceil(memory / (1 << 20))}M" if isinstance(memory, int) else None
+        slurm_memory = f"{math.ceil(memory / (1 << 20))}M" if isinstance(memory, int) else None
         try:
             job = SLURMJob(
                 scheduler="",
@@ -130,31 +130,31 @@ def kind_of(name: str, given: JobSettings) -> JobKind:
                 cores=cores,
                 memory=memory,
                 processes=1,
-                job_mem=asked,
-                queue=given.partition,
-                account=given.account,
-                walltime=_walltime(given),
-                job_extra_directives=[*dask.config.get(f"{site}.job-extra-directives", []), *_directives(given)],
+                job_mem=slurm_memory,
+                queue=settings.partition,
+                account=settings.account,
+                walltime=_walltime(settings),
+                job_extra_directives=[*dask.config.get(f"{site}.job-extra-directives", []), *_directives(settings)],
             )
         except (ValueError, TypeError, AttributeError) as error:
             raise InputError(f"the site's jobqueue.yaml cannot be used: {error}", hint=hint) from error
-        walltime = _walltime(given) or dask.config.get(f"{site}.walltime")
-        first = [str(line) for line in dask.config.get(f"{site}.job-script-prologue", []) or [] if line]
-        python = given.python or str(dask.config.get(f"{site}.python") or job_python())
-        root = given.root or str(dask.config.get(f"{site}.local-directory") or _ROOT)
+        walltime = _walltime(settings) or dask.config.get(f"{site}.walltime")
+        prologue = [str(line) for line in dask.config.get(f"{site}.job-script-prologue", []) or [] if line]
+        python = settings.python or str(dask.config.get(f"{site}.python") or job_python())
+        root = settings.root or str(dask.config.get(f"{site}.local-directory") or _ROOT)
     return JobKind(
         name=name,
-        least=given.min,
-        most=given.max,
+        least=settings.min,
+        most=settings.max,
         cores=job.worker_cores,
         memory=job.worker_memory,
         seconds=slurm_seconds(str(walltime)) if walltime else None,
-        gpus=given.gpus,
-        rows=given.jobs,
-        labels=given.labels,
-        idle=time_of(given.idle),
-        lease=time_of(given.lease),
-        head="\n".join([job.shebang, job.job_header, *first]),
+        gpus=settings.gpus,
+        rows=settings.jobs,
+        labels=settings.labels,
+        idle=time_of(settings.idle),
+        lease=time_of(settings.lease),
+        head="\n".join([job.shebang, job.job_header, *prologue]),
         python=python,
         root=root,
     )
@@ -175,21 +175,21 @@ def job_script(kind: JobKind, folder: Path, host: str) -> str:
     """
     passed = " ".join(f'${{{name}+{name}="${name}"}}' for name in _PASSED_ON)
     root = f'"{kind.root}/feedstock-tools-{host}"'
-    words = f"{shlex.quote(kind.python)} -P -m {_WORKER} {shlex.quote(str(folder))} {root}"
-    return f"{kind.head}\nexec env -i LANG=C.UTF-8 {passed} {words}\n"
+    command = f"{shlex.quote(kind.python)} -P -m {_WORKER} {shlex.quote(str(folder))} {root}"
+    return f"{kind.head}\nexec env -i LANG=C.UTF-8 {passed} {command}\n"
 
 
-def _walltime(given: JobSettings) -> str | None:
+def _walltime(settings: JobSettings) -> str | None:
     """The time limit as Slurm reads it."""
-    if given.time is None:
+    if settings.time is None:
         return None
-    minutes = math.ceil(slurm_seconds(given.time) / 60)
+    minutes = math.ceil(slurm_seconds(settings.time) / 60)
     return f"{minutes // 60:02}:{minutes % 60:02}:00"
 
 
-def _directives(given: JobSettings) -> list[str]:
-    gres = given.gres or (f"gpu:{given.gpus}" if given.gpus else None)
-    return [*([f"--gres={gres}"] if gres else []), *given.directives]
+def _directives(settings: JobSettings) -> list[str]:
+    gres = settings.gres or (f"gpu:{settings.gpus}" if settings.gpus else None)
+    return [*([f"--gres={gres}"] if gres else []), *settings.directives]
 
 
 def _subdirs() -> frozenset[str]:

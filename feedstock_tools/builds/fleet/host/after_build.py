@@ -57,5 +57,5 @@ def _text(record: TestRecord) -> str:
     figures = [
         f"{name} {figure['value']:g} {figure.get('unit', '')}".rstrip() for name, figure in record.benchmark.items()
     ]
-    said = f"hello-world passed in {duration(record.seconds)}"
-    return f"{said}; benchmark: {', '.join(figures)}" if figures else said
+    summary = f"hello-world passed in {duration(record.seconds)}"
+    return f"{summary}; benchmark: {', '.join(figures)}" if figures else summary

@@ -93,18 +93,18 @@ class Forks:
             OSError: it cannot be started.
         """
         content = json.dumps([str(folder), *arguments]).encode()
-        theirs, held = os.pipe()
+        read_end, write_end = os.pipe()
         ended, open_there = os.pipe()
         try:
-            self._send(_LENGTH.pack(len(content)) + content, [theirs, messages, open_there])
+            self._send(_LENGTH.pack(len(content)) + content, [read_end, messages, open_there])
         except OSError:
-            os.close(held)
+            os.close(write_end)
             os.close(ended)
             raise
         finally:
-            os.close(theirs)
+            os.close(read_end)
             os.close(open_there)
-        return Fork(held, ended)
+        return Fork(write_end, ended)
 
     def end(self) -> None:
         """End the process apart; its forks must have ended."""
@@ -121,12 +121,12 @@ class Forks:
             socket.send_fds(self._asking, [request], files)
 
     def _start(self) -> None:
-        self._asking, theirs = socket.socketpair()
-        with theirs:
+        self._asking, socket_of_forks = socket.socketpair()
+        with socket_of_forks:
             self._process = subprocess.Popen(
                 worker_command(__name__, *self._modules),
                 env=self._variables,
-                stdin=theirs.fileno(),
+                stdin=socket_of_forks.fileno(),
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
             )
@@ -161,15 +161,15 @@ def main(*modules: str) -> int:
             os.close(file)
 
 
-def _become(work: Callable[..., int], content: bytes, given: int, messages: int) -> NoReturn:
+def _become(work: Callable[..., int], content: bytes, standard_input: int, messages: int) -> NoReturn:
     """Be the process that a request asks for."""
     status = 1
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
-        for file, number in ((given, 0), (messages, 1), (messages, 2)):
+        for file, number in ((standard_input, 0), (messages, 1), (messages, 2)):
             os.dup2(file, number)
-        os.close(given)
+        os.close(standard_input)
         os.close(messages)
         folder, *arguments = json.loads(content)
         os.chdir(folder)

@@ -140,8 +140,8 @@ def _below(root: Path, top: Path, seen: tuple[Path, ...] = ()) -> Iterator[tuple
             yield relative, path
         elif path.exists():
             target = path.resolve()
-            for below, source in _below(target, top, (*seen, root.resolve())):
-                yield PurePosixPath(relative, below).as_posix(), source
+            for inner, source in _below(target, top, (*seen, root.resolve())):
+                yield PurePosixPath(relative, inner).as_posix(), source
 
 
 def _stays_inside(link: Path, top: Path) -> bool:

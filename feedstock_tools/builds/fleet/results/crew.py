@@ -114,8 +114,8 @@ class FleetCrew:
                 self._exclude(state.name, f"its report is damaged: {error!r}")
                 continue
             if state.report.get("version") != __version__:
-                theirs = str(state.report.get("version"))[:40]
-                self._exclude(state.name, f"it has feedstock-tools {theirs}, and this is {__version__}")
+                version = str(state.report.get("version"))[:40]
+                self._exclude(state.name, f"it has feedstock-tools {version}, and this is {__version__}")
                 continue
             found.append(with_others(self._without_others(host, state), self._others))
         return found
@@ -191,9 +191,9 @@ class FleetCrew:
         if taken_over:
             return self._noted(_UnderWay(taken_over, host, lease, time.monotonic(), is_new=False))
         engine = self._workspace.engines.engine_for(work.configuration, work.platform)
-        wanted = [output.name for output in claimed.wanted]
+        missing = [output.name for output in claimed.wanted]
         choice = self._agenda.channels[work.configuration]
-        order = compile_order(self._owner, self._parcels, work, engine, choice, wanted, claimed.done, attempt)
+        order = compile_order(self._owner, self._parcels, work, engine, choice, missing, claimed.done, attempt)
         self._followed[order.attempt] = None
         try:
             self._delivery.provide(host, order)
@@ -257,15 +257,15 @@ class FleetCrew:
         self._conclude(following, under_way)
 
     def _take_all(self, following: Following, under_way: _UnderWay) -> None:
-        offset, rest = 0, b""
+        offset, unfinished = 0, b""
         while following.finished is None:
             answer = self._ask_for_events(following, under_way, offset)
             content = answer.get("data")
             if not isinstance(content, bytes):
                 raise Damaged("events are bytes")
             offset += len(content)
-            lines, _, rest = (rest + content).rpartition(b"\n")
-            if len(rest) > _LARGEST_LINE:
+            lines, _, unfinished = (unfinished + content).rpartition(b"\n")
+            if len(unfinished) > _LARGEST_LINE:
                 raise Damaged("an event is too long")
             for event in events_of(lines):
                 self._take(following, under_way, event)
@@ -303,12 +303,12 @@ class FleetCrew:
     def _conclude(self, following: Following, under_way: _UnderWay) -> None:
         """What the end of an attempt means for its row."""
         assert following.finished is not None  # noqa: S101  (the loop before ended with it)
-        how, reason = following.finished.how, following.finished.reason
-        if how == "built":
+        outcome, reason = following.finished.how, following.finished.reason
+        if outcome == "built":
             if following.wanted and following.failed is None:
                 following.fail("the host reports an end without all outputs")
             return
-        if how == "broken":
+        if outcome == "broken":
             following.fail(reason or "the host could not perform the order")
             return
         self._forget(under_way.host, under_way.name)

@@ -106,8 +106,8 @@ def events_of(lines: bytes) -> Iterator[HostEvent]:
 def _event(kind: type[Any], content: Mapping[str, Any]) -> HostEvent:
     fields = kind.__dataclass_fields__
     for name, value in content.items():
-        wanted = _TYPES[str(fields[name].type)]
-        if not isinstance(value, wanted) or isinstance(value, bool):
+        types = _TYPES[str(fields[name].type)]
+        if not isinstance(value, types) or isinstance(value, bool):
             raise ValueError(f"{name} of another type")
     values = dict(content)
     if kind is Output:

@@ -92,39 +92,39 @@ class SimulatedHosts:
     currency: str = ""
 
 
-def read_hosts(text: str, here: Host) -> SimulatedHosts:
+def read_hosts(text: str, this_machine: Host) -> SimulatedHosts:
     """The hosts that a user gives: a file, a number of hosts like this one, or sizes.
 
     Args:
-        here: this machine, for what a short form does not say: cores, memory, the number of parallel rows.
+        this_machine: for what a short form does not say: cores, memory, the number of parallel rows.
 
     Raises:
         InputError: it is neither; or the file has mistakes, each with line and column.
 
-    >>> here = Host("here", Capacity((0, 1), 4 << 30), 1)
-    >>> [host.name for host in read_hosts("2", here).hosts]
+    >>> this_machine = Host("here", Capacity((0, 1), 4 << 30), 1)
+    >>> [host.name for host in read_hosts("2", this_machine).hosts]
     ['host-1', 'host-2']
-    >>> [(host.name, len(host.capacity.cores)) for host in read_hosts("1x32c128g,2x8c", here).hosts]
+    >>> [(host.name, len(host.capacity.cores)) for host in read_hosts("1x32c128g,2x8c", this_machine).hosts]
     [('32c128g-1', 32), ('8c-1', 8), ('8c-2', 8)]
     """
     parts = text.split(",")
     matches = [_SHORT.fullmatch(part.strip()) for part in parts]
     if all(matches):
-        return _from_kinds(_of_short_form(match, here) for match in matches if match)
+        return _from_kinds(_of_short_form(match, this_machine) for match in matches if match)
     path = Path(text)
     if not path.is_file():
         raise InputError(f"'{text[:80]}' is neither a number of hosts, nor their sizes, nor a file", hint=_HINT)
     return _from_file(path)
 
 
-def _of_short_form(match: re.Match[str], here: Host) -> tuple[Host, int]:
+def _of_short_form(match: re.Match[str], this_machine: Host) -> tuple[Host, int]:
     if match["alone"]:
-        return replace(here, name="host", lenient=True), int(match["alone"])
+        return replace(this_machine, name="host", lenient=True), int(match["alone"])
     cores = tuple(range(int(match["cores"])))
-    memory = size_of(f"{match['memory']} GiB") if match["memory"] else here.capacity.memory
+    memory = size_of(f"{match['memory']} GiB") if match["memory"] else this_machine.capacity.memory
     name = match[0].rpartition("x")[2]
     gpus = int(match["gpus"] or 0)
-    return Host(name, Capacity(cores, memory), here.jobs, gpus=gpus), int(match["count"] or 1)
+    return Host(name, Capacity(cores, memory), this_machine.jobs, gpus=gpus), int(match["count"] or 1)
 
 
 def _from_kinds(kinds: Iterator[tuple[Host, int]]) -> SimulatedHosts:
@@ -133,8 +133,8 @@ def _from_kinds(kinds: Iterator[tuple[Host, int]]) -> SimulatedHosts:
     for kind, count in kinds:
         if len(hosts) + count > _MOST or kind.jobs < 1 or not kind.capacity.cores or count < 1:
             raise InputError(f"a simulation takes 1 to {_MOST} hosts, each with a core or more", hint=_HINT)
-        first = sum(name == kind.name for name in of_host.values())
-        for number in range(first + 1, first + count + 1):
+        made = sum(name == kind.name for name in of_host.values())
+        for number in range(made + 1, made + count + 1):
             host = replace(kind, name=f"{kind.name}-{number}")
             hosts.append(host)
             of_host[host.name] = kind.name

@@ -117,7 +117,7 @@ class _Place:
     host: Host
     chance: Random
     back_after: float
-    here: bool = True
+    present: bool = True
     away: list[tuple[float, float]] = field(default_factory=list)
     building: set[str] = field(default_factory=set)
     builds: list[SimulatedBuild] = field(default_factory=list)
@@ -241,14 +241,14 @@ class _Run:
         for row in sorted(place.building, reverse=True):
             self._close(row, now, cut_off=True)
             self._state.postpone(row, now)
-        place.here = False
+        place.present = False
         place.away.append((now, now + place.back_after))
         self._push(now + place.back_after, _BACK, place.host.name)
         self._hosts.remove(place.host)
 
     def _return(self, place: _Place, now: float) -> None:
-        place.here = True
-        self._hosts = [other.host for other in self.places.values() if other.here]
+        place.present = True
+        self._hosts = [other.host for other in self.places.values() if other.present]
         self._plan_preemption(place, now)
 
     def _plan_preemption(self, place: _Place, now: float) -> None:

@@ -61,15 +61,15 @@ def with_times(works: Sequence[Work], times: Mapping[str, float], otherwise: flo
     timed: list[Work] = []
     unknown: list[str] = []
     for work in works:
-        given = next((seconds for name, seconds in times.items() if _matches(name, work)), None)
-        own = {output.name: seconds for output in work.missing if (seconds := known[place_of(output)]) is not None}
-        if given is None and len(own) < len(work.missing):
-            given = otherwise
-        if given is not None:
-            parts = {output.name: given / len(work.missing) for output in work.missing}
+        override = next((seconds for name, seconds in times.items() if _matches(name, work)), None)
+        recorded = {output.name: seconds for output in work.missing if (seconds := known[place_of(output)]) is not None}
+        if override is None and len(recorded) < len(work.missing):
+            override = otherwise
+        if override is not None:
+            parts = {output.name: override / len(work.missing) for output in work.missing}
             timed.append(replace(work, makes=work.missing, seconds=parts, seconds_source="given"))
-        elif len(own) == len(work.missing):
-            timed.append(replace(work, seconds=own))
+        elif len(recorded) == len(work.missing):
+            timed.append(replace(work, seconds=recorded))
         else:
             unknown.append(work.name)
     if unknown:
@@ -89,8 +89,8 @@ def _each_once(works: Sequence[Work]) -> Iterator[Work]:
         places |= work.places
         seconds = work.seconds
         if work.seconds_source == "given" and makes:
-            own = sum(seconds.values()) / len(makes)
-            seconds = {**seconds, **{output.name: own for output in makes}}
+            seconds_each = sum(seconds.values()) / len(makes)
+            seconds = {**seconds, **{output.name: seconds_each for output in makes}}
         yield replace(work, makes=makes, seconds=seconds)
 
 
