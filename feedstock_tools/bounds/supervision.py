@@ -51,9 +51,9 @@ def hold(bounds: Bounds, beat: Callable[[], None] = _nothing) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return
     signal.setitimer(signal.ITIMER_REAL, _BEAT, _BEAT)
-    status, asked = _watch(child, watched, beat)
+    status, forwarded = _watch(child, watched, beat)
     if status < 0:  # an engine that is interrupted may crash while the child ends
-        _leave(asked or -status, reason_of(-status, note, bounds))
+        _leave(forwarded or -status, reason_of(-status, note, bounds))
     os._exit(status)
 
 
@@ -133,7 +133,7 @@ def _watch(child: int, watched: set[signal.Signals], beat: Callable[[], None]) -
 
     Signals from the terminal reach the child by themselves.
     """
-    asked = 0
+    forwarded = 0
     end = time.monotonic() + _LONGEST_COMMAND
     while True:
         if hasattr(signal, "sigwaitinfo"):
@@ -145,7 +145,7 @@ def _watch(child: int, watched: set[signal.Signals], beat: Callable[[], None]) -
         if number == signal.SIGCHLD:
             ended, state = os.waitpid(child, os.WNOHANG)
             if ended:
-                return os.waitstatus_to_exitcode(state), asked
+                return os.waitstatus_to_exitcode(state), forwarded
         elif number == signal.SIGALRM and time.monotonic() < end:
             with contextlib.suppress(OSError):  # stderr may be closed
                 beat()
@@ -155,7 +155,7 @@ def _watch(child: int, watched: set[signal.Signals], beat: Callable[[], None]) -
             hours = _LONGEST_COMMAND / 3600
             _leave(signal.SIGALRM, WorkError(f"the command has not ended within {hours:g} h: it waits for something"))
         else:
-            asked = number
+            forwarded = number
             if from_process:
                 os.kill(child, number)
 

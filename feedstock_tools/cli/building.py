@@ -239,10 +239,10 @@ def _uncompiled(workspace: Workspace, named: Named, planned: Agenda, terminal: T
     reasons = provide_compilers(workspace, planned.todo, planned.channels, fetching_in_lines(terminal.say))
     if not reasons:
         return {}
-    meant = planned.channels.keys()
-    asked_for = {configuration.name for configuration in select(named.names, candidates_of(workspace, named))}
-    optional = meant - asked_for if named.everything and len(reasons) < len(meant) else set()
-    refuse({name: reason for name, reason in reasons.items() if name not in optional}, some=len(meant - optional))
+    names = planned.channels.keys()
+    required = {configuration.name for configuration in select(named.names, candidates_of(workspace, named))}
+    optional = names - required if named.everything and len(reasons) < len(names) else set()
+    refuse({name: reason for name, reason in reasons.items() if name not in optional}, some=len(names - optional))
     say_all(terminal, left_out_notes(reasons))
     return reasons
 

@@ -52,7 +52,7 @@ def command(
         raise click.UsageError("--dry-run and --yes exclude each other")
     more = {"shared": shared, "packages": packages, "logs": logs, "ledger": ledger}
     place, artifacts = _place(feedstock, output_dir)
-    found = find_removable(place, artifacts, os.environ, USUAL | {kind for kind, asked in more.items() if asked})
+    found = find_removable(place, artifacts, os.environ, USUAL | {kind for kind, is_set in more.items() if is_set})
     if not as_json:
         say(found_text(found))
     if dry_run or not found or not (yes or _agreed(as_json=as_json)):

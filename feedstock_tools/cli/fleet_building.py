@@ -162,9 +162,9 @@ def _left_out(workspace: Workspace, named: Named, planned: Agenda, hosts: list[H
         reasons.setdefault(works[row].configuration, reason)
     if not reasons:
         return {}
-    asked_for = {configuration.name for configuration in select(named.names, candidates_of(workspace, named))}
-    meant = planned.channels.keys() | planned.refused.keys()
-    optional = meant - asked_for if named.everything and len(reasons) < len(meant) else set()
+    required = {configuration.name for configuration in select(named.names, candidates_of(workspace, named))}
+    names = planned.channels.keys() | planned.refused.keys()
+    optional = names - required if named.everything and len(reasons) < len(names) else set()
     refused = {name: reason for name, reason in reasons.items() if name not in optional}
-    refuse(refused, some=len(meant - optional), where=_WHERE)
+    refuse(refused, some=len(names - optional), where=_WHERE)
     return reasons

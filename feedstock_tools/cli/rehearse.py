@@ -47,16 +47,16 @@ def command(
 
     if feedstock is None and names and Path(names[0]).is_dir():
         feedstock, names = Path(names[0]), names[1:]
-    meant = find_feedstock(feedstock, Path.cwd())
-    artifacts = artifacts_of(meant, output_dir)
-    configurations = configurations_of(meant.folder, names)
-    solve_in = channels_to_rehearse(meant, artifacts, configurations, channels, os.environ)
-    rehearsal = rehearse_feedstock(meant, artifacts, configurations, solve_in, fresh=fresh, progress=_solved)
+    chosen = find_feedstock(feedstock, Path.cwd())
+    artifacts = artifacts_of(chosen, output_dir)
+    configurations = configurations_of(chosen.folder, names)
+    solve_in = channels_to_rehearse(chosen, artifacts, configurations, channels, os.environ)
+    rehearsal = rehearse_feedstock(chosen, artifacts, configurations, solve_in, fresh=fresh, progress=_solved)
     if html is not None:
         from feedstock_tools.files.writing import write_whole
         from feedstock_tools.report.checks.rehearsal_page import rehearsal_page
 
-        write_whole(html, rehearsal_page(rehearsal, meant.name))
+        write_whole(html, rehearsal_page(rehearsal, chosen.name))
         say(f"wrote {html}", err=as_json)
     if as_json:
         say_json(rehearsal.to_json())

@@ -83,5 +83,5 @@ def _channels(folder: Path, configurations: Sequence[Configuration], requested: 
     from feedstock_tools.builds.plan.workspace import artifacts_of
     from feedstock_tools.feedstock.folder import find_feedstock
 
-    meant = find_feedstock(folder, Path())
-    return channels_to_rehearse(meant, artifacts_of(meant, None), configurations, requested, os.environ)
+    feedstock = find_feedstock(folder, Path())
+    return channels_to_rehearse(feedstock, artifacts_of(feedstock, None), configurations, requested, os.environ)

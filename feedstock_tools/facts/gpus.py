@@ -235,17 +235,17 @@ def find_gpu(name: str, gpus: Gpus) -> Gpu:
     >>> find_gpu("GRID A100D-40C", load_gpus()).name
     'A100D'
     """
-    asked = _words(name)
+    words = _words(name)
     written = _SIZE.sub(r"\1", name.strip().lower().removeprefix("ml."))
-    asked = _words(written) if written != name.strip().lower() else asked
+    words = _words(written) if written != name.strip().lower() else words
     machine = next((m for m in gpus.machines if written == m or written.startswith((f"{m}.", f"{m}-"))), None)
     if machine is not None:
-        asked = _words(gpus.machines[machine])
-    core = _core(asked)
+        words = _words(gpus.machines[machine])
+    core = _core(words)
     for length in range(len(core), 0, -1):
-        candidates = _narrowed(asked, gpus.by_core.get(core[:length], ()))
+        candidates = _narrowed(words, gpus.by_core.get(core[:length], ()))
         if candidates:
-            return _only(name, asked, candidates)
+            return _only(name, words, candidates)
     names = _nearest(core, gpus.gpus)
     capability = re.fullmatch(r"(?:sm_?|compute_?)?(\d{1,2})\.?(\d)[af]?", written)
     if capability is not None:
@@ -270,10 +270,10 @@ def _core(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(word for word in words if word not in _LINES | _GENERATIONS.keys() and not _EQUIPMENT.fullmatch(word))
 
 
-def _narrowed(asked: tuple[str, ...], candidates: Iterable[Gpu]) -> list[Gpu]:
+def _narrowed(words: tuple[str, ...], candidates: Iterable[Gpu]) -> list[Gpu]:
     """The candidates that have all requested words of the line (RTX, Quadro) and are of the requested generation."""
-    lines = {word for word in asked if word in _LINES} - _MAKERS
-    generations = {_GENERATIONS[word] for word in asked if word in _GENERATIONS}
+    lines = {word for word in words if word in _LINES} - _MAKERS
+    generations = {_GENERATIONS[word] for word in words if word in _GENERATIONS}
     return [
         gpu
         for gpu in candidates
@@ -281,16 +281,16 @@ def _narrowed(asked: tuple[str, ...], candidates: Iterable[Gpu]) -> list[Gpu]:
     ]
 
 
-def _only(name: str, asked: tuple[str, ...], candidates: list[Gpu]) -> Gpu:
+def _only(name: str, words: tuple[str, ...], candidates: list[Gpu]) -> Gpu:
     """The one GPU among candidates; where their capabilities differ, the one with exactly this name."""
-    same = [gpu for gpu in candidates if _distinct(_words(gpu.name)) == _distinct(asked)]
+    same = [gpu for gpu in candidates if _distinct(_words(gpu.name)) == _distinct(words)]
     for group in (same, candidates):
         if len({gpu.capability for gpu in group}) == 1:
             # Of one name on several chips, the one that the oldest driver knows.
             return min(group, key=lambda gpu: (len(_words(gpu.name)), _age(gpu)))
-    meant = ", ".join(sorted({f"{gpu.name} ({gpu.generation}, {gpu.capability})" for gpu in same or candidates}))
+    listed = ", ".join(sorted({f"{gpu.name} ({gpu.generation}, {gpu.capability})" for gpu in same or candidates}))
     raise InputError(
-        f"'{name}' is the name of several GPUs: {meant}", hint="Add the generation, or use the capability."
+        f"'{name}' is the name of several GPUs: {listed}", hint="Add the generation, or use the capability."
     )
 
 

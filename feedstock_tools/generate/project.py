@@ -216,17 +216,17 @@ def _stated_license(about: Mapping[str, Any], info: Message) -> str | None:
 
 def _compiled_languages(folder: Path, build: tuple[str, ...], backend: str) -> tuple[str, ...]:
     """The languages that a Python project compiles, as far as its files tell."""
-    asked = [_COMPILED[name] for need in build if (name := need.split(" ")[0]) in _COMPILED]
+    of_tools = [_COMPILED[name] for need in build if (name := need.split(" ")[0]) in _COMPILED]
     with_cmake = "scikit_build_core" in backend or any(need.startswith("scikit-build") for need in build)
     if is_file(folder / "CMakeLists.txt") and with_cmake:
         return _cmake_project(folder).languages
     suffixes = (
         {path.suffix for place in _PLACES for path in folder.glob(place)}
-        if asked or _names_extension(folder)
+        if of_tools or _names_extension(folder)
         else set()
     )
     of_files = [languages for of_language, languages in _SUFFIXES if suffixes & of_language]
-    named = {language for languages in (*asked, *of_files) for language in languages}
+    named = {language for languages in (*of_tools, *of_files) for language in languages}
     return tuple(language for language in ("c", "cxx", "rust") if language in named)
 
 

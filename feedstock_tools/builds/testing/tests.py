@@ -147,8 +147,8 @@ def _built(artifacts: Artifacts, wanted: set[str], by_row: set[tuple[str, str]])
             for package in record.packages:
                 name = package.file
                 key = (record.row, record.output) if (record.row, record.output) in by_row else name
-                meant = key != name or name in wanted
-                if meant and key not in seen and ledger.is_intact(package):
+                is_wanted = key != name or name in wanted
+                if is_wanted and key not in seen and ledger.is_intact(package):
                     seen.add(key)
                     yield TestedPackage(
                         artifacts.root / package.channel / package.file, artifacts, _channels_of(record)

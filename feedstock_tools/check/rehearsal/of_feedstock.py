@@ -181,8 +181,8 @@ def _key(
         return None
     own = f"{__version__} {sys.version_info[:2]} {stamp_of_files([PACKAGE, data_folder('variants')])}"
     # Names on the command line may leave out rows of a configuration, so its values count.
-    meant = [(configuration.name, sorted(configuration.values.items())) for configuration in configurations]
-    return sha256("\0".join(map(str, [own, digest_of_files(inputs), *meant, *states])).encode()).hexdigest()
+    rows = [(configuration.name, sorted(configuration.values.items())) for configuration in configurations]
+    return sha256("\0".join(map(str, [own, digest_of_files(inputs), *rows, *states])).encode()).hexdigest()
 
 
 def _remembered(artifacts: Artifacts) -> dict[str, Any]:

@@ -148,5 +148,5 @@ def _mistake(
     built_for = " or ".join(sorted(f"CUDA {version}" if version else "CPU" for version in cudas))
     if not wanted:
         return f"it is for {built_for}, which this machine does not run"
-    meant = f"CUDA {least}" if least else "CPU"
-    return f"it is for {built_for} instead of {meant}"
+    expected = f"CUDA {least}" if least else "CPU"
+    return f"it is for {built_for} instead of {expected}"

@@ -81,8 +81,8 @@ def resolve(
     conflict = explain(graph, demanded)
     if conflict is not None:
         return Answer(graph, cuda_facts, demanded, (), conflict, most, False)
-    asked = tuple(kind for kind in asked_kinds(graph, demanded, kinds) if kind not in _of_their_system(demanded))
-    sets = list(islice(all_sets(graph, demanded, asked), most + 1))
+    to_choose = tuple(kind for kind in asked_kinds(graph, demanded, kinds) if kind not in _of_their_system(demanded))
+    sets = list(islice(all_sets(graph, demanded, to_choose), most + 1))
     return Answer(graph, cuda_facts, demanded, tuple(sets[:most]), None, most, len(sets) > most)
 
 

@@ -148,10 +148,10 @@ def _beyond(graph: PinGraph, demand: Demand) -> str:
     named = re.fullmatch(r"(?:==)?(\d+(?:\.\d+)*)(?:\.\*)?", demand.spec)
     if demand.kind not in _FROM_FACTS or not versions or named is None or any(map(demand.admits, versions)):
         return ""
-    asked = parse_version(named[1])
-    if asked > parse_version(versions[0]):
+    wanted = parse_version(named[1])
+    if wanted > parse_version(versions[0]):
         return "newer than"
-    return "older than" if asked < parse_version(versions[-1]) else ""
+    return "older than" if wanted < parse_version(versions[-1]) else ""
 
 
 def _by_way(graph: PinGraph, kind: str, other: str) -> str:

@@ -44,11 +44,11 @@ def name_notes(names: Sequence[str], candidates: Sequence[PlannedConfiguration])
     """Notes on short names that select several builds."""
     exact = {configuration.name for configuration in candidates}
     for name in names:
-        meant = select([name], candidates) if name not in exact and ShortName.parse(name) else ()
-        number = sum(len(configuration.rows) for configuration in meant)
+        selected = select([name], candidates) if name not in exact and ShortName.parse(name) else ()
+        number = sum(len(configuration.rows) for configuration in selected)
         if number > 1:
-            few = ", ".join(map(_in_full, meant[:_FEW]))
-            more = f" and {len(meant) - _FEW} more configurations" if len(meant) > _FEW else ""
+            few = ", ".join(map(_in_full, selected[:_FEW]))
+            more = f" and {len(selected) - _FEW} more configurations" if len(selected) > _FEW else ""
             yield f"{name} means {number} builds: {few}{more}"
 
 

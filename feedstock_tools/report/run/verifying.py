@@ -50,8 +50,8 @@ def verified_text(comparisons: Sequence[ComparisonRecord], artifacts: Artifacts)
         return "\nNothing was built a second time: no row is complete."
     counts = Counter(record.result for record in comparisons)
     words = {"same": "the same", "repacked": "packed differently", "different": "different", "failed": "not built"}
-    told = ", ".join(f"{counts[result]} {text}" for result, text in words.items() if counts[result])
-    lines = ["", f"{counted(len(comparisons), 'package')} compared with a second build: {told}."]
+    results = ", ".join(f"{counts[result]} {text}" for result, text in words.items() if counts[result])
+    lines = ["", f"{counted(len(comparisons), 'package')} compared with a second build: {results}."]
     for record in comparisons:
         if record.result in ("different", "failed"):
             lines += [f"{record.file.rpartition('/')[2]}: {comparison_words(record)}", *_files(record)]

@@ -45,10 +45,10 @@ def supervise(work: Callable[[], int], watch: int, is_over: Callable[[], bool] =
     """
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    asked: list[int] = []
+    signals: list[int] = []
     for number in _ASKING:
         # Noted and not raised: the pipe closes at the same moment, and nothing may break into what follows.
-        signal.signal(number, lambda number, frame: asked.append(number))
+        signal.signal(number, lambda number, frame: signals.append(number))
     child = os.fork()
     if child == 0:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -56,7 +56,7 @@ def supervise(work: Callable[[], int], watch: int, is_over: Callable[[], bool] =
             signal.signal(number, signal.SIG_DFL)
         os.close(watch)
         os._exit(_guarded(work))
-    status = _wait(child, watch, asked, is_over)
+    status = _wait(child, watch, signals, is_over)
     _end_descendants()
     return 128 + signal.SIGTERM if status is None else status
 
@@ -108,10 +108,10 @@ def _guarded(work: Callable[[], int]) -> int:
         return 1
 
 
-def _wait(child: int, watch: int, asked: Sequence[int], is_over: Callable[[], bool]) -> int | None:
+def _wait(child: int, watch: int, signals: Sequence[int], is_over: Callable[[], bool]) -> int | None:
     """The child's exit status, or None if the parent ended first, sent a termination signal, or it is over."""
     parent_gone = False
-    while not parent_gone and not asked and not is_over():
+    while not parent_gone and not signals and not is_over():
         ended, state = os.waitpid(-1, os.WNOHANG)
         if ended == child:
             code = os.waitstatus_to_exitcode(state)
