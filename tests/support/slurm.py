@@ -27,6 +27,8 @@ __all__ = ["Cluster", "cluster_of", "why_no_slurm"]
 _UNPACKED = programs_folder() if programs_folder().is_dir() else Path("/")
 _LIBRARIES = _UNPACKED / "usr" / "lib" / f"{os.uname().machine}-linux-gnu"
 _PLUGINS = _LIBRARIES / "slurm-wlm"
+#: The first process of a node, which outlives its slurmd.
+_FIRST = '"$@" & wait; exec sleep infinity'
 _PROGRAMS = ("munged", "slurmctld", "slurmd", "slurmstepd", "sbatch", "squeue", "scancel", "sinfo", "scontrol")
 
 
@@ -37,11 +39,13 @@ class Cluster:
     Attributes:
         variables: what Slurm's commands need to find it, for an environment.
         nodes: their names → the processes that hold their process spaces.
+        restarted: the slurmd that were started again.
     """
 
     folder: Path
     variables: Mapping[str, str]
     nodes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    restarted: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def ask(self, *command: str) -> str:
         """What a command of Slurm's prints."""
@@ -58,6 +62,28 @@ class Cluster:
     def kill_node(self, node: str) -> None:
         """Kill a node's slurmd with all its processes, as a power cut does."""
         _kill(self.nodes[node])
+
+    def kill_slurmd(self, node: str) -> None:
+        """Kill a node's slurmd alone: its jobs go on."""
+        (first,) = _children(self.nodes[node].pid)
+        (slurmd,) = (child for child in _children(first) if "slurmd" in _command_line(child).split(" ")[0])
+        os.kill(slurmd, signal.SIGKILL)
+
+    def start_slurmd(self, node: str) -> None:
+        """Start the slurmd of a node again, where its jobs are."""
+        (first,) = _children(self.nodes[node].pid)
+        spaces = ("nsenter", f"--target={first}", "--pid", "--mount")
+        messages = (self.folder / f"{node}-again.messages").open("wb")
+        with messages:
+            again = subprocess.Popen(
+                [*spaces, *_slurmd(self.folder, node)],
+                env={**os.environ, **self.variables},
+                stdin=subprocess.DEVNULL,
+                stdout=messages,
+                stderr=messages,
+                start_new_session=True,
+            )
+        self.restarted.append(again)
 
 
 @cache
@@ -112,14 +138,18 @@ def _cluster_in(folder: Path, nodes: Sequence[str]) -> Iterator[Cluster]:
         wait_until((folder / "socket" / "munge").exists, 30)
         start("slurmctld", str(_program("slurmctld")), "-D", "-f", variables["SLURM_CONF"])
         for node in nodes:
-            spaces = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
-            words = ("-D", "-N", node, "-f", variables["SLURM_CONF"], "-d", str(_program("slurmstepd")))
-            cluster.nodes[node] = start(node, *spaces, str(_program("slurmd")), *words)
+            spaces = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "/bin/sh", "-c", _FIRST, "first")
+            cluster.nodes[node] = start(node, *spaces, *_slurmd(folder, node))
         wait_until(lambda: _idle(cluster) == len(nodes), 60)
         yield cluster
     finally:
-        for process in reversed(processes):
+        for process in reversed([*processes, *cluster.restarted]):
             _kill(process)
+
+
+def _slurmd(folder: Path, node: str) -> list[str]:
+    arguments = ("-D", "-N", node, "-f", str(folder / "slurm.conf"), "-d", str(_program("slurmstepd")))
+    return [str(_program("slurmd")), *arguments]
 
 
 def _munge(folder: Path) -> list[str]:
@@ -178,6 +208,14 @@ def _idle(cluster: Cluster) -> int:
     with suppress(subprocess.CalledProcessError):
         return len(cluster.ask("sinfo", "--noheader", "--Node", "--states=idle", "--format=%N").split())
     return 0
+
+
+def _children(process: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def _command_line(process: int) -> str:
+    return Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" ").decode()
 
 
 def _program(name: str) -> Path | None:

@@ -16,7 +16,7 @@ from tests.support import command
 from tests.support.feedstocks import TinyFeedstock
 from tests.support.needs import needs
 from tests.support.slurm import Cluster, cluster_of, why_no_slurm
-from tests.support.waiting import wait_until
+from tests.support.waiting import processes_below, wait_until
 
 pytestmark = [needs("system", why_no_slurm() is None, f"Slurm ({why_no_slurm()})"), pytest.mark.slow]
 SLOW = 'echo "$PKG_BUILD_STRING" >> "$RECIPE_DIR/../../../../../begun"; sleep 8; mkdir'
@@ -50,6 +50,10 @@ class _Fleet:
     def hosts_that_build(self) -> list[str]:
         """The jobs that have begun a build, by the names of their folders."""
         return sorted(path.parent.name for path in self.builds.glob("*/begun"))
+
+    def sleeps_long(self, host: str) -> bool:
+        """Whether a process of a build on a host would sleep for ten minutes."""
+        return any("sleep 600" in line for line in processes_below(self.builds / host).values())
 
     def node_of(self, host: str) -> tuple[str, str]:
         """The job and the node of a host."""
@@ -129,6 +133,28 @@ def test_a_job_that_is_cancelled_and_a_node_that_dies_cost_no_package(fleet: _Fl
         assert f"{host.removeprefix('feedstock-tools-')}: " in output
     interrupted = {record.machine for record in feedstock.records() if record.result == "interrupted"}
     assert {f"feedstock-tools-{host}" for host in interrupted} == {first, second}
+
+
+def test_a_time_limit_and_a_slurmd_that_dies_alone_cost_no_package(fleet: _Fleet, feedstock: TinyFeedstock) -> None:
+    """The job of the one is ended in the middle of a build; the builds of the other go on without Slurm."""
+    long = f"mkdir {fleet.folder / 'limited'} 2>/dev/null && sleep 600; sleep 40; mkdir"
+    feedstock.edit("recipe/build-library.sh", "mkdir", SLOW.replace("sleep 8; mkdir", long))
+    run = fleet.start(feedstock)
+    wait_until(lambda: len(fleet.hosts_that_build()) == 2, 180)
+    limited, bereft = sorted(fleet.hosts_that_build(), key=lambda host: not fleet.sleeps_long(host))
+    number, _ = fleet.node_of(limited)
+    orphan, node = fleet.node_of(bereft)
+    fleet.cluster.ask("scontrol", "update", f"JobId={number}", "TimeLimit=1")
+    fleet.cluster.kill_slurmd(node)
+    wait_until(lambda: orphan not in fleet.cluster.jobs(), 60)
+    output, _ = run.communicate()
+    assert run.returncode == 0, output
+    _is_whole(feedstock)
+    assert f"Slurm: job {number} ({limited.removeprefix('feedstock-tools-')}) ended: TIMEOUT" in output
+    assert f"Slurm: job {orphan} ({bereft.removeprefix('feedstock-tools-')}) ended: NODE_FAIL" in output
+    interrupted = {record.machine for record in feedstock.records() if record.result == "interrupted"}
+    assert {f"feedstock-tools-{host}" for host in interrupted} == {limited}
+    wait_until(lambda: list(fleet.builds.iterdir()) == [], 60)
 
 
 def test_slurm_refuses_a_job_and_the_run_ends_with_its_reason(fleet: _Fleet, feedstock: TinyFeedstock) -> None:
