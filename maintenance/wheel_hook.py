@@ -14,9 +14,6 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 __all__ = ["ManPages"]
 
-#: The folder of the pages in an environment.
-FOLDER = "share/man/man1"
-
 
 class ManPages(BuildHookInterface[Any]):
     """The hook: the pages are written into a temporary folder, and packed from there."""
@@ -25,7 +22,7 @@ class ManPages(BuildHookInterface[Any]):
         """Add the pages to what is packed."""
         # The checkout that is built, whatever else the interpreter has installed.
         sys.path.insert(0, self.root)
-        from maintenance.man import write_pages
+        from maintenance.man import FOLDER, write_pages
 
         self._scratch = tempfile.TemporaryDirectory()
         build_data["shared_data"].update(

@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from feedstock_tools.errors import WorkError
-from maintenance import wheel_hook
-from maintenance.man import pages
+from maintenance.man import FOLDER, pages
 
 __all__ = ["check_sdist", "check_wheel", "files_of_wheel"]
 
@@ -40,7 +39,7 @@ def files_of_wheel(tracked: Iterable[str], version: str) -> set[str]:
         if rest and top in PLACES and not name.startswith(ONLY_IN_CHECKOUT):
             placed.add(f"{PLACES[top]}/{rest}")
     metadata = {f"feedstock_tools-{version}.dist-info/{name}" for name in _METADATA}
-    manuals = {f"feedstock_tools-{version}.data/data/{wheel_hook.FOLDER}/{name}" for name in pages()}
+    manuals = {f"feedstock_tools-{version}.data/data/{FOLDER}/{name}" for name in pages()}
     return placed | metadata | manuals
 
 
