@@ -92,15 +92,15 @@ def _running() -> _Apart:
     global _apart
     with _starting:
         if _apart is None or _apart.owner != os.getpid() or _apart.process.poll() is not None:
-            ours, theirs = socket.socketpair()
-            with theirs:
+            parent_end, child_end = socket.socketpair()
+            with child_end:
                 try:
                     process = subprocess.Popen(
-                        worker_command(__name__), stdin=theirs.fileno(), stdout=subprocess.DEVNULL
+                        worker_command(__name__), stdin=child_end.fileno(), stdout=subprocess.DEVNULL
                     )
                 except OSError as error:
                     raise WorkError(f"cannot start a process for bounded work: {error.strerror}") from error
-            _apart = _Apart(os.getpid(), process, ours)
+            _apart = _Apart(os.getpid(), process, parent_end)
         return _apart
 
 

@@ -80,14 +80,14 @@ def run_bounded(work: Callable[[], T], bounds: Bounds | None = READING) -> T:
     from feedstock_tools.bounds.results import value_of, whole
 
     note = Note()
-    ours, theirs = os.pipe()
+    read_end, write_end = os.pipe()
     child = fork_bound(bounds, note)
     if child == 0:
-        os.close(ours)
-        _give(work, theirs)
-    os.close(theirs)
+        os.close(read_end)
+        _give(work, write_end)
+    os.close(write_end)
     try:
-        with os.fdopen(ours, "rb", buffering=0) as pipe:
+        with os.fdopen(read_end, "rb", buffering=0) as pipe:
             content = whole(pipe, bounds)
     except BaseException:
         os.kill(child, signal.SIGKILL)
@@ -106,14 +106,14 @@ def fork_bound(bounds: Bounds, note: Note) -> int:
     for stream in (sys.stdout, sys.stderr):  # otherwise the child would write buffered output again
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
-    ours, theirs = os.pipe()
+    read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
-        os.close(theirs)
-        end_with_parent(ours)
+        os.close(write_end)
+        end_with_parent(read_end)
         enter(bounds, note)
     else:
-        os.close(ours)
+        os.close(read_end)
     return child
 
 

@@ -136,8 +136,8 @@ def _first_byte(first: Path, second: Path) -> int:
     at = 0
     with first.open("rb") as first_file, second.open("rb") as second_file:
         while True:
-            here, there = first_file.read(1 << 16), second_file.read(1 << 16)
-            if here != there or not here:
-                pairs = zip(here, there, strict=False)
-                return at + next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(here), len(there)))
-            at += len(here)
+            one, other = first_file.read(1 << 16), second_file.read(1 << 16)
+            if one != other or not one:
+                pairs = zip(one, other, strict=False)
+                return at + next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+            at += len(one)

@@ -100,8 +100,8 @@ def _refuse_damaged(folder: Path) -> None:
             raise WorkError("cannot index the channel: this is not a file", path=path, hint="Remove it and try again.")
         if path.suffix == ".json":
             continue
-        whole = zipfile.is_zipfile(path) if path.suffix == ".conda" else _is_bzip2(path)
-        if not whole:
+        is_package = zipfile.is_zipfile(path) if path.suffix == ".conda" else _is_bzip2(path)
+        if not is_package:
             hint = "Remove the damaged package and try again."
             raise WorkError("cannot index the channel: this is not a conda package", path=path, hint=hint)
 

@@ -186,7 +186,7 @@ def options_in(text: str) -> tuple[tuple[Architecture, ...], bool]:
     `-arch=sm_80` without `-code` is machine code and PTX (nvcc's documentation, "--gpu-architecture"); `all` and
     `all-major` are left out, since they are right for every toolkit.
     """
-    whole: list[Architecture] = []
+    with_ptx: list[Architecture] = []
     codes: list[Architecture] = []
     native = False
     options: Sequence[re.Match[str]] = list(_OPTION.finditer(text))
@@ -200,9 +200,9 @@ def options_in(text: str) -> tuple[tuple[Architecture, ...], bool]:
             codes += _architectures_in(value)
         else:
             named = _architectures_in(value)
-            whole += [Architecture(each.number, each.suffix, ptx) for each in named for ptx in (each.ptx, True)]
+            with_ptx += [Architecture(each.number, each.suffix, ptx) for each in named for ptx in (each.ptx, True)]
     with_code = any(option["name"] in ("code", "gpu-code") for option in options)
-    return tuple(dict.fromkeys([*([] if with_code else whole), *codes])), native
+    return tuple(dict.fromkeys([*([] if with_code else with_ptx), *codes])), native
 
 
 def options_of(text: str) -> str:

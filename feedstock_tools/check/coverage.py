@@ -74,11 +74,11 @@ def jetson_only(toolkit: Toolkit, listed: Sequence[Architecture], place: Place) 
         for capability, gpus in _capabilities(toolkit, place).items()
         if capability // 10 in generations and served(listed, capability).how == "no"
     }
-    whole = f"{names} {'is' if len(numbers) == 1 else 'are'} for Jetson modules alone, which do not run {place.subdir}"
+    jetson = f"{names} {'is' if len(numbers) == 1 else 'are'} for Jetson modules alone, which do not run {place.subdir}"
     if left:
-        yield f"{whole}; the desktop GPUs of these generations have no code: {_words(left)}", "mistake"
+        yield f"{jetson}; the desktop GPUs of these generations have no code: {_words(left)}", "mistake"
     else:
-        yield f"{whole}: it only makes the package larger", "remark"
+        yield f"{jetson}: it only makes the package larger", "remark"
 
 
 def unserved_by(toolkit: Toolkit, listed: Sequence[Architecture], place: Place) -> Iterator[tuple[str, Weight]]:

@@ -33,10 +33,10 @@ def wrong_guards(outputs: Iterable[Built], facts: CudaFacts) -> Iterator[Complai
             continue
         major = parse_version(toolkit.version).major
         least = f"{major}.0" if major >= 11 else toolkit.version
-        below = [version for version in facts.toolkits if parse_version(version) < parse_version(least)]
+        older = [version for version in facts.toolkits if parse_version(version) < parse_version(least)]
         for spec in _guards(output):
             wanted = spec.partition(" ")[2].strip().split(" ")[0]
-            if wanted and any(admits(wanted, old) for old in below):
+            if wanted and any(admits(wanted, old) for old in older):
                 message = f"{output.name} is built with CUDA {toolkit.version}, which needs a driver for CUDA {least}"
                 mistakes[Complaint("__cuda", f"{message}, but its '{spec}' allows older ones")] = None
             elif wanted and not admits(wanted, toolkit.version):

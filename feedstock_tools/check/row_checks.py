@@ -69,9 +69,9 @@ def _libraries(row: Row) -> Iterator[Complaint]:
         for version in row.values.get(name, ()):
             if not re.fullmatch(r"\d+(\.\d+)*", version):
                 continue
-            beside = [Demand("cuda", f"=={row.toolkit.version}", ""), Demand("platform", row.subdir, "")]
+            given = [Demand("cuda", f"=={row.toolkit.version}", ""), Demand("platform", row.subdir, "")]
             wanted = Demand(name, f"{version}.*", "")
-            if can_hold(row.graph, beside) and not can_hold(row.graph, [*beside, wanted]):
+            if can_hold(row.graph, given) and not can_hold(row.graph, [*given, wanted]):
                 matching = [release.version for release in library.releases if admits(wanted.spec, release.version)]
                 never_built = f"{name} {version} was never built for CUDA {row.toolkit.version} on {row.subdir}"
                 message = never_built if matching else f"there is no {name} {version} on conda-forge"

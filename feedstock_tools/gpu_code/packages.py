@@ -57,10 +57,10 @@ def _files(path: Path) -> Iterator[tuple[str, Path | Unread]]:
 def _regular_files(folder: Path) -> Iterator[str]:
     """The regular files below a folder, by their paths in it."""
     for place, _, names in os.walk(folder):
-        below = Path(place).relative_to(folder).as_posix()
+        relative = Path(place).relative_to(folder).as_posix()
         for name in names:
             if stat.S_ISREG(os.lstat(f"{place}/{name}").st_mode):
-                yield name if below == "." else f"{below}/{name}"
+                yield name if relative == "." else f"{relative}/{name}"
 
 
 def _inside(file: Path, name: str) -> Iterator[tuple[str, Path | Unread]]:

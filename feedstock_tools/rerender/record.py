@@ -55,11 +55,11 @@ def opened_record(path: Path, options: Mapping[str, str | None]) -> Iterator[Rec
     try:
         with path.open("a+b") as stream:
             stream.seek(0)
-            whole = stream.read().rpartition(b"\n")[0]
-            first, *lines = whole.split(b"\n")
+            complete = stream.read().rpartition(b"\n")[0]
+            first, *lines = complete.split(b"\n")
             if first:
                 _check(path, first, options)
-            stream.truncate(len(whole) + 1 if first else 0)  # without a line that was cut off
+            stream.truncate(len(complete) + 1 if first else 0)  # without a line that was cut off
             if not first:
                 stream.write(json.dumps({"options": dict(options)}).encode() + b"\n")
             yield Record(stream, [_outcome(path, number, line) for number, line in enumerate(lines, 2)])

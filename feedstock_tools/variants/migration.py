@@ -327,14 +327,14 @@ def _merged_groups(left: tuple[Values, ...], right: tuple[Values, ...]) -> tuple
     """A group of the left side is replaced by a group of the right that contains it; then all are sorted."""
     if not left or not right:
         return left or right
-    mine, theirs = set(map(frozenset, left)), set(map(frozenset, right))
+    old_groups, new_groups = set(map(frozenset, left)), set(map(frozenset, right))
     taken: list[frozenset[str]] = []
-    for new in sorted(theirs, key=lambda group: (-len(group), sorted(group))):
-        for old in sorted(mine, key=lambda group: (-len(group), sorted(group))):
+    for new in sorted(new_groups, key=lambda group: (-len(group), sorted(group))):
+        for old in sorted(old_groups, key=lambda group: (-len(group), sorted(group))):
             if old <= new:
-                mine.remove(old)
-                theirs.remove(new)
+                old_groups.remove(old)
+                new_groups.remove(new)
                 taken.append(new)
                 break
-    groups = (sorted(group) for group in (*taken, *mine, *theirs))
+    groups = (sorted(group) for group in (*taken, *old_groups, *new_groups))
     return tuple(tuple(group) for group in sorted(groups, key=lambda group: (len(group), str(group))))

@@ -90,5 +90,5 @@ def ci_files(feedstock: Path, services: Sequence[str], *, install: str | None, c
 def _build_command(feedstock: Path) -> str:
     """The feedstock's `build-locally.py` if it is ours; conda-smithy's has the same name but other arguments."""
     script = feedstock / "build-locally.py"
-    ours = script.is_file() and b"feedstock_tools" in read_bytes(script, within=feedstock)
-    return "python build-locally.py" if ours else "feedstock-tools build"
+    is_own = script.is_file() and b"feedstock_tools" in read_bytes(script, within=feedstock)
+    return "python build-locally.py" if is_own else "feedstock-tools build"

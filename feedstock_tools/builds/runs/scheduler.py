@@ -58,9 +58,9 @@ def carry_out(
     sign = _SignOfLife(ledger)
     try:
         while not run.begin(crew):
-            heard = drivers.hear(_TICK)
-            if heard is not None:
-                run.take(*heard)
+            message = drivers.hear(_TICK)
+            if message is not None:
+                run.take(*message)
             observer.progress(run.progress())
             sign.give(crew.signs())
         return state.results

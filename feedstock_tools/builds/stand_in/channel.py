@@ -228,14 +228,14 @@ def _make_whole(folder: Path, platform: Platform, behind: _Behind, kept: Path) -
 
 def _make(channel: Path, platform: Platform, behind: _Behind, kept: Path) -> None:
     real = {installation.minor: installation for installation in behind.pythons}
-    here = Platform.here()
-    entries: dict[str, dict[str, object]] = {"noarch": {}, platform.subdir: {}, here.subdir: {}}
+    builder = Platform.here()
+    entries: dict[str, dict[str, object]] = {"noarch": {}, platform.subdir: {}, builder.subdir: {}}
     contents: dict[str, bool] = {}
-    for package in (*read_packages(), *read_tools().packages, *_cross_tools(platform, here)):
+    for package in (*read_packages(), *read_tools().packages, *_cross_tools(platform, builder)):
         if package.subdir not in entries:
             continue
         minor = ".".join(package.version.split(".")[:2])
-        if package.role == "python" and package.subdir == here.subdir and minor in real:
+        if package.role == "python" and package.subdir == builder.subdir and minor in real:
             metadata = replace(_metadata(package, real=True), version=real[minor].version)
             made = python_files(real[minor])
             written = _linked(channel, metadata, real[minor].identity, made, kept)
@@ -252,10 +252,10 @@ def _make(channel: Path, platform: Platform, behind: _Behind, kept: Path) -> Non
         contents[package.name] = has_files or contents.get(package.name, False)
     for subdir, packages in entries.items():
         _write_repodata(channel, subdir, packages)
-    compiler = behind.compiler if platform == here else behind.cross
+    compiler = behind.compiler if platform == builder else behind.cross
     record = {
         "compiler": " ".join(compiler.c) if compiler else None,
-        "pythons": {minor: installation.version for minor, installation in real.items()} if platform == here else {},
+        "pythons": {minor: installation.version for minor, installation in real.items()} if platform == builder else {},
         "empty": sorted(
             name for name, has_files in contents.items() if not has_files and not _is_not_missed(name, behind)
         ),
@@ -268,17 +268,17 @@ def _is_not_missed(name: str, behind: _Behind) -> bool:
     return bool(_NOT_MISSED.match(name)) or (bool(behind.cuda) and name.startswith("cuda-cudart"))
 
 
-def _cross_tools(platform: Platform, here: Platform) -> Iterable[KnownPackage]:
+def _cross_tools(platform: Platform, builder: Platform) -> Iterable[KnownPackage]:
     """The compiler packages for a platform on this machine: conda-forge has them for each build platform.
 
     They need each other; their requirements for running on the platform itself are left out.
     """
     ending = f"_{platform.subdir}"
-    if platform != here and platform.subdir.startswith("linux-"):
+    if platform != builder and platform.subdir.startswith("linux-"):
         for package in read_packages():
             if package.subdir == platform.subdir and package.name.endswith(ending):
                 needed = tuple(spec for spec in package.depends if spec.split()[0].endswith(ending))
-                yield replace(package, subdir=here.subdir, depends=needed)
+                yield replace(package, subdir=builder.subdir, depends=needed)
 
 
 def _files(package: KnownPackage, platform: Platform, behind: _Behind) -> Iterable[PackageFile]:

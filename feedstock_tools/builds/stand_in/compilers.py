@@ -204,9 +204,9 @@ def _variables(role: str, triplet: str, platform: Platform, compiler: Compiler |
     tuning = {"64": "-march=nocona -mtune=haswell ", "aarch64": ""}.get(platform.arch, "") if not zig else ""
     flags = f"{tuning}-ftree-vectorize -fPIC -fstack-protector-strong -fno-plt -O2 -ffunction-sections -pipe"
     include = "-isystem ${TREE}/include"
-    here = Platform.here()
-    crosses = platform != here
-    own = _TRIPLETS.get(here.subdir, triplet)
+    builder = Platform.here()
+    crosses = platform != builder
+    own = _TRIPLETS.get(builder.subdir, triplet)
     if role == "c_compiler":
         return {
             "HOST": triplet,

@@ -140,8 +140,8 @@ def _options(wheel: Wheel) -> tuple[str, ...]:
     """The options with which pip finds a wheel for another platform or Python; none for this one."""
     _, _, python, abi, platforms = wheel.file.removesuffix(".whl").split("-")
     running = f"cp{sys.version_info[0]}{sys.version_info[1]}"
-    here = wheel.subdir in ("noarch", Platform.here().subdir)
-    if here and (wheel.python is None or python == running):
+    is_for_this_machine = wheel.subdir in ("noarch", Platform.here().subdir)
+    if is_for_this_machine and (wheel.python is None or python == running):
         return ()
     version = (f"--python-version={wheel.python}", "--implementation=cp") if wheel.python else ()
     return (*version, f"--abi={abi}", *(f"--platform={platform}" for platform in platforms.split(".")))

@@ -62,8 +62,8 @@ def zig_folder(cache: Path) -> Path:
 
 def zig_compiles_for(platform: Platform) -> bool:
     """Whether zig, once fetched, can compile for a platform on this machine."""
-    here = Platform.here()
-    return here.subdir in _WHEELS and (platform == here or platform.subdir in _TARGETS)
+    builder = Platform.here()
+    return builder.subdir in _WHEELS and (platform == builder or platform.subdir in _TARGETS)
 
 
 def find_zig(folder: Path) -> Zig | None:

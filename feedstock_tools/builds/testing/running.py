@@ -218,8 +218,8 @@ def clear_cache(subjects: Iterable[Subject]) -> None:
     for subject in subjects:
         if subject.cache is None:
             continue
-        beside = (unquote(urlsplit(url).path) for url in subject.channels if url.startswith("file:"))
-        names = {subject.path.name, *(path.name for place in beside for path in Path(place).glob("*/*"))}
+        folders = (unquote(urlsplit(url).path) for url in subject.channels if url.startswith("file:"))
+        names = {subject.path.name, *(path.name for place in folders for path in Path(place).glob("*/*"))}
         stems = {name.removesuffix(suffix) for name in names for suffix in PACKAGE_SUFFIXES if name.endswith(suffix)}
         for path in (subject.cache / "pkgs").glob("*"):
             if any(path.name.startswith(stem) for stem in stems):

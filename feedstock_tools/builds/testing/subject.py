@@ -76,8 +76,8 @@ def subject_of(path: Path, channels: Sequence[str], machine: Mapping[str, str]) 
         platform = Platform.parse(metadata.subdir) if emulator else Platform.here()
         urls = (stand_in_channel_of(machine, platform, _pythons(metadata), path.parent / ".cache").url,)
     own = path.resolve().parents[1]
-    beside = (own.as_uri(),) if (own / "noarch" / "repodata.json").is_file() else ()
-    all_channels = (*beside, *(urls or (channel_url("conda-forge"),)))
+    own_channel = (own.as_uri(),) if (own / "noarch" / "repodata.json").is_file() else ()
+    all_channels = (*own_channel, *(urls or (channel_url("conda-forge"),)))
     is_local = all(channel.startswith("file:") for channel in all_channels)
     benchmark = _benchmark(metadata)
     needs = [match[1] for spec in metadata.depends if (match := _CUDA.match(spec))]
@@ -97,12 +97,12 @@ def subject_of(path: Path, channels: Sequence[str], machine: Mapping[str, str]) 
 
 def _emulator(path: Path, metadata: PackageMetadata, machine: Mapping[str, str]) -> Emulator | None:
     """The emulator for the package's platform; None if this machine needs none."""
-    here = Platform.here().subdir
-    if metadata.subdir in (here, "noarch"):
+    builder = Platform.here().subdir
+    if metadata.subdir in (builder, "noarch"):
         return None
     emulator = find_emulator(metadata.subdir, machine)
     if isinstance(emulator, str):
-        raise InputError(f"the package is for {metadata.subdir}, but this machine is {here}: {emulator}", path=path)
+        raise InputError(f"the package is for {metadata.subdir}, but this machine is {builder}: {emulator}", path=path)
     if is_stand_in(metadata) and _pythons(metadata):
         message = f"its tests run Python, for which the stand-in channel has only metadata on {metadata.subdir}"
         raise InputError(message, path=path)

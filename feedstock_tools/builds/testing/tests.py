@@ -271,10 +271,10 @@ def _begun(subject: Subject, place: TestedPackage, gpus: Gpus | None) -> TestRec
     """The record of a test that begins now, as it will be if the test passes."""
     path = place.path.resolve()
     root = place.artifacts.root if place.artifacts else None
-    below = root is not None and path.is_relative_to(root)
+    is_inside = root is not None and path.is_relative_to(root)
     return TestRecord(
         sha256=subject.sha256,
-        channel=path.parents[1].relative_to(root).as_posix() if below and root else "",
+        channel=path.parents[1].relative_to(root).as_posix() if is_inside and root else "",
         file=f"{subject.metadata.subdir}/{path.name}",
         started=now(),
         result="passed",

@@ -235,10 +235,10 @@ def _compared(pair: _Pair, artifacts: Artifacts, others: Artifacts) -> Compariso
     found = replace(found, reason="", again=other.sha256, result="same")
     if other.sha256 == package.sha256:
         return found
-    theirs = others.root / other.channel / other.file
-    comparison = compare_packages(artifacts.root / package.channel / package.file, theirs)
+    second_file = others.root / other.channel / other.file
+    comparison = compare_packages(artifacts.root / package.channel / package.file, second_file)
     if comparison.differences:
-        _copy(theirs, artifacts.compared / other.file)  # for `diff`
+        _copy(second_file, artifacts.compared / other.file)  # for `diff`
     differences = {each.path: each.what for each in comparison.differences[:_MOST_FILES]}
     result = "different" if differences else "repacked"
     return replace(found, result=result, files=comparison.files, differences=differences)

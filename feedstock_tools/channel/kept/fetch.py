@@ -128,13 +128,13 @@ def _download(record: Record, folder: Path, seconds: float) -> Path:
     """The package's file, with the size and hash from the channel's repodata."""
     suffix = ".tar.bz2" if record.file_name.endswith(".tar.bz2") else ".conda"
     target = folder / f"package{suffix}"
-    here = local_folder(record.channel)
-    if here is None:
+    channel = local_folder(record.channel)
+    if channel is None:
         _transfer(record, target, seconds)
     elif PurePosixPath(record.file_name).name != record.file_name:
-        raise WorkError(f"'{record.file_name}' is not a valid name of a package file", path=here)
+        raise WorkError(f"'{record.file_name}' is not a valid name of a package file", path=channel)
     else:
-        shutil.copyfile(here / record.subdir / record.file_name, target)
+        shutil.copyfile(channel / record.subdir / record.file_name, target)
     size = target.stat().st_size
     if record.size and size != record.size:
         raise WorkError(f"{record.url} is damaged: it has {size} bytes instead of {record.size}")

@@ -59,8 +59,8 @@ class Pinning:
     @property
     def migrations_folder(self) -> Path:
         """The folder of its migrations: as in the package, or beside the file as in the pinning's own feedstock."""
-        beside = self.folder / "migrations"
-        return beside if beside.is_dir() else self.folder / MIGRATIONS
+        of_feedstock = self.folder / "migrations"
+        return of_feedstock if of_feedstock.is_dir() else self.folder / MIGRATIONS
 
     @property
     def released(self) -> datetime | None:

@@ -77,16 +77,16 @@ def _looseness(package: Package, requirement: Requirement, job: Job, subject: Su
     if isinstance(requirement, Pin) and requirement.exact:
         return None
     name = name_in(requirement)
-    beside = [other for other in job.packages or () if other.name == name]
+    builds = [other for other in job.packages or () if other.name == name]
     text = requirement if isinstance(requirement, str) else f"pin_subpackage('{requirement.name}')"
     pattern = _build_pattern(requirement)
     if pattern is None and len({_cuda(other) for other in _all_of(name, job, subject)}) > 1:
         return f"'{text}' allows the builds of {name} for every CUDA version and for CPU: pin it with exact=True"
-    if len(beside) == 1 and (isinstance(requirement, Pin) or requirement == name):
+    if len(builds) == 1 and (isinstance(requirement, Pin) or requirement == name):
         return f"'{text}' does not pin the build that it stands for: pin it with exact=True"
     fitting = [other for other in _all_of(name, job, subject) if fnmatchcase(other.output.build_string, pattern or "*")]
-    flavours = {_cuda(other) == "CPU" for other in beside}
-    if beside and any((_cuda(other) == "CPU") not in flavours for other in fitting if _cuda(other) != "any"):
+    flavours = {_cuda(other) == "CPU" for other in builds}
+    if builds and any((_cuda(other) == "CPU") not in flavours for other in fitting if _cuda(other) != "any"):
         return f"'{text}' fits the builds of {name} for CPU and those for CUDA"
     return None
 

@@ -201,8 +201,8 @@ def _selector(some: Collection[Platform], every: Collection[Platform]) -> str | 
         if platform not in some:
             continue
         of_os = {other for other in every if other.os == platform.os}
-        whole = of_os <= set(some)
-        word = platform.os if whole else _SELECTORS.get(platform.subdir, f"{platform.os} and {platform.arch}")
+        all_of_os = of_os <= set(some)
+        word = platform.os if all_of_os else _SELECTORS.get(platform.subdir, f"{platform.os} and {platform.arch}")
         words[word] = None
     selector = " or ".join(f"({word})" if " " in word and len(words) > 1 else word for word in words)
     return selector.replace("linux or osx", "unix")

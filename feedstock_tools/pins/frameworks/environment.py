@@ -125,9 +125,9 @@ def target_of(
     where = Platform.parse(platform) if platform else Platform.here()
     if gpu is False and cuda is not None:
         raise InputError("--cpu and --cuda are incompatible")
-    here = probed() if cuda is None and gpu is not False and where == Platform.here() else Machine()
-    wanted = gpu if gpu is not None else cuda is not None or bool(here.devices)
-    machine = (cuda or here.cuda or tuple(facts.toolkits)[-1]) if wanted else None
+    this_machine = probed() if cuda is None and gpu is not False and where == Platform.here() else Machine()
+    wanted = gpu if gpu is not None else cuda is not None or bool(this_machine.devices)
+    machine = (cuda or this_machine.cuda or tuple(facts.toolkits)[-1]) if wanted else None
     return Target("gpu" if wanted else "cpu", where, ".".join(cuda.split(".")[:2]) if cuda else None, machine)
 
 

@@ -119,10 +119,10 @@ def _judge(facts: CudaFacts, card: Card, toolkit: Toolkit, architectures: Sequen
     if own in compiled:
         return Verdict("native", str(own), (f"CUDA {toolkit.version} compiles for {own}.",))
     unknown = f"CUDA {toolkit.version} does not know {own}: neither its nvcc nor its own ptxas compiles for this GPU."
-    beside = served(compiled, card.number)
-    if beside.how == "native":
-        runs = f"A GPU of capability {card.capability} runs machine code for {beside.by}, where a build has it."
-        return Verdict("native", str(beside.by), (runs, unknown, _at_run_time(facts, card, toolkit.version)))
+    by_others = served(compiled, card.number)
+    if by_others.how == "native":
+        runs = f"A GPU of capability {card.capability} runs machine code for {by_others.by}, where a build has it."
+        return Verdict("native", str(by_others.by), (runs, unknown, _at_run_time(facts, card, toolkit.version)))
     ptx = [Architecture(code.number, ptx=True) for code in compiled if code.number < card.number]
     if not ptx:
         return Verdict("no", None, (_dropped(facts, card, toolkit.version, compiled),))

@@ -139,11 +139,11 @@ class PinGraph:
 
     def holds(self, chosen: Chosen) -> bool:
         """Whether all releases of a set exist and meet each other's bounds; an unnamed kind is missing from the set."""
-        whole = {kind: chosen.get(kind) for kind in {*self.versions, *chosen}}
+        complete = {kind: chosen.get(kind) for kind in {*self.versions, *chosen}}
         return all(
             (release := Release(kind, version)) in self.releases
-            and all(bound.open_to(whole) for bound in self.bounds_of(release))
-            for kind, version in whole.items()
+            and all(bound.open_to(complete) for bound in self.bounds_of(release))
+            for kind, version in complete.items()
             if version is not None
         )
 

@@ -57,8 +57,8 @@ def all_sets(graph: PinGraph, demands: Sequence[Demand], kinds: Sequence[str]) -
         completed = next(filter(search.is_full, search.sets(of_machine, chosen)), None)
         if completed is not None:
             # The set also contains what a release needs beyond the requested kinds, so that it can be checked.
-            whole = search.with_needed(completed)
-            yield {kind: version for kind in graph.versions if (version := whole.get(kind)) is not None}
+            with_needed = search.with_needed(completed)
+            yield {kind: version for kind in graph.versions if (version := with_needed.get(kind)) is not None}
 
 
 def _admitted(versions: Iterable[str], demands: Sequence[Demand]) -> Iterator[str]:
@@ -116,8 +116,8 @@ class _Search:
 
         A set without it would not be full then, whatever follows. Kinds that never get a version do not count.
         """
-        beside = self._graph.beside.get(kind, ())
-        return all(chosen.get(other) is not None for other in beside if other in self._possible)
+        neighbours = self._graph.beside.get(kind, ())
+        return all(chosen.get(other) is not None for other in neighbours if other in self._possible)
 
     def can_end(self, chosen: dict[str, str | None]) -> bool:
         """Whether the choice can be completed with all demanded and needed kinds; others may be left out."""

@@ -172,15 +172,15 @@ def output_dicts(meta: Meta) -> list[dict[str, Any]]:
 
 def _share_with_top_level(meta: Meta, out: dict[str, Any]) -> None:
     for section in ("requirements", "build", "about"):
-        above = meta.data.get(section) or {}
-        mine: dict[str, Any] = (
+        top_level = meta.data.get(section) or {}
+        own: dict[str, Any] = (
             requirement_lists(out.get(section)) if section == "requirements" else dict(out.get(section) or {})
         )
-        if isinstance(above, dict):
-            for key, value in above.items():
-                mine.setdefault(key, value)
-        out[section] = mine
-        meta.replace_section(section, mine)
+        if isinstance(top_level, dict):
+            for key, value in top_level.items():
+                own.setdefault(key, value)
+        out[section] = own
+        meta.replace_section(section, own)
 
 
 def named_outputs(meta: Meta) -> list[OutputKey] | None:

@@ -109,8 +109,8 @@ class Scope:
             return parts[0] if plain else as_text(parts[0])
         if not all(type(piece) is str for piece in parts):
             return Term(parts)
-        whole = "".join(str(piece) for piece in parts)
-        return scalar(whole) if plain else whole
+        joined = "".join(str(piece) for piece in parts)
+        return scalar(joined) if plain else joined
 
 
 def pieces(text: str, scope: Scope) -> tuple[Hashable, ...]:

@@ -84,8 +84,8 @@ def read_sites(text: str) -> Sites:
 
 def _words(text: str, matters: _Matters = _Matters.READS) -> frozenset[str]:
     """The words in the templates of a text; all words of a condition, and of a text with statements."""
-    whole = matters is _Matters.TRUTH or "{%" in text
-    return frozenset(_WORD.findall(text if whole else " ".join(_TEMPLATE.findall(text))))
+    is_code = matters is _Matters.TRUTH or "{%" in text
+    return frozenset(_WORD.findall(text if is_code else " ".join(_TEMPLATE.findall(text))))
 
 
 def _closed(context: Mapping[str, frozenset[str]]) -> Mapping[str, frozenset[str]]:

@@ -145,10 +145,10 @@ def _segments(jobs: Sequence[Job]) -> tuple[Segment, ...]:
     while len(busy := _merged(jobs, shortest)) > _MOST_SEGMENTS:
         shortest *= 2
     room = _WIDTH - _LEFT - 10 - _GAP * (len(busy) - 1) - 30.0 * len(busy)
-    whole = sum(((end - begin).total_seconds() for begin, end in busy)) or 1.0
+    seconds = sum(((end - begin).total_seconds() for begin, end in busy)) or 1.0
     x, segments = _LEFT, []
     for begin, end in busy:
-        width = 30.0 + room * (end - begin).total_seconds() / whole
+        width = 30.0 + room * (end - begin).total_seconds() / seconds
         segments.append(Segment(begin, end, x, width))
         x += width + _GAP
     return tuple(segments)

@@ -179,8 +179,8 @@ def _reason(graph: PinGraph, chosen: Mapping[str, str], kind: str) -> str:
     for other, version in chosen.items():
         for bound in graph.bounds_of(Release(other, version)):
             if kind != other and kind in bound.kinds and better:
-                beside = {name: value for name, value in chosen.items() if name in bound.kinds and name != kind}
-                if not bound.open_to({**beside, kind: better[0]}):
+                others = {name: value for name, value in chosen.items() if name in bound.kinds and name != kind}
+                if not bound.open_to({**others, kind: better[0]}):
                     return f"{Release(other, version)}: {bound.said}"
     if kind_named(kind).least:
         return ""

@@ -55,8 +55,8 @@ def variants_of(folder: Path, configuration: Configuration, rules: CondaBuildRul
     read = load_conditional if path.name == _OWN_FILES[0] else load
     own = read(path, configuration.platform, rules=rules, within=folder)
     values = {**own.values, **configured.values}
-    whole = (group for group in own.zip_keys if len({len(values[key]) for key in group if key in values}) < 2)
-    return replace(configured, values=values, zip_keys=configured.zip_keys or tuple(whole))
+    zipped = (group for group in own.zip_keys if len({len(values[key]) for key in group if key in values}) < 2)
+    return replace(configured, values=values, zip_keys=configured.zip_keys or tuple(zipped))
 
 
 def with_own_values(folder: Path, configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:

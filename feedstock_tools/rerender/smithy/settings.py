@@ -54,14 +54,14 @@ def section(forge: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
     Raises:
         InputError: the value there is not a mapping.
     """
-    here: Any = forge
+    part: Any = forge
     for depth, name in enumerate(names, 1):
-        here = here.get(name)
-        if here is None:
+        part = part.get(name)
+        if part is None:
             return {}
-        if not isinstance(here, Mapping):
+        if not isinstance(part, Mapping):
             raise InputError(f"'{'.'.join(names[:depth])}' in conda-forge.yml must be a mapping")
-    return here  # type: ignore[no-any-return]
+    return part  # type: ignore[no-any-return]
 
 
 def read_conda_forge_yml(feedstock: Path) -> Mapping[str, Any]:

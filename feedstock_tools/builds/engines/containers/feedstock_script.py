@@ -162,8 +162,8 @@ def _narrow(feedstock: Path, name: str, values: Mapping[str, str]) -> None:
     Keys from the recipe's own variant file are written there too, since that file may have several values.
     """
     configuration = feedstock / ".ci_support" / f"{name}.yaml"
-    whole = Configuration.from_file(configuration, within=feedstock)
-    if all(key in NO_LOOP or len(whole.values.get(key, ())) == 1 for key in values):
+    configured = Configuration.from_file(configuration, within=feedstock)
+    if all(key in NO_LOOP or len(configured.values.get(key, ())) == 1 for key in values):
         return
-    narrowed = replace(whole, values={**whole.values, **{key: (value,) for key, value in values.items()}})
+    narrowed = replace(configured, values={**configured.values, **{key: (value,) for key, value in values.items()}})
     configuration.write_bytes(narrowed.to_bytes())

@@ -233,9 +233,9 @@ _REASONS = (
 
 def _reason(error: Exception, stage: str) -> tuple[str, str]:
     text = str(error).removeprefix("PyRattlerBuildError: ")
-    for start, during, ours in _REASONS:
+    for start, during, message in _REASONS:
         if start.lower() in text.lower():
             if during == "script" and "test" in stage.lower():
-                during, ours = "tests", "its tests failed"
-            return f"{ours} ({text})", during
+                during, message = "tests", "its tests failed"
+            return f"{message} ({text})", during
     return text, "engine"

@@ -53,12 +53,12 @@ def _in_company(command: Sequence[str], folder: str) -> int:
 
 def _in_terminal(command: Sequence[str], folder: str) -> int:
     """Run it as in a terminal, and pass on its output: `docker run -it` refuses to start without one."""
-    ours, theirs = os.openpty()
-    process = subprocess.Popen(command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs)
-    os.close(theirs)
+    own_end, terminal = os.openpty()
+    process = subprocess.Popen(command, cwd=folder, stdin=terminal, stdout=terminal, stderr=terminal)
+    os.close(terminal)
     # Reading fails once the other end is closed everywhere.
     with suppress(OSError):
-        while chunk := os.read(ours, _CHUNK):
+        while chunk := os.read(own_end, _CHUNK):
             sys.stdout.buffer.write(chunk.replace(b"\r\n", b"\n"))
             sys.stdout.buffer.flush()
     status = process.wait()

@@ -151,9 +151,9 @@ def descendants(root: int) -> list[int]:
     found: list[int] = []
     pending = [root]
     while pending:
-        below = children.get(pending.pop(), [])
-        found += below
-        pending += below
+        below_it = children.get(pending.pop(), [])
+        found += below_it
+        pending += below_it
     return found
 
 
