@@ -280,8 +280,9 @@ def chosen_pinning(requested: str | None, feedstock: Path) -> Path | None:
     follows = requested is None and follows_pinning(feedstock)
     if follows and not cached_pinnings(cache) and (feedstock / "recipe").is_dir():
         hint = (
-            "Fetch one with 'feedstock-tools pinning fetch' or give one with --pinning; or write 'pinning: "
-            "self-contained' into the spec, which takes CUDA's compilers and images from what ships with this program."
+            "Fetch one with 'feedstock-tools pinning fetch' or give one with --pinning. Without one, let the spec have "
+            "its own versions, as 'feedstock-tools init --self-contained' writes it: 'pinning: self-contained', "
+            "'python: [3.11, 3.12]', and below 'cuda' 'versions: [12.9, 13.0]'."
         )
         message = "the spec takes its versions from conda-forge's pinning, and there is none"
         raise InputError(message, path=feedstock / "feedstock.yaml", hint=hint)

@@ -50,7 +50,8 @@ def command(
     if compare:
         return _compare(place, as_json=as_json)
     if not targets:
-        raise InputError("name the packages to test: files, or configurations as `build` takes them")
+        message = "name the packages to test: files, or configurations as `build` takes them"
+        raise InputError(message, hint="'feedstock-tools status' lists the configurations, and which are built.")
     from feedstock_tools.builds.engines.process.supervision import signals_as_exit
     from feedstock_tools.builds.testing.tests import TestOptions, run_tests
     from feedstock_tools.report.testing import TestFailures, TestLines, tested_json, tested_text

@@ -27,6 +27,7 @@ __all__ = ["on_files", "on_page_markdown"]
 #: A link to a file beside the folder of pages: of a site it would lead nowhere.
 _OUTSIDE = re.compile(r"\[([^\]]*)\]\(\.\./[^)]*\)")
 _MERMAID = re.compile(r"^```mermaid\n(flowchart TB\n.*?)^```$", re.MULTILINE | re.DOTALL)
+_PART = re.compile(r"^##", re.MULTILINE)
 _CODE = re.compile(r"`[^`]+`")
 #: The beginning of a list's item.
 _ITEM = re.compile(r"(?:[-*]|\d+\.) ")
@@ -47,7 +48,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """The text of a page without links to files that are not part of the site, and with flowcharts as pictures."""
+    """The text of a page without links to files that are not part of the site, and with flowcharts as pictures.
+
+    A page without parts needs no list of them, and has its place for the text.
+    """
+    if not _PART.search(markdown):
+        page.meta.setdefault("hide", ["toc"])
     flowcharts = _MERMAID.sub(lambda found: f"{drawn(found[1], page.title or '')}\n", markdown)
     return _OUTSIDE.sub(r"\1", "\n".join(_apart(flowcharts.split("\n"))))
 

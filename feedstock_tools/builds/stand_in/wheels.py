@@ -29,7 +29,7 @@ class Fetching:
     Attributes:
         what: the name of the download: `zig 0.17.1`.
         stage: `fetching`, `unpacking` or `ready`.
-        why: it is fetched, in words; empty where that goes without saying.
+        why: it is fetched, in words, or at its end what else to know; empty where that goes without saying.
         seconds: the time since its start.
         done: bytes fetched so far; `size` is their total number, None if unknown.
     """

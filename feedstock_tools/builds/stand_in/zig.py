@@ -115,4 +115,5 @@ def _fetch(folder: Path, machine: Mapping[str, str], watch: Watch, why: str) -> 
         (unpacked / "zig").chmod(0o755)
         shutil.rmtree(folder / ZIG_VERSION, ignore_errors=True)
         unpacked.rename(folder / ZIG_VERSION)
-    watch(Fetching(title, "ready", time.monotonic() - began, size, size))
+    libraries = "its first C++ program takes it up to a minute more, since it compiles its own libraries then"
+    watch(Fetching(title, "ready", time.monotonic() - began, size, size, libraries))

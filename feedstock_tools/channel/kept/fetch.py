@@ -103,7 +103,7 @@ def _queried(kind: PackageKind, url: str, cache: Path, seconds: float) -> tuple[
     except (GatewayError, RuntimeError, OSError, ValueError, KeyError) as error:
         raise WorkError(
             f"cannot read what packages {url} has: {_cause(error, seconds)}",
-            hint=f"A fetched {kind.noun} can be used without the channel.",
+            hint=f"A fetched {kind.noun} can be used without the channel, and so can a copy in a folder.",
         ) from error
 
 

@@ -32,7 +32,7 @@ def _line(progress: Fetching, *, first: bool) -> str:
     size = f"{progress.size / 1e6:.0f} MB" if progress.size is not None else ""
     after = f"after {progress.seconds:.0f} s"
     if progress.stage == "ready":
-        return f"{progress.what}: ready {after}, and kept for later builds"
+        return f"{progress.what}: ready {after}, and kept for later builds{f'; {progress.why}' if progress.why else ''}"
     if progress.stage == "unpacking":
         return f"Unpacking {progress.what} {after}"
     if first:

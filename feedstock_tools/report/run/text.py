@@ -123,7 +123,7 @@ def path_notes(artifacts: Artifacts) -> Iterator[str]:
 
 
 def summary_text(result: BuildResult, left_out: Mapping[str, str], where: str = "here") -> str:
-    """The table of packages with size, sha256 and time, then failures, then the places of channel and logs.
+    """The table of packages with size, time and sha256, then failures, then the places of channel and logs.
 
     Args:
         left_out: configurations that were left out, with the reasons; `where` they cannot be built.
@@ -192,9 +192,9 @@ def _packages(built: Sequence[tuple[Outcome, BuildRecord]]) -> list[str]:
     new = [(outcome, record) for outcome, record in built if outcome.new]
     unchanged = len(built) - len(new)
     shown = new if unchanged > _MOST_UNCHANGED else built
-    head = ("package", "size", "sha256", "time")
+    head = ("package", "size", "time", "sha256")
     lines = (
-        [table(head, [_package_row(outcome, record) for outcome, record in shown], right=frozenset({1, 3}))]
+        [table(head, [_package_row(outcome, record) for outcome, record in shown], right=frozenset({1, 2}))]
         if shown
         else []
     )
@@ -204,7 +204,7 @@ def _packages(built: Sequence[tuple[Outcome, BuildRecord]]) -> list[str]:
 def _package_row(outcome: Outcome, record: BuildRecord) -> tuple[str, ...]:
     package = record.packages[0]
     time = f"{record.seconds:.2f} s" if outcome.new and record.seconds is not None else "unchanged"
-    return package.file, size_text(package.size), package.sha256, time
+    return package.file, size_text(package.size), time, package.sha256
 
 
 def _failures(artifacts: Artifacts, outcomes: Sequence[Outcome]) -> list[str]:
