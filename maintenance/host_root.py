@@ -24,8 +24,11 @@ _INCLUDED = (
     *("openssh-server", "python3", "python3-venv", "iproute2", "ca-certificates", "procps", "sudo"),
     *("systemd", "systemd-sysv", "dbus"),
 )
-#: What the role `toolchain` installs.
-_OFFERED = ("gcc", "g++", "gfortran", "make", "libopenblas-dev", "libfftw3-dev", "libhdf5-dev")
+#: What the roles `toolchain` and `container` install, and the modules that hosts of universities have.
+_OFFERED = (
+    *("gcc", "g++", "gfortran", "make", "libopenblas-dev", "libfftw3-dev", "libhdf5-dev"),
+    *("podman", "uidmap", "slirp4netns", "docker.io", "lmod"),
+)
 
 
 def root_folder() -> Path:
@@ -47,7 +50,7 @@ def main(root: Path) -> None:
     """Make the root, if it is missing, its packages, and what starts it."""
     if not root.exists():
         _make_root(root)
-    if not debs_of(root).exists():
+    if not all(any(debs_of(root).glob(f"{name}_*.deb")) for name in _OFFERED):
         _fetch_debs(root)
     if not nspawn_of(root).exists():
         _fetch_nspawn(nspawn_of(root).parents[2])
@@ -83,6 +86,7 @@ def _fetch_debs(root: Path) -> None:
             install = ("install", "--download-only", "--no-install-recommends", "-y", "-q")
             _run("chroot", str(merged), "apt-get", *install, *_OFFERED)
             (upper / "var/cache/apt/archives/partial").rmdir()
+            shutil.rmtree(made, ignore_errors=True)
             shutil.copytree(upper / "var/cache/apt/archives", made, ignore=shutil.ignore_patterns("lock"))
         finally:
             _run("umount", str(merged))

@@ -78,6 +78,8 @@ account_gone() {
     pkill -KILL -u "$1" || break
     sleep 0.1
   done
+  # So may temporary folders: of builds without a service, and of podman.
+  find /tmp /var/tmp /dev/shm -xdev -user "$1" -prune -exec rm -rf -- {} +
   userdel -- "$1"
   did
 }

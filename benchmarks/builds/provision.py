@@ -1,139 +1,294 @@
 """Machines made into hosts and given back: how long it takes, and what stays when `up` is broken off (Linux, as root).
 
-    python -m benchmarks.builds.provision times      three bare hosts: up, up again, test, after a reboot, down
-    python -m benchmarks.builds.provision ansible    one host: `fleet up` killed at each task, then `fleet down`
-    python -m benchmarks.builds.provision script     the same with the script of the host
+    python -m benchmarks.builds.provision times          three bare hosts: up, up again, test, after a reboot, down
+    python -m benchmarks.builds.provision roles          a host with all roles: up, up again, test, down
+    python -m benchmarks.builds.provision ansible 1/3    a host with all roles: `fleet up` killed at each task (at the
+                                                         1st, 4th, 7th, … of them), then `fleet down`
+    python -m benchmarks.builds.provision script 1/3     the same with the script of the host
+    python -m benchmarks.builds.provision units          a host with systemd: killed at each task of its services
 
-It needs `python -m maintenance.host_root`, and a package index for the wheels, which are not part of the times.
+It needs `python -m maintenance.host_root`, and a package index for the wheels, which are not part of the times. Where
+`up` is killed, small wheels stand for this program and for NumPy.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from ensurepip import _bundled
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
+from feedstock_tools import __version__
+from feedstock_tools.builds.fleet.provision import wheelhouse as wheels
 from feedstock_tools.builds.fleet.provision.hosts import check, down, up, write_scripts
-from feedstock_tools.builds.fleet.provision.wheelhouse import Target, wheelhouse
+from feedstock_tools.builds.fleet.provision.inventory import Inventory, read_inventory
 from feedstock_tools.data import cache_root
+from maintenance.host_root import debs_of, root_folder
 from tests.support.command import tool
-from tests.support.hosts import BareHost, why_no_hosts
-from tests.support.provisioned import Provisioned, differences, provisioned
+from tests.support.hosts import BareHost, Listing, bare_hosts, why_no_hosts
+from tests.support.provisioned import client_of, differences, inventory_of, provisioned
+from tests.support.systemd_host import systemd_host, why_no_systemd_host
 
 _CACHE = Path("/var/tmp/feedstock-tools/cache")  # noqa: S108 - kept for the next time
+_SHELL = {"fleet_supervisor": "shell"}
+#: Each role and each of its steps, but those of units.
+_ROLES: Mapping[str, Any] = {
+    **_SHELL,
+    "fleet_runs_hub": True,
+    "fleet_container": "podman",
+    "fleet_toolchain": ["compilers", "openblas", "fftw", "hdf5"],
+    "fleet_bazel": "6.1.0",
+    "fleet_bazel_file": "bazel",
+    "fleet_numpy": "1.26.4",
+    "fleet_debs": str(debs_of(root_folder())),
+}
+#: What of the distribution's packages FFTW and podman do not need: each round is shorter without it.
+_OF_OTHERS = re.compile(r"gcc|g\+\+|gfortran|cpp|lib(gcc-12|.*san|openblas|hdf5|stdc\+\+-12)|docker|containerd_|runc")
+_STEP = re.compile(r"\s*(base|container|toolchain|hub|worker) ?: ")
+_OF_SERVICE = re.compile(r"\s*(hub|worker) : (Write the unit|Restart|Run the service)")
+#: The private folders of systemd's own services, named anew at each start.
+_OF_SYSTEMD = re.compile(r"var/tmp/systemd-private-\w+-systemd-")
+_ON_HOST = "root/provision"
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A host, the inventory that has it alone, the variables of the client, and what was on the host before."""
+
+    host: BareHost
+    inventory: Path
+    environment: Mapping[str, str]
+    before: Listing
+
+    def read(self) -> Inventory:
+        return read_inventory(self.inventory, self.environment)
+
+    def left(self) -> list[str]:
+        """The paths in which the host differs from before."""
+        found = differences(self.before, self.host.listing())
+        return [path for path in found if not path.startswith(_ON_HOST) and not _OF_SYSTEMD.match(path)]
 
 
 def _times(folder: Path) -> None:
     with provisioned(["h1", "h2", "h3"], folder, _CACHE) as made:
         before = {name: host.listing() for name, host in made.hosts.items()}
         inventory = made.read()
-        steps: Sequence[tuple[str, Callable[[], object]]] = (
-            ("up", lambda: up(inventory, made.environment, _quiet)),
-            ("up again", lambda: up(inventory, made.environment, _quiet)),
-            ("test", lambda: check(inventory, made.environment, _quiet)[0]),
-            ("reboot of h1", made.hosts["h1"].reboot),
-            ("up after it", lambda: up(inventory, made.environment, _quiet)),
-            ("down", lambda: down(inventory, made.environment, _quiet)),
-        )
-        for name, step in steps:
-            began = time.monotonic()
-            played = step()
-            shown = [f"{host.host} changed={host.changed} {host.error or ''}" for host in played or ()]  # type: ignore[attr-defined]
-            print(f"{name}: {time.monotonic() - began:.1f} s  {'; '.join(shown)}", flush=True)
+        wheels.wheelhouse(wheels.Target("3.11", "x86_64"), cache_root(made.environment), print)
+        _timed("up", lambda: up(inventory, made.environment, _quiet))
+        _timed("up again", lambda: up(inventory, made.environment, _quiet))
+        _timed("test", lambda: check(inventory, made.environment, _quiet)[0])
+        _timed("reboot of h1", made.hosts["h1"].reboot)
+        _timed("up after it", lambda: up(inventory, made.environment, _quiet))
+        _timed("down", lambda: down(inventory, made.environment, _quiet))
         left = {name: differences(before[name], host.listing()) for name, host in made.hosts.items()}
         print(f"left: {left}")
+
+
+def _all_roles(folder: Path) -> None:
+    with _bare(folder, _CACHE, _ROLES) as target:
+        inventory = target.read()
+        _timed("up", lambda: up(inventory, target.environment, _quiet))
+        _timed("up again", lambda: up(inventory, target.environment, _quiet))
+        for each in check(inventory, target.environment, _quiet)[1]:
+            print(f"  {each.check}: {'ok' if each.passed else 'failed'}: {each.found}")
+        _timed("down", lambda: down(inventory, target.environment, _quiet))
+        print(f"left: {target.left()}")
+
+
+def _timed(name: str, work: Callable[[], Any]) -> None:
+    began = time.monotonic()
+    played = work()
+    shown = [f"{host.host} changed={host.changed} {host.error or ''}" for host in played or ()]
+    print(f"{name}: {time.monotonic() - began:.1f} s  {'; '.join(shown)}", flush=True)
 
 
 def _quiet(text: str) -> None:
     """Print no progress."""
 
 
-def _broken_off(
-    folder: Path, command: Callable[[Provisioned, str], list[str]], ending: Callable[[Provisioned], None]
-) -> None:
-    """Break `up` off at each of its steps, in a host that is given back each time."""
-    with provisioned(["h1"], folder, _CACHE) as made:
-        before = made.hosts["h1"].listing()
-        steps = _steps(command(made, "up"), made.environment)
-        ending(made)
-        print(
-            f"{len(steps)} steps; left after the whole: {differences(before, made.hosts['h1'].listing())}", flush=True
+@contextmanager
+def _bare(folder: Path, cache: Path, settings: Mapping[str, Any]) -> Iterator[_Target]:
+    """A host whose supervisor is a loop."""
+    with bare_hosts(["h1"], folder) as bare:
+        yield _target(bare.hosts["h1"], folder, cache, settings)
+
+
+@contextmanager
+def _with_systemd(folder: Path, cache: Path) -> Iterator[_Target]:
+    """A host with a real systemd."""
+    if (reason := why_no_systemd_host()) is not None:
+        sys.exit(f"not here: {reason}")
+    with systemd_host(f"ft{os.getpid() % 100_000}", folder) as (host, _):
+        yield _target(host, folder, cache, {"fleet_runs_hub": True, "ansible_ssh_private_key_file": str(host.key)})
+
+
+def _target(host: BareHost, folder: Path, cache: Path, settings: Mapping[str, Any]) -> _Target:
+    bazel = folder / "bazel"
+    bazel.write_text("#!/bin/sh\necho bazel 6.1.0\n")
+    bazel.chmod(0o755)
+    inventory = folder / "inventory.yml"
+    inventory.write_text(inventory_of({"h1": host}, f"{host.address}:8786", settings))
+    return _Target(host, inventory, client_of(folder, cache), host.listing())
+
+
+def _light_wheels(cache: Path) -> None:
+    """Fill a cache with wheels that are soon installed: programs that wait, and a NumPy of nothing."""
+
+    def fetch(target: wheels.Target, folder: Path) -> None:
+        made = folder / "wheels"
+        made.mkdir(parents=True)
+        for pip in Path(str(_bundled.__path__[0])).glob("pip-*.whl"):
+            shutil.copy(pip, made)
+        waits = "import time\nwhile True:\n    time.sleep(60)\n"
+        programs = {f"feedstock_tools/builds/fleet/{name}.py": waits for name in ("worker", "hub")}
+        _wheel(made, "feedstock_tools", __version__, programs)
+        _wheel(made, "numpy", target.numpy or "1", {"numpy/__init__.py": ""})
+        (made / "host.txt").write_text(f"feedstock-tools == {__version__}\n")
+        (made / "toolchain.txt").write_text(f"numpy == {target.numpy}\n")
+        (folder / "done").touch()
+
+    with mock.patch.object(wheels, "_fetch", fetch):
+        for numpy in ("", str(_ROLES["fleet_numpy"])):
+            wheels.wheelhouse(
+                wheels.Target("3.11", "x86_64", numpy), cache_root({"XDG_CACHE_HOME": str(cache)}), _quiet
+            )
+
+
+def _wheel(folder: Path, name: str, version: str, files: Mapping[str, str]) -> None:
+    about = f"{name}-{version}.dist-info"
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as made:
+        for path, text in files.items():
+            made.writestr(path, text)
+        made.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        made.writestr(
+            f"{about}/WHEEL", "Wheel-Version: 1.0\nGenerator: none\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         )
-        for number, step in enumerate(steps):
-            _killed_at(command(made, "up"), made.environment, number, made.hosts["h1"])
-            there = len(differences(before, made.hosts["h1"].listing()))
-            ending(made)
-            left = differences(before, made.hosts["h1"].listing())
-            print(f"{number + 1:2} {step}: {there} differences, after down {left}", flush=True)
+        made.writestr(f"{about}/RECORD", "")
 
 
-def _steps(command: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return [line.strip() for line in (run.stdout + run.stderr).splitlines() if _is_step(line)]
+def _few_debs(folder: Path) -> str:
+    made = folder / "debs"
+    made.mkdir()
+    for path in debs_of(root_folder()).glob("*.deb"):
+        if not _OF_OTHERS.match(path.name):
+            (made / path.name).symlink_to(path)
+    return str(made)
 
 
-def _is_step(line: str) -> bool:
-    return re.match(r"(\s+)?(base|container|toolchain|hub|worker) ?: ", line) is not None
+def _by_ansible(folder: Path, part: tuple[int, int]) -> None:
+    """Break off `up` by Ansible: each step is a task."""
+    settings = {**_ROLES, "fleet_toolchain": ["fftw"], "fleet_debs": _few_debs(folder)}
+    _light_wheels(folder)
+    with _bare(folder, folder, settings) as target:
+        _broken_off(
+            target, tool("fleet", "up", f"--fleet={target.inventory}"), lambda: _given_back(target), _STEP, part
+        )
 
 
-def _killed_at(command: Sequence[str], environment: Mapping[str, str], number: int, host: BareHost) -> None:
-    """Kill all of the client's processes when a step begins; what has begun on the host goes on."""
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    ) as process:
-        seen = 0
-        for line in process.stdout or ():
-            seen += _is_step(line)
-            if seen > number:
-                break
-        if "provision.sh" in command[-1]:
-            host.run("pkill", "-KILL", "-o", "-f", "'provision.sh up'")
-        os.killpg(process.pid, signal.SIGKILL)
+def _by_units(folder: Path, part: tuple[int, int]) -> None:
+    """Break off `up` under a real systemd, at the tasks of its services."""
+    _light_wheels(folder)
+    with _with_systemd(folder, folder) as target:
+        command = tool("fleet", "up", f"--fleet={target.inventory}")
+        _broken_off(target, command, lambda: _given_back(target), _OF_SERVICE, part)
 
 
-def _by_ansible(made: Provisioned, command: str) -> list[str]:
-    return tool("fleet", command, f"--fleet={made.inventory}")
-
-
-def _given_back(made: Provisioned) -> None:
-    (played,) = down(made.read(), made.environment, _quiet)
+def _given_back(target: _Target) -> None:
+    (played,) = down(target.read(), target.environment, _quiet)
     if played.error is not None:
         raise RuntimeError(played.error)
 
 
-def _by_script(made: Provisioned, command: str) -> list[str]:
-    host = made.hosts["h1"]
-    if not (host.root / "root/provision").exists():
-        (written,) = write_scripts(made.read(), made.inventory.parent / "scripts", made.environment, _quiet)
-        subprocess.run(["cp", "-r", str(written), str(host.root / "root/provision")], check=True)
-    return ["ssh", *host.ssh_options, f"root@{host.address}", f"bash /root/provision/provision.sh {command}"]
+def _by_script(folder: Path, part: tuple[int, int]) -> None:
+    """Break off the script of the host."""
+    settings = {**_ROLES, "fleet_toolchain": ["fftw"], "fleet_debs": _few_debs(folder)}
+    _light_wheels(folder)
+    with _bare(folder, folder, settings) as target:
+        (written,) = write_scripts(target.read(), folder / "scripts", target.environment, _quiet)
+        shutil.copytree(written, target.host.root / _ON_HOST)
+        script = ["ssh", *target.host.ssh_options, f"root@{target.host.address}", f"bash /{_ON_HOST}/provision.sh"]
+
+        def given_back() -> None:
+            subprocess.run([*script, "down"], check=True, capture_output=True)
+
+        _broken_off(target, [*script, "up"], given_back, _STEP, part)
 
 
-def _given_back_by_script(made: Provisioned) -> None:
-    subprocess.run(_by_script(made, "down"), check=True, capture_output=True)
-    made.hosts["h1"].run("rm", "-r", "/root/provision")
+def _broken_off(
+    target: _Target,
+    command: Sequence[str],
+    give_back: Callable[[], None],
+    wanted: re.Pattern[str],
+    part: tuple[int, int],
+) -> None:
+    """Break `up` off at its steps, on a host that is given back each time."""
+    run = subprocess.run(
+        command, env=dict(target.environment), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    if run.returncode != 0:
+        sys.exit(run.stdout)
+    lines = [line.strip() for line in run.stdout.splitlines()]
+    give_back()
+    steps = [number for number, line in enumerate(lines) if wanted.match(line)]
+    print(f"{len(steps)} steps; left after a whole up and down: {target.left()}", flush=True)
+    first, of = part
+    for number, at in list(enumerate(steps, 1))[first - 1 :: of]:
+        _killed_at(command, target, at, pause=0.4 * (number % 3))
+        there = len(target.left())
+        give_back()
+        print(f"{number:2} {lines[at]}: {there} differences, after down {target.left()}", flush=True)
+
+
+def _killed_at(command: Sequence[str], target: _Target, at: int, pause: float) -> None:
+    """Kill all of the client's processes after a step has begun; what has begun on the host goes on.
+
+    Args:
+        at: the number of the line by which the step says that it begins.
+        pause: the seconds from then on.
+    """
+    with subprocess.Popen(
+        command,
+        env=dict(target.environment),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        for number, _ in enumerate(process.stdout or ()):
+            if number == at:
+                break
+        time.sleep(pause)
+        if "provision.sh" in command[-2]:
+            target.host.run("pkill", "-KILL", "-o", "-f", "'provision.sh up'")
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def main(words: Sequence[str]) -> None:
     """Measure, or break off."""
     if (reason := why_no_hosts()) is not None:
         sys.exit(f"not here: {reason}")
-    if len(words) != 1 or words[0] not in ("times", "ansible", "script"):
+    whole = {"times": _times, "roles": _all_roles}
+    parts = {"ansible": _by_ansible, "script": _by_script, "units": _by_units}
+    part = re.fullmatch(r"(\d+)/(\d+)", words[1]) if len(words) == 2 else re.fullmatch("(1)/(1)", "1/1")
+    if not 1 <= len(words) <= 2 or words[0] not in {**whole, **parts} or part is None:
         sys.exit(str(__doc__))
-    wheelhouse(Target("3.11", "x86_64"), cache_root({"XDG_CACHE_HOME": str(_CACHE)}), print)
     with tempfile.TemporaryDirectory() as name:
-        if words[0] == "times":
-            _times(Path(name))
-        elif words[0] == "ansible":
-            _broken_off(Path(name), _by_ansible, _given_back)
+        if words[0] in whole:
+            whole[words[0]](Path(name))
         else:
-            _broken_off(Path(name), _by_script, _given_back_by_script)
+            parts[words[0]](Path(name), (int(part[1]), int(part[2])))
 
 
 if __name__ == "__main__":

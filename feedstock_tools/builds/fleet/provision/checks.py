@@ -21,12 +21,21 @@ scratch=$(mktemp -d)
 trap 'rm -rf -- "$scratch"' EXIT
 cd "$scratch"
 """
-_HELLO = """\
+#: Runs a program as the account of builds, with the only variables that its services have.
+_AS_USER = """\
 cd /
-python=/opt/feedstock-tools/env/bin/python
-"$python" -P -c 'import feedstock_tools.builds.fleet.worker'
-echo "hello from feedstock-tools $("$python" -P -c 'import feedstock_tools; print(feedstock_tools.__version__)')"
+as_user() {
+  runuser -u "{{ fleet_user }}" -- env -i "PATH=$PATH" "HOME={{ fleet_root }}" LANG=C.UTF-8 "$@"
+}
 """
+_HELLO = (
+    _AS_USER
+    + """\
+as_user /opt/feedstock-tools/env/bin/python -P -c '
+import feedstock_tools.builds.fleet.worker
+print("hello from feedstock-tools", feedstock_tools.__version__)'
+"""
+)
 _SERVICE = """\
 if [ -d /run/systemd/system ]; then
   systemctl is-active feedstock-tools-worker
@@ -70,30 +79,54 @@ def _linked(header: str, call: str, library: str) -> str:
     )
 
 
-_BAZEL = """\
+_BAZEL = (
+    _AS_USER
+    + """\
 wanted="{{ fleet_bazel }}"
-found=$(/opt/feedstock-tools/bin/bazel --version)
+found=$(as_user /opt/feedstock-tools/bin/bazel --version)
 case "${found#bazel }" in
   "${wanted%.[*]}" | "${wanted%.[*]}".*) echo "$found" ;;
   *) echo "$found, not $wanted"; exit 1 ;;
 esac
 """
-_NUMPY = """\
-cd /
-/opt/feedstock-tools/toolchain/bin/python -P -c 'import numpy; print(numpy.__version__, int(numpy.arange(4).sum()))'
+)
+_NUMPY = (
+    _AS_USER
+    + """\
+as_user /opt/feedstock-tools/toolchain/bin/python -P -c '
+import numpy
+assert numpy.arange(4).sum() == 6
+print(numpy.__version__)'
 """
-_CONTAINER = """\
-user="{{ fleet_user }}" engine="{{ fleet_container }}"
-cd /
-runuser -u "$user" -- "$engine" info >/dev/null
+)
+_MODULES = (
+    _AS_USER
+    + """\
+as_user bash -c '
+. /opt/feedstock-tools/activate
+command -v module >/dev/null || { echo "this host has no LMod"; exit 1; }
+module is-loaded {{ fleet_modules }} && echo "{{ fleet_modules }}"'
+"""
+)
+_CONTAINER = (
+    _AS_USER
+    + """\
+engine="{{ fleet_container }}"
+found=$(as_user "$engine" info 2>&1) || { tail -n 1 <<<"$found"; exit 1; }
 "$engine" --version
 """
-_GPU = """\
+)
+_GPU = (
+    _AS_USER
+    + """\
 wanted="{{ fleet_gpus }}"
-found=$(nvidia-smi -L | wc -l)
-echo "$found of $wanted: $(nvidia-smi -L | head -1 | cut -d '(' -f 1)"
-[ "$found" -ge "$wanted" ]
+command -v nvidia-smi >/dev/null || { echo "0 of $wanted: no nvidia-smi, which comes with the driver"; exit 1; }
+found=$(as_user nvidia-smi -L 2>&1) || { echo "0 of $wanted: ${found//$'\n'/ }"; exit 1; }
+count=$(grep -c '^GPU [0-9]' <<<"$found" || true)
+echo "$count of $wanted: $(head -n 1 <<<"$found" | cut -d '(' -f 1)"
+[ "$count" -ge "$wanted" ]
 """
+)
 _NORM = "double x[2] = {3, 4}; return cblas_dnrm2(2, x, 1) != 5;"
 
 CHECKS = (
@@ -105,6 +138,7 @@ CHECKS = (
     Check("hdf5", _linked("hdf5.h", "return H5open() < 0;", "hdf5"), "fleet_hdf5_on"),
     Check("bazel", _BAZEL, "fleet_bazel_on"),
     Check("numpy", _NUMPY, "fleet_numpy_on"),
+    Check("modules", _MODULES, "fleet_modules_on"),
     Check("container", _CONTAINER, "fleet_container_on"),
     Check("gpu", _GPU, "fleet_gpu_on"),
 )

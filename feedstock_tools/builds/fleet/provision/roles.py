@@ -8,7 +8,9 @@ only those are removed that were not there before.
 from __future__ import annotations
 
 from feedstock_tools.builds.fleet.provision.snippets import (
+    ENGINE_IS_THERE,
     ENVIRONMENT,
+    LEFT_BY_ENGINE,
     PACKAGES,
     REFUSE,
     SUBORDINATE_IDS,
@@ -16,6 +18,7 @@ from feedstock_tools.builds.fleet.provision.snippets import (
     TOOLCHAIN_ENVIRONMENT,
     UNPACKED_DEBS,
     UNSUPERVISED,
+    WITHOUT_LEFT_BY_ENGINE,
     WITHOUT_PACKAGES,
 )
 from feedstock_tools.builds.fleet.provision.steps import Account, Folder, Role, Sent, Service, Shell, Step, Text
@@ -105,9 +108,10 @@ ROLES: tuple[Role, ...] = (
         "container",
         "an engine that runs containers",
         (
+            Shell("Note what the container engine will leave", LEFT_BY_ENGINE, WITHOUT_LEFT_BY_ENGINE),
             Shell(
                 "Install the container engine",
-                PACKAGES.replace("NAMES", "{{ fleet_container_packages }}"),
+                ENGINE_IS_THERE + PACKAGES.replace("NAMES", "{{ fleet_container_packages }}"),
                 WITHOUT_PACKAGES,
             ),
             Shell("Let the account run containers", SUBORDINATE_IDS),

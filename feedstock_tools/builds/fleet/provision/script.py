@@ -136,8 +136,9 @@ def _test(values: Values) -> str:
         if not check.when or values[check.when]:
             name = f"test_{len(functions) + 1}"
             functions.append(_function(name, filled(check.statements, values)))
-            calls.append(f'  status=0\n  said=$({name} 2>&1) || status=$?\n  report "$status" {check.name} "$said"')
-    return "\n" + "\n".join(functions) + "\ntest() {\n" + "\n".join(calls) + "\n}\n"
+            calls.append(f'  said=$({name} 2>&1)\n  report "$?" {check.name} "$said"')
+    # Bash would ignore `set -e` in a check that is called before `||`, and so all but the status of its last command.
+    return "\n" + "\n".join(functions) + "\ntest() {\n  set +e\n" + "\n".join(calls) + "\n  set -e\n}\n"
 
 
 def _function(name: str, statements: str) -> str:

@@ -6,7 +6,9 @@ Each ends with status 0, or with a message on stderr. None may contain an openin
 from __future__ import annotations
 
 __all__ = [
+    "ENGINE_IS_THERE",
     "ENVIRONMENT",
+    "LEFT_BY_ENGINE",
     "LOCK",
     "PACKAGES",
     "REFUSE",
@@ -15,13 +17,16 @@ __all__ = [
     "TOOLCHAIN_ENVIRONMENT",
     "UNPACKED_DEBS",
     "UNSUPERVISED",
+    "WITHOUT_LEFT_BY_ENGINE",
     "WITHOUT_PACKAGES",
 ]
 
-#: The first statements: one command at a time works on a host. What an interrupted `up` has started there goes on, as
-#: nothing tells it that its client is gone, and holds the lock to its end.
+#: The first statements. A host's umask may hide from the account what root makes. One command at a time works on a
+#: host. What an interrupted `up` has started there goes on, as nothing tells it that its client is gone, and holds the
+#: lock to its end.
 LOCK = """\
 set -euo pipefail
+umask 022
 exec 9>/run/lock/feedstock-tools-fleet
 flock -w 900 9 || { echo "another command has been at work on this host for 15 minutes" >&2; exit 1; }
 """
@@ -104,6 +109,45 @@ printf '%s' "$made_from" >made-from
 echo changed
 """
 
+#: What engines leave when their packages are removed. The engine of a machine that has one is not ours to note.
+LEFT_BY_ENGINE = """\
+engine="{{ fleet_container }}"
+note="/var/lib/feedstock-tools-fleet/left-by-$engine"
+if [ -e "$note" ] || command -v "$engine" >/dev/null; then exit 0; fi
+if [ "$engine" = docker ]; then
+  paths=(/etc/docker /var/lib/docker /etc/containerd /var/lib/containerd /opt/containerd)
+else
+  paths=(/etc/containers /var/lib/containers /etc/cni)
+fi
+for path in "${paths[@]}"; do
+  [ -e "$path" ] || echo "$path"
+done >"$note.part"
+[ "$engine" != docker ] || getent group docker >/dev/null || echo docker >>"$note.part"
+mv -- "$note.part" "$note"
+echo changed
+"""
+WITHOUT_LEFT_BY_ENGINE = """\
+for note in /var/lib/feedstock-tools-fleet/left-by-*; do
+  [ -e "$note" ] || continue
+  while read -r left; do
+    case $left in
+      /*) rm -rf -- "$left" ;;
+      *) ! getent group "$left" >/dev/null || groupdel -- "$left" ;;
+    esac
+  done <"$note"
+  rm -- "$note"
+  echo changed
+done
+"""
+
+#: Distributions and Docker itself name the packages of docker differently, and one excludes the other.
+ENGINE_IS_THERE = """\
+notes=/var/lib/feedstock-tools-fleet
+engine="{{ fleet_container }}"
+if [ "$engine" = docker ] && command -v docker >/dev/null; then
+  grep -qsx docker.io "$notes/packages" || exit 0
+fi
+"""
 PACKAGES = """\
 notes=/var/lib/feedstock-tools-fleet names="NAMES"
 missing=()
@@ -119,11 +163,11 @@ else
   "${apt[@]}" update >&2
 fi
 # What comes new is noted before it comes; what the host has and only becomes newer stays.
-"${apt[@]}" -s install --no-install-recommends "${missing[@]}" |
+"${apt[@]}" -s install --no-install-recommends --no-remove "${missing[@]}" |
   sed -n 's/^Inst \\([^ ]*\\) (.*/\\1/p' >"$notes/packages.part"
 cat "$notes/packages.part" >>"$notes/packages"
 rm -- "$notes/packages.part"
-"${apt[@]}" -y install --no-install-recommends "${missing[@]}" >&2
+"${apt[@]}" -y install --no-install-recommends --no-remove "${missing[@]}" >&2
 echo changed
 """
 WITHOUT_PACKAGES = """\

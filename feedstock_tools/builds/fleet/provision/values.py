@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from pathlib import Path
 
 from feedstock_tools.builds.fleet.provision.roles import CONFIGURED, INSTALLED
 from feedstock_tools.builds.fleet.provision.settings import LIBRARIES, Plan
@@ -27,6 +26,14 @@ _PACKAGES = {
     "docker": "docker.io",
     "none": "",
 }
+#: A shell that is no login shell has no `module` yet.
+_MODULES = """\
+if ! command -v module >/dev/null; then
+  for start in /etc/profile.d/*lmod*.sh /etc/profile.d/*modules*.sh /usr/share/lmod/lmod/init/profile; do
+    if [ -r "$start" ]; then . "$start"; fi
+    if command -v module >/dev/null; then break; fi
+  done
+fi"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +79,10 @@ def values_of(
         "fleet_toolchain_packages": " ".join(_PACKAGES[word] for word in LIBRARIES if word in plan.toolchain),
         **{f"fleet_{word}_on": on for word, on in words.items()},
         "fleet_pinned_on": bool(plan.bazel or plan.numpy or plan.modules),
-        "fleet_bazel_on": bool(plan.bazel),
+        "fleet_modules": " ".join(plan.modules),
+        "fleet_modules_on": bool(plan.modules),
         "fleet_bazel": plan.bazel,
+        "fleet_bazel_on": bool(plan.bazel),
         "fleet_bazel_file": plan.bazel_file,
         "fleet_numpy_on": bool(plan.numpy),
         "fleet_activate": _activate(plan),
@@ -151,13 +160,8 @@ def _loop(line: str, made_from: str) -> str:
 def _activate(plan: Plan) -> str:
     lines = ["# `. /opt/feedstock-tools/activate` prepares a shell to build with the toolchain of this host."]
     if plan.modules:
-        lines.append(f"module load {' '.join(plan.modules)}")
+        lines += [_MODULES, f"module load {' '.join(plan.modules)}"]
     if plan.numpy:
         lines.append(f". {INSTALLED}/toolchain/bin/activate")
     lines.append(f'export PATH="{INSTALLED}/bin:$PATH"')
     return "\n".join(lines) + "\n"
-
-
-def bazel_path(plan: Plan, inventory: Path) -> Path:
-    """The program that is sent as Bazel; a relative path is beside the inventory."""
-    return inventory.parent / plan.bazel_file

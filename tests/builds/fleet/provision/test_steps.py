@@ -230,7 +230,25 @@ h3                         : ok=0    changed=0    unreachable=1    failed=0    s
 
 def test_checks_are_made_where_their_switch_is_on() -> None:
     assert {check.name for check in CHECKS} == set(
-        re.findall(r"report \"\$status\" (\S+)", provision_script(_values(), "1"))
+        re.findall(r"report \"\$\?\" (\S+)", provision_script(_values(), "1"))
     )
-    least = re.findall(r"report \"\$status\" (\S+)", provision_script(_values(_shell_plan()), "1"))
+    least = re.findall(r"report \"\$\?\" (\S+)", provision_script(_values(_shell_plan()), "1"))
     assert least == ["hello-world", "service"]
+
+
+@needs("system", sys.platform == "linux", "Linux, whose bash ends a function at its first error")
+def test_a_check_fails_with_the_first_of_its_statements_that_fails(tmp_path: Path) -> None:
+    for program in ("gcc", "g++", "gfortran", "nvidia-smi", "runuser", "podman"):
+        (tmp_path / program).write_text(f"#!/bin/sh\necho {program} is broken\nexit 3\n")
+        (tmp_path / program).chmod(0o755)
+    definitions = provision_script(_values(), "1.0").partition("\n[[ $# == 1 ]]")[0]
+    (tmp_path / "checks.sh").write_text(f"{definitions}\ntest\n")
+    variables = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    ran = subprocess.run(
+        ["bash", "checks.sh"], cwd=tmp_path, env=variables, capture_output=True, text=True, check=True
+    )
+    results = {line.split("\t")[1]: line.split("\t")[::2] for line in ran.stdout.splitlines()}
+    assert {check: word for check, (word, _) in results.items()} == dict.fromkeys(results, "failed")
+    assert results.keys() == {check.name for check in CHECKS}
+    assert results["compilers"][1] == "gcc is broken"
+    assert results["gpu"][1] == "0 of 1: runuser is broken"
