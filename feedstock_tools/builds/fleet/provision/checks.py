@@ -31,9 +31,9 @@ as_user() {
 _HELLO = (
     _AS_USER
     + """\
-as_user /opt/feedstock-tools/env/bin/python -P -c '
-import feedstock_tools.builds.fleet.worker
-print("hello from feedstock-tools", feedstock_tools.__version__)'
+python=/opt/feedstock-tools/env/bin/python
+as_user "$python" -P -c 'import feedstock_tools.builds.fleet.worker'
+as_user "$python" -P -c 'import feedstock_tools; print("hello from feedstock-tools", feedstock_tools.__version__)'
 """
 )
 _SERVICE = """\
@@ -93,10 +93,8 @@ esac
 _NUMPY = (
     _AS_USER
     + """\
-as_user /opt/feedstock-tools/toolchain/bin/python -P -c '
-import numpy
-assert numpy.arange(4).sum() == 6
-print(numpy.__version__)'
+python=/opt/feedstock-tools/toolchain/bin/python
+as_user "$python" -P -c 'import numpy; assert numpy.arange(4).sum() == 6; print(numpy.__version__)'
 """
 )
 _MODULES = (
