@@ -91,6 +91,7 @@ service_gone() {
 
 # check NAME, after a command of `test` that has printed what it found
 report() {
+  [[ $1 != 124 ]] || set -- "$1" "$2" "no answer within 60 s"
   if [[ $1 == 0 ]]; then printf 'ok\t%s\t%s\n' "$2" "${3//$'\n'/ }"; else
     printf 'failed\t%s\t%s\n' "$2" "${3//$'\n'/ }"
     failed=$((failed + 1))

@@ -21,27 +21,25 @@ import subprocess
 import sys
 import tempfile
 import time
-import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from ensurepip import _bundled
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
-from feedstock_tools import __version__
-from feedstock_tools.builds.fleet.provision import wheelhouse as wheels
 from feedstock_tools.builds.fleet.provision.hosts import check, down, up, write_scripts
 from feedstock_tools.builds.fleet.provision.inventory import Inventory, read_inventory
+from feedstock_tools.builds.fleet.provision.wheelhouse import Target, wheelhouse
 from feedstock_tools.data import cache_root
 from maintenance.host_root import debs_of, root_folder
 from tests.support.command import tool
 from tests.support.hosts import BareHost, Listing, bare_hosts, why_no_hosts
+from tests.support.light_wheels import light_wheels
 from tests.support.provisioned import client_of, differences, inventory_of, provisioned
 from tests.support.systemd_host import systemd_host, why_no_systemd_host
 
 _CACHE = Path("/var/tmp/feedstock-tools/cache")  # noqa: S108 - kept for the next time
+_NUMPY = "1.26.4"
 _SHELL = {"fleet_supervisor": "shell"}
 #: Each role and each of its steps, but those of units.
 _ROLES: Mapping[str, Any] = {
@@ -51,7 +49,7 @@ _ROLES: Mapping[str, Any] = {
     "fleet_toolchain": ["compilers", "openblas", "fftw", "hdf5"],
     "fleet_bazel": "6.1.0",
     "fleet_bazel_file": "bazel",
-    "fleet_numpy": "1.26.4",
+    "fleet_numpy": _NUMPY,
     "fleet_debs": str(debs_of(root_folder())),
 }
 #: What of the distribution's packages FFTW and podman do not need: each round is shorter without it.
@@ -85,7 +83,7 @@ def _times(folder: Path) -> None:
     with provisioned(["h1", "h2", "h3"], folder, _CACHE) as made:
         before = {name: host.listing() for name, host in made.hosts.items()}
         inventory = made.read()
-        wheels.wheelhouse(wheels.Target("3.11", "x86_64"), cache_root(made.environment), print)
+        wheelhouse(Target("3.11", "x86_64"), cache_root(made.environment), print)
         _timed("up", lambda: up(inventory, made.environment, _quiet))
         _timed("up again", lambda: up(inventory, made.environment, _quiet))
         _timed("test", lambda: check(inventory, made.environment, _quiet)[0])
@@ -143,41 +141,6 @@ def _target(host: BareHost, folder: Path, cache: Path, settings: Mapping[str, An
     return _Target(host, inventory, client_of(folder, cache), host.listing())
 
 
-def _light_wheels(cache: Path) -> None:
-    """Fill a cache with wheels that are soon installed: programs that wait, and a NumPy of nothing."""
-
-    def fetch(target: wheels.Target, folder: Path) -> None:
-        made = folder / "wheels"
-        made.mkdir(parents=True)
-        for pip in Path(str(_bundled.__path__[0])).glob("pip-*.whl"):
-            shutil.copy(pip, made)
-        waits = "import time\nwhile True:\n    time.sleep(60)\n"
-        programs = {f"feedstock_tools/builds/fleet/{name}.py": waits for name in ("worker", "hub")}
-        _wheel(made, "feedstock_tools", __version__, programs)
-        _wheel(made, "numpy", target.numpy or "1", {"numpy/__init__.py": ""})
-        (made / "host.txt").write_text(f"feedstock-tools == {__version__}\n")
-        (made / "toolchain.txt").write_text(f"numpy == {target.numpy}\n")
-        (folder / "done").touch()
-
-    with mock.patch.object(wheels, "_fetch", fetch):
-        for numpy in ("", str(_ROLES["fleet_numpy"])):
-            wheels.wheelhouse(
-                wheels.Target("3.11", "x86_64", numpy), cache_root({"XDG_CACHE_HOME": str(cache)}), _quiet
-            )
-
-
-def _wheel(folder: Path, name: str, version: str, files: Mapping[str, str]) -> None:
-    about = f"{name}-{version}.dist-info"
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as made:
-        for path, text in files.items():
-            made.writestr(path, text)
-        made.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        made.writestr(
-            f"{about}/WHEEL", "Wheel-Version: 1.0\nGenerator: none\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        made.writestr(f"{about}/RECORD", "")
-
-
 def _few_debs(folder: Path) -> str:
     made = folder / "debs"
     made.mkdir()
@@ -190,7 +153,7 @@ def _few_debs(folder: Path) -> str:
 def _by_ansible(folder: Path, part: tuple[int, int]) -> None:
     """Break off `up` by Ansible: each step is a task."""
     settings = {**_ROLES, "fleet_toolchain": ["fftw"], "fleet_debs": _few_debs(folder)}
-    _light_wheels(folder)
+    light_wheels(folder, [_NUMPY])
     with _bare(folder, folder, settings) as target:
         _broken_off(
             target, tool("fleet", "up", f"--fleet={target.inventory}"), lambda: _given_back(target), _STEP, part
@@ -199,7 +162,7 @@ def _by_ansible(folder: Path, part: tuple[int, int]) -> None:
 
 def _by_units(folder: Path, part: tuple[int, int]) -> None:
     """Break off `up` under a real systemd, at the tasks of its services."""
-    _light_wheels(folder)
+    light_wheels(folder)
     with _with_systemd(folder, folder) as target:
         command = tool("fleet", "up", f"--fleet={target.inventory}")
         _broken_off(target, command, lambda: _given_back(target), _OF_SERVICE, part)
@@ -214,7 +177,7 @@ def _given_back(target: _Target) -> None:
 def _by_script(folder: Path, part: tuple[int, int]) -> None:
     """Break off the script of the host."""
     settings = {**_ROLES, "fleet_toolchain": ["fftw"], "fleet_debs": _few_debs(folder)}
-    _light_wheels(folder)
+    light_wheels(folder, [_NUMPY])
     with _bare(folder, folder, settings) as target:
         (written,) = write_scripts(target.read(), folder / "scripts", target.environment, _quiet)
         shutil.copytree(written, target.host.root / _ON_HOST)

@@ -155,4 +155,4 @@ def _reason(result: str) -> str:
     if not isinstance(content, dict):
         return result.strip()
     lines = [line for line in str(content.get("stderr") or "").splitlines() if line.strip()]
-    return " ".join(lines[-3:]) if lines else str(content.get("msg") or result).strip()
+    return " ".join(lines[-3:]) if lines else str(content.get("msg") or result).strip().removeprefix("Task failed: ")

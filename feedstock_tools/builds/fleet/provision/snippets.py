@@ -144,8 +144,9 @@ done
 ENGINE_IS_THERE = """\
 notes=/var/lib/feedstock-tools-fleet
 engine="{{ fleet_container }}"
-if [ "$engine" = docker ] && command -v docker >/dev/null; then
-  grep -qsx docker.io "$notes/packages" || exit 0
+if command -v "$engine" >/dev/null; then
+  [ "$engine" = podman ] || grep -qsx docker.io "$notes/packages" || exit 0
+  command -v apt-get >/dev/null || exit 0
 fi
 """
 PACKAGES = """\

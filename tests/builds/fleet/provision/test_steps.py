@@ -216,7 +216,7 @@ def test_the_script_refuses_what_it_does_not_know(tmp_path: Path) -> None:
 def test_what_ansible_says_becomes_results() -> None:
     said = """\
 fatal: [h2]: FAILED! => {"changed": true, "msg": "non-zero return code", "rc": 1, "stderr": "no python3", "stdout": ""}
-fatal: [h3]: UNREACHABLE! => {"changed": false, "msg": "Failed to connect", "unreachable": true}
+fatal: [h3]: UNREACHABLE! => {"changed": false, "msg": "Task failed: Failed to connect", "unreachable": true}
 h1                         : ok=21   changed=16   unreachable=0    failed=0    skipped=4    rescued=0    ignored=0
 h2                         : ok=1    changed=0    unreachable=0    failed=1    skipped=0    rescued=0    ignored=0
 h3                         : ok=0    changed=0    unreachable=1    failed=0    skipped=0    rescued=0    ignored=0
@@ -238,7 +238,7 @@ def test_checks_are_made_where_their_switch_is_on() -> None:
 
 @needs("system", sys.platform == "linux", "Linux, whose bash ends a function at its first error")
 def test_a_check_fails_with_the_first_of_its_statements_that_fails(tmp_path: Path) -> None:
-    for program in ("gcc", "g++", "gfortran", "nvidia-smi", "runuser", "podman"):
+    for program in ("gcc", "g++", "gfortran", "nvidia-smi", "runuser"):
         (tmp_path / program).write_text(f"#!/bin/sh\necho {program} is broken\nexit 3\n")
         (tmp_path / program).chmod(0o755)
     definitions = provision_script(_values(), "1.0").partition("\n[[ $# == 1 ]]")[0]

@@ -1,0 +1,61 @@
+"""Wheels that are soon installed, in place of this program and of NumPy: hosts are made as with the real ones."""
+
+from __future__ import annotations
+
+import ensurepip
+import shutil
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from unittest import mock
+
+from feedstock_tools import __version__
+from feedstock_tools.builds.fleet.provision import wheelhouse as module
+from feedstock_tools.builds.fleet.provision.wheelhouse import Target, wheelhouse
+from feedstock_tools.data import cache_root
+
+__all__ = ["light_wheels"]
+
+#: The worker and the hub: they wait.
+_WAITS = "import time\nwhile __name__ == '__main__':\n    time.sleep(60)\n"
+_PROGRAM = {
+    "feedstock_tools/__init__.py": f"__version__ = {__version__!r}\n",
+    **{f"feedstock_tools/builds/fleet/{name}.py": _WAITS for name in ("worker", "hub")},
+}
+
+
+def light_wheels(cache: Path, numpy: Sequence[str] = ("",)) -> None:
+    """Fill a user's cache with such wheels, for hosts with Python 3.11.
+
+    Args:
+        cache: what XDG_CACHE_HOME names.
+        numpy: the versions of NumPy that hosts get; empty for none.
+    """
+    with mock.patch.object(module, "_fetch", _made):
+        for version in numpy:
+            wheelhouse(Target("3.11", "x86_64", version), cache_root({"XDG_CACHE_HOME": str(cache)}), lambda _: None)
+
+
+def _made(target: Target, folder: Path) -> None:
+    made = folder / "wheels"
+    made.mkdir(parents=True)
+    for pip in (Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl"):
+        shutil.copy(pip, made)
+    _wheel(made, "feedstock_tools", __version__, _PROGRAM)
+    (made / "host.txt").write_text(f"feedstock-tools == {__version__}\n")
+    if target.numpy:
+        _wheel(made, "numpy", target.numpy, {"numpy/__init__.py": f"__version__ = {target.numpy!r}\n"})
+        (made / "toolchain.txt").write_text(f"numpy == {target.numpy}\n")
+    (folder / "done").touch()
+
+
+def _wheel(folder: Path, name: str, version: str, files: Mapping[str, str]) -> None:
+    about = f"{name}-{version}.dist-info"
+    described = {
+        "METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        "WHEEL": "Wheel-Version: 1.0\nGenerator: none\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "RECORD": "",
+    }
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as made:
+        for path, text in {**files, **{f"{about}/{file}": text for file, text in described.items()}}.items():
+            made.writestr(zipfile.ZipInfo(path), text)
