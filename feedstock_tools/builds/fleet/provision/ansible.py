@@ -120,11 +120,11 @@ def _module(step: Step, role: Role) -> Task:
     if isinstance(step, Service):
         run = {"name": step.unit, "state": "started", "enabled": True}
         return {"ansible.builtin.systemd_service": run}
-    said = f"{role.name}_said"
+    result = f"{role.name}_said"
     return {
         "ansible.builtin.shell": {"cmd": LOCK + step.statements, "executable": "/bin/bash"},
-        "register": said,
-        "changed_when": f"'changed' in {said}.stdout",
+        "register": result,
+        "changed_when": f"'changed' in {result}.stdout",
     }
 
 

@@ -21,8 +21,8 @@ scratch=$(mktemp -d)
 trap 'rm -rf -- "$scratch"' EXIT
 cd "$scratch"
 """
-#: Runs a program as the account of builds, with the only variables that its services have, for up to a minute: a driver or
-#: an engine that is stuck does not answer.
+#: Runs a program as the account of builds, with the only variables that its services have, for up to a minute: a driver
+#: or an engine that is stuck does not answer.
 _AS_USER = """\
 cd /
 as_user() {

@@ -102,8 +102,8 @@ def check(inventory: Inventory, environment: Environment, tell: Tell) -> tuple[l
     fleet = _fleet_of(inventory, environment)
     with locked(fleet.path):
         played = _played(inventory, fleet, _bare_values(inventory, fleet), "test", environment, tell)
-        found = [each for host in played if host.error is None for each in _tested(fleet, host.host)]
-    return played, found
+        tests = [test for host in played if host.error is None for test in _tested(fleet, host.host)]
+    return played, tests
 
 
 def write_scripts(inventory: Inventory, folder: Path, environment: Environment, tell: Tell) -> list[Path]:
@@ -114,21 +114,24 @@ def write_scripts(inventory: Inventory, folder: Path, environment: Environment, 
     """
     inventory = _pinned(inventory)
     fleet = _fleet_of(inventory, environment)
-    made = []
+    folders = []
     with locked(fleet.path):
         for plan in inventory.hosts:
             payload = _payload(plan, inventory, environment, tell)
             own = folder / plan.name
             own.mkdir(parents=True, exist_ok=True, mode=0o700)
-            beside = _laid_out(own, plan, inventory, payload, _given(plan, fleet))
-            values = _values(beside, plan, fleet, {role: role for role in _given(plan, fleet)}, _digest(plan, fleet))
+            role_folders = _role_folders(plan, fleet)
+            beside = _laid_out(own, plan, inventory, payload, role_folders)
+            values = _values(beside, plan, fleet, {role: role for role in role_folders}, _digest(plan, fleet))
             bazel = {"fleet_bazel_file": "bazel"} if plan.bazel else {}
             write_whole(own / "provision.sh", provision_script({**values, **bazel}, __version__))
-            made.append(own)
-    return made
+            folders.append(own)
+    return folders
 
 
-def _laid_out(own: Path, plan: Plan, inventory: Inventory, payload: Payload, given: Mapping[str, Path]) -> Payload:
+def _laid_out(
+    own: Path, plan: Plan, inventory: Inventory, payload: Payload, role_folders: Mapping[str, Path]
+) -> Payload:
     """Copy what a script sends into its folder; the payload by its names there."""
     shutil.copyfile(payload.wheelhouse, own / "wheelhouse.tar")
     if payload.debs:
@@ -139,7 +142,7 @@ def _laid_out(own: Path, plan: Plan, inventory: Inventory, payload: Payload, giv
         if role != "hub" or plan.is_hub:
             (own / role).mkdir(exist_ok=True, mode=0o700)
             for file in files:
-                shutil.copy(given[role] / file, own / role / file)
+                shutil.copy(role_folders[role] / file, own / role / file)
     return replace(payload, wheelhouse="wheelhouse.tar", debs="debs.tar" if payload.debs else "")
 
 
@@ -160,27 +163,27 @@ def _fleet_of(inventory: Inventory, environment: Environment) -> FleetFolder:
 
 
 def _all_values(inventory: Inventory, fleet: FleetFolder, environment: Environment, tell: Tell) -> dict[str, Values]:
-    found: dict[str, Values] = {}
+    values_of_hosts: dict[str, Values] = {}
     for plan in inventory.hosts:
         payload = _payload(plan, inventory, environment, tell)
-        given = {role: str(path) for role, path in _given(plan, fleet).items()}
-        values = _values(payload, plan, fleet, given, _digest(plan, fleet))
+        role_folders = {role: str(path) for role, path in _role_folders(plan, fleet).items()}
+        values = _values(payload, plan, fleet, role_folders, _digest(plan, fleet))
         bazel = {"fleet_bazel_file": str(_bazel(plan, inventory))} if plan.bazel else {}
-        found[plan.name] = {**values, **bazel}
-    return found
+        values_of_hosts[plan.name] = {**values, **bazel}
+    return values_of_hosts
 
 
 def _bare_values(inventory: Inventory, fleet: FleetFolder) -> dict[str, Values]:
     """The values for `down` and `test`, which send nothing."""
-    given = dict.fromkeys(_FILES, "")
-    return {plan.name: _values(Payload("", ""), plan, fleet, given, "") for plan in inventory.hosts}
+    role_folders = dict.fromkeys(_FILES, "")
+    return {plan.name: _values(Payload("", ""), plan, fleet, role_folders, "") for plan in inventory.hosts}
 
 
-def _values(payload: Payload, plan: Plan, fleet: FleetFolder, given: Mapping[str, str], digest: str) -> Values:
-    return values_of(plan, fleet.name, payload, dict(given), digest, __version__)
+def _values(payload: Payload, plan: Plan, fleet: FleetFolder, role_folders: Mapping[str, str], digest: str) -> Values:
+    return values_of(plan, fleet.name, payload, dict(role_folders), digest, __version__)
 
 
-def _given(plan: Plan, fleet: FleetFolder) -> dict[str, Path]:
+def _role_folders(plan: Plan, fleet: FleetFolder) -> dict[str, Path]:
     """Role → the folder of what a host gets for it; made if it is missing."""
     return {"worker": add_host(fleet, plan.name, host_settings(plan)), "hub": fleet.for_hub}
 

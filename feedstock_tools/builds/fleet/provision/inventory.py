@@ -54,12 +54,12 @@ def read_inventory(path: Path, environment: Mapping[str, str]) -> Inventory:
     dynamic = _check(parse_document(text, path))
     fleet = fleet_name(path)
     listed = _listed(path, environment)
-    found = listed.get("_meta", {}).get("hostvars", {})
-    names = sorted({*found, *(host for group in listed.values() for host in group.get("hosts", ()))})
+    hostvars = listed.get("_meta", {}).get("hostvars", {})
+    names = sorted({*hostvars, *(host for group in listed.values() for host in group.get("hosts", ()))})
     if not names:
         hint = "The plugin finds none." if dynamic else "Add hosts: all: {hosts: {h1: {ansible_host: 203.0.113.11}}}."
         raise InputError("the inventory has no hosts", path=path, hint=hint)
-    hosts = tuple(_plan(name, found.get(name, {}), path, fleet) for name in names)
+    hosts = tuple(_plan(name, hostvars.get(name, {}), path, fleet) for name in names)
     _refuse_different_hubs(hosts, path)
     return Inventory(path, fleet, hosts)
 
@@ -99,11 +99,11 @@ def _mistakes_of_group(document: Document, at: Location, group: Any) -> Iterator
                 yield from check(document, (*at, part, name), below)
 
 
-def _mistakes_of_variables(document: Document, at: Location, found: Any) -> Iterator[Mistake]:
-    if found is not None and not isinstance(found, dict):
+def _mistakes_of_variables(document: Document, at: Location, settings: Any) -> Iterator[Mistake]:
+    if settings is not None and not isinstance(settings, dict):
         yield _mistake(document, at, f"the variables of {at[-1]} are not a mapping", _SHAPE)
         return
-    for key, value in (found or {}).items():
+    for key, value in (settings or {}).items():
         if key.startswith(PREFIX) and value is not None and (wrong := why_not(key, value)) is not None:
             yield _mistake(document, (*at, key), *wrong)
 
@@ -136,12 +136,12 @@ def _last(messages: str) -> str:
     return " ".join(lines[:3])
 
 
-def _plan(name: str, found: Mapping[str, Any], path: Path, fleet: str) -> Plan:
-    given = found.get(NAME_KEY, fleet)
-    if given != fleet:
-        raise InputError(f"{NAME_KEY} of host {name} is {given}, but the fleet is {fleet}", path=path)
+def _plan(name: str, hostvars: Mapping[str, Any], path: Path, fleet: str) -> Plan:
+    named = hostvars.get(NAME_KEY, fleet)
+    if named != fleet:
+        raise InputError(f"{NAME_KEY} of host {name} is {named}, but the fleet is {fleet}", path=path)
     try:
-        return plan_of(name, found)
+        return plan_of(name, hostvars)
     except InputError as error:
         first = error.mistakes[0]
         raise InputError(first.message, path=path, hint=first.hint) from error

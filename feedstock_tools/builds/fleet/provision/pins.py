@@ -47,12 +47,12 @@ def with_pins(plan: Plan, inventory: Path) -> Plan:
     pinned = run_bounded(partial(_pinned, feedstock, subdir, plan.python))
     versions = {}
     for name in named:
-        found = sorted(pinned[name])
-        if len(found) != 1:
-            what = f"several versions of {name}: {', '.join(found)}" if found else f"no version of {name}"
+        pins = sorted(pinned[name])
+        if len(pins) != 1:
+            what = f"several versions of {name}: {', '.join(pins)}" if pins else f"no version of {name}"
             message = f"host {plan.name}: for {subdir} and Python {plan.python} the recipe pins {what}"
             raise InputError(message, path=feedstock, hint=f"Set the version in the inventory: {_SETTINGS[name]}.")
-        versions[name] = found[0]
+        versions[name] = pins[0]
     return replace(plan, bazel=versions.get("bazel", plan.bazel), numpy=versions.get("numpy", plan.numpy))
 
 

@@ -56,13 +56,13 @@ def variables(environment: Mapping[str, str]) -> dict[str, str]:
 
     Settings of Ansible's that others made for their own playbooks are left out, except for where collections lie.
     """
-    kept = {
+    passed_on = {
         name: value
         for name, value in environment.items()
         if not name.startswith("ANSIBLE_") or name in ("ANSIBLE_HOME", "ANSIBLE_COLLECTIONS_PATH")
     }
     configuration = data_folder("templates") / "fleet-ansible.cfg"
-    return {**kept, "ANSIBLE_CONFIG": str(configuration), "LC_ALL": "C.UTF-8"}
+    return {**passed_on, "ANSIBLE_CONFIG": str(configuration), "LC_ALL": "C.UTF-8"}
 
 
 def play(
@@ -88,7 +88,7 @@ def play(
         *("--limit", ",".join(hosts), "--forks", str(min(len(hosts), _MOST_AT_ONCE))),
         f"{playbook}.yml",
     ]
-    said = []
+    lines = []
     with _alone(folder, tell) as held, (folder / f"{playbook}.log").open("w", encoding="utf-8") as log:
         process = subprocess.Popen(
             command,
@@ -105,7 +105,7 @@ def play(
         try:
             for line in process.stdout or ():
                 log.write(line)
-                said.append(line)
+                lines.append(line)
                 if (task := _TASK.match(line)) is not None:
                     tell(task[1])
         finally:
@@ -114,7 +114,7 @@ def play(
             process.wait()
             if process.stdout is not None:
                 process.stdout.close()
-    return results_of(said, hosts)
+    return results_of(lines, hosts)
 
 
 @contextmanager
@@ -131,20 +131,20 @@ def _alone(folder: Path, tell: Callable[[str], None]) -> Iterator[int]:
         yield lock.fileno()
 
 
-def results_of(said: Iterable[str], hosts: Sequence[str]) -> list[Played]:
+def results_of(lines: Iterable[str], hosts: Sequence[str]) -> list[Played]:
     """What the last lines of a playbook count, with the reasons that it has given before."""
     reasons, counted = dict[str, str](), dict[str, tuple[int, int, int]]()
-    for line in said:
+    for line in lines:
         if (fatal := _FATAL.match(line)) is not None:
             reasons.setdefault(fatal[1], _reason(fatal[3]))
         elif (recap := _RECAP.match(line)) is not None:
             counted[recap[1]] = (int(recap[3]), int(recap[4]), int(recap[5]))
-    found = []
+    results = []
     for host in hosts:
         changed, absent, failed = counted.get(host, (0, 0, 1))
         error = reasons.get(host, "Ansible ended before it was done") if absent or failed else None
-        found.append(Played(host, changed, error, absent=bool(absent)))
-    return found
+        results.append(Played(host, changed, error, absent=bool(absent)))
+    return results
 
 
 def _reason(result: str) -> str:

@@ -89,7 +89,7 @@ def _one_of(*words: str) -> Callable[[Any], str]:
 
 def _words(*known: str) -> Callable[[Any], tuple[str, ...]]:
     def read(value: Any) -> tuple[str, ...]:
-        if not isinstance(value, list) or not all(_WORD.fullmatch(str(each)) for each in value):
+        if not isinstance(value, list) or not all(_WORD.fullmatch(str(word)) for word in value):
             raise ValueError("a list of words")
         if known and not set(map(str, value)) <= set(known):
             raise ValueError(f"a list of some of {', '.join(known)}")
@@ -110,12 +110,12 @@ def _whole(least: int) -> Callable[[Any], int]:
 def _number(least: float) -> Callable[[Any], float]:
     def read(value: Any) -> float:
         try:
-            found = float(value)
+            number = float(value)
         except (TypeError, ValueError):
-            found = -1.0
-        if not least <= found < float("inf"):
+            number = -1.0
+        if not least <= number < float("inf"):
             raise ValueError(f"a number from {least:g} on")
-        return found
+        return number
 
     return read
 
@@ -194,21 +194,21 @@ def plan_of(name: str, variables: Mapping[str, Any]) -> Plan:
     Raises:
         InputError: the hub is missing, or a value is invalid.
     """
-    found = {}
+    fields = {}
     for key, value in variables.items():
         if key.startswith(PREFIX) and key not in (_NAME_OF_FLEET, _SLURM) and value is not None:
             if (mistake := why_not(key, value)) is not None:
                 raise InputError(f"host {name}: {mistake[0]}", hint=mistake[1])
             field, read = SETTINGS[key]
-            found[field] = read(value)
-    if "hub" not in found:
+            fields[field] = read(value)
+    if "hub" not in fields:
         hint = "Set fleet_hub: HOST:PORT for all hosts: where the hub listens, as hosts and this machine reach it."
         raise InputError(f"host {name}: fleet_hub is missing", hint=hint)
     if not _NAME.fullmatch(name):
         raise InputError(
             f"{name!r} cannot be the name of a host", hint="Use letters, digits, dots, hyphens, underscores."
         )
-    if found.get("bazel") and not found.get("bazel_file"):
+    if fields.get("bazel") and not fields.get("bazel_file"):
         hint = "Set fleet_bazel_file to the program of that version, which `up` sends."
         raise InputError(f"host {name}: fleet_bazel is set without fleet_bazel_file", hint=hint)
-    return Plan(name=name, **found)
+    return Plan(name=name, **fields)

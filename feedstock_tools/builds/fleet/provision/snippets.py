@@ -157,12 +157,15 @@ for name in $names; do
 done
 [ -n "${missing[*]:-}" ] || exit 0
 command -v apt-get >/dev/null || { echo "this host has no apt-get: switch its packages off" >&2; exit 1; }
-apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q)
+quiet=(env DEBIAN_FRONTEND=noninteractive)
+apt=("${quiet[@]}" apt-get -q -o DPkg::Lock::Timeout=600)
 if [ -e /opt/feedstock-tools/debs/apt.conf ]; then
-  apt=(env DEBIAN_FRONTEND=noninteractive APT_CONFIG=/opt/feedstock-tools/debs/apt.conf apt-get -q)
+  apt=("${quiet[@]}" APT_CONFIG=/opt/feedstock-tools/debs/apt.conf apt-get -q -o DPkg::Lock::Timeout=600)
 else
-  "${apt[@]}" update >&2
+  # A machine that has just started may be at this by itself.
+  "${apt[@]}" update >&2 || { sleep 30; "${apt[@]}" update >&2; }
 fi
+"${quiet[@]}" dpkg --configure -a >&2  # where it lost its power in the middle
 # What comes new is noted before it comes; what the host has and only becomes newer stays.
 "${apt[@]}" -s install --no-install-recommends --no-remove "${missing[@]}" |
   sed -n 's/^Inst \\([^ ]*\\) (.*/\\1/p' >"$notes/packages.part"
@@ -175,7 +178,12 @@ WITHOUT_PACKAGES = """\
 notes=/var/lib/feedstock-tools-fleet
 [ -s "$notes/packages" ] || exit 0
 mapfile -t names < <(sort -u "$notes/packages")
-DEBIAN_FRONTEND=noninteractive dpkg --purge --force-remove-reinstreq "${names[@]}" >&2
+purge=(env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 dpkg --purge --force-remove-reinstreq)
+for attempt in $(seq 60); do
+  if said=$("${purge[@]}" "${names[@]}" 2>&1); then break; fi
+  [[ $said == *"locked by another process"* && $attempt != 60 ]] || { echo "$said" >&2; exit 1; }
+  sleep 10
+done
 rm -- "$notes/packages"
 echo changed
 """

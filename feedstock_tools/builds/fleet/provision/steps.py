@@ -109,4 +109,4 @@ def filled(text: str, values: Values) -> str:
     Raises:
         KeyError: it names an unknown value.
     """
-    return _PLACEHOLDER.sub(lambda found: str(values[found[1]]), text)
+    return _PLACEHOLDER.sub(lambda match: str(values[match[1]]), text)

@@ -47,16 +47,16 @@ class Payload:
 
 
 def values_of(
-    plan: Plan, fleet: str, payload: Payload, given: dict[str, str], given_digest: str, version: str
+    plan: Plan, fleet: str, payload: Payload, role_folders: dict[str, str], folders_digest: str, version: str
 ) -> Values:
     """The values of a host.
 
     Args:
-        given: role → the folder with what the fleet's private folder holds for it.
-        given_digest: of these files: when they change, the services start again.
+        role_folders: role → the folder with what the fleet's private folder holds for it.
+        folders_digest: of these files: when they change, the services start again.
     """
     words = {word: word in plan.toolchain for word in LIBRARIES}
-    made_from = f"{version} {payload.wheels_digest} {given_digest}"
+    made_from = f"{version} {payload.wheels_digest} {folders_digest}"
     values: dict[str, str | bool] = {
         "fleet_host": plan.name,
         "fleet_name": fleet,
@@ -91,7 +91,7 @@ def values_of(
         "fleet_hub_on": plan.is_hub,
     }
     for role, line in (("worker", worker_line(plan)), ("hub", _hub_line(plan))):
-        values[f"fleet_given_{role}"] = given[role]
+        values[f"fleet_given_{role}"] = role_folders[role]
         values[f"fleet_unit_{role}"] = _unit(plan, fleet, role, line, made_from)
         values[f"fleet_loop_{role}"] = _loop(line, made_from)
     return values

@@ -82,12 +82,12 @@ def archive_of(folder: Path, archive: Path) -> Archive:
     """
     digest = digest_of_files([folder])
     if not archive.is_file():
-        with replacing(archive) as part, tarfile.open(part, "w", format=tarfile.PAX_FORMAT) as made:
+        with replacing(archive) as part, tarfile.open(part, "w", format=tarfile.PAX_FORMAT) as tar:
             for path in sorted(folder.iterdir()):
                 entry = tarfile.TarInfo(path.name)
                 entry.size, entry.mode = path.stat().st_size, 0o644
                 with path.open("rb") as stream:
-                    made.addfile(entry, stream)
+                    tar.addfile(entry, stream)
     return Archive(archive, digest)
 
 
@@ -104,7 +104,7 @@ def _fetch(target: Target, folder: Path) -> None:
     if target.numpy:
         wanted["toolchain.txt"] = [f"numpy == {target.numpy}"]
     for name, requirements in wanted.items():
-        (wheels / name).write_text("".join(f"{each}\n" for each in requirements), encoding="utf-8")
+        (wheels / name).write_text("".join(f"{requirement}\n" for requirement in requirements), encoding="utf-8")
     platforms = [f"manylinux_2_{minor}_{target.machine}" for minor in _GLIBC]
     platforms += [f"manylinux2014_{target.machine}", f"linux_{target.machine}"]
     requirements = [f"{own}[host]", "pip", *([f"numpy=={target.numpy}"] if target.numpy else [])]
@@ -121,16 +121,16 @@ def own_wheel(folder: Path) -> Path:
     """A wheel of this program as it runs here: built from its checkout, or from what its installation recorded.
 
     Raises:
-        WorkError: it cannot be made.
+        WorkError: it cannot be built.
     """
     checkout = PACKAGE.parent
     if (checkout / "pyproject.toml").is_file():
         isolated = [] if find_spec("hatchling") is None else ["--no-build-isolation"]
         with temporary_folder() as scratch:
             _pip("wheel", "--no-deps", *isolated, "--wheel-dir", str(scratch), str(checkout))
-            (made,) = scratch.glob("*.whl")
-            target = folder / made.name
-            target.write_bytes(made.read_bytes())
+            (built,) = scratch.glob("*.whl")
+            target = folder / built.name
+            target.write_bytes(built.read_bytes())
             return target
     try:
         return _repacked(distribution(_NAME), folder)
@@ -142,18 +142,18 @@ def _repacked(installed: Distribution, folder: Path) -> Path:
     """The wheel of an installation, from the files that it recorded."""
     path = folder / f"{_NAME.replace('-', '_')}-{installed.version}-py3-none-any.whl"
     rows = []
-    with replacing(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as made:
+    with replacing(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as wheel:
         for file in sorted(installed.files or (), key=str):
             if ".." in file.parts or file.suffix == ".pyc" or file.name in _OF_INSTALLER:
                 continue
             content = Path(str(file.locate())).read_bytes()
-            made.writestr(zipfile.ZipInfo(file.as_posix()), content)
+            wheel.writestr(zipfile.ZipInfo(file.as_posix()), content)
             digest = base64.urlsafe_b64encode(sha256(content).digest()).rstrip(b"=").decode()
             rows.append((file.as_posix(), f"sha256={digest}", str(len(content))))
         record = f"{_NAME.replace('-', '_')}-{installed.version}.dist-info/RECORD"
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([*rows, (record, "", "")])
-        made.writestr(zipfile.ZipInfo(record), text.getvalue())
+        wheel.writestr(zipfile.ZipInfo(record), text.getvalue())
     return path
 
 

@@ -52,12 +52,8 @@ def test_three_machines_become_hosts_and_are_given_back(tmp_path: Path, cache: P
         _send_script(made, by_script, made.hosts["h3"])
         assert int(_script(made.hosts["h3"], "up")[-1].removeprefix("changed=")) > first[0].changed
         assert _script(made.hosts["h3"], "up")[-1] == "changed=0"
-        of_script = {
-            path: entry for path, entry in made.hosts["h3"].listing().items() if not path.startswith("root/")
-        }
-        of_ansible = {
-            path: entry for path, entry in made.hosts["h2"].listing().items() if not path.startswith("root/")
-        }
+        of_script = {path: entry for path, entry in made.hosts["h3"].listing().items() if not path.startswith("root/")}
+        of_ansible = {path: entry for path, entry in made.hosts["h2"].listing().items() if not path.startswith("root/")}
         assert differences(of_ansible, of_script, of_hosts=True) == []
 
         played, tests = check(by_ansible, made.environment, _no_words)

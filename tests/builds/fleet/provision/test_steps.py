@@ -244,9 +244,7 @@ def test_a_check_fails_with_the_first_of_its_statements_that_fails(tmp_path: Pat
     definitions = provision_script(_values(), "1.0").partition("\n[[ $# == 1 ]]")[0]
     (tmp_path / "checks.sh").write_text(f"{definitions}\ntest\n")
     variables = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    ran = subprocess.run(
-        ["bash", "checks.sh"], cwd=tmp_path, env=variables, capture_output=True, text=True, check=True
-    )
+    ran = subprocess.run(["bash", "checks.sh"], cwd=tmp_path, env=variables, capture_output=True, text=True, check=True)
     results = {line.split("\t")[1]: line.split("\t")[::2] for line in ran.stdout.splitlines()}
     assert {check: word for check, (word, _) in results.items()} == dict.fromkeys(results, "failed")
     assert results.keys() == {check.name for check in CHECKS}
