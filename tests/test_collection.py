@@ -6,12 +6,17 @@ import os
 import subprocess
 import sys
 from fnmatch import fnmatch
+from importlib.util import cache_from_source
+from pathlib import Path
 
 import pytest
+from _pytest.assertion import rewrite
 
 from tests.__main__ import MORE_THAN_CORES, NOT_FOR_TESTS, ONCE_MORE, arguments, clear_environment, in_parallel
 from tests.support import command
 from tests.support.collected import COLLECTED
+from tests.support.compiling import compile_files
+from tests.support.needs import needs
 from tests.support.paths import ROOT
 from tests.support.tracked import tracked_files
 
@@ -80,6 +85,21 @@ def test_variables_that_change_what_tests_cost_or_see_are_removed(monkeypatch: p
         monkeypatch.setenv(name, "1")
     clear_environment()
     assert not set(NOT_FOR_TESTS) & os.environ.keys()
+
+
+@needs("system", hasattr(os, "fork"), "fork")
+def test_modules_are_compiled_before_workers_import_them(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    names = ("test_it.py", "support.py", "test_wrong.py")
+    files = [tmp_path / name for name in names]
+    for file, text in zip(files, ("def test_it():\n    assert 1\n", "x = 1\n", "def\n"), strict=True):
+        file.write_text(text)
+    compile_files(pytestconfig, files)
+    cached = {path.name.partition(".")[0]: path for path in (tmp_path / "__pycache__").iterdir()}
+    assert set(cached) == {"test_it", "support"}
+    code = rewrite._read_pyc(files[0], cached["test_it"])
+    assert code is not None
+    assert "@pytest_ar" in code.co_names
+    assert cached["support"] == Path(cache_from_source(str(files[1])))
 
 
 def test_one_option_leaves_out_what_is_slow() -> None:

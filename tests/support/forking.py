@@ -28,7 +28,7 @@ from typing import Any, NoReturn, TextIO, cast
 
 import feedstock_tools
 from feedstock_tools.workers import worker_command
-from tests.support.warm import FIXED_THERE, NEW_WORKERS, Started, ask_through, fixed, may_ask, start
+from tests.support.warm import FIXED_THERE, NEW_WORKERS, RARELY, Started, ask_through, fixed, may_ask, start
 
 #: The modules of the workers that builds and tests of packages start, and of the process for bounded work.
 WORKERS = (
@@ -254,8 +254,11 @@ def _import_all() -> None:
 
 
 if __name__ == "__main__":
+    gc.disable()
     _import_all()
     gc.freeze()
+    gc.set_threshold(*RARELY)
+    gc.enable()
     with socket.socket(fileno=int(sys.argv[1])) as _asked:
         _request = _serve(_asked)
     if _request is not None:
