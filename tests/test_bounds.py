@@ -166,7 +166,7 @@ from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.errors import FeedstockError
 from tests.support.bounded_works import *
 """
-    return command.run([sys.executable, "-c", start + (THREAD if threads else "") + statements])
+    return command.run([sys.executable, "-W", "always", "-c", start + (THREAD if threads else "") + statements])
 
 
 @pytest.mark.parametrize("threads", [False, True], ids=["without threads", "with threads"])
@@ -195,6 +195,7 @@ print("still here")
         "BoundError takes more than 2048 MiB of memory, or crashes its reader",
         "still here",
     ], run.stderr
+    assert "ResourceWarning" not in run.stderr, "the process apart ends with the program"
 
 
 def test_threads_call_at_the_same_time() -> None:

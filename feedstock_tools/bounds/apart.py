@@ -10,6 +10,7 @@ status after its answer.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib
 import os
@@ -101,7 +102,17 @@ def _running() -> _Apart:
                 except OSError as error:
                     raise WorkError(f"cannot start a process for bounded work: {error.strerror}") from error
             _apart = _Apart(os.getpid(), process, parent_end)
+            atexit.register(_end, _apart)
         return _apart
+
+
+def _end(apart: _Apart) -> None:
+    """Let the process end, and wait for it: without that, Python warns of it at the end of the program."""
+    if apart.owner == os.getpid():
+        with contextlib.suppress(OSError):
+            apart.socket.shutdown(socket.SHUT_RDWR)  # forks of this program may have it open, too
+        apart.socket.close()
+        apart.process.wait()
 
 
 def _has_ended(apart: _Apart) -> bool:
