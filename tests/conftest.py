@@ -22,6 +22,7 @@ from tests.support.in_memory import folder_in_memory
 from tests.support.limits import commands_limited, limited
 from tests.support.measuring import Measuring, begin_measuring, end_measuring, measured_here
 from tests.support.once import made_once, of_this_run
+from tests.support.order import dealt
 from tests.support.passing import RECORD, Passing
 from tests.support.paths import ROOT
 from tests.support.warm import NEW_WORKERS, RARELY
@@ -36,11 +37,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Note the collected files, and leave out tests that are marked slow under `--fast`."""
+    """Note the collected files, leave out tests that are marked slow under `--fast`, and order the rest for workers."""
     config.stash[COLLECTED] = {item.path.relative_to(ROOT).as_posix() for item in items if ROOT in item.path.parents}
     if config.getoption("fast"):
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("slow")])
         items[:] = [item for item in items if not item.get_closest_marker("slow")]
+    if hasattr(config, "workerinput"):
+        items[:] = dealt(items, config.workerinput["workercount"])
 
 
 def pytest_collection_finish() -> None:

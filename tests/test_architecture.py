@@ -1,5 +1,6 @@
 """The pictures in docs/architecture.md match the imports, and modules that the documentation names exist."""
 
+import functools
 import re
 import tomllib
 from pathlib import Path
@@ -10,10 +11,12 @@ from maintenance import architecture
 from tests.support.paths import ROOT
 
 PACKAGE = ROOT / "feedstock_tools"
+IMPORTS = functools.cache(architecture.imports_of)
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
 
 
-def test_the_pictures_are_drawn_from_the_imports_of_today() -> None:
+def test_the_pictures_are_drawn_from_the_imports_of_today(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(architecture, "imports_of", IMPORTS)
     page = architecture.PAGE.read_text(encoding="utf-8")
     assert architecture.updated(page) == page, "run: python -m maintenance.architecture"
 
@@ -28,7 +31,7 @@ def test_every_room_imports_only_rooms_below_it_in_the_contract() -> None:
         for at, layer in enumerate(layers)
         for room in layer.split("|")
     }
-    graph = architecture.rooms_of(architecture.imports_of(PACKAGE))
+    graph = architecture.rooms_of(IMPORTS(PACKAGE))
     assert graph.number_of_edges() > 40
     assert [edge for edge in graph.edges if depth.get(edge[0], -1) > depth.get(edge[1], len(layers))] == []
 

@@ -74,7 +74,10 @@ _AS_CONDA_SMITHY = {"feedstock_tools.rerender.smithy.about"}
 def test_yaml_is_composed_in_one_room() -> None:
     """Bounds and places are the same for every file, because there is one reader."""
     for name, path in _modules().items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if "yaml" not in text:
+            continue
+        tree = ast.parse(text)
         readers = {
             node.attr
             for node in ast.walk(tree)

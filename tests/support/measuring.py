@@ -26,7 +26,6 @@ UNMEASURED = (
     "tests/builds/runs/test_faults.py::test_a_run_that_is_killed_twenty_times",
     "tests/builds/runs/test_from_init.py",
     "tests/builds/runs/test_gpuprobe_builds.py",
-    "tests/builds/runs/test_hello_builds.py",
     "tests/maintenance/test_hostile.py",
     "tests/maintenance/test_kill_commands.py",
     "tests/pins/test_resolve.py::test_random_",
