@@ -354,6 +354,19 @@ def test_a_link_in_a_commit_leads_nowhere(target: str, tmp_path: Path) -> None:
         pass
 
 
+def test_a_script_of_a_commit_stays_executable_and_so_the_same(tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe"
+    recipe.mkdir()
+    (recipe / "build.sh").write_text("true\n")
+    (recipe / "run_test.sh").write_text("true\n")
+    (recipe / "run_test.sh").chmod(0o755)
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (["init", "-q"], ["add", "recipe"], ["commit", "-qm", "scripts"]):
+        subprocess.run([*git, *words], check=True)
+    with checked_out(tmp_path, "HEAD") as folder:
+        assert digest_of_files([folder / "recipe"]) == digest_of_files([recipe])
+
+
 def test_the_rooms_that_read_feedstocks_open_files_by_one_function() -> None:
     package = ROOT / "feedstock_tools"
     opening = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 import subprocess
 import tarfile
 from collections.abc import Iterator
@@ -90,6 +91,8 @@ def _unpacked(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -
         path.symlink_to(member.linkname)
     elif (content := archive.extractfile(member)) is not None:
         path.write_bytes(content.read())
+        if member.mode & stat.S_IXUSR:
+            path.chmod(0o755)
     return True
 
 
