@@ -16,6 +16,7 @@ import click
 from feedstock_tools.cli import options
 from feedstock_tools.cli.fleet_extra import inventory_of, refuse_without_extra
 from feedstock_tools.cli.printing import say, say_json
+from feedstock_tools.cli.spelling import Command
 from feedstock_tools.errors import InputError, WorkError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _MACHINES = options.option(
 )
 
 
-@click.command("up", short_help="Make the machines of an inventory hosts of a fleet.")
+@click.command("up", cls=Command, short_help="Make the machines of an inventory hosts of a fleet.")
 @_NAMES
 @_FLEET
 @_MACHINES
@@ -60,7 +61,7 @@ def up(hosts: tuple[str, ...], fleet: str | None, machines: str | None, script: 
     return _report(provide(chosen, os.environ, _progress), "up")
 
 
-@click.command("down", short_help="Remove all that `up` has made on hosts.")
+@click.command("down", cls=Command, short_help="Remove all that `up` has made on hosts.")
 @_NAMES
 @_FLEET
 @_MACHINES
@@ -78,7 +79,7 @@ def down(hosts: tuple[str, ...], fleet: str | None, machines: str | None) -> int
     return status
 
 
-@click.command("test", short_help="Try what builds need on the hosts.")
+@click.command("test", cls=Command, short_help="Try what builds need on the hosts.")
 @_NAMES
 @_FLEET
 @options.as_json
@@ -98,7 +99,7 @@ def test(hosts: tuple[str, ...], fleet: str | None, as_json: bool) -> int:
     return 0 if all(each.passed for each in tests) and all(host.error is None for host in played) else 1
 
 
-@click.command("wheelhouse", short_help="Fetch the wheels that hosts install.")
+@click.command("wheelhouse", cls=Command, short_help="Fetch the wheels that hosts install.")
 @options.option(
     "--python", metavar="VERSION", default="3.11", meaning="Version of Python, such as 3.11", default_text="3.11"
 )

@@ -38,6 +38,11 @@ def test_every_option_says_what_it_does_in_a_sentence(each: Taken) -> None:
     assert str(getattr(option, "help", "")).endswith("."), each
 
 
+def test_every_command_takes_the_options_of_all_commands() -> None:
+    for name in ("--quiet", "--verbose", "--color"):
+        assert {each.command for each in taken() if each.name == name} == set(COMMANDS)
+
+
 #: Further arguments that a command needs before it notices that there is no feedstock.
 TAKE_A_FEEDSTOCK = {
     "generate": (),
