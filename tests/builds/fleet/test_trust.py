@@ -93,7 +93,7 @@ def test_a_hosts_certificate_is_refused_as_a_clients(fleet: Fleet, other: FleetF
 def test_a_hosts_certificate_is_refused_as_the_hubs(fleet: Fleet) -> None:
     async def check() -> None:
         listener = await open_listener("127.0.0.1:0", hub_context(fleet.local.fleet.for_host("h1")), _silent)
-        with pytest.raises(Closed, match="(?i)certificate"):
+        with pytest.raises(Closed, match=r"(?i)certificate"):
             await dial("{}:{}".format(*listener.get_host_port()), client_context(fleet.local.fleet.path), 60)
         listener.stop()
 
