@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.variants.files import faults
@@ -14,9 +15,12 @@ __all__ = ["explode", "squash"]
 def explode(config: VariantConfig) -> VariantSpace:
     """The variants of a configuration: each zip group an axis, every other key one of its own.
 
+    A group within another, as files combined may have them, adds nothing to it: conda-build checks files alone.
+
     Raises:
         InputError: zip groups name keys without values, share keys, or their keys differ in length.
     """
+    config = replace(config, zip_keys=_widest(config.zip_keys))
     wrong = faults(config)
     if wrong:
         raise InputError.of([_mistake(config, key, message) for key, message in wrong])
@@ -29,6 +33,11 @@ def explode(config: VariantConfig) -> VariantSpace:
         if values and key not in zipped
     )
     return VariantSpace(tuple(axis for axis in axes if axis.rows))
+
+
+def _widest(groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+    """The groups that are not a part of another."""
+    return tuple(group for group in groups if not any(set(group) < set(other) for other in groups))
 
 
 def _whole_rows(rows: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:

@@ -116,6 +116,13 @@ def test_the_same_group_in_another_order_is_the_same_group(folder: Path) -> None
     assert explode(config).count == 2
 
 
+def test_a_group_within_one_of_another_file_adds_nothing_to_it(folder: Path) -> None:
+    three = read(folder, {"a": [1, 2], "b": [3, 4], "c": [5, 6], "zip_keys": [["a", "b", "c"]]})
+    part = read(folder, {"a": [1], "b": [3], "zip_keys": [["a", "b"]]})
+
+    assert explode(combine([three, part])).count == 2
+
+
 def test_defaults_name_the_platform_and_its_compilers() -> None:
     assert defaults(Platform("osx", "arm64")).values["target_platform"] == ("osx-arm64",)
     assert defaults(Platform("win", "64")).values["vc"] == ("14",)
