@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from feedstock_tools.edit.document import Change, Document, Entry, Part
 from feedstock_tools.edit.draft import Draft
@@ -16,18 +17,39 @@ from feedstock_tools.edit.writing import (
     removed_items,
     replaced,
 )
+from feedstock_tools.platforms import Platform
+from feedstock_tools.variants.namespace import Namespace
+from feedstock_tools.variants.rules import CondaBuildRules
+from feedstock_tools.variants.selectors import evaluate
 
-__all__ = ["add_skip", "drop_skip", "list_in_skip", "skip_where"]
+__all__ = ["add_skip", "drop_skip", "list_in_selectors", "list_in_skip", "skip_where"]
 
+_IN = r"\b{key}\s+in\s*[(\[]([^()\[\]]*)[)\]]"
 _NOT_IN = r"\b({key}\s+not\s+in\s*[(\[])([^()\[\]]*)([)\]])"
+
+#: An `or` outside of brackets that hold no others.
+_OR = re.compile(r"^(?:\([^()]*\)|[^()])*?\bor\b")
+#: Platforms that a version may come to alone, in selectors of both formats.
+_SELECTORS = {
+    "linux-64": "(linux and x86_64)",
+    "linux-aarch64": "aarch64",
+    "linux-ppc64le": "ppc64le",
+    "osx-64": "(osx and x86_64)",
+    "osx-arm64": "arm64",
+    "win-64": "win",
+}
 
 
 def add_skip(draft: Draft, key: str, version: str) -> Draft:
     """Skip a version of CUDA or Python; a limit `py<39` is raised instead where that is enough.
 
     Raises:
-        InputError: the recipe has no section `build`.
+        InputError: the recipe has no section `build`, or the version is Python without the global interpreter lock,
+            which selectors do not tell from the other.
     """
+    if not version[-1].isdigit():
+        hint = "Expected it in a list of the recipe, or a migration."
+        raise draft.recipe.mistake(f"no skip can name {key} {version} alone", hint=hint)
     return draft.with_recipe(lambda recipe: _skipping(recipe, key, version))
 
 
@@ -46,21 +68,87 @@ def drop_skip(draft: Draft, key: str, version: str) -> tuple[Draft, bool]:
     A skip for this version alone goes; `… or py == 38` loses the term, `in ("11.8", "12.0")` the version, and a limit
     that begins with the next version (`py<39` for 3.8) is lowered by one.
     """
-    return _changed(draft, lambda text: _allowing(text, key, version))
+    return _changed(draft, lambda text: _allowing(text, key, version)) if version[-1].isdigit() else (draft, False)
 
 
-def list_in_skip(draft: Draft, key: str, version: str) -> Draft:
-    """Build a version that a skip excludes with all others: `not in ("None", "11.8")` gets the version."""
+def list_in_skip(
+    draft: Draft, key: str, version: str, platforms: Collection[Platform], others: Collection[Platform] = ()
+) -> Draft:
+    """Build a version that a skip excludes with all others: `not in ("None", "11.8")` gets the version.
+
+    Args:
+        platforms: those that the version comes to; a skip for others stays.
+        others: those that have the version besides; where the skip excludes it there, it goes on to do so.
+    """
 
     def listing(text: str) -> str | None:
         found = re.search(_NOT_IN.format(key=key), text)
         words = _words(found[2]) if found else []
-        if found is None or not words or version in (word.strip("\"'") for word in words):
+        if found is None or not words or version in _bare(words):
             return None
-        quote = next((word[0] for word in words if word[0] in "\"'"), "")
-        return f"{text[: found.start(3)].rstrip(', ')}, {quote}{version}{quote}{text[found.start(3) :]}"
+        held = [platform for platform in platforms if _may_hold(text, key, version, platform)]
+        if not held:
+            return None
+        if all(platform in platforms or not _may_hold(text, key, version, platform) for platform in others):
+            return _with_word(text, found.start(3), words, version)
+        names = _in_brackets(" or ".join(_SELECTORS[platform.subdir] for platform in held))
+        return f'{_in_brackets(text)} and not ({key} == "{version}" and {names})'
 
     return _changed(draft, listing)[0]
+
+
+def list_in_selectors(draft: Draft, key: str, version: str, neighbour: str) -> Draft:
+    """Name a new version where conditions besides skips list several: `in ("11.0", "11.1")` gets 11.2.
+
+    Args:
+        neighbour: the version before the new one; a list without it is about older versions, and stays.
+    """
+
+    def listing(recipe: Document) -> Document:
+        skips = [(entry.start, recipe.line_end(entry.end)) for entry in recipe.entries("build", "skip")]
+        changes = []
+        for match in re.finditer(_IN.format(key=key), recipe.text):
+            words = _words(match[1])
+            is_skip = any(start <= match.start() < end for start, end in skips)
+            if not is_skip and len(words) > 1 and neighbour in _bare(words) and version not in _bare(words):
+                longer = _with_word(match[1], len(match[1]), words, version)
+                changes.append(Change(*match.span(1), longer))
+        return recipe.changed(changes)
+
+    changed = draft.with_recipe(listing)
+    pairs = zip(draft.recipe.text.splitlines(), changed.recipe.text.splitlines(), strict=True)
+    lines = [(number, line) for number, (before, line) in enumerate(pairs, 1) if line != before]
+    name = draft.recipe_path.name
+    return changed.remarked(*(f"{name}:{number} names {version} too: {line.strip()}" for number, line in lines))
+
+
+def _may_hold(condition: str, key: str, version: str, platform: Platform) -> bool:
+    """Whether a condition may hold for a version on a platform; so it may if it names anything else."""
+    namespace = Namespace(platform.subdir, platform.subdir, {key: version}, {}, CondaBuildRules())
+    try:
+        names = {node.id for node in ast.walk(ast.parse(condition, mode="eval")) if isinstance(node, ast.Name)}
+        return not names <= namespace.keys() or evaluate(condition, namespace)
+    except (ArithmeticError, LookupError, MemoryError, RecursionError, SyntaxError, TypeError, ValueError):
+        return True
+
+
+def _in_brackets(condition: str) -> str:
+    """A condition that `and` may follow."""
+    return (
+        condition
+        if re.fullmatch(r"(?:\([^()]*\)|[^()])*", condition) and not _OR.search(condition)
+        else f"({condition})"
+    )
+
+
+def _with_word(text: str, end: int, words: list[str], version: str) -> str:
+    """A text with one more word at the end of a list of them, in quotes as those are."""
+    quote = next((word[0] for word in words if word[0] in "\"'"), "")
+    return f"{text[:end].rstrip(', ')}, {quote}{version}{quote}{text[end:]}"
+
+
+def _bare(words: list[str]) -> list[str]:
+    return [word.strip("\"'") for word in words]
 
 
 def _changed(draft: Draft, change: Callable[[str], str | None]) -> tuple[Draft, bool]:

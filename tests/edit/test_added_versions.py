@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.edit.draft import Draft, open_draft
-from feedstock_tools.edit.variant_lists import CUDA, add_version, drop_version
+from feedstock_tools.edit.variant_lists import CUDA, PYTHON, add_version, drop_version
 from feedstock_tools.errors import InputError
 
 RECIPE = "package:\n  name: demo\n  version: 1\nbuild:\n  number: 0\n  skip: true  # [{skip}]\n"
@@ -170,3 +170,121 @@ def test_one_of_several_versions_of_a_migration_leaves_it_to_the_others(tmp_path
     assert written(draft, ".ci_support/migrations/cuda126_129.yaml") == (
         "cuda_compiler_version:\n  - 12.9\nc_compiler_version:\n  - 14\n"
     )
+
+
+def test_comments_tell_which_values_go_with_a_version(tmp_path: Path) -> None:
+    lists = """\
+cuda_compiler_version:
+  - None
+  - 11.5  # [linux64 or (linux and aarch64)]
+cudnn:
+  - undefined  # [linux64]
+  - 8          # [linux64]  # CUDA 11.5
+  - undefined  # [linux and aarch64]
+  - 7          # [linux and aarch64]  # CUDA 11.5
+"""
+    draft = add_version(feedstock(tmp_path / "f", lists=lists), CUDA, "11.6", None)
+    lines = [line for line in written(draft, "recipe/conda_build_config.yaml").splitlines() if "11.6" in line]
+    assert lines == [
+        "  - 11.6  # [linux64 or (linux and aarch64)]",
+        "  - 8          # [linux64]  # CUDA 11.6",
+        "  - 7          # [linux and aarch64]  # CUDA 11.6",
+    ]
+
+
+PYTHONS = """\
+python:
+  - 3.13.* *_cp313
+  - 3.13.* *_cp313t
+numpy:
+  - 2
+  - 2.1
+"""
+PYTHON_MIGRATION = """\
+migrator_ts: 5
+__migrator: {migration_number: 1, operation: key_add, primary_key: python}
+python:
+  - 3.14.* *_cp314t
+numpy:
+  - 2.3
+"""
+
+
+def test_python_without_the_lock_is_a_version_of_its_own(tmp_path: Path) -> None:
+    draft = add_version(feedstock(tmp_path / "f", lists=PYTHONS), PYTHON, "3.14t", None)
+    assert written(draft, "recipe/conda_build_config.yaml") == (
+        PYTHONS.replace("cp313t\n", "cp313t\n  - 3.14.* *_cp314t\n") + "  - 2.1\n"
+    )
+    dropped = drop_version(draft, PYTHON, "3.13t")
+    assert "cp313t" not in written(dropped, "recipe/conda_build_config.yaml")
+    assert "cp313\n" in written(dropped, "recipe/conda_build_config.yaml")
+    with pytest.raises(InputError, match=r"no skip can name python 3\.12t alone"):
+        drop_version(draft, PYTHON, "3.12t")
+
+
+def test_values_of_the_pinnings_migration_go_before_those_of_the_neighbour(tmp_path: Path) -> None:
+    folder, config = pinning(tmp_path / "p", python314t=PYTHON_MIGRATION)
+    draft = add_version(feedstock(tmp_path / "f", lists=PYTHONS), PYTHON, "3.14t", folder, None, config)
+    assert written(draft, "recipe/conda_build_config.yaml").endswith("  - 2.1\n  - 2.3\n")
+
+
+def test_a_migration_that_is_named_for_a_version_may_order_other_keys(tmp_path: Path) -> None:
+    old = "__migrator:\n  ordering:\n    c_compiler_version: [9, 7]\ncuda_compiler_version:\n  - None\n  - 11.0\n"
+    folder, config = pinning(tmp_path / "p", cuda110=old)
+    draft = add_version(feedstock(tmp_path / "f"), CUDA, "11.0", folder, None, config)
+    assert written(draft, ".ci_support/migrations/cuda110.yaml") == old
+
+
+def test_a_migration_of_an_earlier_round_gives_way_to_the_pinnings(tmp_path: Path) -> None:
+    folder, config = pinning(tmp_path / "p", cuda130=MIGRATION.replace("migration_number: 1", "migration_number: 2"))
+    draft = add_version(feedstock(tmp_path / "f", cuda130=MIGRATION), CUDA, "13.0", folder, None, config)
+    assert "migration_number: 2" in written(draft, ".ci_support/migrations/cuda130.yaml")
+    assert draft.remarks[0].startswith("cuda130.yaml is of an earlier round")
+    with pytest.raises(InputError, match=r"adds CUDA 13\.0 already"):
+        add_version(draft, CUDA, "13.0", folder, None, config)
+
+
+ARMED = MIGRATION.replace("[linux]", "[aarch64]")
+
+
+@pytest.mark.parametrize(
+    ("skip", "listed", "expected"),
+    [
+        ('(win or linux64) and {key} not in ("None", "12.9")', "linux", "{skip}"),
+        ('linux and {key} not in ("None", "12.9")', "osx", 'linux and {key} not in ("None", "12.9", "13.0")'),
+        (
+            'linux and {key} not in ("None", "12.9")',
+            "linux64",
+            '{skip} and not ({key} == "13.0" and aarch64)',
+        ),
+        (
+            'osx or {key} not in ("None", "12.9")',
+            "linux64",
+            '({skip}) and not ({key} == "13.0" and aarch64)',
+        ),
+    ],
+)
+def test_a_skip_is_changed_for_the_platforms_of_the_migration_alone(
+    tmp_path: Path, skip: str, listed: str, expected: str
+) -> None:
+    pinned = f"cuda_compiler_version:\n  - None\n  - 13.0  # [{listed}]\n"
+    folder, config = pinning(tmp_path / "p", pinned, cuda130=ARMED)
+    skip = skip.format(key="cuda_compiler_version")
+    draft = add_version(feedstock(tmp_path / "f", skip), CUDA, "13.0", folder, None, config)
+    condition = expected.format(skip=skip, key="cuda_compiler_version")
+    assert f"  skip: true  # [{condition}]\n" in draft.recipe.text
+
+
+def test_lists_of_versions_in_other_selectors_get_the_version_after_its_neighbour(tmp_path: Path) -> None:
+    folder, config = pinning(tmp_path / "p", cuda130=MIGRATION)
+    text = RECIPE + (
+        "requirements:\n  host:\n"
+        '    - cutensor  # [cuda_compiler_version in ("12.6", "12.9")]\n'
+        '    - cudnn 8   # [cuda_compiler_version in ("11.2", "11.8")]\n'
+        '    - nccl      # [cuda_compiler_version in ("12.9",)]\n'
+    )
+    (tmp_path / "f/recipe").mkdir(parents=True)
+    (tmp_path / "f/recipe/meta.yaml").write_text(text.format(skip="win"))
+    draft = add_version(open_draft(tmp_path / "f"), CUDA, "13.0", folder, None, config)
+    assert draft.recipe.text == text.format(skip="win").replace('"12.6", "12.9"', '"12.6", "12.9", "13.0"')
+    assert draft.remarks[-1].startswith("meta.yaml:9 names 13.0 too")

@@ -1,0 +1,123 @@
+"""Migrations that add a version: the pinning's, and one that a feedstock keeps as its own, with other values than the
+pinning's or before the pinning has it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from feedstock_tools.edit.document import Change, Document, read_document, selector_in
+from feedstock_tools.edit.version_lists import listing, versions_in
+from feedstock_tools.edit.writing import added_entry, quoted_like, replaced
+
+__all__ = ["adds_version", "identity", "is_about", "is_own", "own_migration", "pinned_migration", "values_beside"]
+
+
+def is_about(migration: Document, key: str) -> bool:
+    """Whether a migration is there for versions of a key: its ordering is of the key, or it has none."""
+    ordering = [entry for entry in migration.entries("__migrator", "ordering") if entry.value.entries]
+    about = not ordering or any(each.key == key for entry in ordering for each in entry.value.entries)
+    return about and bool(versions_in(migration, key))
+
+
+def adds_version(migration: Document, key: str, version: str) -> bool:
+    """Whether a migration is there to add a version: it is the only one there, or the file is named for it.
+
+    One that lists all versions changes what is zipped with them, such as the platforms, unless it is named for the key
+    too (`cuda110.yaml`).
+    """
+    if listing(migration, key, version) is None:
+        return False
+    digits = version.replace(".", "")
+    if re.fullmatch(rf"{key.partition('_')[0]}[_-]?{digits}", migration.path.stem):
+        return True
+    return is_about(migration, key) and (len(versions_in(migration, key)) == 1 or digits in migration.path.stem)
+
+
+def pinned_migration(source: Path | None, key: str, version: str) -> Document | None:
+    """The migration that adds a version, of those in a folder the first that is named for it.
+
+    Args:
+        source: the folder of the pinning's migrations, or the file of one; None without a pinning.
+    """
+    if source is None:
+        return None
+    if not source.is_dir():
+        document = read_document(source, within=None)
+        return document if adds_version(document, key, version) else None
+    digits = version.replace(".", "")
+    for path in sorted(source.glob("*.y*ml"), key=lambda path: (digits not in path.stem, path.name)):
+        document = read_document(path, within=source)
+        if key in document.text and adds_version(document, key, version):
+            return document
+    return None
+
+
+def is_own(migration: Document) -> bool:
+    """Whether a rerender keeps a migration as the feedstock has it."""
+    return any(entry.value.text.lower() == "true" for entry in migration.entries("__migrator", "use_local"))
+
+
+def identity(migration: Document) -> tuple[str, str]:
+    """What a rerender knows a migration by: its time stamp, and the number of its round."""
+    number = (*migration.entries("__migrator", "migration_number"), None)[0]
+    stamp = (*migration.entries("migrator_ts"), None)[0]
+    return stamp.value.text if stamp else "", number.value.text if number else ""
+
+
+def values_beside(migration: Document, key: str, version: str) -> dict[str, str]:
+    """The values of other keys that a migration has for the one version that it adds, each the same on all platforms;
+    with that of the key itself, such as `3.13.* *_cp313`."""
+    if versions_in(migration, key) != {version}:
+        return {}
+    lists = [entry for entry in migration.root.entries if entry.value.items] if migration.root is not None else []
+    texts = {
+        entry.key: {item.text for each in lists if each.key == entry.key for item in each.value.items}
+        for entry in lists
+        if entry.key != "zip_keys"
+    }
+    return {name: found.pop() for name, found in texts.items() if len(found) == 1}
+
+
+def own_migration(migration: Document, key: str, values: Mapping[str, str]) -> Document:
+    """A migration with other values, and with `use_local: true`, so that a rerender keeps it as it is.
+
+    Args:
+        key: the key whose version it adds.
+        values: for other keys; one that the migration has not is added below the version, with its selector.
+
+    >>> text = "__migrator: {migration_number: 1}\\ncuda_compiler_version:\\n  - 13.0\\nc_compiler_version:\\n  - 14\\n"
+    >>> migration = Document(Path("cuda130.yaml"), text)
+    >>> own_migration(migration, "cuda_compiler_version", {"c_compiler_version": "13"}).text.splitlines()[-1]
+    '  - 13'
+    """
+    changes: list[Change] = _kept(migration)
+    for name, value in values.items():
+        found = [entry for entry in migration.entries(name) if entry.value.items]
+        for entry in found:
+            changes += [change for item in entry.value.items for change in replaced(migration, item, value)]
+        if not found and migration.root is not None:
+            at = [entry for entry in migration.entries(key) if entry.value.items][-1]
+            item = at.value.items[-1]
+            lead = migration.text[migration.line_start(item.start) : item.start]
+            selector = selector_in(migration.comment_after(item))
+            line = f"{lead}{quoted_like(item, value)}{f'  # [{selector}]' if selector else ''}"
+            changes += added_entry(migration, migration.root, name, [line], at)
+    return migration.changed(changes)
+
+
+def _kept(migration: Document) -> list[Change]:
+    """Set `use_local`, at the top of what says how the migration works."""
+    for entry in migration.entries("__migrator", "use_local"):
+        return replaced(migration, entry.value, "true")
+    for entry in migration.entries("__migrator"):
+        if entry.value.is_flow:
+            at = entry.value.start + 1
+            return [Change(at, at, "use_local: true, ")]
+        if entry.value.entries:
+            first = entry.value.entries[0]
+            lead = " " * migration.column_of(first.start)
+            start = migration.line_start(first.start)
+            return [Change(start, start, f"{lead}use_local: true{migration.newline}")]
+    return [Change(0, 0, f"__migrator:{migration.newline}  use_local: true{migration.newline}")]
