@@ -33,7 +33,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -60,13 +60,19 @@ from feedstock_tools.errors import FeedstockError
 from feedstock_tools.rerender.rerendering import Rerender, rerender
 
 _MIGRATION = re.compile(r"(python|cuda)[_-]?\d[^/]*\.ya?ml$")
+PINNED = "share/conda-forge/migrations"
 _VARIANTS = ("recipe/conda_build_config.yaml", "recipe/variants.yaml")
 _LIST = re.compile(r"\d+\.\d+")
+_THREADED = re.compile(r"_cp\d+t$")
+_GCC_11 = tuple(f"--with={key}_compiler_version=11" for key in ("c", "cxx", "fortran"))
 #: What a maintainer would type after the version, by commit; `PINNING:NAME` is a migration in a commit of the pinning,
 #: which a pull request had before.
 GIVEN: Mapping[str, tuple[str, ...]] = {
-    "19bb5151": tuple(f"--with={key}_compiler_version=11" for key in ("c", "cxx", "fortran")),
+    "07e1f9fe": ("--with=numpy=2.1",),
+    "19bb5151": _GCC_11,
     "2843136a": ("--migration", "PINNING:9ecc39fa8:recipe/migrations/cuda130.yaml"),
+    "469a96fc": ("--migration", "PINNING:c0bf9b981:recipe/migrations/cuda118.yaml"),
+    "f5379277": _GCC_11,
 }
 
 
@@ -80,6 +86,12 @@ class Deed:
     choice: Choice
     version: str
     adds: bool
+    also: tuple[str, ...] = ()
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The version, and the same of Python without the global interpreter lock if that comes or goes with it."""
+        return (self.version, *self.also)
 
     @property
     def name(self) -> str:
@@ -89,7 +101,7 @@ class Deed:
     @property
     def about(self) -> re.Pattern[str]:
         """What lines about this version have: the version, or the next one of Python, as limits of selectors do."""
-        major, minor = self.version.split(".")
+        major, minor = self.version.removesuffix("t").split(".")
         following = f"{major}{int(minor) + 1}" if self.choice is PYTHON else f"{major}{minor}"
         digits = rf"(?:\bpy(?:thon)?|cuda)\W{{0,5}}_?(?:{major}{minor}|{following})(?!\d)"
         dotted = rf"(?<![\d.]){major}\.(?:{minor}|{int(minor) + 1})(?!\d)"
@@ -115,12 +127,30 @@ def possible(commit: Commit) -> set[str]:
 def versions(result: Rerender, key: str) -> frozenset[str]:
     """The versions of a key in all configurations, without patch level."""
     values = [text for configuration in result.configurations for text in configuration.values.get(key, ())]
-    return frozenset(match[0] for text in values if (match := _LIST.match(text)))
+    return frozenset(version for text in values if (version := version_in(text)))
+
+
+def version_in(text: str) -> str:
+    """The version that a value of CUDA or Python is, such as 12.9 or 3.14t; '' for another."""
+    match = _LIST.match(text)
+    return f"{match[0]}{'t' if _THREADED.search(text) else ''}" if match else ""
+
+
+def known_day(commit: Commit, pinnings: Pinnings) -> Day | None:
+    """The rules and pinning of the last rerender; with the pinning of the commit's time, if a migration that the commit
+    adds is younger than that rerender, which would take it for closed."""
+    day = pinnings.day_of(commit)
+    added = [Path(path).name for path, kind in commit.paths.items() if _MIGRATION.search(path) and kind == "A"]
+    if day is None or not added:
+        return day
+    newest = pinnings.folder(commit.date)
+    known = [{path.name for path in (folder / PINNED).glob("*")} for folder in (day.pinning, newest)]
+    return replace(day, pinning=newest) if any(name in known[1] - known[0] for name in added) else day
 
 
 def deed_of(commit: Commit, pinnings: Pinnings, place: Path) -> Deed | str:
     """What a commit did, or why it does not count; `place`/theirs holds the commit rerendered."""
-    day = pinnings.day_of(commit)
+    day = known_day(commit, pinnings)
     if day is None:
         return "no rerender is recorded before"
     try:
@@ -133,6 +163,8 @@ def deed_of(commit: Commit, pinnings: Pinnings, place: Path) -> Deed | str:
         old, new = versions(before, choice.key), versions(after, choice.key)
         newest = pinnings.folder(commit.date)
         found += [Deed(commit, day, newest, choice, version, adds=version in new) for version in sorted(old ^ new)]
+    if len(found) == 2 and found[1].version == f"{found[0].version}t" and found[0].adds == found[1].adds:
+        found = [replace(found[0], also=(found[1].version,))]
     if len(found) == 1 and not mentions(found[0]):
         return "no changed line is about the version"
     return found[0] if len(found) == 1 else "several versions" if found else "no version comes or goes"
@@ -205,11 +237,13 @@ def base(deed: Deed, folder: Path, *, strict: bool) -> tuple[Path, int]:
 
 def edited(deed: Deed, draft: Draft) -> Draft:
     """The draft with the version added or dropped."""
-    if deed.adds:
-        migrations = deed.pinning / "share" / "conda-forge" / "migrations"
-        pinned = deed.day.pinning / "conda_build_config.yaml"
-        return add_version(draft, deed.choice, deed.version, migrations, pinned=pinned)
-    return drop_version(draft, deed.choice, deed.version, deed.day.pinning / "conda_build_config.yaml")
+    for version in deed.versions:
+        if deed.adds:
+            pinned = deed.day.pinning / "conda_build_config.yaml"
+            draft = add_version(draft, deed.choice, version, deed.pinning / PINNED, pinned=pinned)
+        else:
+            draft = drop_version(draft, deed.choice, version, deed.day.pinning / "conda_build_config.yaml")
+    return draft
 
 
 def changed_lines(before: Path, after: Path) -> int:
@@ -235,7 +269,7 @@ def jobs(result: Rerender, deed: Deed) -> list[tuple[str, ...]]:
     for configuration in result.configurations:
         values = [configuration.values.get(choice.key, ("",))[0] for choice in (CUDA, PYTHON)]
         own = configuration.values.get(deed.choice.key, ("",))[0]
-        if not re.match(rf"{re.escape(deed.version)}(?!\d)", own):
+        if version_in(own) not in deed.versions:
             found.append((configuration.platform.subdir, *values))
     return sorted(found)
 
@@ -246,8 +280,11 @@ def is_separable(deed: Deed, ours: Path, theirs: Path) -> bool:
         results = [rerender(folder, pinning=deed.day.pinning, rules=deed.day.rules) for folder in (ours, theirs)]
     except FeedstockError:
         return False
-    found = [deed.version in versions(result, deed.choice.key) for result in results]
-    return found == [not deed.adds, deed.adds] and jobs(results[0], deed) == jobs(results[1], deed)
+    found = [set(deed.versions) & versions(result, deed.choice.key) for result in results]
+    every = set(deed.versions)
+    return found == ([set(), every] if deed.adds else [every, set()]) and jobs(results[0], deed) == jobs(
+        results[1], deed
+    )
 
 
 def replay(deed: Deed, place: Path, counts: Counter[str], *, strict: bool = False) -> str:
@@ -286,7 +323,8 @@ def made_with(deed: Deed, place: Path, words: tuple[str, ...], pinnings: Pinning
         if pinned:
             path.write_bytes(git(pinnings.repository, "show", named))
         found.append(str(path) if pinned else word)
-    command = [sys.executable, "-m", "feedstock_tools", "edit", deed.name, deed.version, *found]
+    edits = [word for version in deed.versions for word in (deed.name, version, *found)]
+    command = [sys.executable, "-m", "feedstock_tools", "edit", *edits]
     subprocess.run([*command, "--write", "--feedstock", ours, "--pinning", deed.pinning], check=True, stdout=-3)
     write_rerendered(ours, deed.day)
     differences = compare_feedstocks(place / "theirs", ours, rules=deed.day.rules)
@@ -333,7 +371,7 @@ def outcome(commit: Commit, mirror: Path, cache: Path) -> Outcome:
         strict = replay(deed, Path(place), Counter(), strict=True)
         words = () if result.startswith("equal") else GIVEN.get(commit.name[:8], ())
         with_words = made_with(deed, Path(place), words, pinnings) if words else ""
-    return Outcome(commit, "", deed.name, deed.version, result, strict, words, with_words, counts)
+    return Outcome(commit, "", deed.name, " ".join(deed.versions), result, strict, words, with_words, counts)
 
 
 def main() -> int:

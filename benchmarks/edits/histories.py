@@ -217,15 +217,15 @@ def blocks(before: str, after: str) -> Iterator[Block]:
 
 
 def without(before: str, after: str, is_about: Callable[[str], bool]) -> tuple[str, int]:
-    """The text of after with the changed lines about something as before, and the number of other changed lines."""
-    text, others = [], 0
+    """The text of after with each changed place about something as before, and the number of other changed lines."""
+    text: list[str] = []
+    others = 0
     for block in blocks(before, after):
-        if block.same:
+        if any(is_about(line) for line in block.lines):
+            text += block.before
+        else:
             text += block.after
-            continue
-        kept = [line for line in block.after if not is_about(line)]
-        text += [*(line for line in block.before if is_about(line)), *kept]
-        others += len(kept) + sum(not is_about(line) for line in block.before)
+            others += len(block.lines)
     return "".join(text), others
 
 
