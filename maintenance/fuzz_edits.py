@@ -3,8 +3,9 @@
     python -m maintenance.fuzz_edits FEEDSTOCK... [--runs 2000] [--seed 1] [--commands 0.01]
 
 A run takes the recipe, the variant file or conda-forge.yml of a feedstock, cuts it at a random place or damages it
-(see fuzz_readers), and makes each edit. A fifth of the runs takes a hostile recipe and conda-forge.yml instead, as
-`maintenance.hostile` makes them: templates and YAML that grow.
+(see fuzz_readers), and makes each edit, with its options and without. A fifth of the runs takes a hostile recipe and
+conda-forge.yml instead, as `maintenance.hostile` makes them: templates and YAML that grow. The migration that
+--migration names is damaged in a third of the runs; the pinning is a small one.
 It is sound if each edit either gives a draft that can be written, or raises an error of ours that is one message;
 within four seconds of processor time each. A share of the runs calls the command with --write too: it must end with 0,
 or with 2, one message on stderr, no traceback and no file changed. Exits with 1 if a run is not sound; its feedstock is
@@ -28,9 +29,18 @@ from pathlib import Path
 from feedstock_tools.edit.build_number import raise_build_number, set_build_number
 from feedstock_tools.edit.document import Document
 from feedstock_tools.edit.draft import Draft, open_draft
+from feedstock_tools.edit.enable_gpu.enabling import enable_gpu
+from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
 from feedstock_tools.edit.maintainers import add_maintainer, drop_maintainer
 from feedstock_tools.edit.platforms import add_platform, set_provider
-from feedstock_tools.edit.requirements import Where, add_requirement, drop_requirement, pin_requirement
+from feedstock_tools.edit.requirements import (
+    Where,
+    add_requirement,
+    drop_requirement,
+    limit_requirement,
+    pin_requirement,
+)
+from feedstock_tools.edit.to_v1.converting import to_v1
 from feedstock_tools.edit.variant_lists import CUDA, PYTHON, add_version, drop_version
 from feedstock_tools.edit.version import left_behind, set_version
 from feedstock_tools.errors import FeedstockError
@@ -40,6 +50,45 @@ from maintenance.hostile.texts import FILES as YAML_KEYS
 from maintenance.hostile.texts import yaml_text
 
 FILES = ("recipe/meta.yaml", "recipe/recipe.yaml", "recipe/conda_build_config.yaml", "conda-forge.yml")
+OUTPUT = "libdemo"
+GIVEN = {"c_compiler_version": "13", "cudnn": "9"}
+WISHES = GpuWishes(("cublas",), (), ("linux-64",), "cpu", "both", "minor", metapackages=True, configure=("-DGPU=ON",))
+WISHED = (
+    *("--library", "cublas", "--platform", "linux-64", "--prefer", "cpu", "--by", "both", "--guard", "minor"),
+    *("--metapackages", "--configure=-DGPU=ON"),
+)
+MIGRATION = "migrations/cuda130.yaml"
+#: A small pinning: its lists, and migrations that add a version.
+PINNING = {
+    "conda_build_config.yaml": """\
+zip_keys:
+  - [cuda_compiler_version, c_compiler_version]
+  - [python, numpy]
+cuda_compiler_version:
+  - None
+  - 12.9  # [linux]
+c_compiler_version:
+  - 14
+  - 14  # [linux]
+python: [3.12.* *_cpython, 3.13.* *_cp313]
+numpy: [2, 2]
+c_stdlib_version: [2.17]
+""",
+    MIGRATION: """\
+migrator_ts: 1
+__migrator: {migration_number: 1, operation: key_add, primary_key: cuda_compiler_version}
+cuda_compiler_version:  # [aarch64]
+  - 13.0  # [aarch64]
+c_compiler_version:  # [aarch64]
+  - 15  # [aarch64]
+""",
+    "migrations/python314t.yaml": """\
+migrator_ts: 2
+__migrator: {migration_number: 1, operation: key_add, primary_key: python}
+python: [3.14.* *_cp314t]
+numpy: [2.3]
+""",
+}
 DIGITS = {"sha256": 64, "sha1": 40, "md5": 32}
 
 
@@ -54,26 +103,85 @@ def new_version(recipe: Document) -> Document:
     return set_version(recipe, "99.1", lambda _url, kind: "a" * DIGITS[kind])
 
 
-#: Each edit as a function and as words of the command.
-EDITS: tuple[tuple[Callable[[Draft], Draft], tuple[str, ...]], ...] = (
-    (in_recipe(new_version), ("version", "99.1", "--sha256", "a" * 64)),
-    (in_recipe(lambda recipe: set_build_number(recipe, 7)), ("build-number", "7")),
-    (in_recipe(raise_build_number), ("build-number", "+1")),
-    (in_recipe(lambda recipe: add_maintainer(recipe, "zz-zz")), ("maintainer", "add", "zz-zz")),
-    (in_recipe(lambda recipe: drop_maintainer(recipe, "h-vetinari")), ("maintainer", "drop", "h-vetinari")),
-    (
-        in_recipe(lambda recipe: add_requirement(recipe, "zz >=1", Where("run", None, "linux"))),
-        ("requirement", "add", "zz >=1", "--section", "run", "--if", "linux"),
-    ),
-    (in_recipe(lambda recipe: drop_requirement(recipe, "python", Where())), ("requirement", "drop", "python")),
-    (in_recipe(lambda recipe: pin_requirement(recipe, "pip >=9", Where())), ("requirement", "pin", "pip >=9")),
-    (lambda draft: add_version(draft, CUDA, "12.9", None), ("add-cuda", "12.9")),
-    (lambda draft: drop_version(draft, CUDA, "12.9"), ("drop-cuda", "12.9")),
-    (lambda draft: add_version(draft, PYTHON, "3.13", None), ("add-python", "3.13")),
-    (lambda draft: drop_version(draft, PYTHON, "3.10"), ("drop-python", "3.10")),
-    (lambda draft: add_platform(draft, "linux-aarch64"), ("platform", "add", "linux-aarch64")),
-    (lambda draft: set_provider(draft, "win-64", "azure"), ("provider", "win-64", "azure")),
-)
+def update(draft: Draft) -> Draft:
+    """The same for one output, with another variable that changes."""
+    recipe = set_version(
+        draft.recipe, "99.1", lambda _url, kind: "a" * DIGITS[kind], output=OUTPUT, variables={"name": "other"}
+    )
+    return draft.with_document(recipe)
+
+
+Edit = tuple[Callable[[Draft], Draft], tuple[str, ...]]
+
+
+def edits(place: Path) -> tuple[Edit, ...]:
+    """Each edit as a function and as words of the command; `place` has a pinning and a migration."""
+    migration, folder, pinned = place / MIGRATION, place / "migrations", place / "conda_build_config.yaml"
+    found = ("--pinning", str(place))
+    given = [f"--with={key}={value}" for key, value in GIVEN.items()]
+    return (
+        (in_recipe(new_version), ("version", "99.1", "--sha256", "a" * 64)),
+        (update, ("version", "99.1", "--of", OUTPUT, "--set", "name=other", *("--sha256", "a" * 64) * 3)),
+        (in_recipe(lambda recipe: set_build_number(recipe, 7)), ("build-number", "7")),
+        (in_recipe(raise_build_number), ("build-number", "+1")),
+        (in_recipe(lambda recipe: add_maintainer(recipe, "zz-zz")), ("maintainer", "add", "zz-zz")),
+        (in_recipe(lambda recipe: drop_maintainer(recipe, "h-vetinari")), ("maintainer", "drop", "h-vetinari")),
+        *requirements(),
+        (lambda draft: add_version(draft, CUDA, "12.9", folder, None, pinned), ("add-cuda", "12.9", *found)),
+        (lambda draft: add_version(draft, CUDA, "12.9", None, GIVEN), ("add-cuda", "12.9", *given)),
+        (lambda draft: add_version(draft, CUDA, "13.0", folder, None, pinned), ("add-cuda", "13.0", *found)),
+        (
+            lambda draft: add_version(draft, CUDA, "13.0", migration, GIVEN, pinned),
+            ("add-cuda", "13.0", "--migration", str(migration), *given, *found),
+        ),
+        (lambda draft: drop_version(draft, CUDA, "12.9"), ("drop-cuda", "12.9")),
+        (lambda draft: drop_version(draft, CUDA, "12.9", pinned), ("drop-cuda", "12.9", *found)),
+        (lambda draft: add_version(draft, PYTHON, "3.13", None), ("add-python", "3.13")),
+        (lambda draft: add_version(draft, PYTHON, "3.14t", folder, None, pinned), ("add-python", "3.14t", *found)),
+        (
+            lambda draft: add_version(draft, PYTHON, "3.13", None, {"numpy": "2"}),
+            ("add-python", "3.13", "--with=numpy=2"),
+        ),
+        (lambda draft: drop_version(draft, PYTHON, "3.10"), ("drop-python", "3.10")),
+        (lambda draft: drop_version(draft, PYTHON, "3.13t", pinned), ("drop-python", "3.13t", *found)),
+        (lambda draft: add_platform(draft, "linux-aarch64"), ("platform", "add", "linux-aarch64")),
+        (lambda draft: add_platform(draft, "osx-arm64", native=True), ("platform", "add", "osx-arm64", "--native")),
+        (lambda draft: set_provider(draft, "win-64", "azure"), ("provider", "win-64", "azure")),
+        (lambda draft: enable_gpu(draft, GpuWishes(), pinned), ("enable-gpu", *found)),
+        (lambda draft: enable_gpu(draft, WISHES, pinned), ("enable-gpu", *WISHED, *found)),
+        (to_v1, ("to-v1",)),
+    )
+
+
+def requirements() -> tuple[Edit, ...]:
+    """The edits of requirements, of the whole recipe and of an output."""
+    of_output = ("--section", "run", "--of", OUTPUT, "--if", "not win")
+    some, every = Where("run", OUTPUT, "not win"), Where()
+    return (
+        (
+            in_recipe(lambda recipe: add_requirement(recipe, "zz >=1", Where("run", None, "linux"))),
+            ("requirement", "add", "zz >=1", "--section", "run", "--if", "linux"),
+        ),
+        (in_recipe(lambda recipe: add_requirement(recipe, "zz", some)), ("requirement", "add", "zz", *of_output)),
+        (in_recipe(lambda recipe: drop_requirement(recipe, "python", every)), ("requirement", "drop", "python")),
+        (
+            in_recipe(lambda recipe: drop_requirement(recipe, "python", some)),
+            ("requirement", "drop", "python", *of_output),
+        ),
+        (in_recipe(lambda recipe: pin_requirement(recipe, "pip >=9", every)), ("requirement", "pin", "pip >=9")),
+        (
+            in_recipe(lambda recipe: pin_requirement(recipe, "python", some)),
+            ("requirement", "pin", "python", *of_output),
+        ),
+        (
+            in_recipe(lambda recipe: limit_requirement(recipe, "python", Where(condition="linux"))),
+            ("requirement", "limit", "python", "--if", "linux"),
+        ),
+        (
+            in_recipe(lambda recipe: limit_requirement(recipe, "numpy", some)),
+            ("requirement", "limit", "numpy", *of_output),
+        ),
+    )
 
 
 class TooSlowError(BaseException):
@@ -83,6 +191,14 @@ class TooSlowError(BaseException):
 def too_slow(*_: object) -> None:
     """Handle the signal of the timer."""
     raise TooSlowError
+
+
+def lay_out_pinning(place: Path, chance: random.Random) -> None:
+    """Write the pinning, its migration of CUDA damaged at times."""
+    for name, text in PINNING.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        damaged = changed(text, text, chance) if name == MIGRATION and chance.random() < 1 / 3 else text
+        (place / name).write_bytes(damaged.encode("utf-8", "surrogatepass"))
 
 
 def lay_out(source: Path, folder: Path, chance: random.Random) -> None:
@@ -153,6 +269,7 @@ def main() -> int:
     sources = [path for path in given.feedstocks if any((path / name).is_file() for name in FILES[:2])]
     signal.signal(signal.SIGPROF, too_slow)
     keep = Path(tempfile.mkdtemp(prefix="fuzz-edits-"))
+    every = edits(keep / "pinning")
     counts: Counter[str] = Counter()
     for number in range(given.runs):
         chance = random.Random(f"{given.seed}:{number}")  # noqa: S311 - repeatable on purpose
@@ -161,15 +278,17 @@ def main() -> int:
             lay_out(chance.choice(sources), folder, chance)
         else:
             lay_out_hostile(folder, chance)
-        results = [(words, edited(folder, edit)) for edit, words in EDITS]
+        lay_out_pinning(keep / "pinning", chance)
+        results = [(words, edited(folder, edit)) for edit, words in every]
         if chance.random() < given.commands:
-            words = chance.choice(EDITS)[1]
+            words = chance.choice(every)[1]
             results.append((words, f"{called(folder, words)} by the command"))
         for words, result in results:
             sound = result.split(" by ")[0] in {"changed", "refused"}
             counts[result if sound else "not sound"] += 1
             if not sound:
                 shutil.copytree(folder, keep / str(number), dirs_exist_ok=True)
+                shutil.copytree(keep / "pinning", keep / str(number) / "pinning", dirs_exist_ok=True)
                 print(f"run {number}, {' '.join(words)}: {result}\n", flush=True)
     print(given.runs, "runs:", dict(counts), f"kept in {keep}" if counts["not sound"] else "")
     return counts["not sound"] > 0
