@@ -3,6 +3,7 @@ builds run: variables of the environment and commands."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +16,8 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.pins import Pin, requirement_of_text
 from feedstock_tools.recipe.v0.meta import Meta
+from feedstock_tools.recipe.v1.certain_values import UndecidedError
+from feedstock_tools.recipe.v1.expressions import Scope, value_of
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
 from feedstock_tools.rerender.forge import Forge, read_forge
 from feedstock_tools.rerender.outputs import contents_with_rattler_build, packages_with_conda_build
@@ -22,6 +25,7 @@ from feedstock_tools.rerender.rules import Rules
 
 __all__ = ["Built", "Renderings", "rendered"]
 
+_TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 #: What an output was made from: the package of a `meta.yaml`, or the content of a rendered `recipe.yaml`.
 Source = Meta | Mapping[str, Any]
 
@@ -117,7 +121,8 @@ def rendered(renderings: Renderings, configuration: Configuration) -> tuple[Buil
     except FeedstockError:
         return ()
     built = (
-        _built(source, output) if isinstance(source, Meta) else _built_v1(source, output) for source, output in packages
+        _built(source, output) if isinstance(source, Meta) else _built_v1(source, output, configuration.platform)
+        for source, output in packages
     )
     return tuple(each for each in built if not each.output.skip)
 
@@ -136,8 +141,10 @@ def _names(requirements: Iterable[str]) -> tuple[str, ...]:
     return tuple(each.name if isinstance(each, Pin) else each for each in read)
 
 
-def _built_v1(content: Mapping[str, Any], output: RenderedOutput) -> Built:
-    """The scripts of an output and of the caches that it may share with others (`staging`)."""
+def _built_v1(content: Mapping[str, Any], output: RenderedOutput, platform: Platform) -> Built:
+    """The scripts of an output and of the caches that it may share with others (`staging`), their templates expanded,
+    which rattler-build leaves to the build."""
+    scope = Scope(platform, {}, output.variant)
     environment: dict[str, str] = {}
     commands: list[str] = []
     own = content.get("build") or {}
@@ -145,11 +152,24 @@ def _built_v1(content: Mapping[str, Any], output: RenderedOutput) -> Built:
     for build in (*caches, own):
         script = build.get("script")
         if isinstance(script, Mapping):
-            environment |= {name: str(value) for name, value in (script.get("env") or {}).items()}
+            environment |= {name: _expanded(str(value), scope) for name, value in (script.get("env") or {}).items()}
             script = script.get("content")
-        commands += _texts(script)
+        commands += [_expanded(command, scope) for command in _texts(script)]
     features = (own.get("variant") or {}).get("down_prioritize_variant") or own.get("track_features")
     return Built(output, environment, "\n".join(commands), bool(features))
+
+
+def _expanded(text: str, scope: Scope) -> str:
+    """A text with the values of its templates; those without a certain value stay."""
+
+    def value(match: re.Match[str]) -> str:
+        try:
+            found = value_of(match[1], scope)
+        except UndecidedError:
+            return match[0]
+        return str(found) if isinstance(found, str | int) else match[0]
+
+    return _TEMPLATE.sub(value, text)
 
 
 def _texts(value: object) -> Sequence[str]:

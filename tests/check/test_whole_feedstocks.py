@@ -142,6 +142,27 @@ def test_a_list_that_is_chosen_by_version_is_ready_for_the_next(tmp_path: Path) 
     assert said(feedstock(tmp_path, V1, "12.9", COMMAND=f"'{script}'")) == []
 
 
+@pytest.mark.parametrize("command", ['set "NVCC_APPEND_FLAGS=', 'export NVCC_APPEND_FLAGS="'])
+def test_a_list_that_a_template_chooses_by_version_counts_for_that_version(tmp_path: Path, command: str) -> None:
+    old, new = (f"-gencode arch=compute_{n},code=[sm_{n},compute_{n}]" for n in (70, 75))
+    chosen = f"{command}${{{{ '{old}' if cuda_compiler_version == '12.9' else '{new}' }}}}\""
+    for name, script, expected in (
+        ("right", chosen, []),
+        (
+            "wrong",
+            chosen.replace("== '12.9'", "== '13.0'"),
+            [f"nvcc of CUDA 13.0 has dropped {name}_70" for name in ("compute", "sm")],
+        ),
+    ):
+        folder = feedstock(tmp_path / name, V1, "13.0", COMMAND=script)
+        if command.startswith("set"):
+            path = folder / ".ci_support/linux_64_cuda_compiler_version13.0.yaml"
+            path.write_text(path.read_text().replace("linux-64", "win-64"))
+            path.rename(path.with_name("win_64_cuda_compiler_version13.0.yaml"))
+        found = check_feedstock(folder, read_configurations(folder))
+        assert [finding.message for finding in found if "has dropped" in finding.message] == expected
+
+
 @pytest.mark.parametrize(
     ("guard", "message"),
     [
