@@ -19,8 +19,13 @@ from feedstock_tools.edit.enable_gpu.versions import cuda_versions
 from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
 from feedstock_tools.edit.requirements import name_of
 from feedstock_tools.edit.skips import skip_where
+from feedstock_tools.errors import InputError
 from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.wording import skips
+from feedstock_tools.rerender.configurations.configuration import read_configurations
+from feedstock_tools.rerender.forge import read_forge
+from feedstock_tools.rerender.outputs import contents_with_rattler_build
+from feedstock_tools.rerender.rules import Rules
 
 __all__ = ["enable_gpu"]
 
@@ -53,6 +58,7 @@ def enable_gpu(draft: Draft, wishes: GpuWishes, pinning: Path | None = None) -> 
     (('change', 'recipe/meta.yaml'),)
     """
     wishes.check()
+    refusals = _refusals(draft)
     parts = gpu_parts(draft, wishes.outputs)
     versions = cuda_versions(draft, pinning)
     numbers = numbering(parts, wishes)
@@ -74,7 +80,24 @@ def enable_gpu(draft: Draft, wishes: GpuWishes, pinning: Path | None = None) -> 
     for script in scripts.files:
         draft = draft.with_script(script)
     remarks = [remark for each in edits for remark in each.remarks]
-    return draft.remarked(*remarks, *_unpinned(parts), *_zipped(draft), *_others(parts), _NEXT)
+    return draft.remarked(*remarks, *_unpinned(parts), *_zipped(draft), *_others(parts), *refusals, _NEXT)
+
+
+def _refusals(draft: Draft) -> list[str]:
+    """Remarks on platforms for which rattler-build refuses the `recipe.yaml` on disk, whatever the edit does."""
+    if draft.recipe.has_templates:
+        return []
+    rules = Rules.newest()
+    forge = read_forge(draft.folder, rules)
+    folder = forge.folder / forge.recipe_dir
+    refused: dict[str, list[str]] = {}
+    by_platform = {configuration.platform: configuration for configuration in read_configurations(draft.folder)}
+    for platform, configuration in by_platform.items():
+        try:
+            contents_with_rattler_build(folder, configuration, forge.builder_of(platform), rules)
+        except InputError as error:
+            refused.setdefault(error.mistakes[0].message, []).append(platform.subdir)
+    return [f"for {', '.join(names)}, without the edit too: {reason}" for reason, names in refused.items()]
 
 
 def _skipped(draft: Draft, wishes: GpuWishes) -> Draft:

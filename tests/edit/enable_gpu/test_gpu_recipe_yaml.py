@@ -181,3 +181,18 @@ def test_commands_choose_by_the_cuda_version(feedstock: Callable[..., Path], pin
     assert text.count("CUDAARCHS") == 1
     assert "'50-real;" in text and " if cuda_compiler_version == '12.9' else '75-real;" in text
     assert "win and" not in text
+
+
+def test_platforms_that_rattler_build_refuses_anyway_are_named(feedstock: Callable[..., Path], pinning: Path) -> None:
+    folder = feedstock(**{"recipe.yaml": RECIPE.replace("number: ${{ build }}", "number: ${{ level }}")})
+    (folder / ".ci_support").mkdir()
+    for platform, level in (("linux-64", "level:\n- '1'\n"), ("linux-aarch64", ""), ("win-64", "")):
+        text = (
+            f"{level}c_compiler:\n- gcc\ncxx_compiler:\n- gxx\nc_stdlib:\n- sysroot\ntarget_platform:\n- {platform}\n"
+        )
+        (folder / f".ci_support/{platform.replace('-', '_')}_.yaml").write_text(text)
+    (folder / "conda-forge.yml").write_text("conda_build_tool: rattler-build\n")
+    draft = enable_gpu(open_draft(folder), GpuWishes(), pinning / "conda_build_config.yaml")
+    refusals = [remark for remark in draft.remarks if "without the edit too" in remark]
+    assert len(refusals) == 1
+    assert refusals[0].startswith("for linux-aarch64, win-64, without the edit too: rattler-build refuses the recipe")
