@@ -68,3 +68,13 @@ def test_a_section_that_conda_build_does_not_read_is_listed_and_changes_nothing(
     (problem,) = converted.problems
     assert problem.reason == "conda-build does not read 'requirements: run_exports'"
     assert compare_recipes(tmp_path, converted.text, read_configurations(tmp_path)) == ()
+
+
+def test_values_of_a_table_that_depend_on_the_variant_are_listed(tmp_path: Path) -> None:
+    table = "{% set table = {'12.9': 'a', '13.0': 'b'} %}\n{% set same = table['12.9'] %}\n"
+    looked = "{% set name = table[cuda_compiler_version] %}\n"
+    converted = convert(tmp_path, table + looked + HEAD + "about:\n  summary: {{ same }}\n")
+    assert [(problem.line, problem.reason) for problem in converted.problems] == [
+        (3, "'{% set name %}': a context has no tables such as 'table'")
+    ]
+    assert "same: a\n" in converted.text

@@ -89,11 +89,23 @@ class Variables:
         if not isinstance(node, nodes.Const) and not names_in(node):
             return _literal(self.evaluated(expression), node)
         try:
+            self._check_tables(node)
             return self.written(node)
         except UntranslatableError:
             if self.is_static(node):
                 return _literal(self.evaluated(expression), node)
             raise
+
+    def _check_tables(self, node: nodes.Expr) -> None:
+        """A context has no tables, so what looks one up must follow from the recipe alone.
+
+        Raises:
+            UntranslatableError: the expression looks up a table of the recipe.
+        """
+        for name in names_in(node):
+            version = self.versions.get(name.name)
+            if version is not None and version.text.startswith("{") and isinstance(parsed(version.text), nodes.Dict):
+                raise UntranslatableError(f"a context has no tables such as '{version.name}'")
 
     def is_static(self, node: nodes.Expr) -> bool:
         """Whether a value follows from the recipe alone."""
@@ -126,6 +138,7 @@ class Variables:
         if not when:
             self.said.append(f"{{% set {name} = {expression} %}}")
         try:
+            self._check_tables(node)
             text = self.written(node)
         except UntranslatableError:
             if not is_static:
