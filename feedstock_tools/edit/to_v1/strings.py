@@ -32,7 +32,7 @@ def _prefix(sections: Sequence[Key], noarch: str | None) -> str:
     version = python[0].partition(" ")[2]
     if match := _DIGITS.fullmatch(version):
         return f"py{match[1]}{match[2]}"
-    named = re.fullmatch(r"=?\$\{\{ (\w+) \}\}(?:\.\*)?", version)
+    named = re.fullmatch(r"=?\$\{\{ (\w+) \}\}(?:\$\{\{ \w+ \}\})?(?:\.\*)?", version)
     return f"py{{{{ {named[1] if named else 'python'} | version_to_buildstring }}}}"
 
 
@@ -61,7 +61,7 @@ def is_named_alike(sections: Sequence[Key], rest: Sequence[Value], noarch: str |
         rest: the other parts of the output, whose conditions and templates can use variants.
     """
     if noarch:
-        return True
+        return noarch == "python" or not _prefix(sections, noarch)
     used = [item for name in ("build", "host") for item in _items(sections, name)]
     if any(text.split()[0] == "numpy" and text.strip() == "numpy" for text, _ in used):
         return False

@@ -76,6 +76,8 @@ EXPRESSIONS = [
     ("pin_subpackage('a', exact=True)", 'pin_subpackage("a", exact=true)'),
     ("pin_compatible('b', min_pin='x', max_pin=None)", 'pin_compatible("b", lower_bound="x", upper_bound=none)'),
     ("cuda_compiler_version | int", 'cuda_compiler_version | int if cuda_compiler_version != "None" else 0'),
+    ("int(float(level)) < 4", "level | int < 4"),
+    ("str(version)", "version"),
     ("CONDA_PY", "python | version_to_buildstring"),
     ("PKG_HASH", "hash"),
     ("mpi or 'nompi'", "mpi"),

@@ -139,6 +139,13 @@ def test_a_default_string_that_rattler_build_would_write_in_another_way_is_writt
     assert "build" not in content(tmp_path, both)
 
 
+def test_a_generic_package_is_named_for_the_python_that_it_requires(tmp_path: Path) -> None:
+    meta = HEAD.replace("package:", "{% set py_version = '3.14.0' %}\npackage:", 1)
+    requires = "    - python {{ py_version }}.*\n"
+    made = content(tmp_path, meta + f"build:\n  noarch: generic\nrequirements:\n  host:\n{requires}  run:\n{requires}")
+    assert made["build"]["string"] == ("py${{ py_version | version_to_buildstring }}h${{ hash }}_${{ build_number }}")
+
+
 def test_tests_become_a_list(tmp_path: Path) -> None:
     made = content(
         tmp_path,

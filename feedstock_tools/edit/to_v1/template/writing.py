@@ -41,6 +41,8 @@ _FILTERS = frozenset(
 )
 _FILTER_NAMES = {"count": "length", "d": "default"}
 _FUNCTIONS = frozenset({"compiler", "stdlib", "cdt", "match", "pin_subpackage", "pin_compatible"})
+#: Functions of Python that are filters in Jinja.
+_CASTS = {"int": "int", "float": "float", "str": "string"}
 _OLD_PYTHON = re.compile(r"py(\d)(\d+)")
 _OWN_NAMES = frozenset({"hash", "build_number", "python", "numpy"})
 #: Methods that give the parts of a text.
@@ -309,6 +311,15 @@ class Writer:
         name = node.node.name if isinstance(node.node, nodes.Name) else ""
         if name in {"pin_subpackage", "pin_compatible"}:
             return pin(self, name, node), Level.ATOM
+        if name in _CASTS and len(node.args) == 1:
+            return self._filter(nodes.Filter(_cast(node.args[0]), _CASTS[name], [], [], None, None))
         if name not in _FUNCTIONS:
             raise UntranslatableError(f"the function '{name or 'of a value'}' has no form for rattler-build")
         return f"{name}({', '.join(self.text(each, Level.CONDITIONAL) for each in node.args)})", Level.ATOM
+
+
+def _cast(node: nodes.Expr) -> nodes.Expr:
+    """A call such as `float(vc)` within another as the filter that it is."""
+    if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name) and node.node.name in _CASTS and node.args:
+        return nodes.Filter(_cast(node.args[0]), _CASTS[node.node.name], [], [], None, None)
+    return node
