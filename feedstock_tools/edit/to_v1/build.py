@@ -9,7 +9,7 @@ from dataclasses import field as field_
 
 from feedstock_tools.edit.to_v1.layout import Dict, Item, Key, List, Scalar, Value
 from feedstock_tools.edit.to_v1.requirements import Given, items_of, requirement_items, run_exports
-from feedstock_tools.edit.to_v1.strings import build_only, default_string, is_named_alike
+from feedstock_tools.edit.to_v1.strings import build_only, default_string, is_named_alike, unnamed_where
 from feedstock_tools.edit.to_v1.template.conditions import NEVER, When, all_of, without
 from feedstock_tools.edit.to_v1.template.expressions import expression_of, quoted
 from feedstock_tools.edit.to_v1.template.statements import Problem
@@ -160,6 +160,9 @@ def put_string(
     if ignored and not any(key.name == "variant" for key in made.keys):
         made.put(("variant", "ignore_keys"), List(tuple(Item(Scalar(name)) for name in ignored)))
         sections = [key for key in sections if key.name != "build"]
+    unnamed = unnamed_where(found, sections, [*values, *tests])
+    if unnamed is not None and not ignored:
+        made.put(("variant", "ignore_keys"), List((Item(Scalar("python"), unnamed),)))
     if not found and not is_named_alike(sections, values, noarch):
         text = scalar([((), default)])
     if text is not None:

@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from feedstock_tools.edit.to_v1.layout import Dict, Key, List, Scalar, Value
+from feedstock_tools.edit.to_v1.template.conditions import When, negated
 
-__all__ = ["build_only", "default_string", "is_named_alike"]
+__all__ = ["build_only", "default_string", "is_named_alike", "unnamed_where"]
 
 _PYTHON = re.compile(r"\bpython\b(?!_)")
 _DIGITS = re.compile(r"(\d+)\.(\d+)[.\d]*(?:\.?\*)?")
@@ -51,6 +52,27 @@ def build_only(sections: Sequence[Key], rest: Sequence[Value]) -> tuple[str, ...
         if required and not used and not any(text.split()[0] == name for text in elsewhere):
             found.append(name)
     return tuple(found)
+
+
+def unnamed_where(strings: Sequence[tuple[When, str]], sections: Sequence[Key], rest: Sequence[Value]) -> When | None:
+    """Where an output uses no Python, though its build string names Python elsewhere; None if there is no such place.
+
+    rattler-build takes a key that any of its strings names for used, and builds the output once for each Python.
+
+    Args:
+        strings: the build strings with their conditions.
+        sections: the requirements of the output.
+        rest: its other parts.
+    """
+    naming = [when for when, text in strings if _PYTHON.search(text)]
+    others = [when for when, text in strings if not _PYTHON.search(text)]
+    required = [text for key in sections for text, _ in _items(sections, key.name)]
+    mentioned = [text for value in rest for text in _conditions(value)]
+    if not naming or not others or any(_PYTHON.search(text) for text in (*required, *mentioned)):
+        return None
+    shared = [term for term in others[0] if all(term in when for when in others)]
+    apart = [term for term in shared if all(negated((term,))[0] in when for when in naming)]
+    return (apart[0],) if apart else None
 
 
 def is_named_alike(sections: Sequence[Key], rest: Sequence[Value], noarch: str | None) -> bool:

@@ -146,6 +146,19 @@ def test_a_generic_package_is_named_for_the_python_that_it_requires(tmp_path: Pa
     assert made["build"]["string"] == ("py${{ py_version | version_to_buildstring }}h${{ hash }}_${{ build_number }}")
 
 
+def test_an_output_whose_string_names_python_only_elsewhere_ignores_the_key_there(tmp_path: Path) -> None:
+    meta = HEAD + (
+        "build:\n"
+        "  string: all_{{ PKG_HASH }}_0               # [cuda_compiler_version != 'None']\n"
+        "  string: py{{ CONDA_PY }}_{{ PKG_HASH }}_0  # [cuda_compiler_version == 'None']\n"
+    )
+    ignored = [{"if": 'cuda_compiler_version != "None"', "then": "python"}]
+    made = yaml.safe_load(convert(tmp_path, meta).text)
+    assert made["build"]["variant"]["ignore_keys"] == ignored
+    required = yaml.safe_load(convert(tmp_path, meta + "requirements:\n  host:\n    - python\n").text)
+    assert "variant" not in required["build"]
+
+
 def test_tests_become_a_list(tmp_path: Path) -> None:
     made = content(
         tmp_path,
