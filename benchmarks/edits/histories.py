@@ -28,6 +28,8 @@ MIGRATIONS = ".ci_support/migrations/"
 PINNING = "conda-forge+conda-forge-pinning-feedstock"
 #: What conda-smithy writes into the message of its commits; a merged branch may repeat it as an item.
 _RERENDERED = r"[Rr]e-?rendered with (conda-build \S+, )?conda-smithy [0-9.]+,?.* and conda-forge-pinning [0-9.]+"
+#: The likeness above which a line counts as the changed form of another.
+_SIMILAR = 0.6
 _VERSIONS = re.compile(r"conda-smithy ([\d.]*\d).*? and conda-forge-pinning ([\d.]*\d)")
 
 
@@ -217,16 +219,39 @@ def blocks(before: str, after: str) -> Iterator[Block]:
 
 
 def without(before: str, after: str, is_about: Callable[[str], bool]) -> tuple[str, int]:
-    """The text of after with each changed place about something as before, and the number of other changed lines."""
+    """The text of after with the changed lines about something as before, and the number of other changed lines.
+
+    A line that changed goes back to the most similar one of its place; a place where such a line only came or only went
+    goes back as a whole, since a line alone may be half of what belongs together.
+    """
     text: list[str] = []
     others = 0
     for block in blocks(before, after):
-        if any(is_about(line) for line in block.lines):
-            text += block.before
-        else:
+        found = [line for line in block.lines if is_about(line)]
+        if not found:
             text += block.after
             others += len(block.lines)
+        elif block.before and block.after:
+            text += _reverted(block, is_about)
+            others += len(block.lines) - len(found)
+        else:
+            text += block.before
     return "".join(text), others
+
+
+def _reverted(block: Block, is_about: Callable[[str], bool]) -> list[str]:
+    """The new lines of a place, those about something as they were."""
+    left = list(block.before)
+    text = []
+    for line in block.after:
+        scores = [difflib.SequenceMatcher(None, line, other, autojunk=False).ratio() for other in left]
+        best = max(range(len(left)), key=scores.__getitem__, default=None)
+        old = left.pop(best) if best is not None and scores[best] > _SIMILAR else None
+        if is_about(line) or (old is not None and is_about(old)):
+            text += [old] if old is not None else []
+        else:
+            text.append(line)
+    return list(block.before) if any(map(is_about, left)) else text
 
 
 def drawn(mirror: Path, seed: int) -> list[Commit]:
