@@ -138,6 +138,24 @@ def gpu_feedstock(tmp_path: Path, tiny_channel: Path, _built_once: Path) -> Tiny
     return TinyFeedstock(tmp_path / "tiny-feedstock", tiny_channel)
 
 
+@pytest.fixture(scope="session")
+def _all_built_once(tmp_path_factory: pytest.TempPathFactory, tiny_channel: Path) -> Path:
+    def make(folder: Path) -> None:
+        made = TinyFeedstock(copy_of_tiny(folder / "tiny-feedstock"), tiny_channel)
+        run = made.build("--all", "--jobs", "2", environment={"XDG_CACHE_HOME": str(folder / "user-cache")})
+        assert run.returncode == 0, run.stdout + run.stderr
+        (made.folder / "output.txt").write_text(run.stdout)
+
+    return made_once(tmp_path_factory, "all-built", make) / "tiny-feedstock"
+
+
+@pytest.fixture
+def whole_feedstock(tmp_path: Path, tiny_channel: Path, _all_built_once: Path) -> TinyFeedstock:
+    """The tiny feedstock with all of its rows built; `output.txt` in it has the output of `build --all --jobs 2`."""
+    shutil.copytree(_all_built_once, tmp_path / "tiny-feedstock", symlinks=True)
+    return TinyFeedstock(tmp_path / "tiny-feedstock", tiny_channel)
+
+
 @pytest.fixture
 def new_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have commands start their workers as users do, where forks are not the same: as children, in a new Python."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from feedstock_tools.builds.matrix.matrix import Matrix
 from feedstock_tools.report.matrix.page import page, write_page
+from maintenance.looks.browser import Page
 from tests.support.needs import BROWSER, needs
 
 MakeMatrix = Callable[[int], Matrix]
@@ -104,7 +104,7 @@ def test_a_ledger_cannot_name_files_outside_of_its_folder(matrix_of: MakeMatrix,
     ],
 )
 def test_filters_links_and_the_picture_work_in_a_browser(
-    matrix_of: MakeMatrix, tmp_path: Path, count: int, told: str
+    matrix_of: MakeMatrix, tmp_path: Path, tab: Page, count: int, told: str
 ) -> None:
     matrix = matrix_of(count)
     file = tmp_path / "status.html"
@@ -113,28 +113,26 @@ def test_filters_links_and_the_picture_work_in_a_browser(
     # The page's policy lets no other script run, so the copy for the test goes without it.
     policy = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
     file.write_text(policy.sub("", text).replace("</body>", f"{STEPS}</body>"), encoding="utf-8")
-    assert f'data-told="{told}"' in dumped(file, tmp_path)
+    assert f'data-told="{told}"' in dumped(file, tab)
 
 
 @needs("browser", BROWSER, "Chromium")
-def test_no_script_but_the_page_s_own_runs_in_a_browser(matrix_of: MakeMatrix, tmp_path: Path) -> None:
+def test_no_script_but_the_page_s_own_runs_in_a_browser(matrix_of: MakeMatrix, tmp_path: Path, tab: Page) -> None:
     file = tmp_path / "status.html"
     write_page(file, matrix_of(15))
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace("</body>", "<script>document.title = 'another';</script></body>"), encoding="utf-8")
-    assert "<title>hello: build matrix</title>" in dumped(file, tmp_path)
+    assert "<title>hello: build matrix</title>" in dumped(file, tab)
 
 
 @needs("browser", BROWSER, "Chromium")
-def test_the_link_of_a_log_opens_it_in_a_browser(matrix_of: MakeMatrix, tmp_path: Path) -> None:
+def test_the_link_of_a_log_opens_it_in_a_browser(matrix_of: MakeMatrix, tmp_path: Path, tab: Page) -> None:
     links = Tags(page(matrix_of(1), tmp_path)).links
     address = next(unquote(link) for link in links if link.endswith(".log"))
-    assert "last line of linux_64_cuda_compiler_version10.0_py3.12" in dumped(tmp_path / address, tmp_path)
+    assert "last line of linux_64_cuda_compiler_version10.0_py3.12" in dumped(tmp_path / address, tab)
 
 
-def dumped(file: Path, folder: Path) -> str:
+def dumped(file: Path, tab: Page) -> str:
     """The document in the browser after the page's scripts have run."""
-    assert BROWSER is not None
-    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", "--dump-dom")
-    command = [BROWSER, *flags, f"--user-data-dir={folder / 'profile'}", file.as_uri()]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    tab.open(file.as_uri())
+    return str(tab.ask("document.documentElement.outerHTML"))

@@ -7,12 +7,11 @@ They depend on the browser's version and on the fonts of the machine, so the com
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from maintenance.looks.browser import BROWSER, SCHEMES, WIDTHS, Page, opened_browser
+from maintenance.looks.browser import BROWSER, SCHEMES, WIDTHS, Page
 from tests.support.looks import LOOKS, difference, made_with, photograph
 from tests.support.needs import lacks, needs
 from tests.support.pages import NAMES, made_up_pages
@@ -37,10 +36,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return made_up_pages(tmp_path_factory.mktemp("pages"))
 
 
-@pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
-    with opened_browser() as tab:
-        yield tab
+@pytest.fixture
+def page(tab: Page) -> Page:
+    return tab
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

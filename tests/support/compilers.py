@@ -21,6 +21,7 @@ from feedstock_tools.platforms import Platform
 
 __all__ = [
     "c_compiler_in",
+    "lend_channels",
     "lend_own_requirements",
     "lend_stand_in",
     "lend_tools",
@@ -47,6 +48,11 @@ def lend_stand_in(cache: Path) -> None:
     The first build that needs one of them makes or fetches it.
     """
     _lend(_SHARED, zig_folder(_of_user(cache)))
+    lend_channels(cache)
+
+
+def lend_channels(cache: Path) -> None:
+    """Let builds whose `XDG_CACHE_HOME` is this folder use the shared stand-in channels, but not zig."""
     for folder in _OF_THIS_RUN:
         _lend(folder, _of_user(cache) / STAND_IN)
 

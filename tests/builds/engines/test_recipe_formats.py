@@ -104,12 +104,17 @@ def test_a_meta_yaml_without_a_spec_is_listed(without_spec: Path) -> None:
     assert entry["built"] is False
 
 
-def test_a_meta_yaml_without_a_spec_is_converted_and_built(without_spec: Path) -> None:
-    before = (without_spec / "recipe" / "meta.yaml").read_text()
+def test_a_meta_yaml_without_a_spec_is_converted_and_built_and_lines_without_a_form_are_named(
+    without_spec: Path,
+) -> None:
+    recipe = without_spec / "recipe" / "meta.yaml"
+    recipe.write_text(before := recipe.read_text() + "\nabout:\n  license_url: https://example.org\n")
     built = run(without_spec, f"{HERE.name}_")
     assert built.returncode == 0, built.stderr
     assert "Converted the meta.yaml to a recipe.yaml for the embedded engine" in built.stdout
     assert "conda-build makes packages with the same names but for hashes." in built.stdout
+    assert "Not converted: 1 line of the meta.yaml:" in built.stdout
+    assert "'about: license_url' has no form in a recipe.yaml" in built.stdout
     assert built.stdout.count("-- built oldtiny-1.2-") == 2
     assert (without_spec / "recipe" / "meta.yaml").read_text() == before
     assert not (without_spec / "recipe" / "recipe.yaml").exists()
@@ -126,15 +131,6 @@ def test_a_meta_yaml_that_cannot_be_converted_is_refused_with_the_reason(without
     assert "Traceback" not in refused.stderr
 
 
-def test_lines_without_a_form_are_named_when_a_converted_recipe_is_built(without_spec: Path) -> None:
-    recipe = without_spec / "recipe" / "meta.yaml"
-    recipe.write_text(recipe.read_text() + "\nabout:\n  license_url: https://example.org\n")
-    built = run(without_spec, f"{HERE.name}_")
-    assert built.returncode == 0, built.stderr
-    assert "Not converted: 1 line of the meta.yaml:" in built.stdout
-    assert "'about: license_url' has no form in a recipe.yaml" in built.stdout
-
-
 def test_packages_with_other_names_are_built_only_by_an_engine_that_was_asked_for(without_spec: Path) -> None:
     recipe = without_spec / "recipe" / "meta.yaml"
     string = '{% set kind = "x_h{{ PKG_HASH }}" %}\n'
@@ -145,7 +141,7 @@ def test_packages_with_other_names_are_built_only_by_an_engine_that_was_asked_fo
         refused.stderr
     )
     assert "--engine rattler-build" in refused.stderr
-    built = run(without_spec, f"{HERE.name}_", "--engine", "rattler-build")
+    built = run(without_spec, f"{HERE.name}_py3.12", "--engine", "rattler-build")
     assert built.returncode == 0, built.stderr
     assert "conda-build makes packages with other names." in built.stdout
 
@@ -154,9 +150,9 @@ def test_of_many_lines_without_a_form_the_first_are_named_and_the_others_counted
     recipe = without_spec / "recipe" / "meta.yaml"
     lines = "".join(f"  {word}: x\n" for word in ("one", "two", "three", "four", "five", "six", "seven"))
     recipe.write_text(recipe.read_text().replace("  number: 4\n", f"  number: 4\n{lines}"))
-    listed = run(without_spec, f"{HERE.name}_")
-    assert "Not converted: 7 lines of the meta.yaml:" in listed.stdout
-    assert "more; `feedstock-tools edit to-v1` shows them all" in listed.stdout
+    built = run(without_spec, f"{HERE.name}_py3.12")
+    assert "Not converted: 7 lines of the meta.yaml:" in built.stdout
+    assert "more; `feedstock-tools edit to-v1` shows them all" in built.stdout
 
 
 def test_conda_build_is_taken_to_cross_build_on_this_machine_too(without_spec: Path) -> None:

@@ -142,9 +142,9 @@ def test_a_script_sees_no_trace_of_the_way_that_its_output_takes(tmp_path: Path)
     assert len(descriptors) == 4, descriptors
 
 
-def test_a_line_of_300_megabytes_needs_no_memory(tmp_path: Path) -> None:
+def test_a_line_of_100_megabytes_needs_no_memory(tmp_path: Path) -> None:
     before = peak()
-    printed = built(tmp_path, "head -c 300000000 /dev/zero | tr '\\0' y\necho\necho end\n", limit=1 << 20)
+    printed = built(tmp_path, "head -c 100000000 /dev/zero | tr '\\0' y\necho\necho end\n", limit=1 << 20)
     assert printed.reason is None
     assert b" of the log are left out here\n" in printed.log
     assert len(printed.log) <= (1 << 20) + 200
@@ -215,7 +215,7 @@ def test_what_a_program_printed_before_its_time_was_over_is_in_the_log(tmp_path:
 
 def test_of_a_flood_both_ends_are_kept_in_little_memory(tmp_path: Path) -> None:
     before = peak()
-    printed = ran(tmp_path, "echo the begin; yes 'the same line' | head -c 399999992; echo the end\n", limit=4 << 20)
+    printed = ran(tmp_path, "echo the begin; yes 'the same line' | head -c 99999992; echo the end\n", limit=4 << 20)
     lines = printed.log.splitlines()
     assert lines[0].endswith(b" the begin") or lines[1].endswith(b" the begin")
     assert any(line.endswith(b"the end") for line in lines[-3:])
