@@ -3,9 +3,8 @@
 A fork is a process like any other: with its own streams, folder, environment, exit status and use of the machine. Where
 the start itself matters (lazy imports, start-up time, settings of the interpreter), tests start a new Python instead.
 
-A command in a fork that starts a worker of `forking.WORKERS` gets a fork as well. It leads a session of its own, as the
-worker does, and differs from a new Python only in its parent and in the environment that /proc shows; tests that look
-at those ask for `NEW_WORKERS`.
+A command in a fork that starts a worker of `forked.WORKERS` gets a fork as well. It differs from a new Python only in
+its parent and in the environment that /proc shows; tests that look at those ask for `NEW_WORKERS`.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import select
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -36,9 +36,8 @@ __all__ = [
     "Ended",
     "Running",
     "Started",
-    "ask_through",
+    "ask_at",
     "fixed",
-    "may_ask",
     "run",
     "serves",
     "start",
@@ -79,14 +78,20 @@ def serves(variables: Mapping[str, str]) -> bool:
 class Running:
     """A command that runs in a fork; `pid` is its process."""
 
-    def __init__(self, reply: socket.socket) -> None:
-        self._reply = reply.makefile("rb")
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._reply = connection.makefile("rb")
         self.pid = int(self._reply.readline())
 
     def usage(self) -> dict[str, Any]:
         """Wait for its end: its status, and what it used."""
-        with self._reply:
+        with self._connection, self._reply:
             return dict(json.loads(self._reply.readline()))
+
+    def let_go(self) -> None:
+        """Let a command begin that waits for it."""
+        with suppress(OSError):  # it has ended
+            self._connection.sendall(b".")
 
     def ends_within(self, seconds: float | None) -> bool:
         """Wait for its end, up to some time (None: any time); whether it has ended."""
@@ -102,22 +107,23 @@ def start(
     *,
     program: str = "",
     session: bool = False,
+    waits: bool = False,
 ) -> Running:
     """Start feedstock-tools with these arguments in a fork: in a group of its own, or in that of the fork that asks.
 
     folder: where it starts (here, where None). variables: its whole environment, one that `serves` takes. streams:
     the numbers of three open files. worker: a module of feedstock-tools whose `main` to call instead. program:
-    statements to run before. session: whether it leads a session of its own.
+    statements to run before. session: whether it leads a session of its own. waits: whether it begins once let go.
     """
-    reply, answer = socket.socketpair()
     place = str(folder or Path.cwd())
     request = {"arguments": arguments, "folder": place, "variables": dict(variables), "worker": worker}
-    with reply, answer:
-        group = os.getpgid(0) if _ASKING else 0
-        asked = json.dumps(request | {"program": program, "session": session, "group": group}).encode()
-        (_ASKING[-1] if _ASKING else _server(measured_here())).ask(asked, [*streams, answer.fileno()])
-        answer.close()
-        return Running(reply)
+    group = os.getpgid(0) if _PLACES else 0
+    asked = json.dumps(request | {"program": program, "session": session, "waits": waits, "group": group}).encode()
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(_PLACES[-1] if _PLACES else _server(measured_here()).place)
+    socket.send_fds(connection, [len(asked).to_bytes(4, "big")], streams)
+    connection.sendall(asked)
+    return Running(connection)
 
 
 def run(
@@ -232,54 +238,35 @@ def _text(output: bytes) -> str:
     return io.TextIOWrapper(io.BytesIO(output)).read()
 
 
-#: In a fork: how it asks the process that has forked it.
-_ASKING: list[Asking] = []
+#: In a fork: the socket at which it asks the process that has forked it.
+_PLACES: list[str] = []
 
 
-def ask_through(asked: socket.socket) -> None:
-    """In a fork: have others forked by the process that has forked it."""
-    _ASKING.append(Asking(asked))
+def ask_at(place: str) -> None:
+    """In a fork, and in those that it forks itself: have others forked by the process that has forked it."""
+    _PLACES.append(place)
 
 
-def may_ask() -> bool:
-    """Whether this process is such a fork, and not a child of one."""
-    return bool(_ASKING) and _ASKING[-1].is_of_this_process()
-
-
-class Asking:
-    """The socket through which the process that forks is asked."""
-
-    def __init__(self, asked: socket.socket) -> None:
-        self._asked = asked
-        self._process_id = os.getpid()
-        self._one_at_a_time = threading.Lock()
-
-    def is_of_this_process(self) -> bool:
-        """Whether this process, and not a parent of it, may ask."""
-        return os.getpid() == self._process_id
-
-    def ask(self, request: bytes, descriptors: list[int]) -> None:
-        """Have a command started; its reply comes through the last of the descriptors."""
-        with self._one_at_a_time:
-            socket.send_fds(self._asked, [len(request).to_bytes(4, "big")], descriptors)
-            self._asked.sendall(request)
-
-
-class _Server(Asking):
-    """The process that forks."""
+class _Server:
+    """The process that forks, and the path of the socket at which it is asked."""
 
     def __init__(self) -> None:
-        asked, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        super().__init__(asked)
-        command = [sys.executable, "-m", "tests.support.forking", str(theirs.fileno())]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(_FIXED)} | FIXED_THERE
-        self._process = subprocess.Popen(command, cwd=ROOT, env=environment, pass_fds=[theirs.fileno()])
-        theirs.close()
+        self._folder = tempfile.TemporaryDirectory(dir="/tmp")
+        self.place = f"{self._folder.name}/asked"
+        self._held, life = socket.socketpair()
+        with life, socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(self.place)
+            listening.listen(128)
+            given = [life.fileno(), listening.fileno()]
+            command = [sys.executable, "-m", "tests.support.forking", *map(str, given), self.place]
+            own = {name: value for name, value in os.environ.items() if not name.startswith(_FIXED)} | FIXED_THERE
+            self._process = subprocess.Popen(command, cwd=ROOT, env=own, pass_fds=given)
         atexit.register(self._end)
 
     def _end(self) -> None:
-        self._asked.close()
+        self._held.close()
         self._process.wait()
+        self._folder.cleanup()
 
 
 @functools.cache

@@ -1,0 +1,109 @@
+"""Workers of feedstock-tools as forks of a warm process, started as if they were processes of a new Python."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from feedstock_tools.builds.engines.process.guard import Guard
+from feedstock_tools.workers import worker_command
+from tests.support.warm import FIXED_THERE, Running, Started, fixed, start
+
+__all__ = ["ENDS", "WORKERS", "Popen", "fork_workers"]
+
+#: The modules of workers that begin once they have their limits: of builds, and of tests of packages.
+_GUARDED = ("feedstock_tools.builds.engines.embedded.worker", "feedstock_tools.builds.testing.worker")
+#: The modules of workers that start no worker: these, and that of bounded work.
+ENDS = (*_GUARDED, "feedstock_tools.bounds.apart")
+#: The same, and the process of a host of a fleet that forks for each of its builds.
+WORKERS = (*ENDS, "feedstock_tools.builds.fleet.host.forks")
+#: Of a worker, whose modules are found by its command, and which a build lets write none.
+_OF_NO_WORKER = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
+_BEGUN = worker_command("")[:4]
+
+
+#: Workers that wait for their limits; those of a new Python take longer to start than a guard takes to set them.
+_WAITING: dict[int, Running] = {}
+_attach = Guard.attach
+
+
+def _attach_and_let_go(guard: Guard, pid: int) -> None:
+    _attach(guard, pid)
+    if (waiting := _WAITING.pop(pid, None)) is not None:
+        waiting.let_go()
+
+
+def fork_workers() -> None:
+    """Let this process have its workers forked from now on."""
+    subprocess.Popen = Popen  # type: ignore[assignment,misc]
+    Guard.attach = _attach_and_let_go  # type: ignore[assignment,method-assign]
+
+
+class Popen(subprocess.Popen[Any]):
+    """What starts processes: workers as forks of a warm process, and all others as ever."""
+
+    def __new__(cls, command: Any, *_: Any, **options: Any) -> Any:
+        """A worker that runs, or an object for the base class to begin with."""
+        if _is_worker(command, options):
+            return _Worker(command, **options)
+        return super().__new__(cls)
+
+
+def _is_worker(command: Any, options: Mapping[str, Any]) -> bool:
+    """Whether a command starts one of the workers, with an environment that forks can have."""
+    if not (isinstance(command, list) and command[:4] == _BEGUN and command[5] in WORKERS):
+        return False
+    return _of_a_worker(options.get("env") or os.environ) == _of_a_worker(FIXED_THERE)
+
+
+def _of_a_worker(variables: Mapping[str, str]) -> dict[str, str]:
+    """What a worker's interpreter reads as it starts; it neither finds modules by its environment nor keeps them."""
+    return {name: value for name, value in fixed(variables).items() if name not in _OF_NO_WORKER}
+
+
+class _Worker(Started):
+    """A worker in a fork; those of its streams that are pipes are pipes of bytes."""
+
+    def __init__(
+        self,
+        command: list[str],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        stdin: int | None = None,
+        stdout: int | None = None,
+        stderr: int | None = None,
+        start_new_session: bool = False,
+    ) -> None:
+        self.args, self.returncode = command, None
+        ours: list[Any] = []
+        theirs: list[int] = []
+        for number, wanted in enumerate((stdin, stdout, stderr)):
+            our_end, their_end = _ends(number, wanted)
+            ours.append(our_end)
+            theirs.append(their_end)
+        try:
+            streams = (theirs[0], theirs[1], theirs[2])
+            own = os.environ if env is None else env
+            waits = command[5] in _GUARDED
+            self._running = start(command[6:], cwd, own, streams, command[5], session=start_new_session, waits=waits)
+        finally:
+            for each in set(theirs) - {0, 1, 2, stdin, stdout, stderr}:
+                os.close(each)
+        self.stdin, self.stdout, self.stderr = ours
+        self.pid = self._running.pid
+        if waits:
+            _WAITING[self.pid] = self._running
+
+
+def _ends(number: int, wanted: int | None) -> tuple[Any, int]:
+    """Our end of a stream, if it is a pipe, and the number of theirs."""
+    if wanted == subprocess.PIPE:
+        reading, writing = os.pipe()
+        return (os.fdopen(writing, "wb", 0), reading) if number == 0 else (os.fdopen(reading, "rb"), writing)
+    if wanted == subprocess.DEVNULL:
+        return None, os.open(os.devnull, os.O_RDWR)
+    return None, number if wanted is None else wanted
