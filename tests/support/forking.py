@@ -26,7 +26,7 @@ from typing import Any, NoReturn, TextIO, cast
 
 import feedstock_tools
 from tests.support.forked import ENDS, WORKERS, fork_workers
-from tests.support.warm import NEW_WORKERS, ask_at
+from tests.support.warm import NEW_WORKERS, RARELY, ask_at
 
 
 @dataclass
@@ -192,6 +192,8 @@ if __name__ == "__main__":
     gc.disable()
     _import_all()
     gc.freeze()
+    gc.set_threshold(*RARELY)
+    gc.enable()
     with socket.socket(fileno=int(sys.argv[1])) as _life, socket.socket(fileno=int(sys.argv[2])) as _listening:
         _request = _serve(_life, _listening)
     if _request is not None:
