@@ -77,7 +77,7 @@ class _Many:
     "--migration",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Lay this migration on each feedstock that needs it; leave the others as they are.",
+    help="Migration to lay on the feedstock, whether or not the pinning has it (feedstocks without need of it stay).",
 )
 @click.option(
     "--resume",

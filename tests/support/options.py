@@ -63,7 +63,7 @@ def _taken(name: str, command: click.Command, option: click.Option) -> Taken:
 
 
 #: The only name with two meanings: `build` compares with a second build, `rerender` with conda-smithy.
-TWO_MEANINGS = frozenset({"--migration", "--verify"})
+TWO_MEANINGS = frozenset({"--verify"})
 
 
 def shared() -> dict[str, list[Taken]]:
