@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import yaml
 
 from tests.support import command
+from tests.support.options import COMMANDS
 from tests.support.paths import ROOT
 
 ACTION = ROOT / "action.yml"
@@ -127,3 +129,36 @@ def test_what_the_page_shows_can_be_read() -> None:
     assert uses == "OWNER/feedstock-tools@main"
     given = yaml.safe_load(re.search(r"with: (\{command: rerender\})", PAGE)[1])  # type: ignore[index]
     assert given.keys() <= yaml.safe_load(ACTION.read_text(encoding="utf-8"))["inputs"].keys()
+
+
+def accepted(words: list[str]) -> bool:
+    """Whether the program takes these words; a wrong one is an error."""
+    name, *rest = words[1:]
+    with COMMANDS[name].make_context(name, rest):
+        return words[0] == "feedstock-tools"
+
+
+def test_the_tasks_of_pixi_and_conda_are_commands_that_the_program_takes() -> None:
+    (text,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    manifest = tomllib.loads(text)
+    assert "feedstock-tools" in manifest["pypi-dependencies"]
+    tasks = {name: task if isinstance(task, dict) else {"cmd": task} for name, task in manifest["tasks"].items()}
+    assert all(accepted(shlex.split(task["cmd"])) for task in tasks.values())
+    assert {name for task in tasks.values() for name in task.get("depends-on", ())} <= tasks.keys()
+
+    environment, of_conda = re.findall(r"`conda run -n (\S+) (feedstock-tools [^`]+)`", PAGE)[0]
+    assert yaml.safe_load((ROOT / "environment.yml").read_text())["name"] == environment
+    assert accepted(shlex.split(of_conda))
+
+
+def test_the_schema_is_written_where_vs_code_looks_and_checks_a_spec(tmp_path: Path) -> None:
+    (setting,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+    ((schema, spec),) = json.loads(setting)["yaml.schemas"].items()
+    shutil.copy(ROOT / "examples" / "hello" / spec, tmp_path)
+    write, check = re.findall(r"`(feedstock-tools schema > \S+|check-jsonschema [^`]+)`", PAGE)
+    assert (tmp_path / write.split()[-1]) == tmp_path / schema
+    with (tmp_path / schema).open("w") as file:
+        file.write(command.run(command.tool(*write.split()[1:2])).stdout)
+    assert check.split()[0] == "check-jsonschema"
+    done = command.run([sys.executable, "-m", "check_jsonschema", *check.split()[1:]], tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
