@@ -82,6 +82,6 @@ class Pulse:
 
 def _width() -> int:
     try:
-        return max(os.get_terminal_size(2).columns - 1, 20)
+        return max((os.get_terminal_size(2).columns or 80) - 1, 20)  # 0 is a terminal that nobody gave a size
     except OSError:
         return 79
