@@ -136,7 +136,8 @@ def _form(value: dict[str, Any]) -> str:
         return " or ".join(f"`{each}`" for each in value["enum"])
     if value.get("type") == "array":
         return f"list of {_form(value.get('items', {}))}"
-    return str(value.get("type", "any"))
+    types = value.get("type", "any")
+    return types if isinstance(types, str) else " or ".join(types)
 
 
 def _cell(text: str) -> str:

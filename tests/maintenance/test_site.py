@@ -40,6 +40,7 @@ def test_commands_keys_and_tables_are_those_of_the_code(site: Path) -> None:
     assert not [name for name in COMMANDS if f'id="{name}"' not in commands]
     keys = (site / "spec-keys.html").read_text(encoding="utf-8")
     assert "<code>maintainers</code>" in keys
+    assert "<td>string or number</td>" in keys
     table = (site / "cuda-table.html").read_text(encoding="utf-8")
     assert '<th role="rowheader" scope="row">13.0</th>' in table
     graph = (site / "pin-graph.html").read_text(encoding="utf-8")
