@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from feedstock_tools.check.rehearsal.model import FOLLOWS, Environment, Pick, Rehearsal
+from feedstock_tools.wording import counted
 
 __all__ = ["PickRun", "Problem", "lacks", "origin", "pick_runs", "problems", "verdict"]
 
@@ -134,8 +135,9 @@ def verdict(rehearsal: Rehearsal) -> str:
     states = [environment.state for environment in rehearsal.environments]
     unsolved = states.count("failed") + states.count("waiting")
     mistakes = sum(1 for pick in rehearsal.picks if pick.mistake)
-    parts = [f"{len(states)} environments ({rehearsal.solved} different questions to the solver)"]
-    parts.append(f"{unsolved} do not solve" if unsolved else "all known ones solve")
+    questions = counted(rehearsal.solved, "different question")
+    parts = [f"{counted(len(states), 'environment')} ({questions} to the solver)"]
+    parts.append(f"{unsolved} {'does' if unsolved == 1 else 'do'} not solve" if unsolved else "all known ones solve")
     parts += [f"{states.count('unknown')} unknown"] if "unknown" in states else []
-    parts += [f"{mistakes} choices for users are wrong"] if mistakes else []
+    parts += [f"{counted(mistakes, 'choice')} for users {'is' if mistakes == 1 else 'are'} wrong"] if mistakes else []
     return ", ".join(parts) + "."
