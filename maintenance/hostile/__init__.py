@@ -1,1 +1,1 @@
-"""A generator of hostile templates, YAML, archives, repodata and ledgers, and the readers that must withstand them."""
+"""A generator of hostile templates, YAML, archives, repodata, ledgers and messages, and the readers that must hold."""

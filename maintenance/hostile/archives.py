@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import bz2
+import gzip
+import io
 import json
+import lzma
 import random
 import tarfile
 import zipfile
@@ -18,8 +21,10 @@ __all__ = [
     "PLAIN",
     "conda",
     "header",
+    "hostile_archive",
     "hostile_package",
     "hostile_repodata",
+    "hostile_value",
     "member",
     "zeros",
 ]
@@ -179,6 +184,32 @@ def hostile_package(folder: Path, outside: Path, chance: random.Random) -> Path:
     if chance.random() < 0.3:
         path.write_bytes(_damaged(path.read_bytes(), chance))
     return path
+
+
+def hostile_archive(folder: Path, outside: Path, chance: random.Random) -> Path:
+    """An archive of any other kind in a folder, some with archives inside, whose paths lead to `outside`."""
+    content = _contents(chance, outside) + END
+    if chance.random() < 0.2:
+        size = chance.choice((1 << 20, 1 << 26))
+        content = header(chance.choice(_PATHS), chance.choice((size, 1, 8 << 60))) + bytes(size) + content
+    for _ in range(chance.choice((1, 1, 2, 6))):
+        packed = chance.choice((_zipped, gzip.compress, lzma.compress, bz2.compress, _tarred))(content)
+        content = _damaged(packed, chance) if chance.random() < 0.2 else packed
+    path = folder / chance.choice(("a.tar.gz", "a.zip", "a.whl", "liba.so", "a"))
+    path.write_bytes(content)
+    return path
+
+
+def _zipped(content: bytes) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("../../outside/a", "a", "b\x1b[2J"):
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def _tarred(content: bytes) -> bytes:
+    return member("../../outside/a", content) + member("a", content) + END
 
 
 def _damaged(content: bytes, chance: random.Random) -> bytes:

@@ -51,6 +51,8 @@ _STATEMENTS = (
         "ALTER TABLE tests ADD x",
     ),
     "INSERT INTO packages SELECT build, channel, file || 'x', size, sha256, mtime_ns FROM packages",
+    "INSERT INTO comparisons (sha256, channel, file, started, result, log, machine, again, files, differences) "
+    "SELECT sha256, channel, file, 's', 'same', 'logs/a.log', 'm', 'a', 1, '[]' FROM packages",
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) INSERT INTO tests "
     "(sha256, channel, file, started, result, log, machine) SELECT i, 'c', 'f', 's', 'passed', 'l', 'm' FROM n",
 )
@@ -102,7 +104,7 @@ def _spoil(database: sqlite3.Connection, chance: random.Random) -> None:
     if chance.random() < 0.2:
         database.execute(chance.choice(_STATEMENTS))
         return
-    table = chance.choice(("builds", "builds", "packages", "tests", "environments"))
+    table = chance.choice(("builds", "builds", "packages", "tests", "environments", "comparisons"))
     columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
     if columns:
         column = chance.choice(columns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -169,3 +170,14 @@ def test_python_does_not_warn_of_code_that_jinja_makes(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         rendered(tmp_path, "{{ (1)[f:2] }}", f=None)
     assert "perhaps you missed a comma" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("part", "refusal"), [("{{ (1)[f:2] }}", "cannot be rendered"), ("{{ f(a=1, a=2) }}", "repeated: a")]
+)
+def test_nor_of_a_file_that_is_included(tmp_path: Path, part: str, refusal: str) -> None:
+    (tmp_path / "part").write_text(part)
+    with warnings.catch_warnings(record=True) as warned, pytest.raises(InputError, match=refusal):
+        warnings.simplefilter("always")
+        rendered(tmp_path, "{% include 'part' %}", f=None)
+    assert not warned

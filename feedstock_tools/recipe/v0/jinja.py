@@ -12,6 +12,7 @@ from functools import lru_cache, reduce, wraps
 from itertools import islice
 from operator import add
 from pathlib import Path
+from types import CodeType
 from typing import Any, cast
 
 import jinja2
@@ -130,6 +131,15 @@ class _Environment(SandboxedEnvironment):
         self.filters["counted"] = self._counted
         self.filters["weighed"] = self._charge
         self.filters["concatenated"] = self._concatenated
+
+    def _compile(self, source: str, filename: str) -> CodeType:
+        """Compile the code that Jinja generated for a template, be it the recipe or a file that it includes."""
+        try:
+            with warnings.catch_warnings():  # of Python, for that code: `{{ 1[x] }}`
+                warnings.simplefilter("ignore", SyntaxWarning)
+                return super()._compile(source, filename)
+        except SyntaxError as error:  # an argument given twice, say
+            raise jinja2.TemplateSyntaxError(error.msg, 1) from error
 
     def begin(self) -> None:
         """Start the count of steps and sizes for a new rendering."""
@@ -264,12 +274,7 @@ def _environment(recipe: Path, undefined: type[jinja2.Undefined]) -> _Environmen
 def _compiled(recipe: Path, text: str, undefined: type[jinja2.Undefined]) -> tuple[_Environment, jinja2.Template]:
     """A template with the environment that counts its steps, which may outlive its entry in the cache above."""
     environment = _environment(recipe, undefined)  # type: ignore[arg-type]  # a class whose instances have a hash of their own
-    try:
-        with warnings.catch_warnings():  # of Python, for the code that Jinja generated: `{{ 1[x] }}`
-            warnings.simplefilter("ignore", SyntaxWarning)
-            return environment, environment.from_string(text)
-    except SyntaxError as error:  # raised by Python for the code that Jinja generated: an argument given twice, say
-        raise jinja2.TemplateSyntaxError(error.msg, 1) from error
+    return environment, environment.from_string(text)
 
 
 def render(

@@ -17,6 +17,7 @@ import pytest
 
 from feedstock_tools.builds.engines.contract import Output
 from feedstock_tools.builds.fleet.host.lease import Lease, clock, renew
+from feedstock_tools.builds.fleet.host.settings import SETTINGS, read_settings
 from feedstock_tools.builds.fleet.orders.compiling import Delivery, Parcels, compile_order, parcels_of
 from feedstock_tools.builds.fleet.orders.order import Order
 from feedstock_tools.builds.fleet.results.events import Finished, HostEvent, events_of
@@ -25,6 +26,7 @@ from feedstock_tools.builds.plan.agenda import agenda
 from feedstock_tools.builds.plan.capacity import Capacity, Share
 from feedstock_tools.builds.plan.workspace import open_workspace
 from feedstock_tools.builds.runs.under_way import Attempt
+from feedstock_tools.errors import InputError
 from tests.support.feedstocks import STUBBORN, TinyFeedstock
 from tests.support.fleets import LEASE, Fleet, fleet_in
 from tests.support.needs import needs
@@ -223,3 +225,12 @@ def test_a_lease_is_over_after_its_time_or_without_a_file(tmp_path: Path) -> Non
     assert lease.is_over()
     renew(tmp_path, clock() + 100)
     assert lease.is_over(), "what has ended does not begin again"
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{}", "[" * 100_000, '{"name": "h", "hub": "h:1", "root": "/", "jobs": 1e999}', '{"cores": "x"}']
+)
+def test_settings_of_another_form_are_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / SETTINGS).write_text(text)
+    with pytest.raises(InputError, match="the settings of the host are invalid"):
+        read_settings(tmp_path)

@@ -105,7 +105,7 @@ def read_settings(folder: Path) -> HostSettings:
             temporary=bool(content.get("temporary")),
             after_build=bool(content.get("after_build")),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         hint = "It is a JSON object with name, hub and root."
         raise InputError(f"the settings of the host are invalid: {error!r}", path=path, hint=hint) from error
 

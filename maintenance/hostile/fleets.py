@@ -1,0 +1,115 @@
+"""What hosts, clients and files tell a fleet: bundles, orders, events, settings and inventories that deceive."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+
+from maintenance.hostile.archives import hostile_value
+from maintenance.hostile.texts import yaml_text
+
+__all__ = ["bundle", "events", "inventory", "order", "settings"]
+
+_PATHS = ("recipe/meta.yaml", "../../outside/x", "/etc/passwd", "a/../../b", "", ".", "a//b", "a\0b", "a" * 5000)
+_FILE = {"path": "recipe/meta.yaml", "sha256": "0" * 64, "size": 10, "program": False, "link": ""}
+_ORDER: Mapping[str, object] = {
+    **{"attempt": "0" * 32, "owner": "o", "number": 1, "version": "1", "engine": "rattler-build"},
+    **{
+        "engine_version": "1",
+        "bundle": "0" * 64,
+        "feedstock": "f",
+        "recipe": "recipe",
+        "row": {"rows": [{"name": "a"}]},
+    },
+    **{
+        "pythons": [],
+        "identities": {},
+        "inputs": {},
+        "wanted": ["p"],
+        "made": [],
+        "channels": [{"name": "conda-forge"}],
+    },
+    **{"stand_in": "", "share": {"cores": [0], "memory": 1, "jobs": 1}, "seconds": None, "log_limit": 1, "epoch": 1},
+}
+_EVENTS: Mapping[str, Mapping[str, object]] = {
+    "started": {},
+    "log": {},
+    "output": {"content": "text\n"},
+    "delivered": {"output": "p", "identity": "i", "file": "noarch/p-1-0.conda", "sha256": "0" * 64, "size": 1},
+    "failed": {"reason": "r"},
+    "finished": {"how": "built"},
+}
+_SETTINGS = {"name": "h", "hub": "localhost:1", "root": "/nowhere", "cores": 4, "memory": "4 GiB", "lease": 60}
+_OF_JOBS = ("min", "max", "cores", "memory", "time", "partition", "account", "options", "gpus", "labels")
+_INVENTORY = ("fleet_hub", "fleet_memory", "fleet_cores", "fleet_root", "fleet_labels", "fleet_bazel", "fleet_price")
+
+
+def _spoiled(known: Mapping[str, object], chance: random.Random, most: int = 2) -> dict[str, object]:
+    """A mapping with some values, or some keys, that are not what its reader expects."""
+    made = dict(known)
+    for key in chance.sample(sorted(made), min(len(made), chance.randrange(most + 1))):
+        if chance.random() < 0.2:
+            del made[key]
+        else:
+            made[key] = hostile_value(chance)
+    if chance.random() < 0.1:
+        made["another"] = hostile_value(chance)
+    return made
+
+
+def _text(value: object, chance: random.Random) -> bytes:
+    """A value as JSON, sometimes nested, cut or with a huge number in it."""
+    text = json.dumps(value).encode("utf-8", "surrogatepass")
+    kind = chance.randrange(12)
+    if kind == 0:
+        return b"[" * chance.choice((10, 100_000)) + text
+    if kind == 1:
+        return text[: chance.randrange(len(text) + 1)]
+    if kind == 2:
+        return text.replace(b"1", b"9" * chance.choice((50, 5000, 500_000)), 1)
+    return text
+
+
+def bundle(chance: random.Random) -> bytes:
+    """The document of a bundle."""
+    entries = [
+        {**_FILE, "path": chance.choice(_PATHS), "link": chance.choice(("", "", *_PATHS))}
+        for _ in range(chance.choice((0, 1, 3, 900)))
+    ]
+    return _text([_spoiled(entry, chance, 1) for entry in entries] if chance.random() < 0.9 else entries[:1], chance)
+
+
+def order(chance: random.Random) -> bytes:
+    """An order for a host."""
+    return _text(_spoiled(_ORDER, chance), chance)
+
+
+def events(chance: random.Random) -> bytes:
+    """Lines of a host's spool."""
+    lines = []
+    for _ in range(chance.choice((1, 3, 90))):
+        kind = chance.choice(sorted(_EVENTS))
+        name = kind if chance.random() < 0.9 else str(hostile_value(chance, 0))
+        lines.append(_text([name, _spoiled(_EVENTS[kind], chance)], chance))
+    return chance.choice((b"\n", b"\n", b"\r\n", b"\0")).join(lines)
+
+
+def settings(chance: random.Random) -> bytes:
+    """The settings in the folder of a host."""
+    return _text(_spoiled(_SETTINGS, chance), chance)
+
+
+def inventory(chance: random.Random) -> tuple[str, dict[str, object]]:
+    """The text of an inventory with jobs for Slurm, and the variables of a host in one."""
+    known: dict[str, object] = {"min": 0, "max": 4, "cores": 4, "memory": "4 GiB", "time": "1:00:00"}
+    for key in chance.sample(_OF_JOBS, 2):
+        known[key] = hostile_value(chance)
+    jobs = {str(hostile_value(chance, 0)) if chance.random() < 0.2 else "small": known}
+    text = json.dumps({"all": {"vars": {"fleet_hub": "localhost:8786", "fleet_slurm": jobs}}})
+    if chance.random() < 0.3:
+        text = yaml_text("all hosts vars children plugin a", chance)
+    variables: dict[str, object] = {"fleet_hub": "localhost:8786"}
+    for key in chance.sample(_INVENTORY, 2):
+        variables[key] = hostile_value(chance)
+    return text, variables
