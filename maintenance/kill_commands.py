@@ -23,7 +23,6 @@ import signal
 import sys
 import tempfile
 import time
-import zipfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,24 +30,18 @@ from hashlib import sha256
 from pathlib import Path
 
 from feedstock_tools.builds.ledger import Ledger
-from feedstock_tools.channel.archive import write_package
-from feedstock_tools.channel.folder import index_channel
-from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
+from maintenance import kill_worlds
 from tests.support import command, warm
-from tests.support.channels import make_tiny_channel
-from tests.support.feedstocks import GPU, copy_of_tiny
-from tests.support.library import make_library_folder
-from tests.support.paths import EXAMPLES, ROOT
-from tests.support.smithy_release import write_package_of_release
+from tests.support.feedstocks import GPU
 from tests.support.waiting import processes_below, wait_until
 
-__all__ = ["SCENARIOS", "Scenario", "Tally", "kill_at_random"]
+__all__ = ["ALIKE", "ONLY_READING", "SCENARIOS", "SERVING", "Scenario", "Tally", "kill_at_random"]
 
 #: A command of the tiny feedstock that builds little.
 _ONE = f"{GPU}_py3.11"
 #: Files whose bytes differ from run to run: only that they exist is compared.
 _BY_NAME = re.compile(
-    r".*\.conda$|(.*/)?repodata\.json$|.*/ledger\.sqlite$|.*\.html$|(.*/)?(\.cache|pkg_cache|dossier)/|cache/"
+    r".*\.conda$|(.*/)?repodata\.json$|.*/ledger\.sqlite$|.*\.html$|(.*/)?(\.cache|pkg_cache|dossier)/|cache/|config/|scripts/"
 )
 #: What is not compared at all: the ledger's own files, locks, which stay wherever one was held, and the folders that
 #: rattler unpacks packages into before it moves them to their place in its cache.
@@ -71,6 +64,7 @@ class Scenario:
         folder: where it is run, below the world.
         variables: more of its environment.
         once: after it has done its work, it refuses to do it again.
+        ends: its exit status when nobody disturbs it.
     """
 
     prepare: Callable[[Path], None]
@@ -78,6 +72,7 @@ class Scenario:
     folder: str = "tiny-feedstock"
     variables: tuple[tuple[str, str], ...] = ()
     once: bool = False
+    ends: int = 0
 
 
 @dataclass
@@ -92,13 +87,8 @@ class Tally:
         return f"{self.tries} tries, {self.cut} of them killed in their work, {self.wrong} differ"
 
 
-def _tiny(world: Path) -> None:
-    make_tiny_channel(world / "channel")
-    copy_of_tiny(world / "tiny-feedstock")
-
-
 def _built(world: Path) -> None:
-    _tiny(world)
+    kill_worlds.tiny(world)
     _succeed(world, "build")
 
 
@@ -119,101 +109,97 @@ def _published(world: Path) -> None:
     (world / "target").mkdir()
 
 
-def _spec(world: Path) -> None:
-    make_library_folder(world)
-
-
 def _stale(world: Path) -> None:
-    _spec(world)
+    kill_worlds.spec(world)
     _succeed(world, "generate")
 
 
-def _pinnings(world: Path) -> None:
-    files = [
-        PackageFile(f"share/conda-forge/migrations/m{number}.yaml", b"python: [3.14]\n" * 2000) for number in range(200)
-    ]
-    for version in ("2025.01.02.03.04.05", "2026.01.02.03.04.05"):
-        metadata = PackageMetadata("conda-forge-pinning", version, "hd8ed1ab_0", 0, "noarch", noarch="generic")
-        write_package(
-            world / "pinnings", metadata, [PackageFile("conda_build_config.yaml", b"python: [3.13]\n"), *files]
-        )
-    index_channel(world / "pinnings")
+def _wheelhouse(world: Path) -> None:
+    kill_worlds.hosts(world)
+    _succeed(world, "fleet wheelhouse")
 
 
-def _wheels(world: Path) -> None:
-    """Wheels laid out as NVIDIA's, of two megabytes each, for pip to find in a folder."""
-    contents = {
-        "nvidia-cuda-nvrtc-cu12": ("nvidia/cuda_nvrtc/lib/libnvrtc.so.12",),
-        "nvidia-cuda-nvcc-cu12": (
-            "nvidia/cuda_nvcc/bin/ptxas",
-            *(f"nvidia/cuda_nvcc/include/{n}.h" for n in range(200)),
-        ),
-    }
-    (world / "wheels").mkdir()
-    for name, files in contents.items():
-        stem = f"{name.replace('-', '_')}-12.9.86"
-        with zipfile.ZipFile(world / "wheels" / f"{stem}-py3-none-any.whl", "w") as archive:
-            for file in files:
-                archive.writestr(file, random.Random(file).randbytes(2_000_000 // len(files)))  # noqa: S311
-            archive.writestr(f"{stem}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 12.9.86\n")
-            archive.writestr(
-                f"{stem}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-            )
-            archive.writestr(f"{stem}.dist-info/RECORD", "")
-
-
-def _releases(world: Path) -> None:
-    write_package_of_release(world / "releases", "2026.8.5")
-    index_channel(world / "releases")
-
-
-def _cpu_only(world: Path) -> None:
-    """A library's sources, its feedstock without CUDA, and a pinning."""
-    shutil.copytree(ROOT / "tests" / "support" / "wavekit", world, dirs_exist_ok=True)
-
-
-def _project(world: Path) -> None:
-    shutil.copytree(EXAMPLES / "hello" / "src", world / "src")
-
-
-def _nothing(world: Path) -> None:
-    del world
+def _fleet(world: Path) -> None:
+    _wheelhouse(world)
+    _succeed(world, "fleet up")
 
 
 _WAVEKIT = "wavekit-feedstock"
 _PIP = (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", "{world}/wheels"))
 _CHANNEL = ("--channel", "{world}/channel")
+_FLEET = ("--fleet", "{world}/inventory.yml")
 SCENARIOS = {
-    "generate": Scenario(_spec, ("generate",), "hello"),
-    "variants": Scenario(_spec, ("variants", "-o", "{world}/named"), "hello"),
-    "rerender": Scenario(_spec, ("rerender", "--pinning", "{world}/pinning"), "solver-feedstock"),
+    "generate": Scenario(kill_worlds.spec, ("generate",), "hello"),
+    "variants": Scenario(kill_worlds.spec, ("variants", "-o", "{world}/named"), "hello"),
+    "rerender": Scenario(kill_worlds.spec, ("rerender", "--pinning", "{world}/pinning"), "solver-feedstock"),
     "rerender --smithy": Scenario(
-        _spec, ("rerender", "--pinning", "{world}/pinning", "--smithy", "{world}/smithy"), "solver-feedstock"
+        kill_worlds.spec, ("rerender", "--pinning", "{world}/pinning", "--smithy", "{world}/smithy"), "solver-feedstock"
     ),
-    "edit": Scenario(_tiny, ("edit", "build-number", "7", "provider", "linux-64", "github_actions", "--write")),
-    "edit platform": Scenario(_cpu_only, ("edit", "platform", "add", "linux-aarch64", "--write"), _WAVEKIT, once=True),
+    "edit": Scenario(
+        kill_worlds.tiny, ("edit", "build-number", "7", "provider", "linux-64", "github_actions", "--write")
+    ),
+    "edit platform": Scenario(
+        kill_worlds.cpu_only, ("edit", "platform", "add", "linux-aarch64", "--write"), _WAVEKIT, once=True
+    ),
     "edit enable-gpu": Scenario(
-        _cpu_only, ("edit", "enable-gpu", "--pinning", "{world}/pinning", "--write"), _WAVEKIT, once=True
+        kill_worlds.cpu_only, ("edit", "enable-gpu", "--pinning", "{world}/pinning", "--write"), _WAVEKIT, once=True
     ),
-    "edit to-v1": Scenario(_cpu_only, ("edit", "to-v1", "--write"), _WAVEKIT, once=True),
-    "import": Scenario(_cpu_only, ("import", "--pinning", "{world}/pinning"), _WAVEKIT, once=True),
-    "init": Scenario(_project, ("init", "{world}/src", "--maintainer", "someone"), ".", once=True),
+    "edit to-v1": Scenario(kill_worlds.cpu_only, ("edit", "to-v1", "--write"), _WAVEKIT, once=True),
+    "import": Scenario(kill_worlds.cpu_only, ("import", "--pinning", "{world}/pinning"), _WAVEKIT, once=True),
+    "init": Scenario(kill_worlds.project, ("init", "{world}/src", "--maintainer", "someone"), ".", once=True),
     "fleet new": Scenario(
-        _nothing, ("fleet", "new", "many", "--hub", "localhost:8786", "--host", "one"), ".", once=True
+        kill_worlds.nothing, ("fleet", "new", "many", "--hub", "localhost:8786", "--host", "one"), ".", once=True
     ),
-    "ci": Scenario(_tiny, ("ci",)),
-    "pinning fetch": Scenario(_pinnings, ("pinning", "fetch", "--channel", "{world}/pinnings"), "."),
-    "smithy fetch": Scenario(_releases, ("smithy", "fetch", "--channel", "{world}/releases"), "."),
-    "cuda fetch": Scenario(_wheels, ("cuda", "fetch", "12.9"), ".", _PIP),
-    "build": Scenario(_tiny, ("build", _ONE, *_CHANNEL)),
-    "build --jobs": Scenario(_tiny, ("build", GPU, "--jobs", "2", *_CHANNEL)),
+    "ci": Scenario(kill_worlds.tiny, ("ci",)),
+    "pinning fetch": Scenario(kill_worlds.pinnings, ("pinning", "fetch", "--channel", "{world}/pinnings"), "."),
+    "smithy fetch": Scenario(kill_worlds.releases, ("smithy", "fetch", "--channel", "{world}/releases"), "."),
+    "cuda fetch": Scenario(kill_worlds.wheels, ("cuda", "fetch", "12.9"), ".", _PIP),
+    "build": Scenario(kill_worlds.tiny, ("build", _ONE, *_CHANNEL)),
+    "build --verify": Scenario(kill_worlds.tiny, ("build", _ONE, "--verify", "1", *_CHANNEL)),
+    "build --jobs": Scenario(kill_worlds.tiny, ("build", GPU, "--jobs", "2", *_CHANNEL)),
     "test": Scenario(_built, ("test", _ONE)),
     "publish": Scenario(_published, ("publish", "{world}/target", _ONE, *_CHANNEL)),
     "dossier": Scenario(_built, ("dossier", _ONE, *_CHANNEL)),
     "collect": Scenario(_parts, ("collect", "{world}/parts/one", "{world}/parts/two")),
     "status": Scenario(_built, ("status", "--html", "{world}/page.html", *_CHANNEL)),
     "clean": Scenario(_built, ("clean", "--yes")),
+    "rehearse": Scenario(
+        kill_worlds.unsolved, ("rehearse", "--html", "{world}/page.html", *_CHANNEL), "solver-feedstock", ends=1
+    ),
+    "plan": Scenario(
+        kill_worlds.simulated,
+        ("plan", "--simulate", "{world}/hosts.yaml", "--time", "1 h", "--html", "{world}/page.html", *_CHANNEL),
+    ),
+    "diff": Scenario(kill_worlds.two, ("diff", "{world}/before", "--html", "{world}/page.html"), _WAVEKIT),
+    "cuda show": Scenario(kill_worlds.nothing, ("cuda", "show", "--no-facts", "-o", "{world}/table.txt"), "."),
+    "fleet wheelhouse": Scenario(kill_worlds.hosts, ("fleet", "wheelhouse"), ".", _PIP),
+    "fleet up --script": Scenario(_wheelhouse, ("fleet", "up", *_FLEET, "--script", "{world}/scripts"), ".", _PIP),
+    "fleet up": Scenario(_wheelhouse, ("fleet", "up", *_FLEET), ".", _PIP, ends=1),
+    "fleet down": Scenario(_fleet, ("fleet", "down", *_FLEET), ".", _PIP, ends=1),
 }
+#: Commands that write as another one does, with the same functions.
+ALIKE = {
+    **{f"edit {each}": "edit" for each in ("add-cuda", "add-python", "drop-cuda", "drop-python", "maintainer")},
+    **{f"edit {each}": "edit" for each in ("provider", "requirement", "version")},
+    **{"pinning update": "pinning fetch", "env": "cuda show"},
+}
+#: Commands that serve until they are ended, with the tests that kill them.
+SERVING = {
+    "fleet hub": "test_a_hub_that_is_killed_and_restarted_costs_no_build",
+    "fleet worker": "test_a_killed_worker_leaves_no_process_and_the_next_one_knows_the_attempt",
+    "fleet try": "test_a_killed_host_leaves_no_process_and_its_rows_begin_elsewhere",
+    "fleet slurm up": "test_a_job_that_is_cancelled_and_a_node_that_dies_cost_no_package",
+    "fleet slurm down": "test_a_job_that_is_cancelled_and_a_node_that_dies_cost_no_package",
+}
+#: Commands that write no file, apart from what any command may put into the user's cache.
+ONLY_READING = frozenset(
+    {
+        *(f"cuda {each}" for each in ("archs", "audit", "binary", "check", "explain", "resolve")),
+        *(f"fleet {each}" for each in ("slurm status", "status", "stop", "test")),
+        *("completion", "gpu", "lint", "outputs", "pinning", "pinning list", "pinning show", "review", "schema"),
+        *("search", "smithy", "smithy list", "why"),
+    }
+)
 
 
 def kill_at_random(name: str, tries: int, chance: random.Random, folder: Path, keep: Path | None = None) -> Tally:
@@ -228,7 +214,7 @@ def kill_at_random(name: str, tries: int, chance: random.Random, folder: Path, k
     """
     scenario, world, fresh = SCENARIOS[name], folder / "world", folder / "fresh"
     world.mkdir(parents=True)
-    for part in ("cache", "home", "tmp"):
+    for part in ("cache", "config", "home", "tmp"):
         (world / part).mkdir()
     scenario.prepare(world)
     shutil.rmtree(world / "tmp")
@@ -246,7 +232,7 @@ def kill_at_random(name: str, tries: int, chance: random.Random, folder: Path, k
         may_refuse = scenario.once and not _differences(wanted, _snapshot(world))
         status = _run(world, scenario)
         differences = [*_differences(wanted, _snapshot(world)), *_unsound(world)]
-        if status != 0 and not may_refuse:
+        if status != scenario.ends and not may_refuse:
             differences.insert(0, f"the run after it exits with {status}: {_said(world)[-2000:]}")
         tally.tries += 1
         tally.cut += killed
@@ -264,7 +250,7 @@ def _put_back(fresh: Path, world: Path) -> None:
 
 
 def _succeed(world: Path, name: str) -> None:
-    if _run(world, SCENARIOS[name]) != 0:
+    if _run(world, SCENARIOS[name]) != SCENARIOS[name].ends:
         raise RuntimeError(f"{name} fails undisturbed: {_said(world)}")
 
 
@@ -272,7 +258,7 @@ def _start(world: Path, scenario: Scenario) -> warm.Running:
     """Start a command in a group of its own; what it says goes to a file."""
     arguments = [each.replace("{world}", str(world)) for each in scenario.arguments]
     own = {name: value.replace("{world}", str(world)) for name, value in scenario.variables}
-    places = {"XDG_CACHE_HOME": "cache", "HOME": "home", "TMPDIR": "tmp"}
+    places = {"XDG_CACHE_HOME": "cache", "XDG_CONFIG_HOME": "config", "HOME": "home", "TMPDIR": "tmp"}
     variables = command.environment(**{name: str(world / place) for name, place in places.items()}, **own)
     with (world / "said.txt").open("wb") as said, Path(os.devnull).open() as null:
         streams = null.fileno(), said.fileno(), said.fileno()

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from maintenance.kill_commands import SCENARIOS, kill_at_random
+from maintenance.kill_commands import ALIKE, ONLY_READING, SCENARIOS, SERVING, kill_at_random
 from tests.support.needs import needs
+from tests.support.options import COMMANDS
+from tests.test_promises import defined_tests
 
 pytestmark = [needs("system", sys.platform == "linux", "looks at processes through /proc"), pytest.mark.slow]
 
@@ -21,3 +23,13 @@ pytestmark = [needs("system", sys.platform == "linux", "looks at processes throu
 def test_after_a_kill_and_one_more_run_all_is_as_if_nothing_had_happened(name: str, tmp_path: Path) -> None:
     tally = kill_at_random(name, 1, random.Random(f"of the tests {name}"), tmp_path / "try")  # noqa: S311
     assert (tally.tries, tally.wrong) == (1, 0)
+
+
+def test_every_command_that_writes_is_killed() -> None:
+    words = {" ".join(each.arguments) + " " for each in SCENARIOS.values()}
+    killed = {max((name for name in COMMANDS if each.startswith(f"{name} ")), key=len) for each in words}
+    groups = [killed, {*ALIKE}, {*SERVING}, ONLY_READING]
+    assert set.union(*map(set, groups)) == {*COMMANDS}
+    assert sum(map(len, groups)) == len(COMMANDS)
+    assert {*ALIKE.values()} <= {*SCENARIOS}
+    assert {*SERVING.values()} <= defined_tests()
