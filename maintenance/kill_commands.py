@@ -171,7 +171,7 @@ SCENARIOS = {
         ("plan", "--simulate", "{world}/hosts.yaml", "--time", "1 h", "--html", "{world}/page.html", *_CHANNEL),
     ),
     "diff": Scenario(kill_worlds.two, ("diff", "{world}/before", "--html", "{world}/page.html"), _WAVEKIT),
-    "cuda show": Scenario(kill_worlds.nothing, ("cuda", "show", "--no-facts", "-o", "{world}/table.txt"), "."),
+    "cuda show": Scenario(kill_worlds.nothing, ("cuda", "show", "-o", "{world}/table.txt"), "."),
     "fleet wheelhouse": Scenario(kill_worlds.hosts, ("fleet", "wheelhouse"), ".", _PIP),
     "fleet up --script": Scenario(_wheelhouse, ("fleet", "up", *_FLEET, "--script", "{world}/scripts"), ".", _PIP),
     "fleet up": Scenario(_wheelhouse, ("fleet", "up", *_FLEET), ".", _PIP, ends=1),

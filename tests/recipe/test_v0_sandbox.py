@@ -8,9 +8,11 @@ import warnings
 from pathlib import Path
 
 import pytest
+from jinja2 import TemplateSyntaxError
 
 from feedstock_tools.bounds.limits import BoundError
 from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.sandbox import Sandbox
 from feedstock_tools.recipe.v0 import jinja
 
 #: What each may take: processor time in seconds, memory in bytes.
@@ -180,4 +182,13 @@ def test_nor_of_a_file_that_is_included(tmp_path: Path, part: str, refusal: str)
     with warnings.catch_warnings(record=True) as warned, pytest.raises(InputError, match=refusal):
         warnings.simplefilter("always")
         rendered(tmp_path, "{% include 'part' %}", f=None)
+    assert not warned
+
+
+def test_the_sandbox_compiles_without_warnings_and_ends_in_errors_of_jinja() -> None:
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        Sandbox().from_string("{{ (1)[f:2] }}")
+        with pytest.raises(TemplateSyntaxError, match="repeated: a"):
+            Sandbox().from_string("{{ f(a=1, a=2) }}")
     assert not warned

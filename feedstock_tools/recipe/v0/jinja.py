@@ -6,26 +6,24 @@ Undefined names render as nothing, whatever is done with them, as in the first p
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache, reduce, wraps
 from itertools import islice
 from operator import add
 from pathlib import Path
-from types import CodeType
 from typing import Any, cast
 
 import jinja2
 from jinja2 import nodes
 from jinja2.loaders import split_template_path
 from jinja2.runtime import Context
-from jinja2.sandbox import SandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
 from feedstock_tools.bounds.held import step
 from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import is_file, read_text
+from feedstock_tools.recipe.sandbox import Sandbox
 from feedstock_tools.recipe.v0.weights import (
     ATTRIBUTES,
     BOUNDED_FILTERS,
@@ -115,7 +113,7 @@ def _weighed(node: nodes.Expr) -> nodes.Expr:
     return nodes.Filter(node, "weighed", [], [], None, None, lineno=node.lineno)
 
 
-class _Environment(SandboxedEnvironment):
+class _Environment(Sandbox):
     """A sandbox whose loops are counted and whose values cannot grow without limit."""
 
     intercepted_binops = frozenset({"*", "**", "+", "%", "//", "/", "-"})
@@ -131,15 +129,6 @@ class _Environment(SandboxedEnvironment):
         self.filters["counted"] = self._counted
         self.filters["weighed"] = self._charge
         self.filters["concatenated"] = self._concatenated
-
-    def _compile(self, source: str, filename: str) -> CodeType:
-        """Compile the code that Jinja generated for a template, be it the recipe or a file that it includes."""
-        try:
-            with warnings.catch_warnings():  # of Python, for that code: `{{ 1[x] }}`
-                warnings.simplefilter("ignore", SyntaxWarning)
-                return super()._compile(source, filename)
-        except SyntaxError as error:  # an argument given twice, say
-            raise jinja2.TemplateSyntaxError(error.msg, 1) from error
 
     def begin(self) -> None:
         """Start the count of steps and sizes for a new rendering."""

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import ChainableUndefined, StrictUndefined, TemplateError, UndefinedError, nodes
-from jinja2.sandbox import SandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
 from feedstock_tools.edit.importing.reading.marks import (
@@ -29,6 +28,7 @@ from feedstock_tools.edit.importing.reading.marks import (
 )
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.sandbox import Sandbox
 from feedstock_tools.recipe.v0.functions import Functions
 from feedstock_tools.recipe.v1.certain_values import PLATFORM_WORDS, UndecidedError, Written, is_platform, scalar
 from feedstock_tools.recipe.v1.shapes import read_sites
@@ -233,7 +233,7 @@ class _Concatenations(NodeTransformer):
         )
 
 
-class _Environment(SandboxedEnvironment):
+class _Environment(Sandbox):
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         return _Concatenations().visit(super()._parse(source, name, filename))  # type: ignore[no-any-return]
 
@@ -247,7 +247,7 @@ class _Environment(SandboxedEnvironment):
 
 
 @cache
-def _environment(opening: str = "{{", *, strict: bool = False) -> SandboxedEnvironment:
+def _environment(opening: str = "{{", *, strict: bool = False) -> Sandbox:
     undefined = StrictUndefined if strict else ChainableUndefined
     environment = _Environment(undefined=undefined, variable_start_string=opening)
     environment.filters |= {
