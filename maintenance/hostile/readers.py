@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from maintenance.fuzz_edits import EDITS
+from maintenance.fuzz_edits import PINNING, edits
 from maintenance.hostile import fleets, reading
 from maintenance.hostile.archives import conda, hostile_archive, hostile_package, hostile_repodata
 from maintenance.hostile.ledgers import hostile_ledger
@@ -151,6 +151,9 @@ def _of_feedstock(folder: Path, chance: random.Random) -> Readers:
     channel, release = folder / "channel", folder / "release"
     _write(channel, {"noarch/repodata.json": "{}"})
     write_release(release)
+    _write(folder / "pinning", PINNING)
+    every = edits(folder / "pinning")
+    chosen = chance.sample(range(len(every)), 3)
     return {
         "rerender": partial(reading.rerender, folder),
         "rerender --smithy": partial(reading.rerender, folder, release),
@@ -164,7 +167,7 @@ def _of_feedstock(folder: Path, chance: random.Random) -> Readers:
         "diff": partial(reading.diff, _plain(folder / "before"), folder),
         "edit enable-gpu": partial(reading.enable_gpu, folder),
         "edit to-v1": partial(reading.to_v1, folder),
-        **{f"edit {' '.join(words)}": partial(reading.one_edit, folder, words) for _, words in chance.sample(EDITS, 3)},
+        **{f"edit {' '.join(every[at][1][:3])}": partial(reading.one_edit, folder, at) for at in chosen},
         **({"import": partial(reading.import_recipe_of, folder)} if chance.random() < 0.5 else {}),
         **({"review": partial(reading.review, folder / "before", folder)} if chance.random() < 0.3 else {}),
     }

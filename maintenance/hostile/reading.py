@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from maintenance.fuzz_edits import EDITS
+from maintenance.fuzz_edits import edits
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.plan.workspace import Workspace
@@ -78,9 +78,9 @@ def edit(folder: Path, edit: Callable[[Draft], Draft]) -> None:
     list(edit(open_draft(folder)).changes().diff())
 
 
-def one_edit(folder: Path, wanted: tuple[str, ...]) -> None:
-    """One of the edits, by the words of its command: a function of theirs may not travel to another process."""
-    edit(folder, next(done for done, words in EDITS if words == wanted))
+def one_edit(folder: Path, number: int) -> None:
+    """One of the edits, by its number: a function of theirs may not travel to another process."""
+    edit(folder, edits(folder / "pinning")[number][0])
 
 
 def to_v1(folder: Path) -> None:

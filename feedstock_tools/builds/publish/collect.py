@@ -279,8 +279,7 @@ def _take_over(new: Sequence[_Found], recorded: Sequence[BuildRecord], ledger: L
                 by_channel.setdefault(package.channel, {})[package.file] = path
     for channel, packages in by_channel.items():
         missing = [path for file, path in packages.items() if not (artifacts.root / channel / file).is_file()]
-        if missing:
-            add_packages(artifacts.root / channel, missing)
+        add_packages(artifacts.root / channel, missing)  # also if a run was cut off between the last one and the index
     ended = [
         replace(each, packages=tuple(_entered(member, artifacts) for member in each.packages)) for _, each in begun
     ]

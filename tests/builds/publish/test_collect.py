@@ -86,6 +86,30 @@ def test_a_call_that_was_cut_off_is_taken_up(
         assert all(ledger.done(record.identity) for record in ledger.builds())
 
 
+def test_a_call_that_was_cut_off_before_the_index_is_taken_up(
+    gpu_feedstock: TinyFeedstock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = Artifacts(tmp_path / "target")
+    source = part(gpu_feedstock, tmp_path / "part")
+
+    def copied_and_killed(folder: Path, packages: list[Path]) -> None:
+        for package in packages:
+            place = folder / package.parent.name / package.name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(package, place)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr("feedstock_tools.builds.publish.collect.add_packages", copied_and_killed)
+        with pytest.raises(KeyboardInterrupt):
+            collect([source], target)
+    collect([source], target)
+    (index,) = target.root.glob(f"**/{HERE.subdir}/repodata.json")
+    assert sorted(json.loads(index.read_text())["packages.conda"]) == sorted(
+        path.name for path in index.parent.glob("*.conda")
+    )
+
+
 def test_builds_are_recorded_together(
     gpu_feedstock: TinyFeedstock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
