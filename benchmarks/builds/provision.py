@@ -165,6 +165,9 @@ def _by_units(folder: Path, part: tuple[int, int]) -> None:
     light_wheels(folder)
     with _with_systemd(folder, folder) as target:
         command = tool("fleet", "up", f"--fleet={target.inventory}")
+        inventory = target.read()
+        _timed("up", lambda: up(inventory, target.environment, _quiet))
+        _timed("up again", lambda: up(inventory, target.environment, _quiet))
         _broken_off(target, command, lambda: _given_back(target), _OF_SERVICE, part)
 
 

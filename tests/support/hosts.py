@@ -10,7 +10,7 @@ import os
 import stat
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -104,7 +104,8 @@ class BareHost:
             for name in [*folders, *names]:
                 path = f"{prefix}{name}"
                 if path not in _BACKUPS and not (path.startswith("var/lib/dpkg/") and path.endswith("-old")):
-                    found[path] = _described(self.root / path)
+                    with suppress(FileNotFoundError):  # something is at work there
+                        found[path] = _described(self.root / path)
         return found
 
 

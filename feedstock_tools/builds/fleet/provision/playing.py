@@ -20,6 +20,8 @@ __all__ = ["Played", "ansible", "play", "results_of", "variables"]
 _RECAP = re.compile(r"(\S+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)")
 _TASK = re.compile(r"(?:TASK|RUNNING HANDLER) \[(.*)\]")
 _FATAL = re.compile(r"fatal: \[([^\] ]+)(?: -> [^\]]*)?\]: (\w+)! => (.*)")
+#: Before the reason in a message of Ansible's.
+_PREFIX = re.compile(r"^(Task|Module) failed: ")
 _MOST_AT_ONCE = 50
 
 
@@ -155,4 +157,4 @@ def _reason(result: str) -> str:
     if not isinstance(content, dict):
         return result.strip()
     lines = [line for line in str(content.get("stderr") or "").splitlines() if line.strip()]
-    return " ".join(lines[-3:]) if lines else str(content.get("msg") or result).strip().removeprefix("Task failed: ")
+    return " ".join(lines[-3:]) if lines else _PREFIX.sub("", str(content.get("msg") or result).strip())

@@ -171,7 +171,12 @@ fi
   sed -n 's/^Inst \\([^ ]*\\) (.*/\\1/p' >"$notes/packages.part"
 cat "$notes/packages.part" >>"$notes/packages"
 rm -- "$notes/packages.part"
-"${apt[@]}" -y install --no-install-recommends --no-remove "${missing[@]}" >&2
+# A connection that breaks must not end it in the middle, as its next line of output would.
+trap '' HUP
+"${apt[@]}" -y install --no-install-recommends --no-remove "${missing[@]}" >"$notes/apt.log" 2>&1 || {
+  tail -n 5 "$notes/apt.log" >&2
+  exit 1
+}
 echo changed
 """
 WITHOUT_PACKAGES = """\
@@ -184,7 +189,7 @@ for attempt in $(seq 60); do
   [[ $said == *"locked by another process"* && $attempt != 60 ]] || { echo "$said" >&2; exit 1; }
   sleep 10
 done
-rm -- "$notes/packages"
+rm -rf -- "$notes/packages" /var/lib/dpkg/tmp.ci  # of a dpkg that lost its power
 echo changed
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -11,14 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from feedstock_tools import __version__
 from feedstock_tools.builds.fleet.folder import FleetFolder, open_fleet
 from feedstock_tools.builds.fleet.local import HUB, free_port
 from feedstock_tools.workers import worker_command
 from tests.support import command
 from tests.support.feedstocks import TinyFeedstock
 from tests.support.fleets import wait_for_hosts
-from tests.support.hosts import Listing
 from tests.support.needs import needs
+from tests.support.provisioned import wheels_in
 from tests.support.systemd_host import SystemdHost, systemd_host, why_no_systemd_host
 from tests.support.waiting import wait_until
 
@@ -36,11 +38,12 @@ SLOW = "sleep 8; mkdir"
 
 @dataclass(frozen=True)
 class _Provisioned:
-    """A host that `fleet up` has provisioned, its fleet, and all that was on it before."""
+    """A host that `fleet up` has provisioned, its fleet, and the folder and the variables of the client."""
 
     host: SystemdHost
     fleet: FleetFolder
-    before: Listing
+    folder: Path
+    variables: dict[str, str]
 
     def asked(self, *words: str) -> str:
         """What a command on the host prints."""
@@ -78,7 +81,8 @@ all:
 def provisioned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Provisioned]:
     """The host and its hub; after the tests, `fleet down` leaves what was there before."""
     folder = tmp_path_factory.mktemp("systemd")
-    variables = command.environment(XDG_CONFIG_HOME=str(folder / "config"))
+    cache = wheels_in(tmp_path_factory)
+    variables = command.environment(XDG_CONFIG_HOME=str(folder / "config"), XDG_CACHE_HOME=str(cache))
     with systemd_host(f"fts{os.getpid() % 100_000}", folder) as (host, links):
         before = host.listing()
         (folder / "inventory.yml").write_text(_inventory(host, links.here))
@@ -88,7 +92,7 @@ def provisioned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Provision
         try:
             assert up.returncode == 0, up.stdout + up.stderr
             wait_for_hosts(fleet, 1)
-            yield _Provisioned(host, fleet, before)
+            yield _Provisioned(host, fleet, folder, variables)
         finally:
             hub.kill()
             hub.wait()
@@ -103,6 +107,15 @@ def _run(folder: Path, variables: dict[str, str], *words: str) -> subprocess.Com
     return subprocess.run(
         command.tool("fleet", *words), cwd=folder, env=variables, capture_output=True, text=True, check=False
     )
+
+
+def test_a_second_up_changes_nothing_and_fleet_test_finds_all_well(provisioned: _Provisioned) -> None:
+    again = _run(provisioned.folder, provisioned.variables, "up")
+    assert again.stdout == f"{provisioned.host.name}: changed=0\n"
+    tested = _run(provisioned.folder, provisioned.variables, "test", "--json")
+    assert tested.returncode == 0, tested.stdout
+    checks = {each["check"]: each["found"] for each in json.loads(tested.stdout)["checks"]}
+    assert checks == {"hello-world": f"hello from feedstock-tools {__version__}", "service": "active"}
 
 
 def test_the_worker_is_a_service_with_three_variables_that_is_little_exposed(provisioned: _Provisioned) -> None:
