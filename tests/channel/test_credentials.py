@@ -101,6 +101,15 @@ def test_credentials_are_found_where_conda_keeps_them(way: str, server: Guarded,
     assert server.refused == []
 
 
+@pytest.mark.parametrize("bus", ["", "unix:path=/nowhere", "nonsense"])
+def test_without_a_keychain_the_other_places_count(bus: str, server: Guarded, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    in_rattlers_file(home, LOGIN)
+    done = asked(server, home, DBUS_SESSION_BUS_ADDRESS=bus)
+    assert done.stdout.strip() == "all answered", done.stderr
+
+
 def test_without_credentials_the_message_says_what_the_server_answers(server: Guarded, tmp_path: Path) -> None:
     done = asked(server, tmp_path / "home")
     assert "it answers with HTTP status 401" in done.stderr
