@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -83,21 +84,27 @@ def variables(folder: Path) -> dict[str, str]:
     """The environment of the commands, with `feedstock-tools` on PATH."""
     program = folder / "bin" / "feedstock-tools"
     program.parent.mkdir(exist_ok=True)
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m feedstock_tools "$@"\n')
+    program.write_text(f'#!/bin/sh\nPYTHONUNBUFFERED=1 exec "{sys.executable}" -m feedstock_tools "$@"\n')
     program.chmod(0o755)
     person = {f"GIT_{role}_{key}": "anna" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
-    own = {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}", "PYTHONUNBUFFERED": "1", "COLUMNS": "120"}
+    own = {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"}
     return command.environment(**own, **person, NO_COLOR="1")
+
+
+def started(call: str, feedstock: Path) -> subprocess.Popen[str]:
+    """A command that runs in the feedstock's folder: one of feedstock-tools alone in a fork, others in a shell."""
+    own, call = variables(feedstock.parent), call.replace("\\\n", "")
+    if call.startswith("feedstock-tools ") and not re.search(r"[|<>&;$*]", call):
+        program = "import sys; sys.stdout.reconfigure(line_buffering=True)"
+        return command.start(command.changed(program, *shlex.split(call)[1:]), feedstock, own)
+    return command.start(["bash", "-c", call], feedstock, own)
 
 
 def printed(call: str, feedstock: Path) -> str:
     """What a command prints in the feedstock's folder, both streams."""
-    place = feedstock.parent
-    run = subprocess.run(
-        ["bash", "-c", call], cwd=feedstock, env=variables(place), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL, text=True, check=False,
-    )  # fmt: skip
-    text = run.stdout.replace(f"{place.as_uri()}/", ADDRESS)
+    with started(call, feedstock) as run:
+        output = run.communicate()[0]
+    text = output.replace(f"{feedstock.parent.as_uri()}/", ADDRESS)
     return "\n".join(line.rstrip() for line in text.splitlines()).rstrip()
 
 
