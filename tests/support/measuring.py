@@ -19,19 +19,28 @@ from tests.support.paths import ROOT
 
 __all__ = ["UNMEASURED", "Measuring", "begin_measuring", "end_measuring", "measured_here", "unmeasured"]
 
-#: Beginnings of the names of tests that are not measured: bombs against every command, commands that are killed and
-#: repeated many times, random questions, and whole ways from a spec to packages. Other tests reach the same code.
+#: Beginnings of the names of tests that are not measured: bombs against every command, commands that are killed, or
+#: repeated many times, floods of output, all output as JSON, many questions, and whole ways from a spec to packages.
+#: Other tests reach the same code.
 UNMEASURED = (
+    "tests/builds/engines/test_containers_of_killed_runs.py",
     "tests/builds/runs/test_comparable_builds.py",
     "tests/builds/runs/test_faults.py::test_a_run_that_is_killed_twenty_times",
+    "tests/builds/runs/test_faults.py::test_several_builds_that_ignore_signals",
     "tests/builds/runs/test_from_init.py",
     "tests/builds/runs/test_gpuprobe_builds.py",
+    "tests/builds/runs/test_logs.py::test_a_line_of_300_megabytes",
+    "tests/builds/runs/test_logs.py::test_of_a_flood",
+    "tests/cli/test_json.py",
     "tests/maintenance/test_hostile.py",
     "tests/maintenance/test_kill_commands.py",
+    "tests/pins/test_questions.py",
     "tests/pins/test_resolve.py::test_random_",
     "tests/test_bounded_commands.py",
     "tests/test_guides.py",
     "tests/test_my_feedstock.py",
+    "tests/test_own_feedstock.py::test_the_conda_package",
+    "tests/test_wheel.py",
 )
 
 _CONFIG = "COVERAGE_PROCESS_CONFIG"
