@@ -29,7 +29,6 @@ UNMEASURED = (
     "tests/builds/runs/test_faults.py::test_several_builds_that_ignore_signals",
     "tests/builds/runs/test_from_init.py",
     "tests/builds/runs/test_gpuprobe_builds.py",
-    "tests/builds/runs/test_logs.py::test_a_line_of_300_megabytes",
     "tests/builds/runs/test_logs.py::test_of_a_flood",
     "tests/cli/test_json.py",
     "tests/maintenance/test_hostile.py",
