@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 #: The extras that a user installs; the others are for work on the program.
 USER_EXTRAS = ("s3", "host", "fleet", "site")
 #: Tools of the tests whose newest versions fail with the oldest dependencies, though they allow them.
-TOOLS = ("check-jsonschema<0.39",)
+TOOLS = ("check-jsonschema<0.38",)
 _OWN = "feedstock-tools["
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*) (?P<bounds>[<>=][^;\[\] ]*)(?:; .*)?")
 
