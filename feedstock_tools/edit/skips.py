@@ -41,7 +41,7 @@ _SELECTORS = {
 
 
 def add_skip(draft: Draft, key: str, version: str) -> Draft:
-    """Skip a version of CUDA or Python; a limit `py<39` is raised instead where that is enough.
+    """Skip a version of CUDA or Python; where that is enough, raise a limit such as `py<39`.
 
     Raises:
         InputError: the recipe has no section `build`, or the version is Python without the global interpreter lock,
