@@ -45,7 +45,7 @@ def add_skip(draft: Draft, key: str, version: str) -> Draft:
 
     Raises:
         InputError: the recipe has no section `build`, or the version is Python without the global interpreter lock,
-            which selectors do not tell from the other.
+            for which selectors have no name of its own.
     """
     if not version[-1].isdigit():
         hint = "Expected it in a list of the recipe, or a migration."
