@@ -31,6 +31,7 @@ from benchmarks.edits.histories import (
     Pinnings,
     blocks,
     drawn,
+    lines_back,
     rerendered,
     sides,
     without,
@@ -58,7 +59,7 @@ def start(commit: Commit) -> str:
     before, after = sides(commit, FORGE)
     others = {key: value for key, value in (yaml.safe_load(after) or {}).items() if key not in _KEYS}
     wanted = {**others, **settings(before)}
-    text, _ = without(before, after, lambda line: bool(_ABOUT.search(line)))
+    text, _ = without(before, after, lambda line: bool(_ABOUT.search(line)), lines_back)
     try:
         if yaml.safe_load(text) == wanted:
             return text

@@ -19,7 +19,8 @@ bytes of the rerendered configurations must be those of the commit, and the rend
 for it, a migration that both add as one line.
 
 Each commit is replayed once more from a stricter start, in which all changed lines that mention the version are those
-of the parent, requirements and patches too: an edit cannot know these. A commit that is not equal, and that `GIVEN`
+of the parent, requirements and patches too: an edit cannot know these. Lines go back one
+by one, or with all of their place where that makes no recipe. A commit that is not equal, and that `GIVEN`
 has words for, is made again with these added to the command, and counted apart.
 """
 
@@ -40,13 +41,16 @@ from pathlib import Path
 from benchmarks.edits.histories import (
     MIGRATIONS,
     RECIPES,
+    Back,
     Commit,
     Day,
     Pinnings,
     blocks,
     feedstocks,
     git,
+    lines_back,
     main_line,
+    place_back,
     sides,
     unpack,
     without,
@@ -206,7 +210,7 @@ def about(deed: Deed, name: str, *, strict: bool) -> Callable[[str], bool]:
     return lambda line: (strict or line in skips) and deed.about.search(line) is not None
 
 
-def base(deed: Deed, folder: Path, *, strict: bool) -> tuple[Path, int]:
+def base(deed: Deed, folder: Path, *, strict: bool, back: Back = lines_back) -> tuple[Path, int]:
     """Lay out the commit without what it did for the version; with the number of other lines that it changed."""
     commit, others = deed.commit, 0
     commit.lay_out(folder)
@@ -229,7 +233,7 @@ def base(deed: Deed, folder: Path, *, strict: bool) -> tuple[Path, int]:
                 (folder / name).write_bytes(before.encode())
     for name in RECIPES:
         if commit.paths.get(name) == "M":
-            text, count = without(*sides(commit, name), about(deed, name, strict=strict))
+            text, count = without(*sides(commit, name), about(deed, name, strict=strict), back)
             others += count
             (folder / name).write_bytes(text.encode())
     return folder, others
@@ -289,8 +293,12 @@ def is_separable(deed: Deed, ours: Path, theirs: Path) -> bool:
 
 def replay(deed: Deed, place: Path, counts: Counter[str], *, strict: bool = False) -> str:
     """Make a deed again: 'equal', or what differs from the commit; '' if it cannot be told from others."""
-    ours, others = base(deed, place / ("strict" if strict else "ours"), strict=strict)
-    if not is_separable(deed, ours, place / "theirs"):
+    for back in (lines_back, place_back):
+        shutil.rmtree(place / ("strict" if strict else "ours"), ignore_errors=True)
+        ours, others = base(deed, place / ("strict" if strict else "ours"), strict=strict, back=back)
+        if is_separable(deed, ours, place / "theirs"):
+            break
+    else:
         return ""
     start = shutil.copytree(ours, ours.with_name(f"start-{ours.name}"))
     try:

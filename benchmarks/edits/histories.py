@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
+from typing import TypeAlias
 
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.rerender.rerendering import Rerender, rerender
@@ -218,11 +219,14 @@ def blocks(before: str, after: str) -> Iterator[Block]:
             yield Block(tuple(old[a:b]), tuple(new[c:d]), same=tag == "equal")
 
 
-def without(before: str, after: str, is_about: Callable[[str], bool]) -> tuple[str, int]:
+Back: TypeAlias = Callable[[Block, Callable[[str], bool]], list[str]]
+
+
+def without(before: str, after: str, is_about: Callable[[str], bool], back: Back) -> tuple[str, int]:
     """The text of after with the changed lines about something as before, and the number of other changed lines.
 
-    A line that changed goes back to the most similar one of its place; a place where such a line only came or only went
-    goes back as a whole, since a line alone may be half of what belongs together.
+    Args:
+        back: what becomes of a place with lines about it: `lines_back` or `place_back`.
     """
     text: list[str] = []
     others = 0
@@ -232,15 +236,15 @@ def without(before: str, after: str, is_about: Callable[[str], bool]) -> tuple[s
             text += block.after
             others += len(block.lines)
         elif block.before and block.after:
-            text += _reverted(block, is_about)
+            text += back(block, is_about)
             others += len(block.lines) - len(found)
         else:
             text += block.before
     return "".join(text), others
 
 
-def _reverted(block: Block, is_about: Callable[[str], bool]) -> list[str]:
-    """The new lines of a place, those about something as they were."""
+def lines_back(block: Block, is_about: Callable[[str], bool]) -> list[str]:
+    """The new lines of a place, those about something as the most similar old one was."""
     left = list(block.before)
     text = []
     for line in block.after:
@@ -251,7 +255,12 @@ def _reverted(block: Block, is_about: Callable[[str], bool]) -> list[str]:
             text += [old] if old is not None else []
         else:
             text.append(line)
-    return list(block.before) if any(map(is_about, left)) else text
+    return [*(line for line in left if is_about(line)), *text]
+
+
+def place_back(block: Block, _: Callable[[str], bool]) -> list[str]:
+    """The old lines of a place, for where a line alone is half of what belongs together."""
+    return list(block.before)
 
 
 def drawn(mirror: Path, seed: int) -> list[Commit]:
