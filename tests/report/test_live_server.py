@@ -25,6 +25,14 @@ class Echo:
         return Answer.text(HTTPStatus.OK, f"{path} {dict(query)}")
 
 
+async def _all_ended() -> None:
+    """End the connections that are open still, as `asyncio.run` does."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for connection in left:
+        connection.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+
+
 @contextmanager
 def serving(site: Site) -> Iterator[int]:
     """A server of a site at a free port, which the block gets."""
@@ -44,6 +52,7 @@ def serving(site: Site) -> Iterator[int]:
     finally:
         loop.call_soon_threadsafe(task.cancel)
         thread.join()
+        loop.run_until_complete(_all_ended())
         loop.close()
 
 
