@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.errors import WorkError
+from feedstock_tools.feedstock.layout import Artifacts
+from feedstock_tools.feedstock.leftovers import remove_leftovers_of
+from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import (
     leftovers,
     own_mark,
@@ -113,3 +116,14 @@ def test_a_block_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), temporary_folder(tmp_path) as folder:
         raise RuntimeError(folder)
     assert names(tmp_path) == []
+
+
+def test_what_a_killed_indexer_left_is_removed_unless_somebody_indexes(tmp_path: Path) -> None:
+    (tmp_path / ".tmp").mkdir()
+    (tmp_path / ".tmp" / "repodata.json.part").write_text("")
+    machine = {"HOME": str(tmp_path / "home")}
+    with locked(tmp_path):
+        remove_leftovers_of(None, Artifacts(tmp_path), machine)
+        assert (tmp_path / ".tmp").is_dir()
+    remove_leftovers_of(None, Artifacts(tmp_path), machine)
+    assert not (tmp_path / ".tmp").exists()

@@ -3,6 +3,7 @@ moment."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import zipfile
@@ -13,15 +14,12 @@ from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, read_package
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.locks import locked
-from feedstock_tools.files.temporary import remove
+from feedstock_tools.files.temporary import OF_INDEXER, remove
 from feedstock_tools.files.writing import replacing
 from feedstock_tools.platforms import KNOWN_SUBDIRS
+from feedstock_tools.reading import open_file
 
-__all__ = ["add_packages", "index_channel"]
-
-#: Where the indexer of py-rattler writes files before it renames them; it removes neither the folder nor, if it is
-#: killed, what is in it.
-_OF_INDEXER = ".tmp"
+__all__ = ["add_packages", "complete_index", "index_channel"]
 
 
 def index_channel(folder: Path, *, replaced: bool = False) -> None:
@@ -65,12 +63,41 @@ def add_packages(folder: Path, packages: Sequence[Path]) -> tuple[Path, ...]:
             for package, target in zip(packages, targets, strict=True):
                 _copy_whole(package, target)
             index_channel(folder, replaced=len(new) < len(targets))
-            remove(folder / _OF_INDEXER)
+            remove(folder / OF_INDEXER)
         except BaseException:
             for target in new:  # not left in the folder without an index entry
                 target.unlink(missing_ok=True)
             raise
     return targets
+
+
+def complete_index(folder: Path) -> None:
+    """Index a channel folder again if a run that was killed has copied packages into it that its index lacks.
+
+    Raises:
+        WorkError: the folder cannot be written, its index is not JSON, or a package in it is damaged.
+    """
+    with locked(folder):
+        if any(_packages(subdir) - _indexed(subdir) for subdir in folder.glob("*/") if not subdir.name.startswith(".")):
+            index_channel(folder)
+        remove(folder / OF_INDEXER)
+
+
+def _packages(subdir: Path) -> set[str]:
+    return {path.name for path in subdir.iterdir() if path.name.endswith(PACKAGE_SUFFIXES)}
+
+
+def _indexed(subdir: Path) -> set[str]:
+    """The files that the index of a subdir lists."""
+    path = subdir / "repodata.json"
+    if not path.exists():
+        return set()
+    try:
+        with open_file(path, within=None) as stream:
+            content = json.load(stream)
+        return {*content.get("packages", ()), *content.get("packages.conda", ())}
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise WorkError(f"cannot read the index: {error}", path=path, hint="Remove the file.") from error
 
 
 def _target(folder: Path, package: Path) -> Path:

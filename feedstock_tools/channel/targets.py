@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-from feedstock_tools.channel.folder import add_packages
+from feedstock_tools.channel.folder import add_packages, complete_index
 from feedstock_tools.channel.local import local_folder
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.channel.upload.s3 import S3Target
@@ -181,7 +181,8 @@ class FolderTarget:
         return "published"
 
     def finish(self) -> None:
-        """See `Target`: `put` has already updated the index."""
+        """See `Target`: `put` has updated the index, unless the previous run was killed before it did."""
+        complete_index(self.folder)
 
 
 @dataclass(frozen=True, slots=True)

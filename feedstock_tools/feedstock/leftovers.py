@@ -14,7 +14,8 @@ from pathlib import Path
 from feedstock_tools.data import cache_root
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.layout import STAND_IN_CHANNEL, Artifacts
-from feedstock_tools.files.temporary import leftovers, remove
+from feedstock_tools.files.locks import locked
+from feedstock_tools.files.temporary import OF_INDEXER, leftovers, remove
 
 __all__ = ["find_leftovers", "remove_leftovers_of"]
 
@@ -47,9 +48,14 @@ def remove_leftovers_of(feedstock: Path | None, artifacts: Artifacts | None, mac
     for path in find_leftovers(feedstock, artifacts, machine):
         if path not in private:
             remove(path)
-    if artifacts is not None and private:
+    if artifacts is None:
+        return
+    if private:
         with suppress(WorkError):
             artifacts.remove_dead_private()
+    if (artifacts.root / OF_INDEXER).is_dir():
+        with suppress(WorkError), locked(artifacts.root, seconds=0):
+            remove(artifacts.root / OF_INDEXER)
 
 
 def _of_artifacts(artifacts: Artifacts) -> Iterator[Path]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from feedstock_tools.processes import process_lives, start_time, this_machine
 
 __all__ = [
+    "OF_INDEXER",
     "leftovers",
     "new_folder",
     "own_mark",
@@ -35,6 +36,9 @@ _MARK = r"([0-9a-f]{6})-([0-9a-f]{1,16})-([0-9a-f]{0,16})-[0-9a-f]{8}"
 _NAME = re.compile(rf"(?:\.{_MARK}\.part|feedstock-tools-{_MARK})")
 #: What earlier versions called their files: without machine and start time.
 _EARLIER = re.compile(r"\.\d{1,19}-[0-9a-f]{12}\.part")
+#: The folder of a channel in which py-rattler's indexer writes files before it renames them. It removes neither the
+#: folder nor, if it is killed, what is in it.
+OF_INDEXER = ".tmp"
 #: Seconds after which something is left behind whose owner cannot be asked, since it ran on another machine.
 _UNKNOWN_AFTER = 7 * 24 * 3600.0
 

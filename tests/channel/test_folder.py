@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.channel.archive import write_package
-from feedstock_tools.channel.folder import add_packages, index_channel
+from feedstock_tools.channel.folder import add_packages, complete_index, index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.errors import WorkError
@@ -37,6 +37,28 @@ def test_added_packages_are_in_the_repodata(tmp_path: Path) -> None:
 
     assert added == (channel / "linux-64/one-1.0-h_0.conda", channel / "linux-64/two-1.0-h_0.conda")
     assert [record.name for record in read_records(str(channel), ["linux-64", "noarch"])] == ["one", "two"]
+
+
+def test_a_package_that_a_killed_run_did_not_index_is_indexed_later(tmp_path: Path) -> None:
+    channel = tmp_path / "channel"
+    add_packages(channel, [package(tmp_path, "one")])
+    index = channel / "linux-64" / "repodata.json"
+    before = index.stat().st_mtime_ns
+    complete_index(channel)
+    assert index.stat().st_mtime_ns == before  # nothing is missing
+    package(channel, "two")
+    (channel / ".tmp").mkdir()
+    complete_index(channel)
+    assert [record.name for record in read_records(str(channel), ["linux-64"])] == ["one", "two"]
+    assert not (channel / ".tmp").exists()
+
+
+@pytest.mark.parametrize("text", ["[", "[]", '{"packages": 1}'])
+def test_an_index_that_cannot_be_read_is_named(text: str, tmp_path: Path) -> None:
+    package(tmp_path / "channel", "one")
+    (tmp_path / "channel" / "linux-64" / "repodata.json").write_text(text)
+    with pytest.raises(WorkError, match="cannot read the index"):
+        complete_index(tmp_path / "channel")
 
 
 def test_nothing_is_added_where_one_package_is_damaged(tmp_path: Path) -> None:
