@@ -141,6 +141,7 @@ def test_a_time_limit_and_a_slurmd_that_dies_alone_cost_no_package(fleet: _Fleet
     feedstock.edit("recipe/build-library.sh", "mkdir", SLOW.replace("sleep 8; mkdir", long))
     run = fleet.start(feedstock)
     wait_until(lambda: len(fleet.hosts_that_build()) == 2, 180)
+    wait_until(lambda: any(map(fleet.sleeps_long, fleet.hosts_that_build())), 60)
     limited, bereft = sorted(fleet.hosts_that_build(), key=lambda host: not fleet.sleeps_long(host))
     number, _ = fleet.node_of(limited)
     orphan, node = fleet.node_of(bereft)
