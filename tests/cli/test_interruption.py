@@ -46,7 +46,11 @@ def interrupted(arguments: list[str], folder: Path, seconds: float, more: int = 
         time.sleep(seconds)
         for _ in range(1 + more):
             process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=120)
+        try:
+            output, errors = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
     return subprocess.CompletedProcess(program, process.returncode, output, errors)
 
 
