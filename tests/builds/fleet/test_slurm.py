@@ -16,7 +16,7 @@ from tests.support import command
 from tests.support.feedstocks import TinyFeedstock
 from tests.support.needs import needs
 from tests.support.slurm import Cluster, cluster_of, why_no_slurm
-from tests.support.waiting import processes_below, wait_until
+from tests.support.waiting import wait_until
 
 pytestmark = [needs("system", why_no_slurm() is None, f"Slurm ({why_no_slurm()})"), pytest.mark.slow]
 SLOW = 'echo "$PKG_BUILD_STRING" >> "$RECIPE_DIR/../../../../../begun"; sleep 8; mkdir'
@@ -51,9 +51,9 @@ class _Fleet:
         """The jobs that have begun a build, by the names of their folders."""
         return sorted(path.parent.name for path in self.builds.glob("*/begun"))
 
-    def sleeps_long(self, host: str) -> bool:
-        """Whether a process of a build on a host would sleep for ten minutes."""
-        return any("sleep 600" in line for line in processes_below(self.builds / host).values())
+    def takes_long(self, host: str) -> bool:
+        """Whether the build on a host is the one that sleeps for ten minutes."""
+        return (self.builds / host / "long").exists()
 
     def node_of(self, host: str) -> tuple[str, str]:
         """The job and the node of a host."""
@@ -137,12 +137,12 @@ def test_a_job_that_is_cancelled_and_a_node_that_dies_cost_no_package(fleet: _Fl
 
 def test_a_time_limit_and_a_slurmd_that_dies_alone_cost_no_package(fleet: _Fleet, feedstock: TinyFeedstock) -> None:
     """The job of the one is ended in the middle of a build; the builds of the other go on without Slurm."""
-    long = f"mkdir {fleet.folder / 'limited'} 2>/dev/null && sleep 600; sleep 40; mkdir"
+    long = f'mkdir {fleet.folder / "limited"} && touch "$RECIPE_DIR/../../../../../long" && sleep 600; sleep 40; mkdir'
     feedstock.edit("recipe/build-library.sh", "mkdir", SLOW.replace("sleep 8; mkdir", long))
     run = fleet.start(feedstock)
     wait_until(lambda: len(fleet.hosts_that_build()) == 2, 180)
-    wait_until(lambda: any(map(fleet.sleeps_long, fleet.hosts_that_build())), 60)
-    limited, bereft = sorted(fleet.hosts_that_build(), key=lambda host: not fleet.sleeps_long(host))
+    wait_until(lambda: any(map(fleet.takes_long, fleet.hosts_that_build())), 60)
+    limited, bereft = sorted(fleet.hosts_that_build(), key=lambda host: not fleet.takes_long(host))
     number, _ = fleet.node_of(limited)
     orphan, node = fleet.node_of(bereft)
     fleet.cluster.ask("scontrol", "update", f"JobId={number}", "TimeLimit=1")
