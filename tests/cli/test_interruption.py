@@ -24,8 +24,9 @@ print("ready", flush=True)
 """
 
 
-#: Waits there for Ctrl-C: a busy machine may send it only when the command has ended.
-READY_AND_WAITS = READY + "import time\ntime.sleep(600)\n"
+#: Waits there for Ctrl-C: a busy machine may send it only when the command has ended. In short sleeps, since a signal
+#: that comes just before a sleep does not end it.
+READY_AND_WAITS = READY + "import time\nwhile True:\n    time.sleep(0.05)\n"
 
 
 def interrupted(arguments: list[str], folder: Path, seconds: float, more: int = 0) -> subprocess.CompletedProcess[str]:
