@@ -78,7 +78,8 @@ def complete_index(folder: Path) -> None:
         WorkError: the folder cannot be written, its index is not JSON, or a package in it is damaged.
     """
     with locked(folder):
-        if any(_packages(subdir) - _indexed(subdir) for subdir in folder.glob("*/") if not subdir.name.startswith(".")):
+        subdirs = [path for path in folder.iterdir() if path.name in (*KNOWN_SUBDIRS, "noarch") and path.is_dir()]
+        if any(_packages(subdir) - _indexed(subdir) for subdir in subdirs):
             index_channel(folder)
         remove(folder / OF_INDEXER)
 

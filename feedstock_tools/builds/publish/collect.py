@@ -22,7 +22,7 @@ from feedstock_tools.builds.ledger import (
 from feedstock_tools.builds.publish.logs import copied_log
 from feedstock_tools.builds.publish.parts import Part, find_parts, is_plain_log, mistakes_of, read_part
 from feedstock_tools.builds.publish.strangers import strangers
-from feedstock_tools.channel.folder import add_packages
+from feedstock_tools.channel.folder import add_packages, complete_index
 from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
 from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import Artifacts
@@ -279,7 +279,10 @@ def _take_over(new: Sequence[_Found], recorded: Sequence[BuildRecord], ledger: L
                 by_channel.setdefault(package.channel, {})[package.file] = path
     for channel, packages in by_channel.items():
         missing = [path for file, path in packages.items() if not (artifacts.root / channel / file).is_file()]
-        add_packages(artifacts.root / channel, missing)  # also if a run was cut off between the last one and the index
+        if missing:
+            add_packages(artifacts.root / channel, missing)
+        else:  # a run that was cut off may have copied the last one, and not indexed it
+            complete_index(artifacts.root / channel)
     ended = [
         replace(each, packages=tuple(_entered(member, artifacts) for member in each.packages)) for _, each in begun
     ]
