@@ -13,16 +13,19 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.builds.engines.contract import Event, Started
+from feedstock_tools.builds.engines.contract import Started
 from feedstock_tools.builds.ledger.records import moment_of, now
-from feedstock_tools.builds.plan.work import Work
-from feedstock_tools.builds.runs.observer import Progress
-from feedstock_tools.builds.runs.retries import NextAttempt
-from feedstock_tools.builds.runs.row import BuiltRow
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.processes import process_lives, this_machine, this_process
+
+if TYPE_CHECKING:
+    from feedstock_tools.builds.engines.contract import Event
+    from feedstock_tools.builds.plan.work import Work
+    from feedstock_tools.builds.runs.observer import Progress
+    from feedstock_tools.builds.runs.retries import NextAttempt
+    from feedstock_tools.builds.runs.row import BuiltRow
 
 __all__ = ["LiveHost", "LiveRow", "LiveRun", "read_runs", "recorded"]
 

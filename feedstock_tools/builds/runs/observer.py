@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from feedstock_tools.builds.engines.contract import Event
-from feedstock_tools.builds.plan.hosts import Host
-from feedstock_tools.builds.plan.work import Work
-from feedstock_tools.builds.runs.retries import NextAttempt
-from feedstock_tools.builds.runs.row import BuiltRow
+if TYPE_CHECKING:
+    from feedstock_tools.builds.engines.contract import Event
+    from feedstock_tools.builds.plan.hosts import Host
+    from feedstock_tools.builds.plan.work import Work
+    from feedstock_tools.builds.runs.retries import NextAttempt
+    from feedstock_tools.builds.runs.row import BuiltRow
 
 __all__ = ["Observer", "Observers", "Progress"]
 

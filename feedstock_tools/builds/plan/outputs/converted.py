@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from feedstock_tools.builds.plan.outputs.v0 import with_meta_outputs
-from feedstock_tools.edit.to_v1.comparison import without_hash
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.feedstock.planned import PlannedConfiguration
 from feedstock_tools.platforms import Platform
@@ -32,6 +30,8 @@ def name_differences(converted: Sequence[PlannedConfiguration], folder: Path) ->
     Raises:
         InputError: the `meta.yaml` cannot be read.
     """
+    from feedstock_tools.builds.plan.outputs.v0 import with_meta_outputs
+
     originals, _ = with_meta_outputs(converted, folder, {}, Platform.here())
     found = {}
     for before, after in zip(originals, converted, strict=True):
@@ -67,6 +67,8 @@ def _shortened(lines: Sequence[str]) -> str:
 
 
 def _stems(configuration: PlannedConfiguration) -> Counter[str]:
+    from feedstock_tools.edit.to_v1.comparison import without_hash
+
     return Counter(
         f"{output.subdir}/{output.name}-{output.version}-{without_hash(output.build)}"
         for row in configuration.rows
