@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_diff, say_json
 from feedstock_tools.cli.spelling import Command
 
@@ -75,6 +76,7 @@ def command(feedstock: Path, fix: bool, form: _Form, choice: _Choice) -> int:
     if fix:
         changes = fixed(open_draft(folder)).changes()
         say_diff(changes.diff(), err=True)
+        tidy(folder)
         changes.apply()
     found = [*lint_feedstock(folder, pinning=_pinning(choice)), *_of_smithy(read_draft(folder), choice)]
     wanted = [each for each in sorted(found) if _is_wanted(each.rule, choice)]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import no_signs, say, say_diff
 from feedstock_tools.cli.spelling import Group
 
@@ -89,6 +90,9 @@ def _finish(steps: Sequence[Step]) -> int:
     for _, edit, _ in steps:
         draft = edit(draft)
     changes = draft.changes()
+    writes = ending.write or repository is not None
+    if writes:
+        tidy(draft.folder)
     say_diff(changes.diff())
     for remark in draft.remarks:
         say(f"note: {remark}", err=True)
@@ -96,7 +100,7 @@ def _finish(steps: Sequence[Step]) -> int:
         say("nothing to change", err=True)
         return 0
     names = ", ".join(path for _, path in changes.listed())
-    if not ending.write and repository is None:
+    if not writes:
         say(f"would change {names}; --write does", err=True)
         return 0
     changes.apply()

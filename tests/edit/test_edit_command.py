@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -112,6 +113,17 @@ def test_edits_are_written_line_by_line(folder: Path) -> None:
     assert edit(folder, *words).returncode == 0
     expected = RECIPE.replace("- numpy      #", "- numpy >=2      #").replace("- numpy\n", "- numpy >=2\n")
     assert recipe(folder) == expected.replace("    - scipy\n", "").replace("number: 3", "number: 4")
+
+
+def test_what_a_killed_edit_left_is_removed_by_the_next_one_though_nothing_is_left_to_change(folder: Path) -> None:
+    left = folder / ".123-0123456789ab.part"  # of an earlier version, whose names hold no owner
+    left.mkdir()
+    (left / "0.old").write_text(RECIPE)
+    os.utime(left, (0, 0))
+    assert edit(folder, "build-number", "3").returncode == 0
+    assert left.exists()
+    assert edit(folder, "build-number", "3", "--write").stderr == "nothing to change\n"
+    assert not left.exists()
 
 
 def test_a_requirement_is_added_where_it_is_asked_for(folder: Path) -> None:

@@ -58,7 +58,7 @@ class Changes:
                 yield line if line.endswith("\n") else f"{line}\n"
 
     def apply(self) -> None:
-        """Apply the changes, all or none of them; each file is replaced atomically (`file_sets` says what holds).
+        """Apply the changes, all or none of them; each file is replaced atomically (`files.sets` says what holds).
 
         Raises:
             InputError: a file cannot be written: it is read-only, or a path leads through a link.
