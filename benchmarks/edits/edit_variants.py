@@ -59,7 +59,7 @@ from benchmarks.edits.histories import (
 from feedstock_tools.check.comparison.differences import compare_feedstocks
 from feedstock_tools.edit.document import Document
 from feedstock_tools.edit.draft import Draft, open_draft
-from feedstock_tools.edit.variant_lists import CUDA, PYTHON, Choice, add_version, drop_version
+from feedstock_tools.edit.variants.versions import CUDA, PYTHON, Choice, add_version, drop_version
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.rerender.rerendering import Rerender, rerender
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.edit.draft import Draft, open_draft
-from feedstock_tools.edit.variant_lists import CUDA, PYTHON, add_version, drop_version
+from feedstock_tools.edit.variants.versions import CUDA, PYTHON, add_version, drop_version
 from feedstock_tools.errors import InputError
 
 RECIPE = "package:\n  name: demo\n  version: 1\nbuild:\n  number: 0\n  skip: true  # [{skip}]\n"

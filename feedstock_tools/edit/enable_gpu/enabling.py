@@ -18,7 +18,7 @@ from feedstock_tools.edit.enable_gpu.strings import build_string_edits, preferen
 from feedstock_tools.edit.enable_gpu.versions import cuda_versions
 from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
 from feedstock_tools.edit.requirements import name_of
-from feedstock_tools.edit.skips import skip_where
+from feedstock_tools.edit.variants.skips import skip_where
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.wording import skips

@@ -16,17 +16,7 @@ from pathlib import Path
 
 from feedstock_tools.edit.document import Change, Document, Entry, Part, read_document
 from feedstock_tools.edit.draft import Draft
-from feedstock_tools.edit.migrations import (
-    adds_version,
-    identity,
-    is_about,
-    is_own,
-    own_migration,
-    pinned_migration,
-    values_beside,
-)
-from feedstock_tools.edit.skips import add_skip, drop_skip, list_in_selectors, list_in_skip
-from feedstock_tools.edit.version_lists import (
+from feedstock_tools.edit.variants.lists import (
     PLATFORMS,
     VARIANT_FILES,
     VERSION,
@@ -42,6 +32,16 @@ from feedstock_tools.edit.version_lists import (
     zipped_lists,
     zipped_with,
 )
+from feedstock_tools.edit.variants.migrations import (
+    adds_version,
+    identity,
+    is_about,
+    is_own,
+    own_migration,
+    pinned_migration,
+    values_beside,
+)
+from feedstock_tools.edit.variants.skips import add_skip, drop_skip, list_in_selectors, list_in_skip
 from feedstock_tools.edit.writing import added_item, quoted_like, removed_items
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from feedstock_tools.edit.document import Change, Document, read_document, selector_in
-from feedstock_tools.edit.version_lists import listing, versions_in
+from feedstock_tools.edit.variants.lists import listing, versions_in
 from feedstock_tools.edit.writing import added_entry, quoted_like, replaced
 
 __all__ = ["adds_version", "identity", "is_about", "is_own", "own_migration", "pinned_migration", "values_beside"]

@@ -1,0 +1,1 @@
+"""Versions of CUDA and Python that a feedstock builds: added and dropped."""
