@@ -62,7 +62,8 @@ if TYPE_CHECKING:
         pin_requirement,
     )
     from feedstock_tools.edit.to_v1.converting import to_v1
-    from feedstock_tools.edit.variants.versions import CUDA, PYTHON, add_version, drop_version
+    from feedstock_tools.edit.variants.choices import CUDA, PYTHON
+    from feedstock_tools.edit.variants.versions import add_version, drop_version
     from feedstock_tools.edit.version import set_version
     from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
     from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
@@ -249,7 +250,8 @@ _WHERE = {
     "edit.platforms": "add_platform set_provider",
     "edit.requirements": "Where add_requirement drop_requirement limit_requirement pin_requirement",
     "edit.to_v1.converting": "to_v1",
-    "edit.variants.versions": "CUDA PYTHON add_version drop_version",
+    "edit.variants.choices": "CUDA PYTHON",
+    "edit.variants.versions": "add_version drop_version",
     "edit.version": "set_version",
     "errors": "FeedstockError InputError Mistake WorkError",
     "feedstock.planned": "PlannedConfiguration PlannedOutput PlannedRow",

@@ -34,6 +34,8 @@ KNOWN_SUBDIRS = (
 )
 
 _MACHINES = {"x86_64": "64", "amd64": "64", "i686": "32", "i386": "32", "arm64": "arm64", "aarch64": "aarch64"}
+#: What selectors and `recipe.yaml` call an architecture, where that is not as in the subdir.
+_SELECTED = {"64": "x86_64", "32": "x86"}
 _SYSTEMS = {"linux": "linux", "darwin": "osx", "win32": "win"}
 
 
@@ -75,6 +77,11 @@ class Platform:
     def name(self) -> str:
         """The spelling of file names and conda-forge.yml: `linux_64`."""
         return f"{self.os}_{self.arch}"
+
+    @property
+    def selector(self) -> str:
+        """The condition that holds for it alone, in selectors and in a `recipe.yaml`: `linux and x86_64`."""
+        return f"{self.os} and {_SELECTED.get(self.arch, self.arch)}"
 
     def __str__(self) -> str:
         return self.subdir

@@ -41,7 +41,8 @@ from feedstock_tools.edit.requirements import (
     pin_requirement,
 )
 from feedstock_tools.edit.to_v1.converting import to_v1
-from feedstock_tools.edit.variants.versions import CUDA, PYTHON, add_version, drop_version
+from feedstock_tools.edit.variants.choices import CUDA, PYTHON
+from feedstock_tools.edit.variants.versions import add_version, drop_version
 from feedstock_tools.edit.version import left_behind, set_version
 from feedstock_tools.errors import FeedstockError
 from maintenance.fuzz_readers import SECONDS, changed

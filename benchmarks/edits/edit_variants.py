@@ -19,9 +19,10 @@ bytes of the rerendered configurations must be those of the commit, and the rend
 for it, a migration that both add as one line.
 
 Each commit is replayed once more from a stricter start, in which all changed lines that mention the version are those
-of the parent, requirements and patches too: an edit cannot know these. Lines go back one
-by one, or with all of their place where that makes no recipe. A commit that is not equal, and that `GIVEN`
-has words for, is made again with these added to the command, and counted apart.
+of the parent, requirements and patches too: an edit cannot know these. The files of patches stay, since a maintainer
+has written them before the edit. Lines go back one by one, or with all of their place where that makes no recipe. A
+commit that is not equal, and that `GIVEN` has words for, is made again with these added to the command, and counted
+apart.
 """
 
 import argparse
@@ -34,16 +35,16 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from benchmarks.edits.deeds import MIGRATION, PINNED, VARIANTS, Deed, deed_of, listed, possible, version_in, versions
 from benchmarks.edits.histories import (
     MIGRATIONS,
     RECIPES,
     Back,
     Commit,
-    Day,
     Pinnings,
     blocks,
     feedstocks,
@@ -57,17 +58,12 @@ from benchmarks.edits.histories import (
     write_rerendered,
 )
 from feedstock_tools.check.comparison.differences import compare_feedstocks
-from feedstock_tools.edit.document import Document
 from feedstock_tools.edit.draft import Draft, open_draft
-from feedstock_tools.edit.variants.versions import CUDA, PYTHON, Choice, add_version, drop_version
+from feedstock_tools.edit.variants.choices import CUDA, PYTHON
+from feedstock_tools.edit.variants.versions import add_version, drop_version
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.rerender.rerendering import Rerender, rerender
 
-_MIGRATION = re.compile(r"(python|cuda)[_-]?\d[^/]*\.ya?ml$")
-PINNED = "share/conda-forge/migrations"
-_VARIANTS = ("recipe/conda_build_config.yaml", "recipe/variants.yaml")
-_LIST = re.compile(r"\d+\.\d+")
-_THREADED = re.compile(r"_cp\d+t$")
 _GCC_11 = tuple(f"--with={key}_compiler_version=11" for key in ("c", "cxx", "fortran"))
 #: What a maintainer would type after the version, by commit; `PINNING:NAME` is a migration in a commit of the pinning,
 #: which a pull request had before.
@@ -78,116 +74,6 @@ GIVEN: Mapping[str, tuple[str, ...]] = {
     "469a96fc": ("--migration", "PINNING:c0bf9b981:recipe/migrations/cuda118.yaml"),
     "f5379277": _GCC_11,
 }
-
-
-@dataclass(frozen=True)
-class Deed:
-    """What a commit did: added or dropped a version."""
-
-    commit: Commit
-    day: Day
-    pinning: Path
-    choice: Choice
-    version: str
-    adds: bool
-    also: tuple[str, ...] = ()
-
-    @property
-    def versions(self) -> tuple[str, ...]:
-        """The version, and the same of Python without the global interpreter lock if that comes or goes with it."""
-        return (self.version, *self.also)
-
-    @property
-    def name(self) -> str:
-        """The edit."""
-        return f"{'add' if self.adds else 'drop'}-{self.choice.title.lower()}"
-
-    @property
-    def about(self) -> re.Pattern[str]:
-        """What lines about this version have: the version, or the next one of Python, as limits of selectors do."""
-        major, minor = self.version.removesuffix("t").split(".")
-        following = f"{major}{int(minor) + 1}" if self.choice is PYTHON else f"{major}{minor}"
-        digits = rf"(?:\bpy(?:thon)?|cuda)\W{{0,5}}_?(?:{major}{minor}|{following})(?!\d)"
-        dotted = rf"(?<![\d.]){major}\.(?:{minor}|{int(minor) + 1})(?!\d)"
-        return re.compile(rf"{digits}|(?:python|cuda|skip).*{dotted}")
-
-
-def possible(commit: Commit) -> set[str]:
-    """The edits that a commit may have made, by the paths and lines that it changes; none if it is no candidate."""
-    found: set[str] = set()
-    for path, kind in commit.paths.items():
-        named = _MIGRATION.search(path) if path.startswith(MIGRATIONS) else None
-        if named:
-            found |= {f"{edit}-{named[1]}" for edit in {"A": ("add",), "D": ("drop",)}.get(kind, ("add", "drop"))}
-        elif path in _VARIANTS:
-            found |= {f"{edit}-{key}" for edit in ("add", "drop") for key in ("python", "cuda")}
-    lines = [line for block in blocks(*sides(commit, commit.recipe)) for line in block.lines] if commit.recipe else []
-    for key, pattern in (("python", r"skip.*py|match\(python"), ("cuda", r"skip.*cuda")):
-        if any(re.search(pattern, line) for line in lines):
-            found |= {f"add-{key}", f"drop-{key}"}
-    return found
-
-
-def versions(result: Rerender, key: str) -> frozenset[str]:
-    """The versions of a key in all configurations, without patch level."""
-    values = [text for configuration in result.configurations for text in configuration.values.get(key, ())]
-    return frozenset(version for text in values if (version := version_in(text)))
-
-
-def version_in(text: str) -> str:
-    """The version that a value of CUDA or Python is, such as 12.9 or 3.14t; '' for another."""
-    match = _LIST.match(text)
-    return f"{match[0]}{'t' if _THREADED.search(text) else ''}" if match else ""
-
-
-def known_day(commit: Commit, pinnings: Pinnings) -> Day | None:
-    """The rules and pinning of the last rerender; with the pinning of the commit's time, if a migration that the commit
-    adds is younger than that rerender, which would take it for closed."""
-    day = pinnings.day_of(commit)
-    added = [Path(path).name for path, kind in commit.paths.items() if _MIGRATION.search(path) and kind == "A"]
-    if day is None or not added:
-        return day
-    newest = pinnings.folder(commit.date)
-    known = [{path.name for path in (folder / PINNED).glob("*")} for folder in (day.pinning, newest)]
-    return replace(day, pinning=newest) if any(name in known[1] - known[0] for name in added) else day
-
-
-def deed_of(commit: Commit, pinnings: Pinnings, place: Path) -> Deed | str:
-    """What a commit did, or why it does not count; `place`/theirs holds the commit rerendered."""
-    day = known_day(commit, pinnings)
-    if day is None:
-        return "no rerender is recorded before"
-    try:
-        before = rerender(commit.lay_out(place / "before", before=True), pinning=day.pinning, rules=day.rules)
-        after = write_rerendered(commit.lay_out(place / "theirs"), day)
-    except FeedstockError:
-        return "parent or commit does not rerender"
-    found = []
-    for choice in (CUDA, PYTHON):
-        old, new = versions(before, choice.key), versions(after, choice.key)
-        newest = pinnings.folder(commit.date)
-        found += [Deed(commit, day, newest, choice, version, adds=version in new) for version in sorted(old ^ new)]
-    if len(found) == 2 and found[1].version == f"{found[0].version}t" and found[0].adds == found[1].adds:
-        found = [replace(found[0], also=(found[1].version,))]
-    if len(found) == 1 and not mentions(found[0]):
-        return "no changed line is about the version"
-    return found[0] if len(found) == 1 else "several versions" if found else "no version comes or goes"
-
-
-def listed(text: str, key: str) -> list[str]:
-    """The values of a key in a variant file."""
-    document = Document(Path("conda_build_config.yaml"), text)
-    return [item.text for entry in document.entries(key) for item in entry.value.items]
-
-
-def mentions(deed: Deed) -> bool:
-    """Whether a changed line of the recipe, a variant file or a migration is about the version."""
-    commit = deed.commit
-    paths = [path for path in commit.paths if path in (*RECIPES, *_VARIANTS)]
-    lines = [line for path in paths for block in blocks(*sides(commit, path)) for line in block.lines]
-    moved = [path for path, kind in commit.paths.items() if path.startswith(MIGRATIONS) and kind != "M"]
-    named = any(_MIGRATION.search(path) for path in moved)
-    return named or any(deed.about.search(line) or _LIST.match(line.strip(" -'\"")) for line in lines)
 
 
 def skip_lines(text: str) -> Iterator[str]:
@@ -221,11 +107,11 @@ def base(deed: Deed, folder: Path, *, strict: bool, back: Back = lines_back) -> 
     new = folder.with_name("theirs")
     for path in {file for tree in (old, new) for file in (tree / MIGRATIONS).glob("*.y*ml")}:
         relative = path.relative_to(old if path.is_relative_to(old) else new)
-        source = (old if _MIGRATION.search(path.name) else new) / relative
+        source = (old if MIGRATION.search(path.name) else new) / relative
         if source.is_file():
             (folder / MIGRATIONS).mkdir(exist_ok=True)
             shutil.copy(source, folder / relative)
-    for name in _VARIANTS:
+    for name in VARIANTS:
         before, after = sides(commit, name)
         if listed(before, deed.choice.key) != listed(after, deed.choice.key):
             (folder / name).unlink(missing_ok=True)
@@ -253,7 +139,7 @@ def edited(deed: Deed, draft: Draft) -> Draft:
 def changed_lines(before: Path, after: Path) -> int:
     """The lines that differ between the recipes, variant files and migrations of two folders; one for a migration that
     only one of them has, since its text is the pinning's."""
-    names = {*RECIPES, *_VARIANTS}
+    names = {*RECIPES, *VARIANTS}
     names |= {
         file.relative_to(tree).as_posix() for tree in (before, after) for file in (tree / MIGRATIONS).glob("*.y*ml")
     }
@@ -262,7 +148,7 @@ def changed_lines(before: Path, after: Path) -> int:
         for name in sorted(names)
     ]
     return sum(
-        1 if _MIGRATION.search(name) and not (old and new) else sum(len(block.lines) for block in blocks(old, new))
+        1 if MIGRATION.search(name) and not (old and new) else sum(len(block.lines) for block in blocks(old, new))
         for name, (old, new) in zip(sorted(names), texts, strict=True)
     )
 

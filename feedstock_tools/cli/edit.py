@@ -19,7 +19,7 @@ from feedstock_tools.errors import InputError
 if TYPE_CHECKING:
     from feedstock_tools.edit.document import Document
     from feedstock_tools.edit.draft import Draft
-    from feedstock_tools.edit.variants.versions import Choice
+    from feedstock_tools.edit.variants.choices import Choice
 
 __all__ = ["command"]
 
@@ -185,7 +185,7 @@ def _requirement(action: str, requirement: str, **where: str | None) -> tuple[st
 @options.pinning
 def _add_cuda(version: str, **given: Any) -> tuple[str, Edit]:
     """Build for CUDA VERSION too: in the recipe's variant file, or by a migration."""
-    from feedstock_tools.edit.variants.versions import CUDA
+    from feedstock_tools.edit.variants.choices import CUDA
 
     return f"Add CUDA {version}", _adding(CUDA, version, **given)
 
@@ -206,7 +206,8 @@ def _adding(choice: Choice, version: str, pairs: tuple[str, ...], migration: Pat
 @options.pinning
 def _drop_cuda(version: str, pinning: str | None) -> tuple[str, Edit]:
     """Stop building for CUDA VERSION: unlist it, remove its migration, or skip it."""
-    from feedstock_tools.edit.variants.versions import CUDA, drop_version
+    from feedstock_tools.edit.variants.choices import CUDA
+    from feedstock_tools.edit.variants.versions import drop_version
 
     found = pinning_of(pinning)
     pinned = found.path if found is not None else None
@@ -220,7 +221,7 @@ def _drop_cuda(version: str, pinning: str | None) -> tuple[str, Edit]:
 @options.pinning
 def _add_python(version: str, **given: Any) -> tuple[str, Edit]:
     """Build for Python VERSION too: in the recipe's variant file, or by a migration."""
-    from feedstock_tools.edit.variants.versions import PYTHON
+    from feedstock_tools.edit.variants.choices import PYTHON
 
     return f"Add Python {version}", _adding(PYTHON, version, **given)
 
@@ -230,7 +231,8 @@ def _add_python(version: str, **given: Any) -> tuple[str, Edit]:
 @options.pinning
 def _drop_python(version: str, pinning: str | None) -> tuple[str, Edit]:
     """Stop building for Python VERSION: unlist it, remove its migration, or skip it."""
-    from feedstock_tools.edit.variants.versions import PYTHON, drop_version
+    from feedstock_tools.edit.variants.choices import PYTHON
+    from feedstock_tools.edit.variants.versions import drop_version
 
     found = pinning_of(pinning)
     pinned = found.path if found is not None else None

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.edit.draft import Draft, open_draft
-from feedstock_tools.edit.variants.versions import CUDA, PYTHON, add_version, drop_version
+from feedstock_tools.edit.variants.choices import CUDA, PYTHON
+from feedstock_tools.edit.variants.versions import add_version, drop_version
 from feedstock_tools.errors import InputError
+from tests.support.pinnings import write_pinning
 
 RECIPE = "package:\n  name: demo\n  version: 1\nbuild:\n  number: 0\n  skip: true  # [{skip}]\n"
 LISTS = """\
@@ -59,14 +61,17 @@ def feedstock(folder: Path, skip: str = "win", **files: str) -> Draft:
     return open_draft(folder)
 
 
+def of_recipe(folder: Path, recipe: str) -> Draft:
+    """A feedstock of a `meta.yaml` alone."""
+    (folder / "recipe").mkdir(parents=True)
+    (folder / "recipe/meta.yaml").write_text(recipe)
+    return open_draft(folder)
+
+
 def pinning(folder: Path, text: str = PINNING, **migrations: str) -> tuple[Path, Path]:
     """The folder of a pinning's migrations, and its variant file."""
-    (folder / "migrations").mkdir(parents=True)
-    for name, migration in migrations.items():
-        (folder / f"migrations/{name}.yaml").write_text(migration)
-    config = folder / "conda_build_config.yaml"
-    config.write_text(text)
-    return folder / "migrations", config
+    write_pinning(folder, text, **migrations)
+    return folder / "migrations", folder / "conda_build_config.yaml"
 
 
 def written(draft: Draft, name: str) -> str:
@@ -159,6 +164,16 @@ def test_a_skip_of_all_but_some_versions_gets_the_version(tmp_path: Path, before
     assert "the pinning must have CUDA 12.9" in draft.remarks[0]
 
 
+def test_a_skip_is_not_all_if_the_pinning_does_not_have_the_version(tmp_path: Path) -> None:
+    folder, config = pinning(tmp_path / "p", "cuda_compiler_version:\n  - None\n  - 12.6\n")
+    own = feedstock(
+        tmp_path / "f", 'cuda_compiler_version not in ("None", "12.6")', cuda129=MIGRATION.replace("3.0", "2.9")
+    )
+    with pytest.raises(InputError, match="no migration of the pinning adds it") as error:
+        add_version(own, CUDA, "13.0", folder, None, config)
+    assert "--migration" in str(error.value)
+
+
 def test_values_have_no_place_where_a_skip_alone_goes(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no values go with it"):
         add_version(feedstock(tmp_path / "f", 'cuda_compiler_version == "12.9"'), CUDA, "12.9", None, {"cudnn": "9"})
@@ -176,7 +191,7 @@ def test_comments_tell_which_values_go_with_a_version(tmp_path: Path) -> None:
     lists = """\
 cuda_compiler_version:
   - None
-  - 11.5  # [linux64 or (linux and aarch64)]
+  - 11.5  # [linux64 or (linux and linux and aarch64)]
 cudnn:
   - undefined  # [linux64]
   - 8          # [linux64]  # CUDA 11.5
@@ -186,7 +201,7 @@ cudnn:
     draft = add_version(feedstock(tmp_path / "f", lists=lists), CUDA, "11.6", None)
     lines = [line for line in written(draft, "recipe/conda_build_config.yaml").splitlines() if "11.6" in line]
     assert lines == [
-        "  - 11.6  # [linux64 or (linux and aarch64)]",
+        "  - 11.6  # [linux64 or (linux and linux and aarch64)]",
         "  - 8          # [linux64]  # CUDA 11.6",
         "  - 7          # [linux and aarch64]  # CUDA 11.6",
     ]
@@ -255,12 +270,12 @@ ARMED = MIGRATION.replace("[linux]", "[aarch64]")
         (
             'linux and {key} not in ("None", "12.9")',
             "linux64",
-            '{skip} and not ({key} == "13.0" and aarch64)',
+            '{skip} and not ({key} == "13.0" and linux and aarch64)',
         ),
         (
             'osx or {key} not in ("None", "12.9")',
             "linux64",
-            '({skip}) and not ({key} == "13.0" and aarch64)',
+            '({skip}) and not ({key} == "13.0" and linux and aarch64)',
         ),
     ],
 )
@@ -283,8 +298,77 @@ def test_lists_of_versions_in_other_selectors_get_the_version_after_its_neighbou
         '    - cudnn 8   # [cuda_compiler_version in ("11.2", "11.8")]\n'
         '    - nccl      # [cuda_compiler_version in ("12.9",)]\n'
     )
-    (tmp_path / "f/recipe").mkdir(parents=True)
-    (tmp_path / "f/recipe/meta.yaml").write_text(text.format(skip="win"))
-    draft = add_version(open_draft(tmp_path / "f"), CUDA, "13.0", folder, None, config)
+    draft = add_version(of_recipe(tmp_path / "f", text.format(skip="win")), CUDA, "13.0", folder, None, config)
     assert draft.recipe.text == text.format(skip="win").replace('"12.6", "12.9"', '"12.6", "12.9", "13.0"')
     assert draft.remarks[-1].startswith("meta.yaml:9 names 13.0 too")
+
+
+OUTPUTS = """\
+package:
+  name: demo
+  version: 1
+build:
+  number: 0
+  skip: true  # [{skip}]
+outputs:
+  - name: demo-core
+    build:
+      skip: true  # [{skip}]
+  - name: demo-cpu
+    build:
+      skip: true  # [cuda_compiler_version not in ("None",)]
+  - name: demo-extra
+    build:
+      skip: true  # [win]
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('ppc64le or {key} not in ("None", "12.9")', 'ppc64le or {key} not in ("None", "12.9", "13.0")'),
+        ('ppc64le or {key} == "13.0"', "ppc64le"),
+    ],
+)
+def test_the_skips_of_outputs_change_with_that_of_the_recipe(tmp_path: Path, before: str, after: str) -> None:
+    folder, config = pinning(tmp_path / "p", "cuda_compiler_version:\n  - None\n  - 12.9\n", cuda130=MIGRATION)
+    old, new = (OUTPUTS.format(skip=skip.format(key="cuda_compiler_version")) for skip in (before, after))
+    assert add_version(of_recipe(tmp_path / "f", old), CUDA, "13.0", folder, None, config).recipe.text == new
+
+
+@pytest.mark.parametrize(
+    ("skip", "gets_it"),
+    [
+        ('win and {key} in ("12.6", "12.9")', True),
+        ('win and {key} in ("12.6",)', False),  # Windows builds 12.9
+        ('win and {key} in (undefined, "None", "12.6", "12.9")', False),  # Windows builds nothing
+        ('{key} in ("12.6", "12.9")', False),  # nothing would build the version
+    ],
+)
+def test_a_platform_whose_versions_are_all_skipped_does_not_get_a_new_one(
+    tmp_path: Path, skip: str, gets_it: bool
+) -> None:
+    both = "cuda_compiler_version:\n  - None\n  - 12.6  # [linux or win]\n  - 12.9  # [linux or win]\n"
+    folder, config = pinning(tmp_path / "p", both, cuda130=MIGRATION.replace("[linux]", "[linux or win]"))
+    before = RECIPE.format(skip=skip.format(key="cuda_compiler_version"))
+    draft = add_version(of_recipe(tmp_path / "f", before), CUDA, "13.0", folder, None, config)
+    assert draft.recipe.text == (before.replace('"12.9")', '"12.9", "13.0")') if gets_it else before)
+    assert gets_it == any("a skip names each cuda_compiler_version" in remark for remark in draft.remarks)
+
+
+def test_a_version_goes_beside_the_newest_that_is_older(tmp_path: Path) -> None:
+    lists = (
+        "cuda_compiler_version:\n  - 12.6\n  - 12.9\n\n  - 12.6\nc_compiler_version:\n  - 13\n  - 14\n\n  - 12\n"
+        "zip_keys:\n  - - cuda_compiler_version\n    - c_compiler_version\n"
+    )
+    draft = add_version(feedstock(tmp_path / "f", lists=lists), CUDA, "13.0", None)
+    assert written(draft, "recipe/conda_build_config.yaml") == lists.replace("- 12.9\n", "- 12.9\n  - 13.0\n").replace(
+        "- 14\n", "- 14\n  - 14\n"
+    )
+
+
+@pytest.mark.parametrize(("oldest", "skip"), [("3.9", "win or py<310"), ("3.10", "win")])
+def test_a_limit_goes_where_no_older_python_is_left(tmp_path: Path, oldest: str, skip: str) -> None:
+    folder, config = pinning(tmp_path / "p", f"python:\n  - {oldest}.* *_cpython\n  - 3.11.* *_cpython\n")
+    draft = add_version(feedstock(tmp_path / "f", "win or py<311"), PYTHON, "3.10", folder, None, config)
+    assert draft.recipe.text == RECIPE.format(skip=skip)

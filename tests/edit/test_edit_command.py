@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import command
+from tests.support.pinnings import write_pinning
 
 RECIPE = """\
 # A recipe with a history
@@ -85,10 +86,7 @@ def recipe(folder: Path) -> str:
 
 
 def pinning(folder: Path) -> Path:
-    (folder / "pinning/recipe/migrations").mkdir(parents=True)
-    (folder / "pinning/recipe/conda_build_config.yaml").write_text("python:\n  - 3.12\n")
-    (folder / "pinning/recipe/migrations/cuda130.yaml").write_text(MIGRATION)
-    return folder / "pinning"
+    return write_pinning(folder / "pinning/recipe", "python:\n  - 3.12\n", cuda130=MIGRATION).parent
 
 
 def test_edits_are_shown_and_not_written(folder: Path) -> None:

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from feedstock_tools.cli import generate, rerender
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate import read_spec
+from tests.support.pinnings import write_pinning
 
 SPEC = dedent("""\
     name: demo
@@ -61,11 +62,7 @@ MIGRATION = dedent("""\
 @pytest.fixture
 def pinning(tmp_path: Path) -> Path:
     """A pinning laid out as the pinning's own feedstock."""
-    folder = tmp_path / "pinning-feedstock" / "recipe"
-    (folder / "migrations").mkdir(parents=True)
-    (folder / "conda_build_config.yaml").write_text(CONFIG)
-    (folder / "migrations" / "cuda130.yaml").write_text(MIGRATION)
-    return folder.parent
+    return write_pinning(tmp_path / "pinning-feedstock" / "recipe", CONFIG, cuda130=MIGRATION).parent
 
 
 def _feedstock(folder: Path, text: str = SPEC) -> Path:

@@ -4,7 +4,7 @@ copied into the variant file of a recipe so that it can list others."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from feedstock_tools.edit.document import Document, Entry, Part, read_document
@@ -27,6 +27,7 @@ __all__ = [
     "platforms_with",
     "version_of",
     "versions_in",
+    "versions_on",
     "with_pinned_lists",
     "zip_group",
     "zipped_lists",
@@ -81,15 +82,28 @@ def listing(document: Document, key: str, version: str) -> Part | None:
 
 def platforms_with(document: Document, key: str, version: str) -> tuple[Platform, ...]:
     """The platforms that a file lists a version for; all where its selectors cannot be read."""
-    found = []
+    number = re.compile(rf"{re.escape(version.rstrip('t'))}(?!\d)")
+    platforms = []
     for platform in PLATFORMS:
         try:
             values = _on(document, platform).values.get(key, ())
         except InputError:
             values = (version,)
-        if any(re.match(rf"{re.escape(version.rstrip('t'))}(?!\d)", str(value)) for value in values):
-            found.append(platform)
-    return tuple(found)
+        if any(number.match(str(value)) for value in values):
+            platforms.append(platform)
+    return tuple(platforms)
+
+
+def versions_on(platform: Platform, documents: Iterable[Document], key: str) -> frozenset[str]:
+    """The versions that files list for a platform, without patch level; none where their selectors cannot be read."""
+    versions = set()
+    for document in documents:
+        try:
+            values = _on(document, platform).values.get(key, ())
+        except InputError:
+            return frozenset()
+        versions |= {number[0] for value in values if (number := VERSION.match(str(value)))}
+    return frozenset(versions)
 
 
 def _on(document: Document, platform: Platform) -> VariantConfig:

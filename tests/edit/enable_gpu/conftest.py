@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.pinnings import write_pinning
+
 PINNING = """\
 c_compiler:
   - gcc  # [linux]
@@ -44,11 +46,7 @@ cuda_compiler_version:
 @pytest.fixture
 def pinning(tmp_path: Path) -> Path:
     """The folder of a pinning with CUDA 12.9, and 13.0 in a migration."""
-    folder = tmp_path / "pinning"
-    (folder / "migrations").mkdir(parents=True)
-    (folder / "conda_build_config.yaml").write_text(PINNING)
-    (folder / "migrations/cuda130.yaml").write_text(MIGRATION.replace("VERSION", "13.0"))
-    return folder
+    return write_pinning(tmp_path / "pinning", PINNING, cuda130=MIGRATION.replace("VERSION", "13.0"))
 
 
 @pytest.fixture
