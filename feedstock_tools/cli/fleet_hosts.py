@@ -15,6 +15,7 @@ import click
 
 from feedstock_tools.cli import options
 from feedstock_tools.cli.fleet_extra import inventory_of, refuse_without_extra
+from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 from feedstock_tools.errors import InputError, WorkError
@@ -52,6 +53,7 @@ def up(hosts: tuple[str, ...], fleet: str | None, machines: str | None, script: 
     from feedstock_tools.builds.fleet.provision.hosts import up as provide
     from feedstock_tools.builds.fleet.provision.hosts import write_scripts
 
+    tidy()
     _called(machines, "up", fleet)
     chosen = _chosen(fleet, hosts)
     if script is not None:
@@ -114,6 +116,7 @@ def wheelhouse(python: str, machine: str | None, numpy: str) -> None:
     from feedstock_tools.builds.fleet.provision.wheelhouse import wheelhouse as fetched
     from feedstock_tools.data import cache_root
 
+    tidy()
     target = Target(python, machine or platform.machine(), numpy)
     say(str(fetched(target, cache_root(os.environ), lambda text: say(text, err=True)).path))
 

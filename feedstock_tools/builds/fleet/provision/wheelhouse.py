@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import csv
 import io
+import os
 import subprocess
 import sys
 import tarfile
@@ -24,7 +25,7 @@ from feedstock_tools.data import PACKAGE, data_folder
 from feedstock_tools.digests import digest_of_files, digest_of_values
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.locks import locked
-from feedstock_tools.files.temporary import remove, temporary_folder
+from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.files.writing import replacing
 
 __all__ = ["Archive", "Target", "archive_of", "own_wheel", "wheelhouse"]
@@ -68,9 +69,11 @@ def wheelhouse(target: Target, cache: Path, tell: Callable[[str], None]) -> Arch
     key = digest_of_values([__version__, _own_digest(), target.python, target.machine, target.numpy])[:16]
     folder = cache / "fleet" / f"wheels-{key}"
     with locked(cache / "fleet"):
-        if not (folder / "done").is_file():
+        if not folder.is_dir():
             tell(f"Fetching wheels for Python {target.python} on {target.machine}")
-            _fetch(target, folder)
+            with temporary_folder(folder.parent) as temporary:
+                _fetch(target, temporary)
+                (temporary / "wheelhouse").rename(folder)
     return archive_of(folder / "wheels", folder / "wheelhouse.tar")
 
 
@@ -95,9 +98,10 @@ def _own_digest() -> str:
     return digest_of_files([PACKAGE, *(data_folder(name) for name in ("templates", "variants", "examples"))])
 
 
-def _fetch(target: Target, folder: Path) -> None:
-    remove(folder) if folder.exists() else None
-    wheels = folder / "wheels"
+def _fetch(target: Target, temporary: Path) -> None:
+    """Make `wheelhouse/` in a temporary folder, which is also the one that pip uses: if this process is killed, all of
+    it is removed with the folder."""
+    wheels = temporary / "wheelhouse" / "wheels"
     wheels.mkdir(parents=True)
     own = own_wheel(wheels)
     wanted = {"host.txt": [f"{_NAME}[host] == {__version__}"]}
@@ -109,12 +113,12 @@ def _fetch(target: Target, folder: Path) -> None:
     platforms += [f"manylinux2014_{target.machine}", f"linux_{target.machine}"]
     requirements = [f"{own}[host]", "pip", *([f"numpy=={target.numpy}"] if target.numpy else [])]
     _pip(
+        temporary,
         "download",
         *("--only-binary=:all:", "--implementation=cp", f"--python-version={target.python}"),
         *(f"--platform={platform}" for platform in platforms),
         *("--dest", str(wheels), *requirements),
     )
-    (folder / "done").touch()
 
 
 def own_wheel(folder: Path) -> Path:
@@ -127,7 +131,7 @@ def own_wheel(folder: Path) -> Path:
     if (checkout / "pyproject.toml").is_file():
         isolated = [] if find_spec("hatchling") is None else ["--no-build-isolation"]
         with temporary_folder() as scratch:
-            _pip("wheel", "--no-deps", *isolated, "--wheel-dir", str(scratch), str(checkout))
+            _pip(scratch, "wheel", "--no-deps", *isolated, "--wheel-dir", str(scratch), str(checkout))
             (built,) = scratch.glob("*.whl")
             target = folder / built.name
             target.write_bytes(built.read_bytes())
@@ -157,12 +161,14 @@ def _repacked(installed: Distribution, folder: Path) -> Path:
     return path
 
 
-def _pip(*arguments: str) -> None:
+def _pip(temporary: Path, *arguments: str) -> None:
+    """Run pip with a folder of ours for its temporary files."""
     if find_spec("pip") is None:
         raise WorkError("this Python has no pip, which fetches the wheels", hint="Install it: python -m ensurepip")
     command = [sys.executable, "-m", "pip", *arguments, "-q", "--disable-pip-version-check", "--no-input"]
     try:
-        run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LONGEST)
+        environment = {**os.environ, "TMPDIR": str(temporary)}
+        run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LONGEST, env=environment)
     except subprocess.TimeoutExpired as error:
         raise WorkError(f"pip took more than {_LONGEST:g} s", hint=_OFFLINE) from error
     if run.returncode != 0:

@@ -50,7 +50,8 @@ def test_wheels_are_fetched_once_and_their_lack_is_reported(tmp_path: Path, monk
     asked: list[tuple[str, ...]] = []
     said: list[str] = []
 
-    def pip(*arguments: str) -> None:
+    def pip(temporary: Path, *arguments: str) -> None:
+        assert temporary.is_dir()
         asked.append(arguments)
 
     def own(folder: Path) -> Path:
@@ -66,10 +67,11 @@ def test_wheels_are_fetched_once_and_their_lack_is_reported(tmp_path: Path, monk
     (arguments,) = asked
     assert {"--python-version=3.12", "--platform=manylinux_2_28_aarch64", "pip", "numpy==1.26.4"} <= set(arguments)
 
-    def offline(*arguments: str) -> None:
+    def offline(_: Path, *arguments: str) -> None:
         raise WorkError("the wheels cannot be fetched: no index")
 
     monkeypatch.setattr(module, "_pip", offline)
     assert wheelhouse(target, tmp_path, said.append) == first
     with pytest.raises(WorkError, match="no index"):
         wheelhouse(Target("3.13", "aarch64"), tmp_path, said.append)
+    assert [path.name for path in (tmp_path / "fleet").iterdir() if path.is_dir()] == [first.path.parent.name]
