@@ -9,6 +9,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pytest_rerunfailures import ClientStatusDB, StatusDB
@@ -25,7 +26,11 @@ from tests.support.once import made_once, of_this_run
 from tests.support.order import dealt
 from tests.support.passing import RECORD, Passing
 from tests.support.paths import ROOT
-from tests.support.warm import NEW_WORKERS, RARELY
+from tests.support.preparing import python_of_workers
+from tests.support.warm import NEW_WORKERS, RARELY, Server, share, start_server
+
+#: The path of the socket at which workers have commands forked.
+_COMMANDS = pytest.StashKey[str]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -60,7 +65,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Accept Ctrl-C as in a terminal: a process that a shell starts in the background ignores it, as do its children.
 
     The process that collects the workers' reports compares the run with the record, has child processes measured, and
-    puts temporary folders into memory; if there are workers, it compiles what they import.
+    puts temporary folders into memory; if there are workers, it compiles what they import, and starts the process that
+    forks the commands of all of them.
     """
     gc.disable()  # until all is collected; the process that collects the workers' reports keeps all of them anyway
     if not hasattr(config, "workerinput"):
@@ -68,14 +74,35 @@ def pytest_configure(config: pytest.Config) -> None:
             os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
         if config.getoption("held") or config.getoption("record"):
             config.pluginmanager.register(Passing(RECORD, record=config.getoption("record")))
-        if config.getoption("numprocesses", None):
-            compile_modules(config)
         if begin_measuring():
             config.add_cleanup(end_measuring)
+        if config.getoption("numprocesses", None):
+            compile_modules(config)
+            if hasattr(os, "fork"):
+                config.stash[_COMMANDS] = start_server()
+    elif "commands" in config.workerinput:
+        share(measured_here(), config.workerinput["commands"])
     if measured_here():
         config.pluginmanager.register(Measuring())
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
+    """Have the workers forked by a process that imports the tests once for all of them."""
+    if _COMMANDS in config.stash:
+        python = python_of_workers(Server("tests.support.preparing", config.invocation_params.args).place)
+        for spec in specs:
+            if spec.popen and spec.python is None:
+                spec.python = python
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Let a worker know where commands are forked."""
+    if _COMMANDS in node.config.stash:
+        node.workerinput["commands"] = node.config.stash[_COMMANDS]
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from tests.support import command, warm
 from tests.support.feedstocks import CPU, TinyFeedstock
 from tests.support.needs import needs
+from tests.support.preparing import python_of_workers
 
 pytestmark = needs("system", hasattr(os, "fork"), "fork")
 
@@ -80,3 +82,21 @@ def test_settings_of_the_interpreter_need_a_new_python() -> None:
     assert not warm.serves(command.environment(PYTHONHASHSEED="1"))
     assert not warm.serves(command.environment(LC_ALL="C"))
     assert not warm.serves({})
+
+
+def test_a_prepared_worker_is_a_python_that_has_imported_the_tests(tmp_path: Path) -> None:
+    server = warm.Server("tests.support.preparing", [__file__])
+    statement = (
+        f"import os, sys; print({__name__!r} in sys.modules, os.getcwd(), os.environ['A'], flush=True); os._exit(3)"
+    )
+    worker = subprocess.run(
+        [*shlex.split(python_of_workers(server.place)), "-u", "-c", "what an unprepared one runs"],
+        cwd=tmp_path,
+        env={"A": "b"},
+        input=f"{statement!r}\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    server.end()
+    assert (worker.stdout, worker.returncode) == (f"True {tmp_path} b\n", 3), worker.stderr

@@ -28,6 +28,8 @@ import feedstock_tools
 from tests.support.forked import ENDS, WORKERS, fork_workers
 from tests.support.warm import NEW_WORKERS, RARELY, ask_at
 
+__all__ = ["opened", "request_in_a_fork"]
+
 
 @dataclass
 class _Fork:
@@ -76,6 +78,12 @@ def _serve(life: socket.socket, listening: socket.socket) -> dict[str, Any] | No
         running[pid] = _Fork(connection, _peer_of(connection))
         for number in streams:
             os.close(number)
+
+
+def request_in_a_fork(life: int, listening: int) -> dict[str, Any] | None:
+    """The same with the numbers of two sockets, which are closed afterwards."""
+    with socket.socket(fileno=life) as its_life, socket.socket(fileno=listening) as its_listening:
+        return _serve(its_life, its_listening)
 
 
 def _received(connection: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
@@ -145,9 +153,9 @@ def _become(request: dict[str, Any], place: str) -> NoReturn:
     if request["worker"] not in ENDS and NEW_WORKERS not in os.environ:
         ask_at(place)
         fork_workers()
-    sys.stdin = _opened(sys.stdin, "r")
-    sys.stdout = _opened(sys.stdout, "w")
-    sys.stderr = _opened(sys.stderr, "w", buffering=1)
+    sys.stdin = opened(sys.stdin, "r")
+    sys.stdout = opened(sys.stdout, "w")
+    sys.stderr = opened(sys.stderr, "w", buffering=1)
     tempfile.tempdir = None
     status: object = 0
     try:
@@ -172,7 +180,7 @@ def _become(request: dict[str, Any], place: str) -> NoReturn:
     posix._exit(status if isinstance(status, int) else 0 if status is None else 1)
 
 
-def _opened(stream: TextIO, mode: str, buffering: int = -1) -> TextIO:
+def opened(stream: TextIO, mode: str, buffering: int = -1) -> TextIO:
     """A stream in place of the server's, which remembers what kind of file that was."""
     encoding, errors = stream.encoding, stream.errors
     return cast("TextIO", open(stream.fileno(), mode, buffering, encoding, errors, closefd=False))
@@ -194,7 +202,6 @@ if __name__ == "__main__":
     gc.freeze()
     gc.set_threshold(*RARELY)
     gc.enable()
-    with socket.socket(fileno=int(sys.argv[1])) as _life, socket.socket(fileno=int(sys.argv[2])) as _listening:
-        _request = _serve(_life, _listening)
+    _request = request_in_a_fork(int(sys.argv[1]), int(sys.argv[2]))
     if _request is not None:
         _become(_request, sys.argv[3])

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,12 +35,15 @@ __all__ = [
     "RARELY",
     "Ended",
     "Running",
+    "Server",
     "Started",
     "ask_at",
     "fixed",
     "run",
     "serves",
+    "share",
     "start",
+    "start_server",
 ]
 
 #: Thresholds of the garbage collector for a process that keeps little: by default it takes a twelfth of the time.
@@ -120,7 +123,7 @@ def start(
     group = os.getpgid(0) if _PLACES else 0
     asked = json.dumps(request | {"program": program, "session": session, "waits": waits, "group": group}).encode()
     connection = socket.socket(socket.AF_UNIX)
-    connection.connect(_PLACES[-1] if _PLACES else _server(measured_here()).place)
+    connection.connect(_PLACES[-1] if _PLACES else _place(measured_here()))
     socket.send_fds(connection, [len(asked).to_bytes(4, "big")], streams)
     connection.sendall(asked)
     return Running(connection)
@@ -247,10 +250,15 @@ def ask_at(place: str) -> None:
     _PLACES.append(place)
 
 
-class _Server:
-    """The process that forks, and the path of the socket at which it is asked."""
+class Server:
+    """A process of a module that forks for who asks it, and the path of the socket at which it is asked.
 
-    def __init__(self) -> None:
+    Args:
+        module: gets the numbers of two sockets, one of which closes at the end of this process, and then `arguments`.
+        arguments: of the module; the path of the socket, if there are none.
+    """
+
+    def __init__(self, module: str, arguments: Sequence[str] = ()) -> None:
         self._folder = tempfile.TemporaryDirectory(dir="/tmp")
         self.place = f"{self._folder.name}/asked"
         self._held, life = socket.socketpair()
@@ -258,18 +266,38 @@ class _Server:
             listening.bind(self.place)
             listening.listen(128)
             given = [life.fileno(), listening.fileno()]
-            command = [sys.executable, "-m", "tests.support.forking", *map(str, given), self.place]
+            command = [sys.executable, "-m", module, *map(str, given), *(arguments or [self.place])]
             own = {name: value for name, value in os.environ.items() if not name.startswith(_FIXED)} | FIXED_THERE
             self._process = subprocess.Popen(command, cwd=ROOT, env=own, pass_fds=given)
-        atexit.register(self._end)
+        atexit.register(self.end)
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """End it, which ends no fork."""
+        atexit.unregister(self.end)
         self._held.close()
         self._process.wait()
         self._folder.cleanup()
 
 
+#: Whether forks are measured → the path of the socket of a server that the processes of a run share.
+_SHARED: dict[bool, str] = {}
+
+
+def share(measured: bool, place: str) -> None:
+    """Have commands forked by a server of another process, to which all workers of a run belong."""
+    _SHARED[measured] = place
+
+
+def start_server() -> str:
+    """Start the server for commands of this process and its workers; gives the path of its socket."""
+    return _server(measured_here()).place
+
+
+def _place(measured: bool) -> str:
+    return _SHARED[measured] if measured in _SHARED else _server(measured).place
+
+
 @functools.cache
-def _server(measured: bool) -> _Server:
+def _server(measured: bool) -> Server:
     """The server of this process, for forks that are measured or for the others; it ends with it."""
-    return _Server()
+    return Server("tests.support.forking")
