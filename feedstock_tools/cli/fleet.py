@@ -113,11 +113,19 @@ def stop(fleet: str | None) -> int:
 
 
 @command.command("try", short_help="Run a fleet on this machine, to try one.")
-@options.option("--hosts", type=click.IntRange(1, 16), default=2, metavar="N", meaning="Workers", default_text="2")
+@options.option(
+    "--hosts",
+    type=click.IntRange(1, 16),
+    default=2,
+    metavar="N",
+    meaning="How many workers run here as hosts, each building one row at a time in a folder of its own",
+    default_text="2",
+)
 def try_(hosts: int) -> None:
     """Run a hub and some workers on this machine until Ctrl-C, as the fleet `local`.
 
-    In another terminal: feedstock-tools build --all --fleet=local
+    Example: `feedstock-tools fleet try --hosts 4` in one terminal, and in another one, in a feedstock:
+    `feedstock-tools build --all --fleet=local`. Afterwards, nothing of the fleet is left.
     """
     refuse_without_extra()
     import tempfile

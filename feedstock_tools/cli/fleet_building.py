@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from feedstock_tools.cli.building import Named, candidates_of, choose, report, say_all, watched
@@ -17,6 +17,7 @@ from feedstock_tools.wording import counted
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.fleet.carrying.link import Link
+    from feedstock_tools.builds.fleet.cluster.pool import Pool
     from feedstock_tools.builds.fleet.cluster.script import JobKind
     from feedstock_tools.builds.fleet.folder import FleetFolder
     from feedstock_tools.builds.plan.agenda import Agenda
@@ -54,12 +55,9 @@ def build_on_fleet(
         InputError: a name matches nothing, or no host can build its configuration.
         WorkError: the fleet, the artifacts folder or the ledger cannot be used.
     """
-    from feedstock_tools.builds.fleet.cluster.folder import job_kinds
-    from feedstock_tools.builds.fleet.cluster.pool import Pool
     from feedstock_tools.builds.fleet.run import run_on_fleet
     from feedstock_tools.builds.plan.capacity import Capacity
-    from feedstock_tools.builds.runs.run import refuse_no_room
-    from feedstock_tools.cli.verifying import Second, refuse_single_host, verified
+    from feedstock_tools.cli.verifying import Second, verified
     from feedstock_tools.feedstock.provenance import typed
     from feedstock_tools.report.run import text
 
@@ -67,56 +65,104 @@ def build_on_fleet(
     chosen = choose(workspace, named, {}, terminal)
     say_all(terminal, text.name_notes(named.names, candidates_of(workspace, named)))
     with linked(fleet) as link:
-        kinds = job_kinds(fleet)
-        present = _hosts_of(link, fleet, may_come=bool(kinds))
-        hosts = [*present, *(kind.host(kind.name) for kind in kinds)]
-        jobs = sum(host.jobs for host in present) + sum(kind.most * kind.rows for kind in kinds)
-        say_all(terminal, _who_builds(fleet, present, kinds))
-        if verify is not None and not kinds:
-            refuse_single_host(hosts)
-        planned, left_out = _planned(workspace, named, chosen, hosts, jobs)
-        if left_out:
-            say_all(terminal, text.left_out_notes(left_out, _WHERE))
-        say_all(terminal, text.channel_notes(planned))
-        say_all(terminal, text.again_notes(planned))
-        if planned.todo:
-            refuse_no_room(workspace.artifacts, planned.todo)
-            say_all(terminal, text.path_notes(workspace.artifacts))
+        builders = _builders(link, fleet, verifies=verify is not None)
+        say_all(terminal, _who_builds(fleet, builders))
+        planned, left_out = _planned(workspace, named, chosen, builders)
+        say_all(terminal, _notes(workspace, planned, left_out))
 
         def carried_out(where: Workspace, agenda: Agenda) -> BuildResult:
-            pool = Pool(fleet, kinds, link, terminal.say, os.environ) if kinds else None
-            with watched(workspace, terminal, max(2, jobs), len(agenda.rows)) as observer:
-                return run_on_fleet(
-                    where, agenda, limits, observer, link, terminal.say, pool=pool, command=typed(sys.argv)
-                )
+            with watched(workspace, terminal, max(2, builders.jobs), len(agenda.rows)) as observer:
+                pool, command = _pool(fleet, builders, link, terminal), typed(sys.argv)
+                return run_on_fleet(where, agenda, limits, observer, link, terminal.say, pool=pool, command=command)
 
-        result = carried_out(workspace, planned)
-        comparisons = None
+        result, comparisons = carried_out(workspace, planned), None
         if verify is not None:
-            second = Second(chosen, verify, Capacity.of_machine(), jobs, hosts)
+            second = Second(chosen, verify, Capacity.of_machine(), builders.jobs, builders.hosts)
             comparisons = verified(workspace, result, second, terminal, carried_out)
     return report(workspace, result, left_out, terminal, comparisons, as_json=as_json, where=_WHERE)
 
 
+@dataclass(frozen=True, slots=True)
+class _Builders:
+    """Who builds: the hosts that are there, and the kinds of jobs that may become hosts during the run."""
+
+    present: Sequence[Host]
+    kinds: Sequence[JobKind]
+
+    @property
+    def hosts(self) -> list[Host]:
+        """The hosts, with one for each kind of job."""
+        return [*self.present, *(kind.host(kind.name) for kind in self.kinds)]
+
+    @property
+    def jobs(self) -> int:
+        """The number of rows that they can build at a time."""
+        return sum(host.jobs for host in self.present) + sum(kind.most * kind.rows for kind in self.kinds)
+
+
+def _builders(link: Link, fleet: FleetFolder, *, verifies: bool) -> _Builders:
+    """Who builds on a fleet.
+
+    Args:
+        verifies: rows are built again on other hosts, so that there must be two.
+
+    Raises:
+        InputError: there are too few hosts, and no job may become one.
+    """
+    from feedstock_tools.builds.fleet.cluster.folder import job_kinds
+    from feedstock_tools.cli.verifying import refuse_single_host
+
+    kinds = job_kinds(fleet)
+    present = _hosts_of(link, fleet, may_come=bool(kinds))
+    if verifies and not kinds:
+        refuse_single_host(present)
+    return _Builders(present, kinds)
+
+
+def _pool(fleet: FleetFolder, builders: _Builders, link: Link, terminal: Terminal) -> Pool | None:
+    """What submits jobs of a cluster during a run; None for a fleet without such jobs."""
+    from feedstock_tools.builds.fleet.cluster.pool import Pool
+
+    return Pool(fleet, builders.kinds, link, terminal.say, os.environ) if builders.kinds else None
+
+
+def _notes(workspace: Workspace, planned: Agenda, left_out: Mapping[str, str]) -> Iterator[str]:
+    """What a person should know before anything begins.
+
+    Raises:
+        WorkError: the artifacts folder has no room.
+    """
+    from feedstock_tools.builds.runs.run import refuse_no_room
+    from feedstock_tools.report.run import text
+
+    if left_out:
+        yield from text.left_out_notes(left_out, _WHERE)
+    yield from text.channel_notes(planned)
+    yield from text.again_notes(planned)
+    if planned.todo:
+        refuse_no_room(workspace.artifacts, planned.todo)
+        yield from text.path_notes(workspace.artifacts)
+
+
 def _planned(
-    workspace: Workspace, named: Named, chosen: Sequence[PlannedConfiguration], hosts: list[Host], jobs: int
+    workspace: Workspace, named: Named, chosen: Sequence[PlannedConfiguration], builders: _Builders
 ) -> tuple[Agenda, Mapping[str, str]]:
     """The agenda of what the hosts can build, and the configurations that are left out, with the reasons."""
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.capacity import Capacity
 
-    planned = agenda(workspace, chosen, Capacity.of_machine(), jobs)
-    left_out = _left_out(workspace, named, planned, hosts)
+    planned = agenda(workspace, chosen, Capacity.of_machine(), builders.jobs)
+    left_out = _left_out(workspace, named, planned, builders.hosts)
     if not left_out:
         return planned, left_out
     kept = [configuration for configuration in chosen if configuration.name not in left_out]
-    return agenda(workspace, kept, Capacity.of_machine(), jobs), left_out
+    return agenda(workspace, kept, Capacity.of_machine(), builders.jobs), left_out
 
 
-def _who_builds(fleet: FleetFolder, present: Sequence[Host], kinds: Sequence[JobKind]) -> Iterator[str]:
+def _who_builds(fleet: FleetFolder, builders: _Builders) -> Iterator[str]:
     """The hosts of a run, and the jobs that may become hosts."""
-    jobs = [f"up to {counted(kind.most, 'job')} of {kind.name}" for kind in kinds]
-    yield f"Fleet {fleet.name}: {', '.join([*(host.name for host in present), *jobs])}"
+    jobs = [f"up to {counted(kind.most, 'job')} of {kind.name}" for kind in builders.kinds]
+    yield f"Fleet {fleet.name}: {', '.join([*(host.name for host in builders.present), *jobs])}"
 
 
 def _hosts_of(link: Link, fleet: FleetFolder, *, may_come: bool) -> list[Host]:
