@@ -14,6 +14,7 @@ from feedstock_tools.cli.fleet_extra import chosen_fleet, linked, refuse_without
 from feedstock_tools.cli.fleet_slurm import command as slurm
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Group
+from feedstock_tools.wording import counted
 
 __all__ = ["command"]
 
@@ -108,7 +109,7 @@ def stop(fleet: str | None) -> int:
                 with suppress(Away, Refused):
                     link.ask(host.name, "stop" if attempt.get("runs") else "forget", {"attempt": attempt["attempt"]})
                     ended += bool(attempt.get("runs"))
-    say(f"Asked {ended} builds to end.")
+    say(f"Asked {counted(ended, 'build')} to end.")
     return 0
 
 

@@ -20,6 +20,7 @@ from feedstock_tools.errors import InputError
 from tests.support import command
 from tests.support.feedstocks import HERE, TinyFeedstock
 from tests.support.fleets import Fleet, fleet_in
+from tests.support.waiting import wait_until
 
 GPU_ROWS, CPU_ROWS = f"{HERE.name}_cuda_compiler_version11.2", f"{HERE.name}_cuda_compiler_versionNone"
 
@@ -100,6 +101,24 @@ def test_status_shows_the_hosts(fleet: Fleet, tmp_path: Path) -> None:
     assert host["present"] and host["attempts"] == [] and host["lease_seconds"] == 6
     stopped = _run(tmp_path, "fleet", "stop", f"--fleet={fleet.local.fleet.path}")
     assert stopped.stdout == "Asked 0 builds to end.\n"
+
+
+def test_builds_end_with_stop_and_a_row_that_has_lost_its_host_four_times_has_failed(
+    fleet: Fleet, feedstock: TinyFeedstock, tmp_path: Path
+) -> None:
+    begun = tmp_path / "begun"
+    feedstock.edit("recipe/build-library.sh", "mkdir", f"echo x >> {begun}; sleep 600; mkdir")
+    option = f"--fleet={fleet.local.fleet.path}"
+    run = command.start(feedstock.command(CPU_ROWS, option), feedstock.folder, command.environment())
+    for number in range(1, 5):
+        wait_until(lambda number=number: begun.exists() and len(begun.read_text()) == 2 * number, 60)
+        stopped = _run(tmp_path, "fleet", "stop", option)
+        assert stopped.stdout == "Asked 1 build to end.\n"
+    output, _ = run.communicate()
+    assert run.returncode == 1, output
+    assert "it was begun 4 times and never ended" in output
+    assert fleet.builds_of("h1") == {}
+    fleet.wait_for(1)
 
 
 def test_a_fleet_that_does_not_answer_is_named(tmp_path: Path) -> None:
