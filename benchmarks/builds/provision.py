@@ -2,8 +2,10 @@
 
     python -m benchmarks.builds.provision times          three bare hosts: up, up again, test, after a reboot, down
     python -m benchmarks.builds.provision roles          a host with all roles: up, up again, test, down
+    python -m benchmarks.builds.provision roles docker   the same with docker in place of podman
     python -m benchmarks.builds.provision ansible 1/3    a host with all roles: `fleet up` killed at each task (at the
-                                                         1st, 4th, 7th, … of them), then `fleet down`
+                                                         1st, 4th, 7th, … of them; or at those named: 21,24), then
+                                                         `fleet down`
     python -m benchmarks.builds.provision script 1/3     the same with the script of the host
     python -m benchmarks.builds.provision units          a host with systemd: killed at each task of its services
 
@@ -33,9 +35,10 @@ from feedstock_tools.builds.fleet.provision.wheelhouse import Target, wheelhouse
 from feedstock_tools.data import cache_root
 from maintenance.host_root import debs_of, root_folder
 from tests.support.command import tool
-from tests.support.hosts import BareHost, Listing, bare_hosts, why_no_hosts
+from tests.support.hosts import BareHost, bare_hosts, why_no_hosts
 from tests.support.light_wheels import light_wheels
-from tests.support.provisioned import client_of, differences, inventory_of, provisioned
+from tests.support.listings import Listing, differences
+from tests.support.provisioned import client_of, inventory_of, provisioned
 from tests.support.systemd_host import systemd_host, why_no_systemd_host
 
 _CACHE = Path("/var/tmp/feedstock-tools/cache")  # noqa: S108 - kept for the next time
@@ -59,6 +62,8 @@ _OF_SERVICE = re.compile(r"\s*(hub|worker) : (Write the unit|Restart|Run the ser
 #: The private folders of systemd's own services, named anew at each start.
 _OF_SYSTEMD = re.compile(r"var/tmp/systemd-private-\w+-systemd-")
 _ON_HOST = "root/provision"
+#: Whether `up` is broken off at a step, by its number.
+_Which = Callable[[int], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +99,8 @@ def _times(folder: Path) -> None:
         print(f"left: {left}")
 
 
-def _all_roles(folder: Path) -> None:
-    with _bare(folder, _CACHE, _ROLES) as target:
+def _all_roles(folder: Path, engine: str) -> None:
+    with _bare(folder, _CACHE, {**_ROLES, "fleet_container": engine}) as target:
         inventory = target.read()
         _timed("up", lambda: up(inventory, target.environment, _quiet))
         _timed("up again", lambda: up(inventory, target.environment, _quiet))
@@ -150,17 +155,17 @@ def _few_debs(folder: Path) -> str:
     return str(made)
 
 
-def _by_ansible(folder: Path, part: tuple[int, int]) -> None:
+def _by_ansible(folder: Path, which: _Which) -> None:
     """Break off `up` by Ansible: each step is a task."""
     settings = {**_ROLES, "fleet_toolchain": ["fftw"], "fleet_debs": _few_debs(folder)}
     light_wheels(folder, [_NUMPY])
     with _bare(folder, folder, settings) as target:
         _broken_off(
-            target, tool("fleet", "up", f"--fleet={target.inventory}"), lambda: _given_back(target), _STEP, part
+            target, tool("fleet", "up", f"--fleet={target.inventory}"), lambda: _given_back(target), _STEP, which
         )
 
 
-def _by_units(folder: Path, part: tuple[int, int]) -> None:
+def _by_units(folder: Path, which: _Which) -> None:
     """Break off `up` under a real systemd, at the tasks of its services."""
     light_wheels(folder)
     with _with_systemd(folder, folder) as target:
@@ -168,7 +173,7 @@ def _by_units(folder: Path, part: tuple[int, int]) -> None:
         inventory = target.read()
         _timed("up", lambda: up(inventory, target.environment, _quiet))
         _timed("up again", lambda: up(inventory, target.environment, _quiet))
-        _broken_off(target, command, lambda: _given_back(target), _OF_SERVICE, part)
+        _broken_off(target, command, lambda: _given_back(target), _OF_SERVICE, which)
 
 
 def _given_back(target: _Target) -> None:
@@ -177,7 +182,7 @@ def _given_back(target: _Target) -> None:
         raise RuntimeError(played.error)
 
 
-def _by_script(folder: Path, part: tuple[int, int]) -> None:
+def _by_script(folder: Path, which: _Which) -> None:
     """Break off the script of the host."""
     settings = {**_ROLES, "fleet_toolchain": ["fftw"], "fleet_debs": _few_debs(folder)}
     light_wheels(folder, [_NUMPY])
@@ -189,7 +194,7 @@ def _by_script(folder: Path, part: tuple[int, int]) -> None:
         def given_back() -> None:
             subprocess.run([*script, "down"], check=True, capture_output=True)
 
-        _broken_off(target, [*script, "up"], given_back, _STEP, part)
+        _broken_off(target, [*script, "up"], given_back, _STEP, which)
 
 
 def _broken_off(
@@ -197,7 +202,7 @@ def _broken_off(
     command: Sequence[str],
     give_back: Callable[[], None],
     wanted: re.Pattern[str],
-    part: tuple[int, int],
+    which: _Which,
 ) -> None:
     """Break `up` off at its steps, on a host that is given back each time."""
     run = subprocess.run(
@@ -209,8 +214,9 @@ def _broken_off(
     give_back()
     steps = [number for number, line in enumerate(lines) if wanted.match(line)]
     print(f"{len(steps)} steps; left after a whole up and down: {target.left()}", flush=True)
-    first, of = part
-    for number, at in list(enumerate(steps, 1))[first - 1 :: of]:
+    for number, at in enumerate(steps, 1):
+        if not which(number):
+            continue
         _killed_at(command, target, at, pause=0.4 * (number % 3))
         there = len(target.left())
         give_back()
@@ -245,16 +251,27 @@ def main(words: Sequence[str]) -> None:
     """Measure, or break off."""
     if (reason := why_no_hosts()) is not None:
         sys.exit(f"not here: {reason}")
-    whole = {"times": _times, "roles": _all_roles}
     parts = {"ansible": _by_ansible, "script": _by_script, "units": _by_units}
-    part = re.fullmatch(r"(\d+)/(\d+)", words[1]) if len(words) == 2 else re.fullmatch("(1)/(1)", "1/1")
-    if not 1 <= len(words) <= 2 or words[0] not in {**whole, **parts} or part is None:
-        sys.exit(str(__doc__))
     with tempfile.TemporaryDirectory() as name:
-        if words[0] in whole:
-            whole[words[0]](Path(name))
-        else:
-            parts[words[0]](Path(name), (int(part[1]), int(part[2])))
+        match list(words):
+            case ["times"]:
+                _times(Path(name))
+            case ["roles", *engine] if engine in ([], ["podman"], ["docker"]):
+                _all_roles(Path(name), *engine or ["podman"])
+            case [command, *numbers] if command in parts and len(numbers) < 2:
+                parts[command](Path(name), _which(*numbers or ["1/1"]))
+            case _:
+                sys.exit(str(__doc__))
+
+
+def _which(numbers: str) -> _Which:
+    """Which steps are meant by `1/3`, or by `21,24`."""
+    if (part := re.fullmatch(r"(\d+)/(\d+)", numbers)) is not None:
+        first, of = int(part[1]), int(part[2])
+        return lambda number: number % of == first % of
+    if re.fullmatch(r"\d+(,\d+)*", numbers):
+        return lambda number: str(number) in numbers.split(",")
+    sys.exit(str(__doc__))
 
 
 if __name__ == "__main__":

@@ -6,40 +6,38 @@ Unlike those of `machines`, they have nothing of this machine. The root that lie
 
 from __future__ import annotations
 
-import os
-import stat
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 
 from maintenance.host_root import debs_of, root_folder
-from tests.support.namespaces import kill_first, network, overlay, run, scratch, started, why_no_namespaces
+from tests.support.listings import Listing, listing_of
+from tests.support.namespaces import kill_first, network, overlay, run, scratch, small_disk, started, why_no_namespaces
 from tests.support.waiting import wait_until
 
-__all__ = ["BareHost", "BareHosts", "Listing", "bare_hosts", "prepare", "why_no_hosts"]
+__all__ = ["BareHost", "BareHosts", "bare_hosts", "prepare", "why_no_hosts"]
 
-#: Path → type, mode, owner, group, and the SHA-256 of a file or the target of a link.
-Listing = dict[str, tuple[str, ...]]
 #: As Debian's init would prepare it: names, /proc, an empty /run, and the server.
 _FIRST = (
     "hostname {name} && mount -t proc proc /proc && mount -t tmpfs tmpfs /run && mkdir -p /run/sshd /run/lock"
     " && exec /usr/sbin/sshd -D -e"
 )
-#: Written by the system itself whatever is installed: logs, caches, the backups of its databases, what is not on disk.
-_OF_SYSTEM = ("dev/", "proc/", "sys/", "run/", "var/log/", "var/cache/", "var/lib/systemd/", "var/lib/apt/")
-_BACKUPS = tuple(f"etc/{name}-" for name in ("passwd", "group", "shadow", "gshadow", "subuid", "subgid"))
 
 
 @dataclass
 class BareHost:
-    """A host: its root as this machine sees it, its address, and the process that made its spaces."""
+    """A host: its root as this machine sees it, its address, and the process that made its spaces.
+
+    Attributes:
+        layer: what of the root is its own, above that of a fresh host.
+    """
 
     name: str
     root: Path
+    layer: Path
     address: str
     space: str
     interface: str
@@ -95,18 +93,8 @@ class BareHost:
         return ["-F", "/dev/null", "-i", str(self.key), "-o", "BatchMode=yes", *(f"-o{each}" for each in known)]
 
     def listing(self) -> Listing:
-        """All files, folders and links that are not the system's own logs, caches and backups."""
-        found: Listing = {}
-        for place, folders, names in os.walk(self.root):
-            at = os.path.relpath(place, self.root)
-            prefix = "" if at == "." else f"{at}/"
-            folders[:] = sorted(name for name in folders if not f"{prefix}{name}/".startswith(_OF_SYSTEM))
-            for name in [*folders, *names]:
-                path = f"{prefix}{name}"
-                if path not in _BACKUPS and not (path.startswith("var/lib/dpkg/") and path.endswith("-old")):
-                    with suppress(FileNotFoundError):  # something is at work there
-                        found[path] = _described(self.root / path)
-        return found
+        """What it has that a fresh host has not, but for the system's own logs, caches and backups."""
+        return listing_of(self.root, self.layer, root_folder())
 
 
 @dataclass
@@ -135,11 +123,12 @@ def why_no_hosts() -> str | None:
 
 
 @contextmanager
-def bare_hosts(names: Sequence[str], folder: Path) -> Iterator[BareHosts]:
+def bare_hosts(names: Sequence[str], folder: Path, disks: Mapping[str, str] | None = None) -> Iterator[BareHosts]:
     """Running hosts that answer SSH; all is gone after the block.
 
     Args:
         folder: for their key and messages.
+        disks: names of hosts with little room for what a fresh host has not: how much, such as `40M`.
     """
     with ExitStack() as stack:
         layers, links = stack.enter_context(scratch("hosts")), stack.enter_context(network())
@@ -147,10 +136,14 @@ def bare_hosts(names: Sequence[str], folder: Path) -> Iterator[BareHosts]:
         run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key))
         made = BareHosts(links.here, key, debs_of(root_folder()))
         for at, name in enumerate(names, 11):
+            if disks and name in disks:
+                stack.enter_context(small_disk(layers / name, disks[name]))
             root = stack.enter_context(overlay(layers / name, root_folder()))
             prepare(root, name, key.with_suffix(".pub").read_text())
             space, interface, address = links.link(at)
-            host = BareHost(name, root, address, space, interface, key, folder / f"{name}.messages")
+            host = BareHost(
+                name, root, layers / name / "upper", address, space, interface, key, folder / f"{name}.messages"
+            )
             made.hosts[name] = host
             host.boot()
             stack.callback(host.kill)
@@ -163,14 +156,3 @@ def prepare(root: Path, name: str, key: str) -> None:
     (root / "etc/hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {name}\n")
     (root / "root/.ssh").mkdir(mode=0o700, exist_ok=True)
     (root / "root/.ssh/authorized_keys").write_text(key)
-
-
-def _described(path: Path) -> tuple[str, ...]:
-    found = path.lstat()
-    kind, mode = stat.S_IFMT(found.st_mode), oct(stat.S_IMODE(found.st_mode))
-    content = ""
-    if stat.S_ISREG(found.st_mode):
-        content = sha256(path.read_bytes()).hexdigest()
-    elif stat.S_ISLNK(found.st_mode):
-        content = str(path.readlink())
-    return oct(kind), mode, str(found.st_uid), str(found.st_gid), content

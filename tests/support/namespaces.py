@@ -13,7 +13,17 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-__all__ = ["Network", "kill_first", "network", "overlay", "run", "scratch", "started", "why_no_namespaces"]
+__all__ = [
+    "Network",
+    "kill_first",
+    "network",
+    "overlay",
+    "run",
+    "scratch",
+    "small_disk",
+    "started",
+    "why_no_namespaces",
+]
 
 _SPACES = ("--pid", "--fork", "--mount", "--uts", "--ipc", "--kill-child", "--propagation", "private")
 
@@ -78,6 +88,17 @@ def scratch(name: str) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[None]:
+    """A file system of some size, such as `40M`, in a folder."""
+    folder.mkdir(parents=True)
+    run("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder))
+    try:
+        yield
+    finally:
+        run("umount", str(folder))
 
 
 @contextmanager

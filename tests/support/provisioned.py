@@ -1,4 +1,4 @@
-"""Fleets of bare hosts: their inventory, and what differs between listings."""
+"""Fleets of bare hosts: their inventory, and their client."""
 
 from __future__ import annotations
 
@@ -16,19 +16,11 @@ from feedstock_tools.builds.fleet.provision.inventory import Inventory, read_inv
 from feedstock_tools.builds.fleet.provision.wheelhouse import Target, wheelhouse
 from feedstock_tools.data import cache_root
 from feedstock_tools.errors import WorkError
-from tests.support.hosts import BareHost, BareHosts, Listing, bare_hosts
+from tests.support.hosts import BareHost, BareHosts, bare_hosts
 from tests.support.needs import lacks
 from tests.support.once import made_once
 
-__all__ = ["Provisioned", "client_of", "differences", "inventory_of", "provisioned", "wheels_in"]
-
-#: The files by which two hosts differ: their names, and what only one has a key for.
-_OF_ONE_HOST = (
-    "etc/hostname",
-    "etc/hosts",
-    "etc/feedstock-tools/worker/",
-    "opt/feedstock-tools/feedstock-tools-worker",
-)
+__all__ = ["Provisioned", "client_of", "inventory_of", "provisioned", "wheels_in"]
 
 
 @dataclass
@@ -64,15 +56,18 @@ def inventory_of(hosts: Mapping[str, BareHost], hub: str, settings: Mapping[str,
 
 
 @contextmanager
-def provisioned(names: Sequence[str], folder: Path, cache: Path, **settings: Any) -> Iterator[Provisioned]:
+def provisioned(
+    names: Sequence[str], folder: Path, cache: Path, disks: Mapping[str, str] | None = None, **settings: Any
+) -> Iterator[Provisioned]:
     """Running bare hosts with an inventory; their worker runs in a loop, as they have no systemd.
 
     Args:
         folder: for the client's private folder and the hosts' messages.
         cache: of the client, with the wheels.
+        disks: names of hosts with little room → how much, such as `40M`.
         settings: of all hosts.
     """
-    with bare_hosts(names, folder) as bare:
+    with bare_hosts(names, folder, disks) as bare:
         path = folder / "inventory.yml"
         path.write_text(inventory_of(bare.hosts, f"{bare.here}:8786", {"fleet_supervisor": "shell", **settings}))
         yield Provisioned(bare, path, client_of(folder, cache))
@@ -93,13 +88,3 @@ def wheels_in(factory: pytest.TempPathFactory) -> Path:
             lacks("fetched", f"the wheels of hosts ({error})")
 
     return made_once(factory, "wheels-of-hosts", fetch)
-
-
-def differences(one: Listing, other: Listing, *, of_hosts: bool = False) -> list[str]:
-    """The paths in which two listings differ.
-
-    Args:
-        of_hosts: the listings are of two hosts: what belongs to one alone is left out.
-    """
-    found = sorted(path for path in one.keys() | other.keys() if one.get(path) != other.get(path))
-    return [path for path in found if not (of_hosts and path.startswith(_OF_ONE_HOST))]

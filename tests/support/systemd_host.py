@@ -89,7 +89,9 @@ def systemd_host(name: str, folder: Path) -> Iterator[tuple[SystemdHost, Network
         (units / "address.service").write_text(_ADDRESS.format(address=address))
         (units / "multi-user.target.wants").mkdir(exist_ok=True)
         (units / "multi-user.target.wants" / "address.service").symlink_to("../address.service")
-        host = SystemdHost(name, root, address, links.bridge, f"vb-{name}", key, folder / f"{name}.messages")
+        host = SystemdHost(
+            name, root, layers / name / "upper", address, links.bridge, f"vb-{name}", key, folder / f"{name}.messages"
+        )
         stack.callback(host.kill)
         host.boot()
         yield host, links

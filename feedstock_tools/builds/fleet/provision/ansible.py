@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from feedstock_tools.builds.fleet.provision.roles import ROLES
+from feedstock_tools.builds.fleet.provision.roles import ROLES, SENT_THROUGH
 from feedstock_tools.builds.fleet.provision.snippets import LOCK
 from feedstock_tools.builds.fleet.provision.steps import (
     Account,
@@ -28,8 +28,9 @@ Task = dict[str, Any]
 SCRIPTS = "scripts"
 _RESTART = "Restart {service}"
 _FLUSH = {"ansible.builtin.meta": "flush_handlers"}
-#: As in templates/fleet-ansible.cfg.
-_REMOTE_TMP = "/tmp/.feedstock-tools-ansible"  # noqa: S108
+#: In memory, for `down`, which must work on a host whose disk is full.
+_IN_MEMORY = "/dev/shm"  # noqa: S108
+_REMOTE_TMP_OF_DOWN = f"{_IN_MEMORY}/.feedstock-tools-ansible"
 
 
 def write_project(folder: Path, hosts: Mapping[str, Values], scripts: Mapping[str, str]) -> None:
@@ -59,19 +60,19 @@ def write_project(folder: Path, hosts: Mapping[str, Values], scripts: Mapping[st
 def _up() -> list[Task]:
     roles = [{"role": role.name, **({"when": f"{role.when} | bool"} if role.when else {})} for role in ROLES]
     play = {"name": "Make hosts of a fleet", "hosts": "all", "become": True, "gather_facts": False, "roles": roles}
-    return [{**play, "post_tasks": [_cleared()]}]
+    return [{**play, "post_tasks": [_cleared(SENT_THROUGH)]}]
 
 
-def _cleared() -> Task:
+def _cleared(path: str) -> Task:
     return {
         "name": "Remove what Ansible itself has left",
-        "ansible.builtin.file": {"path": _REMOTE_TMP, "state": "absent"},
+        "ansible.builtin.file": {"path": path, "state": "absent"},
         "changed_when": False,
     }
 
 
 def _scripted(command: str, name: str) -> list[Task]:
-    """A playbook that runs a command of each host's script, and brings back what it has printed."""
+    """A playbook that runs a command of each host's script, and brings back what `test` has printed."""
     script: Task = {
         "name": f"Run the script of the host with {command}",
         "ansible.builtin.script": {
@@ -82,6 +83,10 @@ def _scripted(command: str, name: str) -> list[Task]:
         "changed_when": "'  changed' in fleet_said.stdout",
         "failed_when": "fleet_said.rc != 0" if command == "down" else "fleet_said.rc not in [0, 1]",
     }
+    play = {"name": name, "hosts": "all", "become": True, "gather_facts": False}
+    if command == "down":  # which removes what `up` has left of Ansible's
+        in_memory = {"vars": {"ansible_remote_tmp": _REMOTE_TMP_OF_DOWN}, "environment": {"TMPDIR": _IN_MEMORY}}
+        return [{**play, **in_memory, "tasks": [script, _cleared(_REMOTE_TMP_OF_DOWN)]}]
     brought: Task = {
         "name": "Bring back what it has printed",
         "ansible.builtin.copy": {
@@ -93,8 +98,7 @@ def _scripted(command: str, name: str) -> list[Task]:
         "become": False,
         "changed_when": False,
     }
-    play = {"name": name, "hosts": "all", "become": True, "gather_facts": False}
-    return [{**play, "tasks": [script, brought, _cleared()]}]
+    return [{**play, "tasks": [script, brought, _cleared(SENT_THROUGH)]}]
 
 
 def _tasks(step: Step, role: Role) -> Iterable[Task]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from feedstock_tools.builds.fleet.provision.reasons import reason_of
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
 
@@ -20,8 +20,6 @@ __all__ = ["Played", "ansible", "play", "results_of", "variables"]
 _RECAP = re.compile(r"(\S+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)")
 _TASK = re.compile(r"(?:TASK|RUNNING HANDLER) \[(.*)\]")
 _FATAL = re.compile(r"fatal: \[([^\] ]+)(?: -> [^\]]*)?\]: (\w+)! => (.*)")
-#: Before the reason in a message of Ansible's.
-_PREFIX = re.compile(r"^(Task|Module) failed: ")
 _MOST_AT_ONCE = 50
 
 
@@ -135,10 +133,12 @@ def _alone(folder: Path, tell: Callable[[str], None]) -> Iterator[int]:
 
 def results_of(lines: Iterable[str], hosts: Sequence[str]) -> list[Played]:
     """What the last lines of a playbook count, with the reasons that it has given before."""
-    reasons, counted = dict[str, str](), dict[str, tuple[int, int, int]]()
+    reasons, counted, step = dict[str, str](), dict[str, tuple[int, int, int]](), ""
     for line in lines:
-        if (fatal := _FATAL.match(line)) is not None:
-            reasons.setdefault(fatal[1], _reason(fatal[3]))
+        if (task := _TASK.match(line)) is not None:
+            step = task[1].rpartition(" : ")[2]
+        elif (fatal := _FATAL.match(line)) is not None:
+            reasons.setdefault(fatal[1], reason_of(fatal[3], step, absent=fatal[2] == "UNREACHABLE"))
         elif (recap := _RECAP.match(line)) is not None:
             counted[recap[1]] = (int(recap[3]), int(recap[4]), int(recap[5]))
     results = []
@@ -147,14 +147,3 @@ def results_of(lines: Iterable[str], hosts: Sequence[str]) -> list[Played]:
         error = reasons.get(host, "Ansible ended before it was done") if absent or failed else None
         results.append(Played(host, changed, error, absent=bool(absent)))
     return results
-
-
-def _reason(result: str) -> str:
-    """Why a step failed: what it wrote to stderr, else its message."""
-    content: object = None
-    with suppress(ValueError):
-        content = json.loads(result)
-    if not isinstance(content, dict):
-        return result.strip()
-    lines = [line for line in str(content.get("stderr") or "").splitlines() if line.strip()]
-    return " ".join(lines[-3:]) if lines else _PREFIX.sub("", str(content.get("msg") or result).strip())

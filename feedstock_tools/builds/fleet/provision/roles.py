@@ -23,10 +23,12 @@ from feedstock_tools.builds.fleet.provision.snippets import (
 )
 from feedstock_tools.builds.fleet.provision.steps import Account, Folder, Role, Sent, Service, Shell, Step, Text
 
-__all__ = ["CONFIGURED", "HOST_FILES", "HUB_FILES", "INSTALLED", "NOTES", "ROLES", "SERVICES"]
+__all__ = ["CONFIGURED", "HOST_FILES", "HUB_FILES", "INSTALLED", "NOTES", "ROLES", "SENT_THROUGH", "SERVICES"]
 
 #: Where a host keeps the programs, the settings and certificates, and the notes about what was there before.
 INSTALLED, CONFIGURED, NOTES = "/opt/feedstock-tools", "/etc/feedstock-tools", "/var/lib/feedstock-tools-fleet"
+#: Through which Ansible sends files, as in templates/fleet-ansible.cfg.
+SENT_THROUGH = "/tmp/.feedstock-tools-ansible"  # noqa: S108
 #: What a host and a hub get of the fleet's private folder: nothing else that is secret leaves the client.
 HOST_FILES = ("authority.crt", "own.crt", "own.key", "orders.pub", "host.json")
 HUB_FILES = ("authority.crt", "own.crt", "own.key")
@@ -86,7 +88,7 @@ ROLES: tuple[Role, ...] = (
         "base",
         "the account, the folders, and this program in an environment of its own",
         (
-            Shell("Refuse a machine that does not suit or is in use", REFUSE),
+            Shell("Check that the machine suits and is free", REFUSE),
             Folder("Make the folder of notes", NOTES),
             Text("Note which fleet the host belongs to", f"{NOTES}/fleet", "{{ fleet_name }}\n"),
             Folder("Make the folder of programs", INSTALLED),

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from feedstock_tools.builds.fleet.provision.checks import CHECKS
-from feedstock_tools.builds.fleet.provision.roles import NOTES, ROLES
+from feedstock_tools.builds.fleet.provision.roles import NOTES, ROLES, SENT_THROUGH
 from feedstock_tools.builds.fleet.provision.snippets import LOCK
 from feedstock_tools.builds.fleet.provision.steps import (
     Account,
@@ -36,7 +36,7 @@ changed=0 failed=0 stale=" "
 #: What `down` asks first: it removes nothing that no fleet, or another one, has made.
 _OWNED = """\
   if [[ ! -s $notes/fleet ]]; then
-    [[ ! -d $notes ]] || rmdir -- "$notes"
+    [[ ! -d $notes ]] || { rm -f -- "$notes/fleet.part" && rmdir -- "$notes"; }
     echo "no fleet has made anything here"
     return
   fi
@@ -125,7 +125,17 @@ def _down(values: Values) -> str:
                 calls.append(_call(values, "gone", step.path))
     owned = f"  local found notes={NOTES} fleet={shlex.quote(str(values['fleet_name']))}\n{_OWNED}"
     reload = "  [[ ! -d /run/systemd/system ]] || systemctl daemon-reload\n"
-    body = _locked() + "\n" + owned + "\n".join(calls) + "\n" + reload + "  rm -f -- /run/lock/feedstock-tools-fleet\n"
+    cleared = f"  rm -rf -- {SENT_THROUGH}\n"
+    body = (
+        _locked()
+        + "\n"
+        + cleared
+        + owned
+        + "\n".join(calls)
+        + "\n"
+        + reload
+        + "  rm -f -- /run/lock/feedstock-tools-fleet\n"
+    )
     return "\n".join(functions) + "\ndown() {\n" + body + "}\n"
 
 

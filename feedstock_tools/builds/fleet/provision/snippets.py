@@ -102,6 +102,8 @@ Dir::Etc::SourceList "$debs/sources.list";
 Dir::Etc::SourceParts "-";
 Dir::State::Lists "$debs/lists";
 Dir::Cache "$debs/cache";
+Dir::Cache::pkgcache "";
+Dir::Cache::srcpkgcache "";
 APT::Sandbox::User "root";
 END
 APT_CONFIG="$debs/apt.conf" apt-get -q update >&2
@@ -167,28 +169,47 @@ else
 fi
 "${quiet[@]}" dpkg --configure -a >&2  # where it lost its power in the middle
 # What comes new is noted before it comes; what the host has and only becomes newer stays.
-"${apt[@]}" -s install --no-install-recommends --no-remove "${missing[@]}" |
-  sed -n 's/^Inst \\([^ ]*\\) (.*/\\1/p' >"$notes/packages.part"
-cat "$notes/packages.part" >>"$notes/packages"
-rm -- "$notes/packages.part"
+{
+  cat "$notes/packages" 2>/dev/null || true
+  "${apt[@]}" -s install --no-install-recommends --no-remove "${missing[@]}" | sed -n 's/^Inst \\([^ ]*\\) (.*/\\1/p'
+} >"$notes/packages.part"
+mv -- "$notes/packages.part" "$notes/packages"  # whole or not at all, where the disk is full
 # A connection that breaks must not end it in the middle, as its next line of output would.
 trap '' HUP
 "${apt[@]}" -y install --no-install-recommends --no-remove "${missing[@]}" >"$notes/apt.log" 2>&1 || {
-  tail -n 5 "$notes/apt.log" >&2
+  tail -n 10 "$notes/apt.log" >&2
   exit 1
 }
+rm -- "$notes/apt.log"
 echo changed
 """
 WITHOUT_PACKAGES = """\
 notes=/var/lib/feedstock-tools-fleet
 [ -s "$notes/packages" ] || exit 0
 mapfile -t names < <(sort -u "$notes/packages")
+# The package manager needs some space, also on a full disk. What is here goes in any case.
+rm -rf -- /opt/feedstock-tools/{wheelhouse.tar,debs.tar,debs,env,toolchain}
 purge=(env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 dpkg --purge --force-remove-reinstreq)
 for attempt in $(seq 60); do
   if said=$("${purge[@]}" "${names[@]}" 2>&1); then break; fi
   [[ $said == *"locked by another process"* && $attempt != 60 ]] || { echo "$said" >&2; exit 1; }
   sleep 10
 done
+# What was never unpacked, as on a full disk, dpkg remembers as purged, and has no command to forget it.
+python3 - "${names[@]}" <<END
+import fcntl, os, re, sys
+status = "/var/lib/dpkg/status"
+with open("/var/lib/dpkg/lock", "a") as lock:
+    fcntl.lockf(lock, fcntl.LOCK_EX)
+    with open(status, encoding="utf-8", errors="surrogateescape") as stream:
+        entries = stream.read().split("\\n\\n")
+    found = [re.match("Package: (.+)\\nStatus: purge ok not-installed\\n", f"{entry}\\n") for entry in entries]
+    kept = [entry for entry, match in zip(entries, found) if match is None or match[1] not in sys.argv]
+    if len(kept) < len(entries):
+        with open(f"{status}-new", "w", encoding="utf-8", errors="surrogateescape") as stream:
+            stream.write("\\n\\n".join(kept))
+        os.replace(f"{status}-new", status)
+END
 rm -rf -- "$notes/packages" /var/lib/dpkg/tmp.ci  # of a dpkg that lost its power
 echo changed
 """

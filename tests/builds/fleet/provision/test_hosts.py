@@ -1,10 +1,13 @@
-"""Machines that become hosts for real: three with roots, addresses and process spaces of their own, and no network."""
+"""Machines that become hosts for real, with roots, addresses and process spaces of their own, and no network."""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,9 +17,10 @@ from feedstock_tools.builds.fleet.provision.inventory import Inventory
 from tests.support import command
 from tests.support.hosts import BareHost, why_no_hosts
 from tests.support.light_wheels import light_wheels
+from tests.support.listings import differences
 from tests.support.needs import needs
 from tests.support.once import made_once
-from tests.support.provisioned import Provisioned, differences, provisioned
+from tests.support.provisioned import Provisioned, provisioned
 
 pytestmark = [needs("system", why_no_hosts() is None, f"bare hosts ({why_no_hosts()})"), pytest.mark.slow]
 
@@ -34,69 +38,108 @@ def _no_words(text: str) -> None:
     """Progress is not what these tests are about."""
 
 
-def test_three_machines_become_hosts_and_are_given_back(tmp_path: Path, cache: Path) -> None:
-    with provisioned(["h1", "h2", "h3"], tmp_path, cache) as made:
-        made.hosts["h3"].run("echo umask 077 >>.bashrc")
+def test_machines_become_hosts_or_say_why_not_and_are_given_back(tmp_path: Path, cache: Path) -> None:
+    """One by Ansible, one by its script; two are in use, one refuses the key, one is cut off, a disk becomes full."""
+    names = ["h1", "used", "theirs", "strange", "cut", "full", "h2"]
+    settings = {"fleet_toolchain": ["fftw"], "fleet_debs": "debs"}
+    _large_package(tmp_path / "debs", "libfftw3-dev")
+    with provisioned(names, tmp_path, cache, {"full": "40M"}, **settings) as made:
+        _make_unsuitable(made)
+        made.hosts["h2"].run("echo umask 077 >>.bashrc")
         before = {name: host.listing() for name, host in made.hosts.items()}
-        by_ansible = chosen_hosts(made.read(), ["h1", "h2"])
-        by_script = chosen_hosts(made.read(), ["h3"])
+        inventory = made.read()
+        by_ansible, by_script = chosen_hosts(inventory, ["h1"]), chosen_hosts(inventory, ["h2"])
 
         _interrupt_up_at(made, "Make the folder of settings")
-        first = up(by_ansible, made.environment, _no_words)
-        assert [(host.error, host.changed > 10) for host in first] == [(None, True)] * 2
-
+        _say_why_not(made, names[:-1])
         made.hosts["h1"].reboot()
-        again = up(by_ansible, made.environment, _no_words)
-        assert [host.changed for host in again] == [1, 0]  # the loop of the worker, and nothing
+        assert [host.changed for host in up(by_ansible, made.environment, _no_words)] == [1]  # the loop of the worker
 
-        _send_script(made, by_script, made.hosts["h3"])
-        assert int(_script(made.hosts["h3"], "up")[-1].removeprefix("changed=")) > first[0].changed
-        assert _script(made.hosts["h3"], "up")[-1] == "changed=0"
-        of_script = {path: entry for path, entry in made.hosts["h3"].listing().items() if not path.startswith("root/")}
-        of_ansible = {path: entry for path, entry in made.hosts["h2"].listing().items() if not path.startswith("root/")}
+        _send_script(made, by_script, made.hosts["h2"])
+        _leave_nothing_when_killed(made.hosts["h2"])
+        assert int(_script(made.hosts["h2"], "up")[-1].removeprefix("changed=")) > 10
+        assert _script(made.hosts["h2"], "up")[-1] == "changed=0"
+        of_script = {path: entry for path, entry in made.hosts["h2"].listing().items() if not path.startswith("root/")}
+        of_ansible = {path: entry for path, entry in made.hosts["h1"].listing().items() if not path.startswith("root/")}
         assert differences(of_ansible, of_script, of_hosts=True) == []
 
         played, tests = check(by_ansible, made.environment, _no_words)
-        assert [host.error for host in played] == [None, None]
-        assert [(each.host, each.check, each.passed) for each in tests] == [
-            (host, check, True) for host in ("h1", "h2") for check in ("hello-world", "service")
-        ]
+        assert [host.error for host in played] == [None]
+        found = [(each.check, each.passed) for each in tests]
+        assert found == [("hello-world", True), ("service", True), ("fftw", False)]  # the package is another's
 
-        assert [host.error for host in down(by_ansible, made.environment, _no_words)] == [None, None]
-        _give_back_by_script(made.hosts["h3"])
+        made.hosts["cut"].heal()
+        given_back = down(chosen_hosts(inventory, names[:-1]), made.environment, _no_words)
+        assert {host.host for host in given_back if host.error is not None} == {"strange", "theirs"}
+        assert _script(made.hosts["h2"], "down")[-1] != "changed=0"
+        made.hosts["h2"].run("rm", "-r", _ON_HOST)
         for name, host in made.hosts.items():
             assert differences(before[name], host.listing()) == [], name
-            assert not host.run("pgrep", "-f", "feedstock").stdout
+            assert name == "strange" or not host.run("pgrep", "-f", "feedstock").stdout
 
 
-def test_an_up_that_was_killed_leaves_nothing_after_down(tmp_path: Path, cache: Path) -> None:
-    with provisioned(["h1"], tmp_path, cache) as made:
-        host, inventory = made.hosts["h1"], made.read()
-        before = host.listing()
-        for step in ("Make the account", "Install feedstock-tools"):
-            _send_script(made, inventory, host)
-            _kill_script_at(host, step)
-            _give_back_by_script(host)
-            assert differences(before, host.listing()) == [], step
+def _make_unsuitable(made: Provisioned) -> None:
+    """Two machines are in use, one refuses the key, and one is cut off."""
+    (made.hosts["used"].root / "opt/feedstock-tools").mkdir()
+    (made.hosts["theirs"].root / "var/lib/feedstock-tools-fleet").mkdir()
+    (made.hosts["theirs"].root / "var/lib/feedstock-tools-fleet/fleet").write_text("others\n")
+    (made.hosts["strange"].root / "root/.ssh/authorized_keys").write_text("")
+    made.hosts["cut"].cut()
 
 
-def test_a_machine_in_use_is_refused_and_unchanged(tmp_path: Path, cache: Path) -> None:
-    with provisioned(["h1"], tmp_path, cache) as made:
-        host = made.hosts["h1"]
-        (host.root / "opt/feedstock-tools").mkdir()
-        before = host.listing()
-        (refused,) = up(made.read(), made.environment, _no_words)
-        assert refused.error is not None
-        assert "/opt/feedstock-tools is there already, and no fleet made it" in refused.error
-        assert differences(before, host.listing()) == []
-        (left,) = down(made.read(), made.environment, _no_words)
-        assert left.error is None
-        assert differences(before, host.listing()) == []
+def _say_why_not(made: Provisioned, names: Sequence[str]) -> None:
+    """`fleet up` names each host that fails with what to do, and goes on with the other."""
+    words = command.tool("fleet", "up", f"--fleet={made.inventory}", *names)
+    ended = command.run(words, made.inventory.parent, dict(made.environment))
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    *lines, last = ended.stdout.splitlines()
+    said = dict(line.split(": ", 1) for line in lines)
+    assert last.startswith("5 of 6 hosts failed.")
+    assert re.fullmatch(r"changed=\d\d", said.pop("h1"))
+    address = made.hosts["cut"].address
+    expected = {
+        "used": ("/opt/feedstock-tools is there already, and no fleet made it", "remove it"),
+        "theirs": ("this host belongs to the fleet others", "run `fleet down` for that one first"),
+        "strange": ("Permission denied (publickey", "Check ansible_host, ansible_user and its key or password"),
+        "cut": (f"cannot be reached by SSH: ssh: connect to host {address} port 22: ", "Check that the machine runs"),
+        "full": ("Install compilers and libraries: ", "No space left on device", "Free some there"),
+    }
+    assert said.keys() == expected.keys()
+    for name, texts in expected.items():
+        assert said[name].startswith("failed: ") and all(text in said[name] for text in texts), said[name]
+
+
+def _leave_nothing_when_killed(host: BareHost) -> None:
+    """Kill the script of a host at some steps of `up`, and give the host back each time."""
+    before = host.listing()
+    for step in ("Make the account", "Install feedstock-tools"):
+        _kill_script_at(host, step)
+        assert _script(host, "down")[-1] != "no fleet has made anything here"
+        assert differences(before, host.listing()) == [], step
+
+
+def _large_package(folder: Path, name: str) -> None:
+    """Make a package of the distribution's kind that unpacks to more than a small disk holds."""
+    content = folder / name
+    (content / "DEBIAN").mkdir(parents=True)
+    about = (
+        f"Package: {name}\nVersion: 1\nArchitecture: all\nMaintainer: nobody <nobody@example.org>\nDescription: large\n"
+    )
+    (content / "DEBIAN" / "control").write_text(about)
+    with (content / "zeros").open("wb") as zeros:
+        zeros.truncate(48 << 20)
+    subprocess.run(
+        ["dpkg-deb", "-Zgzip", "-z1", "--build", name, f"{name}_1_all.deb"],
+        cwd=folder,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    shutil.rmtree(content)
 
 
 def _interrupt_up_at(made: Provisioned, step: str) -> None:
     """Press Ctrl-C when a step of `fleet up` begins."""
-    words = command.tool("fleet", "up", f"--fleet={made.inventory}", "h1", "h2")
+    words = command.tool("fleet", "up", f"--fleet={made.inventory}", "h1")
     with subprocess.Popen(
         words,
         env=dict(made.environment),
@@ -133,8 +176,3 @@ def _kill_script_at(host: BareHost, step: str) -> None:
         assert any(step in line for line in process.stdout)
         host.run("pkill", "-KILL", "-o", "-f", "'provision.sh up'")
         process.communicate()
-
-
-def _give_back_by_script(host: BareHost) -> None:
-    assert _script(host, "down")[-1] != "no fleet has made anything here"
-    host.run("rm", "-r", _ON_HOST)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -18,6 +19,7 @@ from feedstock_tools.builds.fleet.provision.checks import CHECKS
 from feedstock_tools.builds.fleet.provision.hosts import write_scripts
 from feedstock_tools.builds.fleet.provision.inventory import Inventory
 from feedstock_tools.builds.fleet.provision.playing import results_of
+from feedstock_tools.builds.fleet.provision.reasons import reason_of
 from feedstock_tools.builds.fleet.provision.roles import HOST_FILES, ROLES
 from feedstock_tools.builds.fleet.provision.script import provision_script
 from feedstock_tools.builds.fleet.provision.settings import Plan
@@ -215,17 +217,45 @@ def test_the_script_refuses_what_it_does_not_know(tmp_path: Path) -> None:
 
 def test_what_ansible_says_becomes_results() -> None:
     said = """\
-fatal: [h2]: FAILED! => {"changed": true, "msg": "non-zero return code", "rc": 1, "stderr": "no python3", "stdout": ""}
+TASK [base : Check that the machine suits and is free] *************************
 fatal: [h3]: UNREACHABLE! => {"changed": false, "msg": "Task failed: Failed to connect", "unreachable": true}
+TASK [base : Send the wheels] **************************************************
+fatal: [h2]: FAILED! => {"changed": true, "msg": "non-zero return code", "rc": 1, "stderr": "no python3", "stdout": ""}
 h1                         : ok=21   changed=16   unreachable=0    failed=0    skipped=4    rescued=0    ignored=0
 h2                         : ok=1    changed=0    unreachable=0    failed=1    skipped=0    rescued=0    ignored=0
 h3                         : ok=0    changed=0    unreachable=1    failed=0    skipped=0    rescued=0    ignored=0
 """
     one, two, three, four = results_of(said.splitlines(), ["h1", "h2", "h3", "h4"])
     assert (one.changed, one.error) == (16, None)
-    assert (two.error, two.absent) == ("no python3", False)
-    assert (three.error, three.absent) == ("Failed to connect", True)
+    assert (two.error, two.absent) == ("Send the wheels: no python3", False)
+    assert (three.error, three.absent) == ("cannot be reached by SSH: Failed to connect", True)
     assert four.error == "Ansible ended before it was done"
+
+
+_SSH = "Task failed: Failed to connect to the host via ssh: "
+
+
+@pytest.mark.parametrize(
+    ("message", "found", "advice"),
+    [
+        (f"{_SSH}me@h: Permission denied (publickey,password).", "me@h: Permission denied", "ansible_password"),
+        ("Invalid/incorrect password: Permission denied, please try again.", "incorrect password", "ansible_password"),
+        (f"{_SSH}ssh: connect to host h port 22: Connection refused", "port 22: Connection refused", "machine runs"),
+        (f"{_SSH}ssh: connect to host h port 22: No route to host", "No route to host", "its address (ansible_host"),
+        (f"{_SSH}ssh: connect to host h port 22: Connection timed out", "timed out", "firewall"),
+        (f"{_SSH}ssh: Could not resolve hostname h: Name or service not known", "resolve hostname h", "ansible_host"),
+        (f"{_SSH}a warning\nHost key verification failed.", "Host key verification failed", "known_hosts"),
+        ("Task failed: Missing sudo password", "Missing sudo password", "ansible_become_password"),
+        ("Task failed: Incorrect sudo password", "Incorrect sudo password", "ansible_become_password"),
+        ("OSError: [Errno 28] No space left on device: '/tmp/x'", "No space left on device", "df -h"),
+        ("E: You don't have enough free space in /var/cache/apt/archives/.", "enough free space in /var", "df -h"),
+    ],
+)
+def test_a_failure_is_one_line_with_what_was_tried_and_what_to_do(message: str, found: str, advice: str) -> None:
+    absent = message.startswith(_SSH)
+    reason = reason_of(json.dumps({"msg": message}), "Send the wheels", absent=absent)
+    assert reason.startswith("cannot be reached by SSH: " if absent else "Send the wheels: ")
+    assert found in reason and advice in reason and "\n" not in reason and "Task failed" not in reason
 
 
 def test_checks_are_made_where_their_switch_is_on() -> None:
