@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -111,7 +112,7 @@ def test_builds_end_with_stop_and_a_row_that_has_lost_its_host_four_times_has_fa
     option = f"--fleet={fleet.local.fleet.path}"
     run = command.start(feedstock.command(CPU_ROWS, option), feedstock.folder, command.environment())
     for number in range(1, 5):
-        wait_until(lambda number=number: begun.exists() and len(begun.read_text()) == 2 * number, 60)
+        wait_until(partial(_has_lines, begun, number), 60)
         stopped = _run(tmp_path, "fleet", "stop", option)
         assert stopped.stdout == "Asked 1 build to end.\n"
     output, _ = run.communicate()
@@ -119,6 +120,10 @@ def test_builds_end_with_stop_and_a_row_that_has_lost_its_host_four_times_has_fa
     assert "it was begun 4 times and never ended" in output
     assert fleet.builds_of("h1") == {}
     fleet.wait_for(1)
+
+
+def _has_lines(file: Path, number: int) -> bool:
+    return file.exists() and len(file.read_text().splitlines()) == number
 
 
 def test_a_fleet_that_does_not_answer_is_named(tmp_path: Path) -> None:
