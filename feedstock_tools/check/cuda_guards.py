@@ -52,22 +52,27 @@ def missing_guards(outputs: Sequence[tuple[str, Built]], facts: CudaFacts) -> It
 
     They do if nothing requires `__cuda`: not the build, nor another output of the feedstock or a GPU build that it
     depends on, and the build number is higher than that of the CPU build. A recipe that raises it only in the build
-    string meant to. With equal numbers, it is left to time stamps.
+    string meant to. With equal numbers, it is left to time stamps. A package for all platforms whose CPU build requires
+    the same holds no GPU code.
 
     Args:
         outputs: all outputs of the feedstock, each with the name of its configuration.
     """
     lowest: dict[tuple[str, str | None], int] = {}
+    of_cpus: set[tuple[str, ...]] = set()
     for _, built in outputs:
         output = built.output
         if output.variant.get("cuda_compiler_version") == "None":
             key = (output.name, output.variant.get("target_platform"))
             lowest[key] = min(lowest.get(key, output.build_number), output.build_number)
+            of_cpus.add((output.name, *output.requirements.get("run", ())))
     names = {built.output.name for _, built in outputs}
     for configuration, built in outputs:
         output = built.output
         of_cpu = lowest.get((output.name, output.variant.get("target_platform")))
         if of_cpu is None or _toolkit(output, facts) is None or "cuda_compiler_version" not in output.used.own:
+            continue
+        if output.noarch and (output.name, *output.requirements.get("run", ())) in of_cpus:
             continue
         if built.track_features or _guards(output) or _is_guarded_by_others(output, names):
             continue

@@ -70,7 +70,7 @@ def enable_gpu(draft: Draft, wishes: GpuWishes, pinning: Path | None = None) -> 
     changes = [  # what is added in one place stands there in this order
         *defined(document, [line for each in edits for line in each.variables]),
         *(change for each in edits if each is not tests for change in each.changes),
-        *set_in([setting for each in edits for setting in each.settings]),
+        *set_in([setting for each in edits for setting in each.settings], parts.recipe),
         *requirement_changes(parts, wishes, versions),
         *tests.changes,
     ]

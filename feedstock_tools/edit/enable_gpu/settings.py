@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from feedstock_tools.edit.document import Change, Document
@@ -20,6 +20,8 @@ _STATEMENT = re.compile(r"\{%.*?%\}", re.DOTALL)
 _ABOVE = ("name", "package", "recipe", "version", "script", "source", "inherit", "staging")
 #: Keys of `build` that new ones stand below.
 _FIRST = ("number", "skip", "noarch")
+#: Keys of a recipe's `build` that its outputs have of their own, or not at all.
+_OF_RECIPE = frozenset({"number", "string", "skip", "noarch", "script", "script_env", "entry_points", "run_exports"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,11 @@ class Edits:
     remarks: tuple[str, ...] = ()
 
 
-def set_in(settings: Sequence[Setting]) -> list[Change]:
+def set_in(settings: Sequence[Setting], recipe: Owner) -> list[Change]:
     """The changes that add all settings, those of one owner in one place.
+
+    An output of a `meta.yaml` without a section `build` has the recipe's; one that gets a section gets what that said
+    of linking and run exports too.
 
     Raises:
         InputError: a section `build` is written in brackets.
@@ -49,8 +54,23 @@ def set_in(settings: Sequence[Setting]) -> list[Change]:
     changes: list[Change] = []
     owners = list(dict.fromkeys(setting.owner for setting in settings))
     for owner in owners:
-        changes += _below_build(owner, [setting.lines for setting in settings if setting.owner is owner])
+        groups = [setting.lines for setting in settings if setting.owner is owner]
+        inherits = owner.document.has_templates and owner.build is None and owner.name != recipe.name
+        changes += _below_build(owner, [*groups, *_inherited(recipe)] if inherits else groups)
     return changes
+
+
+def _inherited(recipe: Owner) -> Iterator[tuple[Line, ...]]:
+    """The settings of a recipe that an output without any has too, but for those that it replaces or that are scripts'.
+
+    (conda_build/metadata.py: get_output_metadata.)
+    """
+    document = recipe.document
+    for entry in recipe.settings:
+        if entry.key not in _OF_RECIPE and not document.is_in_block(entry.start):
+            column = document.column_of(entry.start)
+            lines = document.text[document.line_start(entry.start) : document.line_end(entry.end - 1)].splitlines()
+            yield tuple(Line(line[column:]) for line in lines if line.strip())
 
 
 def _below_build(owner: Owner, groups: Sequence[Sequence[Line]]) -> list[Change]:

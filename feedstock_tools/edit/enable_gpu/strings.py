@@ -14,7 +14,7 @@ from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
 from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.lines import Line
 from feedstock_tools.generate.texts.needs import CPU, CUDA
-from feedstock_tools.generate.texts.v0 import build_strings
+from feedstock_tools.generate.texts.v0 import PYTHON_PREFIX, build_strings
 from feedstock_tools.generate.texts.v1 import ACCELERATOR, build_string
 from feedstock_tools.generate.texts.wording import CUDA_DIGITS
 
@@ -22,6 +22,12 @@ __all__ = ["build_string_edits", "preference"]
 
 #: The hash in a build string, with the Python before it.
 _HASH = re.compile(r"(?:py\$?\{\{[^{}]*\}\}_?)?h?(?:\{\{-?\s*PKG_HASH\s*-?\}\}|\$\{\{\s*hash\s*\}\})")
+#: What conda-build puts into build strings for packages in `host`, whose versions it leaves out of the hash.
+_PREFIXES = {
+    "python": PYTHON_PREFIX,
+    "perl": 'pl{{ perl | replace(".", "") }}',
+    "r-base": 'r{{ r_base | replace(".", "") }}',
+}
 _LAST_TEMPLATE = re.compile(r"(\$?\{\{[^{}]*\}\})[ \t]*(?=#|\r?$|[\"']$)", re.MULTILINE)
 
 
@@ -39,7 +45,8 @@ def build_string_edits(parts: GpuParts, numbers: Numbering) -> Edits:
     remarks: list[str] = []
     used = not document.has_templates
     for owner in parts.varying:
-        entries = [entry for entry in owner.settings if entry.key == "string"]
+        holder = _holder(parts, owner)
+        entries = [entry for entry in holder.settings if entry.key == "string"]
         number = numbers.own.get(owner, "{{ PKG_BUILDNUM }}" if document.has_templates else "${{ build_number }}")
         replaced = numbers.replaced | ({"{{ PKG_BUILDNUM }}"} if owner in numbers.own else frozenset())
         for entry in entries:
@@ -53,15 +60,33 @@ def build_string_edits(parts: GpuParts, numbers: Numbering) -> Edits:
                 used = True
                 changes.append(edited)
         if not entries:
-            settings.append(Setting(owner, _new_string(owner, accelerator, number)))
+            settings.append(Setting(holder, _new_string(owner, holder, accelerator, number)))
     variables = _variables(document, accelerator) if used else ()
     return Edits(tuple(changes), tuple(settings), variables, tuple(remarks))
 
 
-def _new_string(owner: Owner, accelerator: str, number: str) -> tuple[Line, ...]:
+def _holder(parts: GpuParts, owner: Owner) -> Owner:
+    """What holds the build string of an owner: the recipe for an output of a `meta.yaml` with the recipe's own name.
+
+    conda-build looks for the place of the hash in the recipe's own text, and names the package `h1234567` if it is not
+    there (conda_build/metadata.py: build_id). Outputs without a section get the recipe's string too, so it stays with
+    the output if one of those is the same for CPU and CUDA.
+    """
+    is_recipe = (
+        owner.document.has_templates
+        and owner.name == parts.recipe.name
+        and not any(entry.key == "string" for entry in owner.settings)
+    )
+    return parts.recipe if is_recipe and all(other.build is not None for other in parts.others) else owner
+
+
+def _new_string(owner: Owner, holder: Owner, accelerator: str, number: str) -> tuple[Line, ...]:
     if not owner.document.has_templates:
         return (Line(f"string: {build_string(accelerator, python=owner.is_python)}"),)
-    strings = build_strings(python=owner.is_python, number=number)
+    required = owner.names("host") | holder.names("host")
+    is_python = owner.is_python or holder.is_python
+    names = [name for name in _PREFIXES if (is_python if name == "python" else name in required)]
+    strings = build_strings("".join(_PREFIXES[name] for name in names), number)
     return tuple(Line(f"string: {text}", to_selector(condition, ())) for condition, text in strings.items())
 
 

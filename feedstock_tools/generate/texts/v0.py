@@ -34,7 +34,7 @@ from feedstock_tools.generate.texts.wording import (
     skips,
 )
 
-__all__ = ["ABOUT_NAMES", "NAMES", "build_strings", "requirement_line", "v0_view"]
+__all__ = ["ABOUT_NAMES", "NAMES", "PYTHON_PREFIX", "build_strings", "requirement_line", "v0_view"]
 
 #: Placeholder → what it is in the templates of conda-build; others are names of variables there.
 NAMES = {
@@ -51,6 +51,8 @@ ABOUT_NAMES = {"homepage": "home", "repository": "dev_url", "documentation": "do
 #: conda-build's default scripts.
 _DEFAULT_SCRIPTS = ("build.sh", "bld.bat")
 _WHY_USED = "Nothing else here tells conda-build that there is one for each Python."
+#: The Python in a build string, which the hash does not contain.
+PYTHON_PREFIX = "py{{ CONDA_PY }}"
 _LIMITS = {"lower": "min_pin", "upper": "max_pin", "lower version": "lower_bound", "upper version": "upper_bound"}
 
 
@@ -103,9 +105,14 @@ def requirement_line(need: Need, cuda_versions: Sequence[str]) -> Line:
     return Line(f"- {_expression(need)}", selector, need.why)
 
 
-def build_strings(*, python: bool, number: str = "{{ PKG_BUILDNUM }}") -> dict[Condition, str]:
-    """The build strings that distinguish CUDA and CPU builds, by condition; `number` is what they end with."""
-    tail = f"{'py{{ CONDA_PY }}' if python else ''}h{{{{ PKG_HASH }}}}_{number}"
+def build_strings(prefix: str, number: str = "{{ PKG_BUILDNUM }}") -> dict[Condition, str]:
+    """The build strings that distinguish CUDA and CPU builds, by condition.
+
+    Args:
+        prefix: the versions of Python and other languages, which the hash does not contain, such as `PYTHON_PREFIX`.
+        number: what the strings end with.
+    """
+    tail = f"{prefix}h{{{{ PKG_HASH }}}}_{number}"
     return {CUDA: f"cuda{{{{ {CUDA_DIGITS} }}}}{tail}", CPU: f"cpu_{tail}"}
 
 
@@ -328,7 +335,10 @@ def _string_lines(output: ResolvedOutput, spec: Spec, wording: _Wording) -> tupl
     if spec.cuda is None or not spec.automatic:
         own = exclusive(output.written.string)
         return tuple(wording.line(f"string: {_text(value)}", condition) for value, condition in own)
-    texts = {condition: f"string: {text}" for condition, text in build_strings(python=output.python).items()}
+    texts = {
+        condition: f"string: {text}"
+        for condition, text in build_strings(PYTHON_PREFIX if output.python else "").items()
+    }
     skipped = {condition for condition, _ in output.skip}
     left = {condition: text for condition, text in texts.items() if condition not in skipped}
     if len(left) == 1:  # the output exists for one accelerator only

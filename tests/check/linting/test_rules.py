@@ -222,3 +222,16 @@ def test_a_recipe_that_cannot_be_rendered_is_an_error(tmp_path: Path) -> None:
     assert found.message.startswith("cannot be rendered for osx_64_cuda_compiler_version12.9 and 1 more: the template ")
     with pytest.raises(InputError, match="the template cannot be rendered: 'encode' of a str"):
         found_in(feedstock(tmp_path / "all", wrong.replace("  # [osx]", "") + META))
+
+
+@pytest.mark.parametrize(("more", "count"), [("", 0), ("          then: numpy\n", 1)])
+def test_a_package_for_all_platforms_that_requires_the_same_is_no_cuda_build(
+    tmp_path: Path, more: str, count: int
+) -> None:
+    run = f'      run:\n        - if: cuda_compiler_version != "None"\n{more}' if more else ""
+    stubs = (
+        "  - package:\n      name: demo-stubs\n    build:\n      noarch: generic\n      script: stubs.sh\n"
+        '    requirements:\n      host:\n        - if: cuda_compiler_version != "None"\n          then: zlib\n' + run
+    )
+    lines = found_in(feedstock(tmp_path, V1.replace("about:\n", stubs + "about:\n")))
+    assert len([line for line in lines if "demo-stubs" in str(line) and "ambiguous" in str(line)]) == count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -189,3 +190,58 @@ def test_what_pins_a_build_only_somewhere_is_guarded_itself(feedstock: Callable[
         )
         demo = draft.recipe.text.partition("  - name: demo\n")[2].partition("  - name: demo-tool")[0]
         assert demo.count("- __cuda >=") == 1 and "cudart" not in demo
+
+
+OF_THE_SAME_NAME = """\
+package:
+  name: demo
+  version: "1.2"
+build:
+  number: 0
+  ignore_run_exports_from:
+    - libthing
+requirements:
+  build:
+    - {{ compiler('c') }}
+    - {{ compiler('cxx') }}
+  host:
+    - python
+    - libthing
+  run:
+    - python
+outputs:
+  - name: demo
+  - name: demo-r
+    script: install-r.sh
+    requirements:
+      build:
+        - {{ compiler('c') }}
+      host:
+        - r-base
+      run:
+        - r-base
+"""
+
+
+def test_builds_of_one_name_differ_by_hash_and_language(feedstock: Callable[..., Path], pinning: Path) -> None:
+    config = pinning / "conda_build_config.yaml"
+    config.write_text(config.read_text() + "r_base:\n  - 4.4\n  - 4.5\n")
+    folder = feedstock(meta_yaml=OF_THE_SAME_NAME)
+    made(folder, pinning, GpuWishes())
+    files = outputs(folder, read_configurations(folder))
+    strings = sorted({each.build_string for each in files if each.subdir == "linux-64"})
+    assert [re.sub("h[0-9a-f]{7}", "h", string) for string in strings] == [
+        *("cpu_py312h_0", "cpu_py313h_0", "cpu_r44h_0", "cpu_r45h_0"),
+        *("cuda129py312h_12900", "cuda129py313h_12900", "cuda129r44h_12900", "cuda129r45h_12900"),
+    ]
+    assert not any("h1234567" in string for string in strings)
+
+
+def test_an_output_that_gets_a_section_keeps_what_the_recipes_said(
+    feedstock: Callable[..., Path], pinning: Path
+) -> None:
+    folder = feedstock(meta_yaml=OF_THE_SAME_NAME)
+    made(folder, pinning, GpuWishes())
+    edited = (folder / "recipe/meta.yaml").read_text()
+    assert "      ignore_run_exports_from:\n        - libthing\n" in edited.partition("- name: demo-r")[2]
+    assert "build:" not in edited.partition("  - name: demo\n")[2].partition("- name: demo-r")[0]
