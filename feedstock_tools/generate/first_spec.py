@@ -87,20 +87,53 @@ def _output(project: Project, self_contained: bool) -> Iterator[str]:
     yield "outputs:"
     yield f"  - name: {project.name}"
     yield f"    kind: {'python' if project.kind == 'python' else 'library'}"
-    yield f"    script: {{template: {_template(project)}}}"
+    yield from _script(project)
     yield from _skip(project)
-    needs = dict(_needs(project, self_contained))
-    if needs:
-        yield "    requirements:"
-    for section, entries in needs.items():
-        yield f"      {section}:"
-        yield from (f"        - {entry}" for entry in entries)
+    yield from _kernels(project)
+    yield from _requirements(project, self_contained)
     yield from _test(project)
     if project.kind == "cmake":
         yield "    # Packages that link it must run with this minor version; x is enough if its ABI is that stable."
         yield "    run_exports:"
         yield f"      - {{pin: {project.name}, max: x.x}}"
+    yield from _parts(project)
     yield ""
+
+
+def _requirements(project: Project, self_contained: bool) -> Iterator[str]:
+    needs = dict(_needs(project, self_contained))
+    if needs:
+        yield "    requirements:"
+    if project.packages:
+        yield f"      # CMakeLists.txt looks for {', '.join(project.packages)}: name the packages with them in `host`."
+    for section, entries in needs.items():
+        yield f"      {section}:"
+        yield from (f"        - {entry}" for entry in entries)
+
+
+def _parts(project: Project) -> Iterator[str]:
+    """What to do about folders with projects of their own, such as the Python package of a library."""
+    for part in project.parts:
+        yield f"  # {part}/ has a pyproject.toml. 'feedstock-tools init' with that folder writes an output to add here,"
+        yield f"  # with 'folder: {part}' in its script, and 'pins: [{project.name}]' if it needs the library."
+
+
+def _script(project: Project) -> Iterator[str]:
+    """The script; where CMake leaves CUDA out unless an option is set, GPU builds set it."""
+    if "cuda" in project.languages and len(project.cuda_switches) == 1:
+        yield f"    # {project.cuda_switches[0]} is off by default, so that GPU builds would have no GPU code."
+        yield f"    script: {{template: {_template(project)}, cuda_options: [-D{project.cuda_switches[0]}=ON]}}"
+        return
+    if project.cuda_switches:
+        names = ", ".join(project.cuda_switches)
+        yield f"    # Off by default are {names}: `cuda_options: [-D…=ON]` sets what GPU builds need."
+    yield f"    script: {{template: {_template(project)}}}"
+
+
+def _kernels(project: Project) -> Iterator[str]:
+    if project.kind == "cmake" and "cuda" in project.languages:
+        yield "    # GPU builds must have code for each architecture."
+        yield "    kernels: true"
 
 
 def _template(project: Project) -> str:

@@ -24,6 +24,13 @@ _LARGEST = 1024 * 1024
 _PROJECT = re.compile(r"^\s*project\s*\(\s*\"?([A-Za-z0-9_.+-]+|\$\{\w+\})\"?([^)]*)\)", re.IGNORECASE | re.MULTILINE)
 _ENABLED = re.compile(r"^\s*(?:enable_language|check_language)\s*\(\s*([A-Z ]+)", re.IGNORECASE | re.MULTILINE)
 _INSTALLED = re.compile(r"^\s*install\s*\(\s*TARGETS\s+([^)]*)", re.IGNORECASE | re.MULTILINE)
+#: An option that is off, and a package that is looked for.
+_SWITCH = re.compile(
+    r"^\s*option\s*\(\s*(\w*CUDA\w*)\s+(?:\"[^\"]*\"\s*)?(?:OFF|NO|FALSE|0)?\s*\)", re.IGNORECASE | re.MULTILINE
+)
+_FIND = re.compile(r"^\s*find_(?:package|dependency)\s*\(\s*(\w+)", re.IGNORECASE | re.MULTILINE)
+#: Packages that compilers and `python` bring.
+_OF_COMPILERS = frozenset({"CUDA", "CUDAToolkit", "Python", "Python3", "PythonInterp", "PythonLibs", "Threads"})
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*\(?([^;()]*)\)?\s*(;.*)?")
 #: Words of a license's text → its identifier, the more particular text first.
 _LICENSES = (
@@ -64,7 +71,8 @@ class Project:
     `languages` are those that it compiles, as recipes name compilers. `build` and `run` are requirements as
     conda writes them. `module` is the module that Python imports. `python` are the Pythons that it runs with: `>=3.10`.
     `libraries` and `programs` are what CMake installs under the names of its targets. `only_gpu`: it does not build
-    without a CUDA compiler.
+    without a CUDA compiler. `cuda_switches` are options of CMake that are off and have CUDA in their names. `packages`
+    are those that its CMakeLists.txt looks for, as CMake names them; `parts` folders in it with a pyproject.toml.
     """
 
     kind: Literal["cmake", "python"]
@@ -84,6 +92,9 @@ class Project:
     only_gpu: bool = False
     repository: str | None = None
     documentation: str | None = None
+    cuda_switches: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
 
 
 def read_project(folder: Path) -> Project:
@@ -124,6 +135,9 @@ def _cmake_project(folder: Path) -> Project:
             text, r"add_library\s*\(\s*([\w.+-]+)(?!\s+(?:STATIC|OBJECT|INTERFACE|ALIAS|IMPORTED|MODULE))"
         ),
         programs=_installed(text, r"add_executable\s*\(\s*([\w.+-]+)"),
+        cuda_switches=tuple(dict.fromkeys(_SWITCH.findall(text))),
+        packages=tuple(sorted(set(_FIND.findall(text)) - _OF_COMPILERS)),
+        parts=tuple(sorted(path.parent.name for path in folder.glob("*/pyproject.toml"))),
     )
 
 
@@ -158,6 +172,7 @@ def _python_project(folder: Path) -> Project:
     python = about.get("requires-python") or info["Requires-Python"]
     addresses = _addresses(about, info)
     languages = _compiled_languages(folder, build, str(system.get("build-backend", "")))
+    cmake = _cmake_project(folder) if "cuda" in languages else None
     return Project(
         kind="python",
         name=_package_name(name),
@@ -169,7 +184,8 @@ def _python_project(folder: Path) -> Project:
         license=_stated_license(about, info) or _license_of(folder),
         license_file=_license_file(folder),
         languages=languages,
-        only_gpu="cuda" in languages and _cmake_project(folder).only_gpu,
+        only_gpu=cmake is not None and cmake.only_gpu,
+        cuda_switches=cmake.cuda_switches if cmake else (),
         build=build,
         run=_requirements(needed),
         module=_module(folder, name),

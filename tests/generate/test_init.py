@@ -235,3 +235,23 @@ def test_tests_are_of_what_cmake_installs(tmp_path: Path) -> None:
         "test -x $PREFIX/bin/run",
         "test -f $PREFIX/lib/libaxpy.so",
     ]
+
+
+def test_switches_packages_and_parts_of_a_cmake_project_are_named(tmp_path: Path) -> None:
+    text = (
+        "project(folds VERSION 1.0 LANGUAGES CXX)\n"
+        'option(FOLDS_CUDA "Build with CUDA" OFF)\noption(FOLDS_CUDA_GRAPHS "" ON)\n'
+        "if(FOLDS_CUDA)\n  enable_language(CUDA)\n  find_package(CUDAToolkit REQUIRED)\nendif()\n"
+        "find_package(ZLIB REQUIRED)\n"
+    )
+    files = {"CMakeLists.txt": text, "LICENSE": MIT, "python/pyproject.toml": SETUPTOOLS}
+    _init(_project(tmp_path / "project", files), "-o", tmp_path / "feedstock")
+
+    written = (tmp_path / "feedstock" / "feedstock.yaml").read_text(encoding="utf-8")
+    output = read_spec(tmp_path / "feedstock").outputs[0]
+
+    assert output.script is not None
+    assert output.script.cuda_options == ("-DFOLDS_CUDA=ON",)
+    assert output.kernels is True
+    assert "CMakeLists.txt looks for ZLIB:" in written
+    assert "# python/ has a pyproject.toml." in written

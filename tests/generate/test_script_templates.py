@@ -38,6 +38,21 @@ def test_options_and_folder_reach_the_build_system(template: str, unix: str, win
     assert '-DX=a b"' in scripts["build-libdemo.bat"]
 
 
+@pytest.mark.parametrize("template", ["cmake", "scikit-build-core"])
+def test_options_for_gpu_builds_reach_cmake_in_these_alone(template: str) -> None:
+    scripts = _scripts(f"{{template: {template}, cuda_options: [-DUSE_CUDA=ON, -DUSE_NCCL=ON]}}")
+
+    unix, windows = scripts["build-libdemo.sh"], scripts["build-libdemo.bat"]
+    block = unix[unix.index('if [[ "${cuda_compiler_version}" != "None" ]]') : unix.index("\nfi\n")]
+    assert 'CMAKE_ARGS="${CMAKE_ARGS:-} -DUSE_CUDA=ON -DUSE_NCCL=ON"' in block
+    assert '"%cuda_compiler_version%"=="None" set "CMAKE_ARGS=%CMAKE_ARGS% -DUSE_CUDA=ON -DUSE_NCCL=ON"' in windows
+
+
+def test_options_for_gpu_builds_are_for_cmake() -> None:
+    with pytest.raises(InputError, match="'cuda_options' require the template cmake or scikit-build-core"):
+        spec_from_text(REVIEWED.replace(SCRIPT, "{template: pip, cuda_options: [-DX=ON]}"), Path("feedstock.yaml"))
+
+
 def test_options_without_a_template_are_a_mistake() -> None:
     with pytest.raises(InputError, match="'options' and 'folder' require a template"):
         spec_from_text(REVIEWED.replace(SCRIPT, "{commands: [x], options: [y]}"), Path("feedstock.yaml"))

@@ -112,6 +112,10 @@ class PlatformSettings(Model):
     )
 
 
+#: An option that `CMAKE_ARGS`, a list of words, can hold.
+_OptionOfCMake = Annotated[str, Field(pattern=r"^-[A-Za-z0-9_.:=/+,-]+$")]
+
+
 class Script(Model):
     """A script by kind of machine."""
 
@@ -126,6 +130,9 @@ class Script(Model):
     options: tuple[str, ...] = Field(
         default=(), description="Options for a template's build system: `-DUSE_X=ON`; for pip `-Csetup-args=-Dx=on`."
     )
+    cuda_options: tuple[_OptionOfCMake, ...] = Field(
+        default=(), description="Further options for CMake, in GPU builds alone: `-DUSE_CUDA=ON`."
+    )
     folder: RecipeFile = Field(default=".", description="The folder in the sources that a template builds.")
     environment: Environment = Field(default={}, description="Variables that the script sees, with their values.")
 
@@ -135,6 +142,8 @@ class Script(Model):
             raise ValueError("a script must be a file (or 'unix' and 'win' files), a list of commands, or a template")
         if (self.options or self.folder != ".") and self.template is None:
             raise ValueError("'options' and 'folder' require a template")
+        if self.cuda_options and self.template not in ("cmake", "scikit-build-core"):
+            raise ValueError("'cuda_options' require the template cmake or scikit-build-core")
         return self
 
 

@@ -51,6 +51,9 @@ def license_mistake(text: str) -> tuple[str, str] | None:
     """What is wrong with an SPDX expression, and what to do (SPDX 2.3, annex D); None if it is right."""
     from feedstock_tools.generate.spec.spdx import EXCEPTIONS, LICENSES
 
+    joined = "-".join(text.split())
+    if " " in text and joined in LICENSES:
+        return f"'{text}' is not an SPDX expression", f"Did you mean '{joined}'?"
     words = _TOKEN.findall(text)
     if "".join(words) != re.sub(r"\s", "", text) or not words:
         return f"'{text}' is not an SPDX expression", "Such as: Apache-2.0 OR MIT"

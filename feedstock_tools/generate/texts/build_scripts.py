@@ -49,6 +49,7 @@ def _view(spec: Spec, script: Script) -> dict[str, Any]:
         "options_bat": [f'"{option}"' for option in script.options],
         "cmake_options": shlex.quote(f"-Ccmake.args={';'.join(script.options)}"),
         "cmake_options_bat": f'"-Ccmake.args={";".join(script.options)}"',
+        "cuda_options": " ".join(script.cuda_options) if spec.cuda else "",
         "folder": script.folder,
         "folder_bat": script.folder.replace("/", "\\"),
         "architectures": asks.file if asks else None,

@@ -34,7 +34,11 @@ def list_text(listed: Sequence[Listed], rows: Mapping[str, int]) -> str:
         )
         for entry in listed
     ]
-    return table(head, lines, right=frozenset({1})) if lines else "The feedstock has no configurations."
+    return (
+        table(head, lines, right=frozenset({1}))
+        if lines
+        else "The feedstock has no configurations; 'feedstock-tools rerender' writes them."
+    )
 
 
 def list_json(listed: Sequence[Listed], rows: Mapping[str, int]) -> list[Mapping[str, Any]]:

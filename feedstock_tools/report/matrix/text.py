@@ -22,7 +22,7 @@ def matrix_text(matrix: Matrix) -> str:
     """A table, the problems of unfinished configurations, and the number in each state."""
     table_lines = lines(matrix)
     if not table_lines:
-        return "The feedstock has no configurations."
+        return "The feedstock has no configurations; 'feedstock-tools rerender' writes them."
     rows = [_cells(line) for line in table_lines]
     parts = [table(_HEAD, rows, right=frozenset({2, 4}))]
     parts += [_group_text(matrix, group) for group in groups(table_lines)]
