@@ -22,7 +22,7 @@ from feedstock_tools.pins.graph.pin_graph import pin_graph as pin_graph_of
 from feedstock_tools.report.pins.table import Row, table_rows
 from maintenance.site.drawing import drawn
 
-__all__ = ["on_files", "on_page_markdown"]
+__all__ = ["on_files", "on_page_content", "on_page_markdown"]
 
 #: A link to a file beside the folder of pages: of a site it would lead nowhere.
 _OUTSIDE = re.compile(r"\[([^\]]*)\]\(\.\./[^)]*\)")
@@ -32,6 +32,13 @@ _CODE = re.compile(r"`[^`]+`")
 #: The beginning of a list's item.
 _ITEM = re.compile(r"(?:[-*]|\d+\.) ")
 _GRAPH = "pin-graph.html"
+#: Code within a text, a word of it, and the length up to which a word stays on one line.
+_INLINE = re.compile(r"<code>([^<\n]+)</code>")
+_WORD = re.compile(r"\S+")
+_WHOLE = 20
+#: The beginning of an option, and where a long name may break.
+_DASHES = re.compile(r"^-{1,2}\w+")
+_JOINT = re.compile(r"(?<=[_/|=,])(?=[^_/|=,])")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -56,6 +63,21 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         page.meta.setdefault("hide", ["toc"])
     flowcharts = _MERMAID.sub(lambda found: f"{drawn(found[1], page.title or '')}\n", markdown)
     return _OUTSIDE.sub(r"\1", "\n".join(_apart(flowcharts.split("\n"))))
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """A page whose options and names break where a reader would break them: browsers break after any hyphen."""
+    return _INLINE.sub(lambda code: f"<code>{_WORD.sub(_breakable, code[1])}</code>", html)
+
+
+def _breakable(word: re.Match[str]) -> str:
+    """A word of code: short ones whole, long ones with the places where they may break."""
+    if len(word[0]) <= _WHOLE:
+        return f'<span class="word">{word[0]}</span>' if "-" in word[0] else word[0]
+    dashes = _DASHES.match(word[0])
+    begin = dashes[0] if dashes else ""
+    rest = _JOINT.sub("<wbr>", word[0].removeprefix(begin))
+    return f'<span class="word">{begin}</span>{rest}' if begin else rest
 
 
 def _apart(lines: Sequence[str]) -> Iterator[str]:
