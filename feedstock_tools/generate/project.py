@@ -24,7 +24,7 @@ _LARGEST = 1024 * 1024
 _PROJECT = re.compile(r"^\s*project\s*\(\s*\"?([A-Za-z0-9_.+-]+|\$\{\w+\})\"?([^)]*)\)", re.IGNORECASE | re.MULTILINE)
 _ENABLED = re.compile(r"^\s*(?:enable_language|check_language)\s*\(\s*([A-Z ]+)", re.IGNORECASE | re.MULTILINE)
 _INSTALLED = re.compile(r"^\s*install\s*\(\s*TARGETS\s+([^)]*)", re.IGNORECASE | re.MULTILINE)
-#: An option that is off, and a package that is looked for.
+#: An option that is off, and a package that the project looks for.
 _SWITCH = re.compile(
     r"^\s*option\s*\(\s*(\w*CUDA\w*)\s+(?:\"[^\"]*\"\s*)?(?:OFF|NO|FALSE|0)?\s*\)", re.IGNORECASE | re.MULTILINE
 )

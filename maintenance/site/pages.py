@@ -35,7 +35,7 @@ _GRAPH = "pin-graph.html"
 #: Code within a text, a word of it, and the length up to which a word stays on one line.
 _INLINE = re.compile(r"<code>([^<\n]+)</code>")
 _WORD = re.compile(r"\S+")
-_WHOLE = 20
+_WHOLE = 18
 #: The beginning of an option, and where a long name may break.
 _DASHES = re.compile(r"^-{1,2}\w+")
 _JOINT = re.compile(r"(?<=[_/|=,])(?=[^_/|=,])")
@@ -73,7 +73,7 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 def _breakable(word: re.Match[str]) -> str:
     """A word of code: short ones whole, long ones with the places where they may break."""
     if len(word[0]) <= _WHOLE:
-        return f'<span class="word">{word[0]}</span>' if "-" in word[0] else word[0]
+        return f'<span class="word">{word[0]}</span>'
     dashes = _DASHES.match(word[0])
     begin = dashes[0] if dashes else ""
     rest = _JOINT.sub("<wbr>", word[0].removeprefix(begin))

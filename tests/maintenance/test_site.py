@@ -62,7 +62,13 @@ def test_no_list_or_table_is_taken_for_text(site: Path) -> None:
 
 def test_an_option_with_alternatives_has_no_backslash(site: Path) -> None:
     page = (site / "rerender.html").read_text(encoding="utf-8")
-    assert "<code>--pinning DIR|FILE|VERSION</code>" in page
+    assert "<code>--pinning DIR|FILE|VERSION</code>" in re.sub(r"</?(?:span|wbr)[^>]*>", "", page)
+
+
+def test_options_stay_whole_and_long_names_break_at_their_joints(site: Path) -> None:
+    page = (site / "clean.html").read_text(encoding="utf-8")
+    assert '<code><span class="word">--dry-run</span></code>' in page
+    assert "<code>test_<wbr>what_<wbr>a_<wbr>build_<wbr>uses_<wbr>now_<wbr>stays</code>" in page
 
 
 def test_the_site_needs_no_network(site: Path) -> None:
