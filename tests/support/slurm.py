@@ -39,13 +39,43 @@ class Cluster:
     Attributes:
         variables: what Slurm's commands need to find it, for an environment.
         nodes: their names → the processes that hold their process spaces.
-        restarted: the slurmd that were started again.
     """
 
     folder: Path
     variables: Mapping[str, str]
     nodes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-    restarted: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
+        """Start one of its processes, which writes its messages to a file with a name."""
+        with (self.folder / f"{name}.messages").open("ab") as messages:
+            process = subprocess.Popen(
+                command,
+                env={**os.environ, **self.variables},
+                stdin=subprocess.DEVNULL,
+                stdout=messages,
+                stderr=messages,
+                start_new_session=True,
+            )
+        self.processes.append(process)
+        return process
+
+    def start_node(self, node: str) -> None:
+        """Start a node in a process space of its own."""
+        spaces = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "/bin/sh", "-c", _FIRST, "first")
+        self.nodes[node] = self.start(node, *spaces, *_slurmd(self.folder, node))
+
+    def wait_for_nodes(self) -> None:
+        """Wait until all nodes are idle."""
+        wait_until(lambda: self._idle() == self.nodes.keys(), 120)
+
+    def mend(self) -> None:
+        """Start again the nodes that have died, or whose slurmd has, and wait for all."""
+        for node, process in list(self.nodes.items()):
+            if process.poll() is not None or self._slurmd_of(node) is None:
+                _kill(process)
+                self.start_node(node)
+        self.wait_for_nodes()
 
     def ask(self, *command: str) -> str:
         """What a command of Slurm's prints."""
@@ -65,25 +95,23 @@ class Cluster:
 
     def kill_slurmd(self, node: str) -> None:
         """Kill a node's slurmd alone: its jobs go on."""
-        (first,) = _children(self.nodes[node].pid)
-        (slurmd,) = (child for child in _children(first) if "slurmd" in _command_line(child).split(" ")[0])
+        slurmd = self._slurmd_of(node)
+        assert slurmd is not None
         os.kill(slurmd, signal.SIGKILL)
 
     def start_slurmd(self, node: str) -> None:
         """Start the slurmd of a node again, where its jobs are."""
         (first,) = _children(self.nodes[node].pid)
-        spaces = ("nsenter", f"--target={first}", "--pid", "--mount")
-        messages = (self.folder / f"{node}-again.messages").open("wb")
-        with messages:
-            again = subprocess.Popen(
-                [*spaces, *_slurmd(self.folder, node)],
-                env={**os.environ, **self.variables},
-                stdin=subprocess.DEVNULL,
-                stdout=messages,
-                stderr=messages,
-                start_new_session=True,
-            )
-        self.restarted.append(again)
+        self.start(node, "nsenter", f"--target={first}", "--pid", "--mount", *_slurmd(self.folder, node))
+
+    def _slurmd_of(self, node: str) -> int | None:
+        (first,) = _children(self.nodes[node].pid)
+        return next((child for child in _children(first) if "slurmd" in _command_line(child).split(" ")[0]), None)
+
+    def _idle(self) -> set[str]:
+        with suppress(subprocess.CalledProcessError):
+            return set(self.ask("sinfo", "--noheader", "--Node", "--states=idle", "--format=%N").split())
+        return set()
 
 
 @cache
@@ -117,33 +145,17 @@ def _cluster_in(folder: Path, nodes: Sequence[str]) -> Iterator[Cluster]:
     if Path("/") != _UNPACKED:
         variables["LD_LIBRARY_PATH"] = f"{_LIBRARIES}:{_PLUGINS}"
     cluster = Cluster(folder, variables)
-    processes: list[subprocess.Popen[bytes]] = []
-
-    def start(name: str, *command: str) -> subprocess.Popen[bytes]:
-        with (folder / f"{name}.messages").open("wb") as messages:
-            process = subprocess.Popen(
-                command,
-                env={**os.environ, **variables},
-                stdin=subprocess.DEVNULL,
-                stdout=messages,
-                stderr=messages,
-                start_new_session=True,
-            )
-        processes.append(process)
-        return process
-
     _configure(folder, nodes)
     try:
-        start("munged", *_munge(folder))
+        cluster.start("munged", *_munge(folder))
         wait_until((folder / "socket" / "munge").exists, 30)
-        start("slurmctld", str(_program("slurmctld")), "-D", "-f", variables["SLURM_CONF"])
+        cluster.start("slurmctld", str(_program("slurmctld")), "-D", "-f", variables["SLURM_CONF"])
         for node in nodes:
-            spaces = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "/bin/sh", "-c", _FIRST, "first")
-            cluster.nodes[node] = start(node, *spaces, *_slurmd(folder, node))
-        wait_until(lambda: _idle(cluster) == len(nodes), 60)
+            cluster.start_node(node)
+        cluster.wait_for_nodes()
         yield cluster
     finally:
-        for process in reversed([*processes, *cluster.restarted]):
+        for process in reversed(cluster.processes):
             _kill(process)
 
 
@@ -202,12 +214,6 @@ def _configure(folder: Path, nodes: Sequence[str]) -> None:
     ]
     (folder / "slurm.conf").write_text("\n".join(lines) + "\n")
     (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
-
-
-def _idle(cluster: Cluster) -> int:
-    with suppress(subprocess.CalledProcessError):
-        return len(cluster.ask("sinfo", "--noheader", "--Node", "--states=idle", "--format=%N").split())
-    return 0
 
 
 def _children(process: int) -> list[int]:

@@ -63,9 +63,16 @@ class _Fleet:
         return number, node
 
 
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """A cluster of three nodes."""
+    with cluster_of(["n1", "n2", "n3"]) as made:
+        yield made
+
+
 @pytest.fixture
-def fleet(tmp_path: Path) -> Iterator[_Fleet]:
-    """A cluster of three nodes, and a fleet with up to three jobs of it; both are gone after the test."""
+def fleet(cluster: Cluster, tmp_path: Path) -> Iterator[_Fleet]:
+    """A fleet with up to three jobs of the cluster, of which nothing is left after the test."""
     (tmp_path / "nodes").mkdir()
     (tmp_path / "inventory.yml").write_text(f"""
 all:
@@ -73,20 +80,20 @@ all:
     fleet_name: cluster
     fleet_hub: 127.0.0.1:{free_port()}
     fleet_slurm:
-      cpu: {{cores: 1, memory: 1500 MiB, time: 20 min, partition: batch, max: 3, idle: 10 s, lease: 8 s,
+      cpu: {{cores: 1, memory: 1500 MiB, time: 20 min, partition: batch, max: 3, idle: 5 s, lease: 8 s,
             root: {tmp_path / "nodes"}}}
 """)
-    with cluster_of(["n1", "n2", "n3"]) as cluster:
-        made = _Fleet(cluster, tmp_path, tmp_path / "nodes")
-        up = made.run("fleet", "slurm", "up")
-        assert up.returncode == 0, up.stdout + up.stderr
-        try:
-            yield made
-        finally:
-            down = made.run("fleet", "slurm", "down")
-        assert down.returncode == 0, down.stdout + down.stderr
-        assert not (tmp_path / "config" / "feedstock-tools" / "fleets" / "cluster").exists()
-        assert not cluster.jobs() and not cluster.jobs("PENDING")
+    made = _Fleet(cluster, tmp_path, tmp_path / "nodes")
+    up = made.run("fleet", "slurm", "up")
+    assert up.returncode == 0, up.stdout + up.stderr
+    try:
+        yield made
+    finally:
+        down = made.run("fleet", "slurm", "down")
+        cluster.mend()
+    assert down.returncode == 0, down.stdout + down.stderr
+    assert not (tmp_path / "config" / "feedstock-tools" / "fleets" / "cluster").exists()
+    assert not cluster.jobs() and not cluster.jobs("PENDING")
 
 
 def _is_whole(feedstock: TinyFeedstock) -> None:
@@ -137,7 +144,9 @@ def test_a_job_that_is_cancelled_and_a_node_that_dies_cost_no_package(fleet: _Fl
 
 def test_a_time_limit_and_a_slurmd_that_dies_alone_cost_no_package(fleet: _Fleet, feedstock: TinyFeedstock) -> None:
     """The job of the one is ended in the middle of a build; the builds of the other go on without Slurm."""
-    long = f'mkdir {fleet.folder / "limited"} && touch "$RECIPE_DIR/../../../../../long" && sleep 600; sleep 40; mkdir'
+    limit, goes_on = fleet.folder / "limited", fleet.folder / "goes-on"
+    first = f'mkdir {limit} && touch "$RECIPE_DIR/../../../../../long" && sleep 600'
+    long = f"{first}; while [ ! -e {goes_on} ]; do sleep 0.2; done; mkdir"
     feedstock.edit("recipe/build-library.sh", "mkdir", SLOW.replace("sleep 8; mkdir", long))
     run = fleet.start(feedstock)
     wait_until(lambda: len(fleet.hosts_that_build()) == 2, 180)
@@ -145,9 +154,11 @@ def test_a_time_limit_and_a_slurmd_that_dies_alone_cost_no_package(fleet: _Fleet
     limited, bereft = sorted(fleet.hosts_that_build(), key=lambda host: not fleet.takes_long(host))
     number, _ = fleet.node_of(limited)
     orphan, node = fleet.node_of(bereft)
-    fleet.cluster.ask("scontrol", "update", f"JobId={number}", "TimeLimit=1")
+    # A limit counts in minutes, its end in seconds: slurmctld ends the job as at the end of any limit.
+    fleet.cluster.ask("scontrol", "update", f"JobId={number}", "EndTime=now+2")
     fleet.cluster.kill_slurmd(node)
-    wait_until(lambda: orphan not in fleet.cluster.jobs(), 60)
+    wait_until(lambda: orphan not in fleet.cluster.jobs(), 120)
+    goes_on.touch()
     output, _ = run.communicate()
     assert run.returncode == 0, output
     _is_whole(feedstock)
