@@ -43,7 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Note the collected files, leave out tests that are marked slow under `--fast`, and order the rest for workers."""
-    config.stash[COLLECTED] = {item.path.relative_to(ROOT).as_posix() for item in items if ROOT in item.path.parents}
+    files = {item.path for item in items}
+    config.stash[COLLECTED] = {path.relative_to(ROOT).as_posix() for path in files if path.is_relative_to(ROOT)}
     if config.getoption("fast"):
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("slow")])
         items[:] = [item for item in items if not item.get_closest_marker("slow")]

@@ -38,12 +38,20 @@ def python_of_workers(place: str) -> str:
 
 
 def _import_tests(arguments: list[str]) -> None:
-    """Import the tests that pytest collects with these arguments; a worker reports those that cannot be imported."""
+    """Import the tests that pytest collects with these arguments, and do what collecting costs most.
+
+    A worker reports those that cannot be imported.
+    """
     config = _prepareconfig([*arguments, "--capture=no"])
     for path in _files(config):
         with warnings.catch_warnings(), suppress(BaseException):
             warnings.simplefilter("error")
             import_path(path, mode="importlib", root=config.rootpath, consider_namespace_packages=False)
+    if "hypothesis" in sys.modules:  # which parses all modules of this checkout after collecting, for their constants
+        from hypothesis.internal.conjecture.providers import _get_local_constants
+
+        with warnings.catch_warnings(action="ignore"):  # of taking time so early
+            _get_local_constants()
 
 
 def _files(config: pytest.Config) -> list[Path]:
