@@ -89,5 +89,5 @@ def _starting(text: str, variables: tuple[Variable, ...]) -> list[Variable]:
     whole number as its literal, or does not have `build` or `number` in its name.
     """
     behind = names_behind(text, variables)
-    found = [each for each in variables if each.name in behind and _NUMBER.fullmatch(each.literal or "")]
-    return [each for each in found if re.search(r"build|number", each.name)] or found
+    numbers = [each for each in variables if each.name in behind and _NUMBER.fullmatch(each.literal or "")]
+    return [each for each in numbers if re.search(r"build|number", each.name)] or numbers

@@ -125,8 +125,10 @@ def read_draft(folder: Path) -> Draft:
     folder = folder.resolve()
     recipes = [path for name in _RECIPES if (path := folder / "recipe" / name).is_file()]
     if len(recipes) != 1:
-        found = "has a meta.yaml and a recipe.yaml" if recipes else "has no recipe/meta.yaml or recipe/recipe.yaml"
-        raise InputError(f"the feedstock {found}", path=folder, hint="Expected one recipe.")
+        recipe_state = (
+            "has a meta.yaml and a recipe.yaml" if recipes else "has no recipe/meta.yaml or recipe/recipe.yaml"
+        )
+        raise InputError(f"the feedstock {recipe_state}", path=folder, hint="Expected one recipe.")
     others = ("recipe/conda_build_config.yaml", "recipe/variants.yaml", "conda-forge.yml")
     migrations = sorted((folder / CI_SUPPORT / "migrations").glob("*.y*ml"))
     paths = [*recipes, *(folder / name for name in others), *migrations]

@@ -40,12 +40,12 @@ def drop_maintainer(document: Document, name: str) -> Document:
     'extra: {recipe-maintainers: [berta]}'
     """
     list_ = _maintainers(document)
-    found = [item for item in list_.items if item.text.lower() == name.lower()]
-    if not found:
+    matching = [item for item in list_.items if item.text.lower() == name.lower()]
+    if not matching:
         raise document.mistake(f"'{name}' is not a maintainer", list_)
-    if len(found) == len(list_.items):
+    if len(matching) == len(list_.items):
         raise document.mistake(f"without '{name}' nobody would maintain the recipe", list_, "Add somebody first.")
-    return document.changed(removed_items(document, list_, found))
+    return document.changed(removed_items(document, list_, matching))
 
 
 def _maintainers(document: Document) -> Part:

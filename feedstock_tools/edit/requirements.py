@@ -160,12 +160,12 @@ def limit_requirement(document: Document, requirement: str, where: Where) -> Doc
     if where.condition is None:
         raise InputError("a requirement is limited to a condition", hint="Expected --if CONDITION.")
     name, anywhere = name_of(requirement), replace(where, condition=None)
-    found = list(_named(document, name, anywhere))
+    named = list(_named(document, name, anywhere))
     alone = list(_alone(document, name, anywhere))
-    if not found and not alone:
+    if not named and not alone:
         raise _missing(document, name)
     changes: list[Change] = []
-    for entry, item in found:
+    for entry, item in named:
         if entry.value.is_flow:
             raise document.mistake("a list in brackets has no place for a condition", item)
         changes += _limited(document, entry.value, item, where.condition)
@@ -215,8 +215,8 @@ def _limited(document: Document, list_: Part, item: Part, condition: str) -> lis
     return [Change(item.end, item.end, f"{' ' * space}# [{condition}]")]
 
 
-def _both(one: str, other: str) -> str:
-    return " and ".join(f"({each})" if re.search(r"\bor\b", each) else each for each in (one, other))
+def _both(first: str, second: str) -> str:
+    return " and ".join(f"({each})" if re.search(r"\bor\b", each) else each for each in (first, second))
 
 
 def _named(document: Document, name: str, where: Where) -> Iterator[Found]:

@@ -43,14 +43,14 @@ class Source:
 def sources_of(document: Document) -> list[Source]:
     """The hashes of all sources, of outputs too, in the order of the recipe; a statement that several share once."""
     parts = [entry.value for keys in (("source",), ("outputs", "*", "source")) for entry in document.entries(*keys)]
-    found = (source for part in parts for source in _sources_in(document, part))
-    return list({source.place: source for source in found}.values())
+    sources = (source for part in parts for source in _sources_in(document, part))
+    return list({source.place: source for source in sources}.values())
 
 
 def sources_with_other_address(document: Document, values: Mapping[str, str]) -> tuple[Source, ...]:
     """The sources whose address is another one with new values of variables; `url` is the new one."""
     variables = read_variables(document)
-    found = []
+    moved = []
     for source in sources_of(document):
         before = [expand(document, text, {}, source.selector) for text in source.urls]
         after = [expand(document, text, values, source.selector) for text in source.urls]
@@ -59,8 +59,8 @@ def sources_with_other_address(document: Document, values: Mapping[str, str]) ->
             first = source.urls[0]
             certain = after[0] is not None and not is_undecided(first, variables, source.selector)
             url = after[0] or first
-            found.append(Source(source.kind, source.place, source.urls, source.selector, url, certain))
-    return tuple(found)
+            moved.append(Source(source.kind, source.place, source.urls, source.selector, url, certain))
+    return tuple(moved)
 
 
 def hash_changes(document: Document, source: Source, digest: str) -> list[Change]:

@@ -86,15 +86,15 @@ def read_variables(document: Document) -> tuple[Variable, ...]:
 
 
 def _statements(document: Document) -> list[Variable]:
-    found = []
+    statements = []
     for match in _SET.finditer(document.text):
         start = document.line_start(match.start())
         if document.text[start : match.start()].lstrip().startswith("#"):
             continue  # conda-build removes such lines before it renders
         rest = document.text[match.end() : document.line_end(match.end())].rstrip()
         inside = document.is_in_block(match.start())
-        found.append(Variable(match[1], match[2], *match.span(2), selector_in(rest), is_in_block=inside))
-    return found
+        statements.append(Variable(match[1], match[2], *match.span(2), selector_in(rest), is_in_block=inside))
+    return statements
 
 
 def names_in(text: str) -> frozenset[str]:
@@ -132,15 +132,15 @@ def expand(document: Document, text: str, values: Mapping[str, str], selector: s
 
 def names_behind(text: str, variables: Sequence[Variable]) -> frozenset[str]:
     """The names that a text depends on, those that its variables are computed from included."""
-    seen: set[str] = set()
+    known: set[str] = set()
     todo = set(names_in(text))
     while todo:
         name = todo.pop()
-        seen.add(name)
+        known.add(name)
         for variable in variables:
             if variable.name == name:
-                todo |= variable.names - seen
-    return frozenset(seen)
+                todo |= variable.names - known
+    return frozenset(known)
 
 
 def holds_with(selector: str, given: str) -> bool:

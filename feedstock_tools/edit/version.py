@@ -94,13 +94,13 @@ def left_behind(
     base = _base(document, version, output, variables or {})
     changing = {variable.start for variable in base.variables}
     old = {version_of(document, output), *(variable.literal or "" for variable in base.variables)}
-    found = []
+    remarks = []
     for variable in read_variables(document):
         literal = variable.literal
         if literal and variable.start not in changing and any(_repeats(literal, text) for text in old):
             line = document.line_of(variable.start)
-            found.append(f"{document.path.name}:{line} is as before: {variable.name} = {literal}")
-    return tuple(found)
+            remarks.append(f"{document.path.name}:{line} is as before: {variable.name} = {literal}")
+    return tuple(remarks)
 
 
 def _repeats(literal: str, version: str) -> bool:
@@ -121,8 +121,8 @@ def _version_parts(document: Document, output: str | None) -> list[Part]:
     """What holds the version: of the recipe, or of all its outputs if these have the same; else of the named one."""
     if output is None and (parts := _at(document, ("package", "version"), ("recipe", "version"))):
         return parts
-    found = {output_name(each): _output_versions(each) for each in outputs_of(document)}
-    named = {expand(document, name, {}) or name: parts for name, parts in found.items() if parts}
+    by_output = {output_name(each): _output_versions(each) for each in outputs_of(document)}
+    named = {expand(document, name, {}) or name: parts for name, parts in by_output.items() if parts}
     if output is not None and output not in named:
         hint = f"Expected one of {', '.join(named)}." if named else None
         raise document.mistake(f"the recipe has no output '{output}' with a version", hint=hint)
@@ -163,10 +163,10 @@ def _base(document: Document, version: str, output: str | None, others: Mapping[
                 variables.append(variable)
                 values[variable.name] = value
     for name, value in others.items():
-        found = [each for each in read_variables(document) if each.name == name and each.literal is not None]
-        if not found:
+        statements = [each for each in read_variables(document) if each.name == name and each.literal is not None]
+        if not statements:
             raise document.mistake(f"the recipe sets no variable '{name}' to a literal")
-        variables += found
+        variables += statements
         values[name] = value
     return _Base(tuple(dict.fromkeys(variables)), literal, values)
 
@@ -191,9 +191,9 @@ def _solved(document: Document, text: str, name: str, version: str) -> dict[str,
     Either the text around it stays as it is (`{{ version }}{{ dev }}`), or a filter changes the spelling of all.
     """
     mark = "0a1b2c3"
-    before, found, after = (expand(document, text, {name: mark}) or "").partition(mark)
+    before, middle, after = (expand(document, text, {name: mark}) or "").partition(mark)
     around = version[len(before) : len(version) - len(after)]
-    fits = found and version == before + around + after
+    fits = middle and version == before + around + after
     old = next((each.literal or "" for each in read_variables(document) if each.name == name), "")
     spellings = [_in_the_manner_of(old, around), around] if fits else [_in_the_manner_of(old, version)]
     spellings += [version, version.replace("_", "-"), version.replace(".", "_"), version.replace(".", "-")]

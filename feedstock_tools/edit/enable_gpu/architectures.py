@@ -44,14 +44,14 @@ def architectures(wishes: GpuWishes, versions: CudaVersions) -> Mapping[str, tup
     """
     facts = load_cuda()
     listed = wishes.listed_architectures
-    found = {}
+    by_version = {}
     for version in versions.known:
         for name in listed or ():
             if not facts.toolkits[version].accepts(name):
                 known = ", ".join(f"sm_{number}" for number in facts.toolkits[version].architectures)
                 raise InputError(f"nvcc of CUDA {version} does not know {name}", hint=f"It knows {known}.")
-        found[version] = listed or facts.preset(wishes.architectures, version)
-    return found
+        by_version[version] = listed or facts.preset(wishes.architectures, version)
+    return by_version
 
 
 def script_edits(scripts: Sequence[Script], wishes: GpuWishes, versions: CudaVersions) -> Scripted:

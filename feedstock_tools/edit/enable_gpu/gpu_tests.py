@@ -55,9 +55,9 @@ def _compiling(owner: Owner) -> Iterator[str]:
     """Remarks on tests that compile something, which may find CUDA missing."""
     document = owner.document
     for entry in owner.part.entries:
-        found = _COMPILER.search(document.text, entry.start, entry.end) if entry.key in {"test", "tests"} else None
-        if found:
-            place = f"{document.path.name}:{document.line_of(found.start())}"
+        compiler = _COMPILER.search(document.text, entry.start, entry.end) if entry.key in {"test", "tests"} else None
+        if compiler:
+            place = f"{document.path.name}:{document.line_of(compiler.start())}"
             yield f"{place} a test compiles against {owner.name}: in CUDA builds it may require compiler('cuda') too"
 
 
@@ -68,8 +68,8 @@ def _tested(owner: Owner, parts: GpuParts) -> Owner:
 
 
 def _only_library(owner: Owner) -> tuple[str, ...]:
-    found = {f"{name}.so" for entry in owner.part.entries for name in _libraries(owner.document, entry)}
-    return tuple(found) if len(found) == 1 and "{" not in "".join(found) else ()
+    libraries = {f"{name}.so" for entry in owner.part.entries for name in _libraries(owner.document, entry)}
+    return tuple(libraries) if len(libraries) == 1 and "{" not in "".join(libraries) else ()
 
 
 def _libraries(document: Document, entry: Entry) -> Iterator[str]:

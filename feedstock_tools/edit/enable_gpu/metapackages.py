@@ -52,10 +52,10 @@ def with_metapackages(document: Document, parts: GpuParts, wishes: GpuWishes) ->
 def _own_number(document: Document, owner: Owner) -> str | None:
     """The number that an output has of its own."""
     for part in outputs_of(document) if owner.kind == "output" else ():
-        found = part.members.get("build")
+        build = part.members.get("build")
         name = part.members.get("name") or part.members.get("package", part).members.get("name")
-        if name is not None and found is not None and name.text in (owner.name, _text_of_name(owner)):
-            number = found.members.get("number")
+        if name is not None and build is not None and name.text in (owner.name, _text_of_name(owner)):
+            number = build.members.get("number")
             return number.source if number is not None else None
     return None
 

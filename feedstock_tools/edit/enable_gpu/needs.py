@@ -123,8 +123,8 @@ def _sections_of(owner: Owner, parts: GpuParts) -> list[str]:
 
 def _changes(owner: Owner, wanted: Mapping[str, tuple[Need, ...]], versions: CudaVersions) -> list[Change]:
     """The changes that add requirements to sections of an owner, which may not have them yet."""
-    found = any(entry.key == "requirements" and entry.value.entries for entry in owner.part.entries)
-    if found:
+    has_requirements = any(entry.key == "requirements" and entry.value.entries for entry in owner.part.entries)
+    if has_requirements:
         return [change for section, needs in wanted.items() for change in _section(owner, section, needs, versions)]
     lines = []
     for section, needs in wanted.items():
@@ -143,16 +143,16 @@ def _changes(owner: Owner, wanted: Mapping[str, tuple[Need, ...]], versions: Cud
 def _needs(wishes: GpuWishes, versions: CudaVersions, document: Document) -> Mapping[str, tuple[Need, ...]]:
     """The requirements by section, those of all eras once."""
     eras = _eras(versions, document)
-    found: dict[str, dict[Need, list[Condition]]] = {section: {} for section in _ORDER}
+    conditions: dict[str, dict[Need, list[Condition]]] = {section: {} for section in _ORDER}
     for era in eras:
         libraries = list(dict.fromkeys(package_of(name, era.example) for name in (_RUNTIME, *wishes.libraries)))
         if not wishes.libraries and TOOLKIT in libraries:
             libraries.remove(TOOLKIT)  # nvcc's run export brings it
         spec = spec_of(wishes, "package", era.versions, libraries)
         for section, needs in resolve_outputs(spec)[0].needs.items():
-            for need in needs if section in found else ():
-                found[section].setdefault(need, []).append(era.condition)
-    return {section: tuple(_everywhere(found[section], eras)) for section in _ORDER}
+            for need in needs if section in conditions else ():
+                conditions[section].setdefault(need, []).append(era.condition)
+    return {section: tuple(_everywhere(conditions[section], eras)) for section in _ORDER}
 
 
 def _everywhere(needs: Mapping[Need, list[Condition]], eras: Sequence[_Era]) -> Iterable[Need]:

@@ -66,12 +66,12 @@ class Owner:
     @cached_property
     def compilers(self) -> dict[str, Part]:
         """Its compilers by language, `stdlib` among them, each with the item of the list that it stands in."""
-        found: dict[str, Part] = {}
+        by_language: dict[str, Part] = {}
         for leaf, item in self.requirements("build"):
             match = _CALL.match(leaf.text)
             if match:
-                found["stdlib" if "stdlib(" in match[0] else match[1]] = item
-        return found
+                by_language["stdlib" if "stdlib(" in match[0] else match[1]] = item
+        return by_language
 
     @property
     def compiles(self) -> bool:
@@ -183,7 +183,7 @@ def gpu_parts(draft: Draft, named: Sequence[str]) -> GpuParts:
 def _refuse_gpu(draft: Draft) -> None:
     for name in (draft.recipe_path.relative_to(draft.folder).as_posix(), "recipe/conda_build_config.yaml"):
         document = draft.file(name)
-        match = document and _CUDA.search(_COMMENT.sub(lambda found: " " * len(found[0]), document.text))
+        match = document and _CUDA.search(_COMMENT.sub(lambda comment: " " * len(comment[0]), document.text))
         if document and match:
             message = f"the recipe builds for CUDA already: it has '{match[0]}'"
             hint = "To build for one more version of CUDA: feedstock-tools edit add-cuda VERSION"
@@ -232,15 +232,15 @@ def _builders(document: Document, recipe: Owner, outputs: Sequence[Owner], named
         return builders
     chosen = []
     for name in named:
-        found = [owner for owner in everything if owner.name == name]
-        if not found:
+        matching = [owner for owner in everything if owner.name == name]
+        if not matching:
             names = sorted({owner.name for owner in everything})
             near = get_close_matches(name, names, n=1)
             hint = f"Did you mean '{near[0]}'?" if near else f"It has {', '.join(names)}."
             raise document.mistake(f"the recipe has no output '{name}'", hint=hint)
-        if found[-1].is_noarch:
-            raise _noarch(found[-1])
-        chosen += found
+        if matching[-1].is_noarch:
+            raise _noarch(matching[-1])
+        chosen += matching
     if recipe.compiles and recipe not in chosen:  # what it builds, its outputs collect
         chosen = [recipe, *chosen]
     return tuple(chosen)
@@ -259,12 +259,12 @@ def _collecting(recipe: Owner, outputs: Sequence[Owner], packages: Sequence[Owne
 
 def _followers(outputs: Sequence[Owner], packages: Sequence[Owner]) -> tuple[Owner, ...]:
     """Outputs that pin the build of one with CUDA builds, or of another follower."""
-    found: list[Owner] = []
+    followers: list[Owner] = []
     varying = {owner.name for owner in packages}
     for _ in outputs:
         for owner in outputs:
-            known = owner in packages or owner in found
+            known = owner in packages or owner in followers
             if not known and owner.kind == "output" and not owner.is_noarch and owner.exact_pins & varying:
-                found.append(owner)
+                followers.append(owner)
                 varying.add(owner.name)
-    return tuple(found)
+    return tuple(followers)

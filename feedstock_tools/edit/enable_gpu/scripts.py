@@ -99,11 +99,11 @@ def scripts_of(draft: Draft, owners: Iterable[Owner]) -> list[Script]:
     Raises:
         InputError: a script is not text in UTF-8.
     """
-    found: dict[Path | int, Script] = {}
+    by_place: dict[Path | int, Script] = {}
     for owner in owners:
         for script in _scripts_of(draft, owner):
-            found.setdefault(script.document.path if script.is_file else (script.entry or owner.part).start, script)
-    return list(found.values())
+            by_place.setdefault(script.document.path if script.is_file else (script.entry or owner.part).start, script)
+    return list(by_place.values())
 
 
 def _scripts_of(draft: Draft, owner: Owner) -> list[Script]:
@@ -125,13 +125,13 @@ def _scripts_of(draft: Draft, owner: Owner) -> list[Script]:
 
 def _files_in(text: str, folder: Path) -> list[Path]:
     """The scripts of the recipe that a text names; `file: build-one` stands for one of each kind."""
-    found: dict[Path, None] = {}
+    paths: dict[Path, None] = {}
     for word in _WORD.findall(text):
         names = [word] if word.endswith(_SUFFIXES) else [word + suffix for suffix in _SUFFIXES]
         for name in names:
             if (folder / name).is_file():
-                found[folder / name] = None
-    return list(found)
+                paths[folder / name] = None
+    return list(paths)
 
 
 def _commands(value: Part) -> Part | None:

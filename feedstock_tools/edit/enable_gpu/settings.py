@@ -45,8 +45,8 @@ class Edits:
 def set_in(settings: Sequence[Setting], recipe: Owner) -> list[Change]:
     """The changes that add all settings, those of one owner in one place.
 
-    An output of a `meta.yaml` without a section `build` has the recipe's; one that gets a section gets what that said
-    of linking and run exports too.
+    An output of a `meta.yaml` without a section `build` has the recipe's; one that gets a section gets what that has
+    for linking and run exports too.
 
     Raises:
         InputError: a section `build` is written in brackets.

@@ -105,8 +105,8 @@ def _with_accelerator(
     """The build string with the accelerator before its hash, and a number for those replaced; None without a hash."""
     opening = "{{" if document.has_templates else "${{"
     source = document.text[entry.value.start : entry.value.end]
-    text, found = _HASH.subn(lambda match: f"{opening} {accelerator} }}}}{match[0]}", source)
-    if not found:
+    text, hashes = _HASH.subn(lambda match: f"{opening} {accelerator} }}}}{match[0]}", source)
+    if not hashes:
         return None
     text = _LAST_TEMPLATE.sub(lambda match: number if match[1] in replaced else match[0], text)
     return Change(entry.value.start, entry.value.end, text)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from feedstock_tools.edit.importing.entries import UnsaidError, conditional, explained, literal, text_of
-from feedstock_tools.edit.importing.inference import NEVER, Conditions, said
+from feedstock_tools.edit.importing.inference import NEVER, Conditions, condition_text
 from feedstock_tools.edit.importing.merging import Merger, merged_order
 from feedstock_tools.edit.importing.output_content import (
     Place,
@@ -103,16 +103,16 @@ class _Importer:
 
     def _outputs(self) -> list[dict[str, Any]]:
         names = merged_order([[output.name for output in tree.outputs] for tree in self.trees.values()])
-        found = []
+        outputs = []
         for name in names:
             trees = {at: output for at, tree in self.trees.items() for output in tree.outputs if output.name == name}
             if all(tree.skip for tree in trees.values()):
                 self.lost.append(f"the output {name} is built nowhere")
                 continue
             place = Place(f"output {name}", self.writer, self.comments)
-            found.append(output_content(name, self.samples, trees, self.merger, place, alone=self.first.alone))
+            outputs.append(output_content(name, self.samples, trees, self.merger, place, alone=self.first.alone))
             self.lost += place.lost
-        return found
+        return outputs
 
     def _sources(self) -> list[Any]:
         version = self.first.version
@@ -143,7 +143,7 @@ class _Importer:
             source = {name: value for name, value in source.items() if name not in unknown}
             among = sum(1 << at for at in patches[key])
             listed = self.merger.within(among).entries(patches[key])
-            source["patches"] = self.place.said(
+            source["patches"] = self.place.values(
                 "patches",
                 listed,
                 lambda entry: explained(
@@ -151,7 +151,7 @@ class _Importer:
                 ),
             )
             if condition is not None:
-                source["when"] = said(condition)
+                source["when"] = condition_text(condition)
             items.append({name: value for name, value in source.items() if value})
         return items
 
@@ -186,10 +186,10 @@ class _Importer:
             return {"script": script} if script else {}
         folder = self.source.recipe.parent
         names = {"unix": "build.sh", "win": "bld.bat"}
-        there = {system: name for system, name in names.items() if (folder / name).is_file()}
-        if not there:
+        existing = {system: name for system, name in names.items() if (folder / name).is_file()}
+        if not existing:
             return {}
-        return {"script": there["unix"] if list(there) == ["unix"] else there}
+        return {"script": existing["unix"] if list(existing) == ["unix"] else existing}
 
     def _offsets(self, differences: Mapping[int, int]) -> list[dict[str, str]]:
         """Amounts that add up to the build numbers: by single keys if that is possible, else by their sums."""
@@ -197,7 +197,7 @@ class _Importer:
             return []
         keys = sorted(frozenset().union(*(self.samples[at].looping for at in differences)))
         left = dict(differences)
-        found: list[tuple[int, int]] = []
+        offsets: list[tuple[int, int]] = []
         for key in ["cuda_compiler_version", *(key for key in keys if key != "cuda_compiler_version")]:
             by_value: dict[str | None, int] = {}
             for at, amount in left.items():
@@ -205,37 +205,37 @@ class _Importer:
                 by_value[value] = min(amount, by_value.get(value, amount))
             for amount in sorted({amount for amount in by_value.values() if amount}):
                 mask = sum(1 << at for at in left if by_value[self.samples[at].variant.get(key)] == amount)
-                found.append((amount, mask))
+                offsets.append((amount, mask))
             left = {at: amount - by_value[self.samples[at].variant.get(key)] for at, amount in left.items()}
         if any(left.values()):
-            found = [
+            offsets = [
                 (amount, sum(1 << at for at, other in differences.items() if other == amount))
                 for amount in sorted(set(differences.values()) - {0})
             ]
-        return [self._offset(amount, mask) for amount, mask in found]
+        return [self._offset(amount, mask) for amount, mask in offsets]
 
     def _offset(self, amount: int, mask: int) -> dict[str, str]:
         condition = self.merger.condition(mask)
         always = Compare("python", ">=", "2") if condition is None or isinstance(condition, str) else condition
-        return {"by": str(amount), "when": said(always)}
+        return {"by": str(amount), "when": condition_text(always)}
 
     def _skip(self) -> list[Any]:
         """The skips of the recipe: its own conditions as far as they go, and one for what is left."""
         conditions = self.merger.conditions
         skipped = conditions.everywhere & ~self.merger.among
-        left, found = skipped, []
+        left, whens = skipped, []
         options = [(conditions.mask(condition), condition) for condition in self.merger.written.all]
         options += [(mask, Word(word)) for word in ("win", "osx", "linux") if (mask := conditions.mask(Word(word)))]
         inside = [(mask, condition) for mask, condition in options if mask and not mask & ~skipped]
         for mask, condition in sorted(inside, key=lambda each: -each[0].bit_count()):
             if mask & left:
-                found.append(condition)
+                whens.append(condition)
                 left &= ~mask
         if left:
             rest = conditions.of(left, conditions.everywhere & ~(skipped & ~left))
             if rest is not None and rest != NEVER:
-                found.append(rest)
-        return [said(condition) for condition in found]
+                whens.append(rest)
+        return [condition_text(condition) for condition in whens]
 
     def _more_extra(self) -> None:
         more = {
@@ -247,8 +247,8 @@ class _Importer:
 
 def _source_value(value: Any, version: str) -> Any:
     if isinstance(value, list):
-        found = [literal(str(item), version) for item in value]
-        return found[0] if len(found) == 1 else found
+        values = [literal(str(item), version) for item in value]
+        return values[0] if len(values) == 1 else values
     return literal(str(value), version)
 
 

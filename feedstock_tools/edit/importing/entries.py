@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from feedstock_tools.edit.importing.inference import said
+from feedstock_tools.edit.importing.inference import condition_text
 from feedstock_tools.edit.importing.merging import Entry
 from feedstock_tools.edit.importing.reading.marks import CLOSE, OPEN, as_placeholders
 
@@ -38,8 +38,8 @@ def literal(text: str, version: str) -> str:
     Raises:
         UnsaidError: as for `text_of`.
     """
-    found = text_of(text)
-    return found if len(version) < 3 else re.sub(rf"(?<![\w.]){re.escape(version)}(?![\w])", "{version}", found)
+    value = text_of(text)
+    return value if len(version) < 3 else re.sub(rf"(?<![\w.]){re.escape(version)}(?![\w])", "{version}", value)
 
 
 def requirement(entry: Entry) -> Any:
@@ -62,13 +62,13 @@ def requirement(entry: Entry) -> Any:
             item[_BOUNDS[name]] = "none" if bound in ("None", "") else bound
         if len(item) == 1 and pin[1] == "subpackage":
             item["exact"] = "false"
-    return item | ({"when": said(condition)} if condition is not None else {})
+    return item | ({"when": condition_text(condition)} if condition is not None else {})
 
 
 def conditional(key: str, value: str, condition: Any, *, short: bool = True) -> Any:
     """An entry of a list: the value alone, or a mapping with its condition."""
     if condition is not None:
-        return {key: value, "when": said(condition)}
+        return {key: value, "when": condition_text(condition)}
     return value if short else {key: value}
 
 

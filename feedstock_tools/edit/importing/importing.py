@@ -108,28 +108,28 @@ def import_recipe(feedstock: Path, *, pinning: Path | None = None, rules: Rules 
     samples = take_samples(source)
     if not any(sample.built for sample in samples):
         raise InputError("the recipe builds nothing in any configuration", path=source.recipe)
-    said = recipe_content(source, samples, _feedstock_name(source, samples))
-    text, texts = _generated(said.content, source)
+    recipe = recipe_content(source, samples, _feedstock_name(source, samples))
+    text, texts = _generated(recipe.content, source)
     stage("comparing what the recipe and its spec make")
-    found = compare(feedstock, texts, pinning, rules)
+    comparison = compare(feedstock, texts, pinning, rules)
     for with_keys in (with_used_keys, with_ignored_keys):
-        if found.differences and found.configurations:
-            keyed = with_keys(said, found)
+        if comparison.differences and comparison.configurations:
+            keyed = with_keys(recipe, comparison)
             other_text, others = _generated(keyed.content, source)
             again = compare(feedstock, others, pinning, rules)
-            if len(again.differences) < len(found.differences):
-                said, text, texts, found = keyed, other_text, others, again
+            if len(again.differences) < len(comparison.differences):
+                recipe, text, texts, comparison = keyed, other_text, others, again
     return Imported(
         feedstock,
         text,
         texts,
-        len(said.content["outputs"]),
-        tuple(_blocks(said.content)),
-        said.lost,
-        found.differences,
-        len(found.configurations),
-        said.comments_left,
-        found.texts,
+        len(recipe.content["outputs"]),
+        tuple(_blocks(recipe.content)),
+        recipe.lost,
+        comparison.differences,
+        len(comparison.configurations),
+        recipe.comments_left,
+        comparison.texts,
     )
 
 

@@ -25,7 +25,7 @@ from feedstock_tools.generate.spec.conditions import (
 )
 from feedstock_tools.versions import parse_version
 
-__all__ = ["NEVER", "Conditions", "said"]
+__all__ = ["NEVER", "Conditions", "condition_text"]
 
 #: The answer for what holds in none of the settings.
 NEVER: Literal["never"] = "never"
@@ -89,12 +89,12 @@ class Conditions:
     def _pairs(self, present: int, among: int) -> Iterator[Condition]:
         some = [(mask & among, condition) for mask, condition in self._order[:_MOST_PAIRED]]
         wider = [(mask, condition) for mask, condition in some if mask & present == present]
-        for (one, left), (other, right) in combinations(wider, 2):
-            if one & other == present and (joined := both(left, right)) is not None:
+        for (first, left), (second, right) in combinations(wider, 2):
+            if first & second == present and (joined := both(left, right)) is not None:
                 yield joined
         narrower = [(mask, condition) for mask, condition in some if mask and mask & ~present == 0]
-        for (one, left), (other, right) in combinations(narrower, 2):
-            if one | other == present:
+        for (first, left), (second, right) in combinations(narrower, 2):
+            if first | second == present:
                 yield Or((left, right))
 
     def _tree(self, present: int, among: int, depth: int = 0) -> Condition | None:
@@ -159,10 +159,10 @@ def _comparisons(subject: str, versions: set[str]) -> Iterator[Condition]:
         yield from (Compare(subject, sign, version) for sign in ((">=", "==") if subject == "python" else ("==", ">=")))
 
 
-def said(condition: Condition, *, inner: bool = False) -> str:
+def condition_text(condition: Condition, *, inner: bool = False) -> str:
     """A condition in the words of a spec.
 
-    >>> said(And((Word("linux"), Not(Or((Word("cuda"), Equal("mpi", "nompi")))))))
+    >>> condition_text(And((Word("linux"), Not(Or((Word("cuda"), Equal("mpi", "nompi")))))))
     'linux and not (cuda or mpi == "nompi")'
     """
     match condition:
@@ -177,8 +177,16 @@ def said(condition: Condition, *, inner: bool = False) -> str:
         case Not(Equal(key, value)):
             return f'{key} != "{value}"'
         case Not(part):
-            return f"not {said(part)}" if isinstance(part, Word | Compare | Equal) else f"not ({said(part)})"
+            return (
+                f"not {condition_text(part)}"
+                if isinstance(part, Word | Compare | Equal)
+                else f"not ({condition_text(part)})"
+            )
         case And(parts):
-            return " and ".join(f"({said(part)})" if isinstance(part, Or) else said(part) for part in parts)
+            return " and ".join(
+                f"({condition_text(part)})" if isinstance(part, Or) else condition_text(part) for part in parts
+            )
         case Or(parts):
-            return " or ".join(f"({said(part)})" if isinstance(part, And) else said(part) for part in parts)
+            return " or ".join(
+                f"({condition_text(part)})" if isinstance(part, And) else condition_text(part) for part in parts
+            )

@@ -50,27 +50,27 @@ class Merger:
     def entries(self, lists: Mapping[int, Sequence[str]]) -> list[Entry]:
         """The entries of lists, by setting."""
         numbered = {at: _numbered(items) for at, items in lists.items() if self.among >> at & 1}
-        found: list[Entry] = []
+        merged: list[Entry] = []
         for text, number in merged_order(list(numbered.values())):
             present = sum(1 << at for at, items in numbered.items() if (text, number) in items)
             condition = self.condition(present, text)
             if not isinstance(condition, str):
-                found.append((text, condition))
-        return found
+                merged.append((text, condition))
+        return merged
 
     def choices(self, values: Mapping[int, str | None]) -> list[Entry]:
         """The values that a text has, by setting; the last stands for all other settings, if there is one in each."""
         known = {at: value for at, value in values.items() if self.among >> at & 1}
-        found: list[tuple[int, str, Condition | None]] = []
+        candidates: list[tuple[int, str, Condition | None]] = []
         for value in dict.fromkeys(known.values()):
             if value is None:
                 continue
             present = sum(1 << at for at, other in known.items() if other == value)
             condition = self.condition(present, value)
             if not isinstance(condition, str):
-                found.append((len(repr(condition)) if condition else 0, value, condition))
-        found.sort(key=lambda each: each[0])
-        entries: list[Entry] = [(value, condition) for _, value, condition in found]
+                candidates.append((len(repr(condition)) if condition else 0, value, condition))
+        candidates.sort(key=lambda each: each[0])
+        entries: list[Entry] = [(value, condition) for _, value, condition in candidates]
         if len(entries) > 1 and None not in known.values():
             entries[-1] = (entries[-1][0], None)
         return entries
@@ -82,9 +82,9 @@ class Merger:
 
 def _numbered(items: Sequence[str]) -> list[tuple[str, int]]:
     """Each item with how often it was there before."""
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     numbered = []
     for item in items:
-        numbered.append((item, seen.get(item, 0)))
-        seen[item] = seen.get(item, 0) + 1
+        numbered.append((item, counts.get(item, 0)))
+        counts[item] = counts.get(item, 0) + 1
     return numbered

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from feedstock_tools.edit.importing.entries import UnsaidError, conditional, explained, literal, requirement, text_of
-from feedstock_tools.edit.importing.inference import NEVER, said
+from feedstock_tools.edit.importing.inference import NEVER, condition_text
 from feedstock_tools.edit.importing.merging import Entry, Merger, merged_order
 from feedstock_tools.edit.importing.reading.comments import Comments
 from feedstock_tools.edit.importing.reading.marks import mark
@@ -40,15 +40,15 @@ class Place:
         if lines:
             self.verbatim.append(self.writer.block(section, lines))
 
-    def said(self, what: str, entries: Sequence[Entry], say: Callable[[Entry], Any]) -> list[Any]:
-        """Entries of the spec for those of the recipe; what cannot be said is lost."""
-        found = []
+    def values(self, title: str, entries: Sequence[Entry], value_of: Callable[[Entry], Any]) -> list[Any]:
+        """Entries of the spec for those of the recipe; `lost` gets those that it cannot hold."""
+        values = []
         for entry in entries:
             try:
-                found.append(say(entry))
+                values.append(value_of(entry))
             except UnsaidError as error:
-                self.lost.append(f"{self.name}, {what}: {error}")
-        return found
+                self.lost.append(f"{self.name}, {title}: {error}")
+        return values
 
 
 Trees = Mapping[int, OutputTree]
@@ -63,8 +63,8 @@ def output_content(
         trees: the output in each setting that has it.
         merger: for all settings in which the recipe is built.
     """
-    made = sum(1 << at for at, tree in trees.items() if not tree.skip)
-    own = merger.within(made)
+    building = sum(1 << at for at, tree in trees.items() if not tree.skip)
+    own = merger.within(building)
     trees = {at: tree for at, tree in trees.items() if own.among >> at & 1}
     content: dict[str, Any] = {"name": name, "kind": _kind(trees)}
     if why := place.comments.take_output(name):
@@ -81,9 +81,9 @@ def output_content(
     if script := script_of(samples, trees, own, place):
         content["script"] = script
     content |= _lists(trees, own, place)
-    skipped = merger.condition(merger.among & ~made)
+    skipped = merger.condition(merger.among & ~building)
     if skipped is not None and not isinstance(skipped, str) and not alone:
-        content["skip"] = [said(skipped)]
+        content["skip"] = [condition_text(skipped)]
     if test := _test(trees, own, place):
         content["test"] = test
     if about := about_of(trees[min(trees)].about, place):
@@ -117,10 +117,10 @@ def _strings(samples: Sequence[Sample], trees: Trees, merger: Merger, place: Pla
         if text and text.endswith(f"_{number}"):
             text = text[: -len(number)] + mark("build_number")
         values[at] = text
-    found = place.said(
+    strings = place.values(
         "build string", merger.choices(values), lambda entry: conditional("value", text_of(entry[0]), entry[1])
     )
-    return found[0] if len(found) == 1 and isinstance(found[0], str) else found
+    return strings[0] if len(strings) == 1 and isinstance(strings[0], str) else strings
 
 
 def _independent(trees: Trees, merger: Merger) -> dict[str, str]:
@@ -128,17 +128,17 @@ def _independent(trees: Trees, merger: Merger) -> dict[str, str]:
     condition = merger.condition(present)
     if condition == NEVER:
         return {}
-    return {"version_independent": "unix or win" if condition is None else said(condition)}  # type: ignore[arg-type]
+    return {"version_independent": "unix or win" if condition is None else condition_text(condition)}  # type: ignore[arg-type]
 
 
 def requirements_of(trees: Trees, merger: Merger, place: Place) -> dict[str, list[Any]]:
     """The requirements by section."""
-    found = {}
+    by_section = {}
     for section in SECTIONS:
         entries = merger.entries({at: tree.requirements[section] for at, tree in trees.items()})
-        if items := place.said(section, entries, lambda entry: _explained(entry, place)):
-            found[section] = items
-    return found
+        if items := place.values(section, entries, lambda entry: _explained(entry, place)):
+            by_section[section] = items
+    return by_section
 
 
 def _explained(entry: Entry, place: Place) -> Any:
@@ -149,12 +149,12 @@ def _explained(entry: Entry, place: Place) -> Any:
 
 def ignored(trees: Trees, merger: Merger, place: Place) -> dict[str, list[Any]]:
     """The run exports that are not taken over."""
-    found = {}
+    by_key = {}
     for key in ("packages", "exporters"):
         entries = merger.entries({at: tree.ignored[key] for at, tree in trees.items()})
-        if items := place.said("ignored run exports", entries, requirement):
-            found[key] = items
-    return found
+        if items := place.values("ignored run exports", entries, requirement):
+            by_key[key] = items
+    return by_key
 
 
 def _lists(trees: Trees, merger: Merger, place: Place) -> dict[str, Any]:
@@ -165,11 +165,11 @@ def _lists(trees: Trees, merger: Merger, place: Place) -> dict[str, Any]:
 
     for key, of in (("files", "files"), ("exclude_files", "excluded")):
         entries = merger.entries({at: getattr(tree, of) for at, tree in trees.items()})
-        content[key] = place.said(key, entries, globs)
+        content[key] = place.values(key, entries, globs)
     content["requirements"] = requirements_of(trees, merger, place)
     kinds = dict.fromkeys(kind for tree in trees.values() for kind in tree.exports)
     exports = {
-        kind: place.said(
+        kind: place.values(
             "run exports", merger.entries({at: tree.exports.get(kind, ()) for at, tree in trees.items()}), requirement
         )
         for kind in kinds
@@ -177,11 +177,11 @@ def _lists(trees: Trees, merger: Merger, place: Place) -> dict[str, Any]:
     content["run_exports"] = exports["weak"] if set(exports) == {"weak"} else exports
     content["ignore_run_exports"] = ignored(trees, merger, place)
     features = merger.entries({at: tree.features for at, tree in trees.items()})
-    content["track_features"] = place.said("track_features", features, requirement)
+    content["track_features"] = place.values("track_features", features, requirement)
     for key in ("use_keys", "ignore_keys"):
         content[key] = list(merged_order([tree.keys[key] for tree in trees.values()]))
     points = merged_order([tree.entry_points for tree in trees.values()])
-    content["entry_points"] = place.said(
+    content["entry_points"] = place.values(
         "entry points", [(point, None) for point in points], lambda each: text_of(each[0])
     )
     return {key: value for key, value in content.items() if value}
@@ -195,7 +195,7 @@ def script_of(samples: Sequence[Sample], trees: Trees, merger: Merger, place: Pl
             windows = samples[at].setting.platform.os == "win"
             files["win" if windows else "unix"] = _with_suffix(tree.script.file, windows=windows)
     variables = {
-        name: place.said(
+        name: place.values(
             "script variables",
             merger.choices({at: tree.script.variables.get(name) for at, tree in trees.items()}),
             lambda entry: conditional("value", text_of(entry[0]), entry[1]),
@@ -241,7 +241,7 @@ def _test(trees: Trees, merger: Merger, place: Place) -> dict[str, Any]:
         try:
             if key == "commands" and any("\n" in text for text, _ in entries):
                 raise UnsaidError("several lines")
-            found = [say(entry) for entry in entries]
+            values = [say(entry) for entry in entries]
         except UnsaidError:
             if place.writer.recipe_format == "v0":
                 place.copy("test", place.writer.texts(key, entries))
@@ -250,8 +250,8 @@ def _test(trees: Trees, merger: Merger, place: Place) -> dict[str, Any]:
                 first, *rest = lines
                 place.copy("test", [f"- {first}", *(f"  {line}" for line in rest)])
             continue
-        if found:
-            content[key] = found
+        if values:
+            content[key] = values
     if any(tree.tests.get("pip_check") for tree in trees.values()):
         content["pip_check"] = "true"
     if place.writer.recipe_format == "v0":

@@ -28,15 +28,16 @@ class _Split:
     never: frozenset[str]
 
 
-def with_used_keys(said: Content, found: Comparison) -> Content:
+def with_used_keys(recipe: Content, comparison: Comparison) -> Content:
     """The content with the keys that the recipe uses and the generated one does not."""
-    content = dict(said.content)
-    own = _splits(found.used, found.used_by_generated, 0)
+    content = dict(recipe.content)
+    own = _splits(comparison.used, comparison.used_by_generated, 0)
     content["outputs"] = [
-        _with(output, "use_keys", own.get(output["name"], {}), found.configurations) for output in content["outputs"]
+        _with(output, "use_keys", own.get(output["name"], {}), comparison.configurations)
+        for output in content["outputs"]
     ]
     above: dict[str, list[_Split]] = {}
-    for output, splits in _splits(found.used, found.used_by_generated, 1).items():
+    for output, splits in _splits(comparison.used, comparison.used_by_generated, 1).items():
         for key, split in splits.items():
             if key not in own.get(output, {}):
                 above.setdefault(key, []).append(split)
@@ -47,23 +48,23 @@ def with_used_keys(said: Content, found: Comparison) -> Content:
         )
         for key, splits in above.items()
     }
-    content["build"] = _with(content.get("build") or {}, "use_keys", top, found.configurations)
-    return replace(said, content=content)
+    content["build"] = _with(content.get("build") or {}, "use_keys", top, comparison.configurations)
+    return replace(recipe, content=content)
 
 
-def with_ignored_keys(said: Content, found: Comparison) -> Content:
+def with_ignored_keys(recipe: Content, comparison: Comparison) -> Content:
     """The content without the keys that only the generated recipe uses."""
-    own = _splits(found.used_by_generated, found.used, 0)
+    own = _splits(comparison.used_by_generated, comparison.used, 0)
     outputs = [
-        _with(output, "ignore_keys", own.get(output["name"], {}), found.configurations)
-        for output in said.content["outputs"]
+        _with(output, "ignore_keys", own.get(output["name"], {}), comparison.configurations)
+        for output in recipe.content["outputs"]
     ]
-    return replace(said, content={**said.content, "outputs": outputs})
+    return replace(recipe, content={**recipe.content, "outputs": outputs})
 
 
 def _splits(used: UsedKeys, other: UsedKeys, at: int) -> dict[str, dict[str, _Split]]:
     """By output and key: where `used` has the key and `other` does not, and where `used` does not."""
-    found: dict[str, dict[str, _Split]] = {}
+    by_output: dict[str, dict[str, _Split]] = {}
     nothing: tuple[frozenset[str], frozenset[str]] = frozenset(), frozenset()
     for output in dict.fromkeys(name for name, _ in used):
         wheres = [where for name, where in used if name == output]
@@ -71,11 +72,11 @@ def _splits(used: UsedKeys, other: UsedKeys, at: int) -> dict[str, dict[str, _Sp
         for where in wheres:
             for key in used[output, where][at] - other.get((output, where), nothing)[at]:
                 missing.setdefault(key, set()).add(where)
-        found[output] = {
+        by_output[output] = {
             key: _Split(frozenset(places), frozenset(where for where in wheres if key not in used[output, where][at]))
             for key, places in missing.items()
         }
-    return found
+    return by_output
 
 
 def _with(

@@ -49,9 +49,9 @@ class Writer:
         """The lines of a list of mappings, by setting."""
         signed = {at: [json.dumps(sorted(item)) for item in items] for at, items in values.items()}
         lines: list[str] = []
-        seen: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for signature, condition in merger.entries(signed):
-            number = seen[signature] = seen.get(signature, -1) + 1
+            number = counts[signature] = counts.get(signature, -1) + 1
             alike = {
                 at: [item for item, own in zip(values[at], signed[at], strict=True) if own == signature]
                 for at in values
@@ -110,11 +110,11 @@ class Writer:
         """A text with the format's templates in place of marks."""
         opening, names = ("{{", v0.NAMES) if self.recipe_format == "v0" else ("${{", v1.NAMES)
 
-        def filled(found: re.Match[str]) -> str:
-            function, _, argument = found[1].partition(" ")
+        def filled(placeholder: re.Match[str]) -> str:
+            function, _, argument = placeholder[1].partition(" ")
             if argument and function in ("compiler", "stdlib", "cdt"):
                 return f"{opening} {function}('{argument}') }}}}"
-            return f"{opening} {names.get(found[1], found[1])} }}}}"
+            return f"{opening} {names.get(placeholder[1], placeholder[1])} }}}}"
 
         return _MARK.sub(filled, text)
 

@@ -79,17 +79,17 @@ def compare(feedstock: Path, texts: Mapping[PurePosixPath, str], pinning: Path |
             new = rerender(generated, pinning=pinning, rules=rules)
         except InputError as error:
             return Comparison((Difference("rerender", "the recipe", "valid", str(error)),), (), {}, {}, {})
-        found = list(_configurations(old.configurations, new.configurations))
+        differences = list(_configurations(old.configurations, new.configurations))
         known = {configuration.name: configuration for configuration in (*old.configurations, *recorded)}
         before: UsedKeys = {}
         after: UsedKeys = {}
         for configuration in known.values():
             for builder in dict.fromkeys((configuration.platform, forge.builder_of(configuration.platform))):
                 job = _Job(configuration, builder, rules)
-                found += _outputs((feedstock / forge.recipe_dir, before), (generated / "recipe", after), job)
-    told = dict.fromkeys(found)
-    of_texts = tuple(each for each in told if each.what.rpartition(", ")[2] in PARTS)
-    return Comparison(tuple(each for each in told if each not in of_texts), of_texts, known, before, after)
+                differences += _outputs((feedstock / forge.recipe_dir, before), (generated / "recipe", after), job)
+    distinct = dict.fromkeys(differences)
+    of_texts = tuple(each for each in distinct if each.what.rpartition(", ")[2] in PARTS)
+    return Comparison(tuple(each for each in distinct if each not in of_texts), of_texts, known, before, after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +101,18 @@ class _Job:
 
 def _laid_out(feedstock: Path, recipe: str, texts: Mapping[PurePosixPath, str], folder: Path) -> Path:
     """The feedstock with the generated files in place of its recipe."""
-    made = folder / feedstock.name
+    copy = folder / feedstock.name
     old = shutil.ignore_patterns("meta.yaml", "recipe.yaml", "conda_build_config.yaml")
-    shutil.copytree(feedstock / recipe, made / "recipe", ignore=old, symlinks=True)
+    shutil.copytree(feedstock / recipe, copy / "recipe", ignore=old, symlinks=True)
     if (feedstock / CI_SUPPORT).is_dir():
-        shutil.copytree(feedstock / CI_SUPPORT, made / CI_SUPPORT, symlinks=True)
+        shutil.copytree(feedstock / CI_SUPPORT, copy / CI_SUPPORT, symlinks=True)
     if (feedstock / FORGE_FILE).is_file():
-        shutil.copy(feedstock / FORGE_FILE, made / FORGE_FILE)
+        shutil.copy(feedstock / FORGE_FILE, copy / FORGE_FILE)
     for path, text in texts.items():
-        target = made / path
+        target = copy / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
-    return made
+    return copy
 
 
 def _configurations(old: Iterable[Configuration], new: Iterable[Configuration]) -> Iterable[Difference]:
@@ -136,7 +136,7 @@ def _outputs(old_recipe: tuple[Path, UsedKeys], new_recipe: tuple[Path, UsedKeys
         new = _meanings(*new_recipe, job)
     except InputError as error:
         return [Difference(configuration.name, "the recipe", "valid", str(error))]
-    found = []
+    differences = []
     for name in dict.fromkeys((*old, *new)):
         mine, its = old.get(name, []), new.get(name, [])
         only = [each for each in mine if each not in its]
@@ -144,32 +144,32 @@ def _outputs(old_recipe: tuple[Path, UsedKeys], new_recipe: tuple[Path, UsedKeys
         if not only and not more:
             continue
         if not (only and more):
-            found.append(Difference(configuration.name, f"output {name}", str(len(mine)), str(len(its))))
+            differences.append(Difference(configuration.name, f"output {name}", str(len(mine)), str(len(its))))
             continue
         for part in only[0]:
             if only[0][part] != more[0][part]:
                 lost = sorted(set(only[0][part]) - set(more[0][part]))
                 added = sorted(set(more[0][part]) - set(only[0][part]))
-                found.append(Difference(configuration.name, f"{name}, {part}", _shown(lost), _shown(added)))
-    return found
+                differences.append(Difference(configuration.name, f"{name}, {part}", _shown(lost), _shown(added)))
+    return differences
 
 
 def _meanings(recipe: Path, keys: UsedKeys, job: _Job) -> dict[str, list[dict[str, tuple[str, ...]]]]:
     """What each output of a recipe says, by its name."""
     configuration, builder, rules = job.configuration, job.builder, job.rules
-    found: dict[str, list[dict[str, tuple[str, ...]]]] = {}
+    by_output: dict[str, list[dict[str, tuple[str, ...]]]] = {}
     if (recipe / "recipe.yaml").is_file():
         for content, output in contents_with_rattler_build(recipe, configuration, builder, rules):
             requirements = content.get("requirements", {})
-            _add(found, output, requirements, requirements.get("run_exports"), texts_of_content(content))
+            _add(by_output, output, requirements, requirements.get("run_exports"), texts_of_content(content))
             _note(keys, configuration, output)
     else:
         packages = packages_with_conda_build(recipe, configuration, builder, rules, keep_pins=True)
         for meta, output in packages:
             exports = meta.section("build").get("run_exports")
-            _add(found, output, output.requirements, exports, texts_of_meta(meta))
+            _add(by_output, output, output.requirements, exports, texts_of_meta(meta))
             _note(keys, configuration, output)
-    return found
+    return by_output
 
 
 def _note(keys: UsedKeys, configuration: Configuration, output: RenderedOutput) -> None:
@@ -178,7 +178,7 @@ def _note(keys: UsedKeys, configuration: Configuration, output: RenderedOutput) 
 
 
 def _add(
-    found: dict[str, list[dict[str, tuple[str, ...]]]],
+    by_output: dict[str, list[dict[str, tuple[str, ...]]]],
     output: RenderedOutput,
     requirements: Mapping[str, Any],
     exports: Any,
@@ -197,7 +197,7 @@ def _add(
     for kind in ("weak", "strong", "noarch", "weak_constrains", "strong_constrains"):
         items = by_kind.get(kind) or by_kind.get(kind.replace("constrains", "constraints"))
         meaning[f"run exports, {kind}"] = _texts([items] if isinstance(items, str) else items or ())
-    found.setdefault(output.name, []).append({**meaning, **texts})
+    by_output.setdefault(output.name, []).append({**meaning, **texts})
 
 
 def _texts(items: Sequence[Any]) -> tuple[str, ...]:

@@ -85,64 +85,64 @@ def _put(
     if not rest:
         return [*(key for key in keys if key.name != name), Key(name, value, comments, remark)]
     inner = next((list(key.value.keys) for key in keys if key.name == name and isinstance(key.value, Dict)), [])
-    made = Key(name, Dict(tuple(_put(inner, rest, value, comments, remark))))
-    return [made if key.name == name else key for key in keys] if inner else [*keys, made]
+    changed = Key(name, Dict(tuple(_put(inner, rest, value, comments, remark))))
+    return [changed if key.name == name else key for key in keys] if inner else [*keys, changed]
 
 
 def build_of(build: Mapped, outer: When, given: Given, problems: list[Problem]) -> Build:
     """What the section `build` of an output says, without its script."""
-    made = Build()
-    _plain(made, build, outer)
+    converted = Build()
+    _plain(converted, build, outer)
     skips = skips_of(build.all("skip"), outer)
     if skips:
-        made.put(("skip",), List(skips))
+        converted.put(("skip",), List(skips))
     for name, place in _LISTS.items():
-        found = build.all(name)
-        items = _outside_scripts(items_of(found, outer), name, found, problems)
+        nodes = build.all(name)
+        items = _outside_scripts(items_of(nodes, outer), name, nodes, problems)
         if items:
-            made.put(place, List(items), found[0].comments, found[0].remark if len(found) == 1 else "")
+            converted.put(place, List(items), nodes[0].comments, nodes[0].remark if len(nodes) == 1 else "")
     for name, (place, is_opposite) in _SWITCHES.items():
-        _switch(made, build, name, place, outer, is_opposite=is_opposite)
+        _switch(converted, build, name, place, outer, is_opposite=is_opposite)
     for name, place in _BEHAVIOURS.items():
         if build.has(name):
             wrong = any(value.lower() in _TRUE for _, value in choices(build.all(name), outer))
-            made.put(place, Scalar("error" if wrong else "ignore"))
-    _features(made, build, outer)
-    _exports(made, build, outer, given, problems)
+            converted.put(place, Scalar("error" if wrong else "ignore"))
+    _features(converted, build, outer)
+    _exports(converted, build, outer, given, problems)
     for name, value in build.entries:
         known = name in _ELSEWHERE or name in _LISTS or name in _SWITCHES or name in _BEHAVIOURS
         text = value.text.lower() if isinstance(value, Leaf) else ""
         if not known and value.when != NEVER and (name, text) not in _AS_EVER:
             problems.append(Problem(value.line, f"'build: {name}' has no form in a recipe.yaml"))
-    return made
+    return converted
 
 
-def _plain(made: Build, build: Mapped, outer: When) -> None:
+def _plain(converted: Build, build: Mapped, outer: When) -> None:
     number = scalar(choices(build.all("number"), outer))
     if number is not None:
-        made.put(("number",), Scalar(number, literal=number.isdecimal()), *_notes(build, "number"))
+        converted.put(("number",), Scalar(number, literal=number.isdecimal()), *_notes(build, "number"))
     noarch = scalar(choices(build.all("noarch"), outer))
     if any(text.lower() in _TRUE for _, text in choices(build.all("noarch_python"), outer)):
         noarch = "python"
     if noarch is not None and noarch.lower() not in _FALSE:
-        made.put(("noarch",), Scalar("generic" if noarch.lower() in _TRUE else noarch), *_notes(build, "noarch"))
+        converted.put(("noarch",), Scalar("generic" if noarch.lower() in _TRUE else noarch), *_notes(build, "noarch"))
     path = scalar(choices(build.all("python_site_packages_path"), outer))
     if path is not None:
-        made.put(("python", "site_packages_path"), Scalar(path))
+        converted.put(("python", "site_packages_path"), Scalar(path))
 
 
 def _outside_scripts(
-    items: tuple[Item, ...], name: str, found: Sequence[Node], problems: list[Problem]
+    items: tuple[Item, ...], name: str, nodes: Sequence[Node], problems: list[Problem]
 ) -> tuple[Item, ...]:
     """The items that name no folder which rattler-build knows in scripts only."""
     kept = tuple(item for item in items if not (isinstance(item.value, Scalar) and _FOLDERS.search(item.value.text)))
     if len(kept) < len(items):
-        problems.append(Problem(found[0].line, f"'build: {name}': folders such as SP_DIR are known in scripts only"))
+        problems.append(Problem(nodes[0].line, f"'build: {name}': folders such as SP_DIR are known in scripts only"))
     return kept
 
 
 def put_string(
-    made: Build, build: Mapped, outer: When, sections: Sequence[Key], rest: Sequence[Key], tests: Sequence[Value]
+    converted: Build, build: Mapped, outer: When, sections: Sequence[Key], rest: Sequence[Key], tests: Sequence[Value]
 ) -> None:
     """Set the build string: what the recipe says, or what conda-build would make where rattler-build differs.
 
@@ -151,34 +151,36 @@ def put_string(
         rest: the other parts of the output.
         tests: its tests.
     """
-    noarch = next((key.value.text for key in made.keys if key.name == "noarch" and isinstance(key.value, Scalar)), None)
-    found = choices(build.all("string"), outer)
+    noarch = next(
+        (key.value.text for key in converted.keys if key.name == "noarch" and isinstance(key.value, Scalar)), None
+    )
+    strings = choices(build.all("string"), outer)
     default = default_string(sections, noarch)
-    text = scalar(found, default) if found else None
-    values = [Dict(tuple(made.keys)), *(key.value for key in rest)]
+    text = scalar(strings, default) if strings else None
+    values = [Dict(tuple(converted.keys)), *(key.value for key in rest)]
     ignored = build_only(sections, [*values, *tests])
-    if ignored and not any(key.name == "variant" for key in made.keys):
-        made.put(("variant", "ignore_keys"), List(tuple(Item(Scalar(name)) for name in ignored)))
+    if ignored and not any(key.name == "variant" for key in converted.keys):
+        converted.put(("variant", "ignore_keys"), List(tuple(Item(Scalar(name)) for name in ignored)))
         sections = [key for key in sections if key.name != "build"]
-    unnamed = unnamed_where(found, sections, [*values, *tests])
+    unnamed = unnamed_where(strings, sections, [*values, *tests])
     if unnamed is not None and not ignored:
-        made.put(("variant", "ignore_keys"), List((Item(Scalar("python"), unnamed),)))
-    if not found and not is_named_alike(sections, values, noarch):
+        converted.put(("variant", "ignore_keys"), List((Item(Scalar("python"), unnamed),)))
+    if not strings and not is_named_alike(sections, values, noarch):
         text = scalar([((), default)])
     if text is not None:
-        made.put(("string",), Scalar(text), *_notes(build, "string"))
+        converted.put(("string",), Scalar(text), *_notes(build, "string"))
 
 
 def _notes(build: Mapped, name: str) -> tuple[tuple[str, ...], str]:
-    found = build.all(name)
-    comments = tuple(line for node in found for line in node.comments)
-    return comments, "; ".join(dict.fromkeys(node.remark for node in found if node.remark))
+    nodes = build.all(name)
+    comments = tuple(line for node in nodes for line in node.comments)
+    return comments, "; ".join(dict.fromkeys(node.remark for node in nodes if node.remark))
 
 
-def skips_of(found: Sequence[Node], outer: When) -> tuple[Item, ...]:
+def skips_of(nodes: Sequence[Node], outer: When) -> tuple[Item, ...]:
     """The conditions under which an output is not built, one for each line that says so."""
     items = []
-    for node in found:
+    for node in nodes:
         if not isinstance(node, Leaf) or node.when == NEVER or node.text.lower() in _FALSE or not node.text:
             continue
         when = without(node.when, outer)
@@ -189,12 +191,14 @@ def skips_of(found: Sequence[Node], outer: When) -> tuple[Item, ...]:
     return tuple(items)
 
 
-def _switch(made: Build, build: Mapped, name: str, place: tuple[str, ...], outer: When, *, is_opposite: bool) -> None:
-    found = build.all(name)
-    if any(isinstance(node, Sequenced) for node in found):
-        made.put(place, List(items_of(found, outer)))
+def _switch(
+    converted: Build, build: Mapped, name: str, place: tuple[str, ...], outer: When, *, is_opposite: bool
+) -> None:
+    nodes = build.all(name)
+    if any(isinstance(node, Sequenced) for node in nodes):
+        converted.put(place, List(items_of(nodes, outer)))
         return
-    values = [(when, text) for when, text in choices(found, outer)]
+    values = [(when, text) for when, text in choices(nodes, outer)]
     if not values:
         return
     when, text = values[-1]
@@ -203,10 +207,10 @@ def _switch(made: Build, build: Mapped, name: str, place: tuple[str, ...], outer
         return
     word = str(value).lower()
     shown = word if not when else f"${{{{ {word} if {all_of(when)} else {str(not value).lower()} }}}}"
-    made.put(place, Scalar(shown, literal=not when), found[-1].comments, found[-1].remark)
+    converted.put(place, Scalar(shown, literal=not when), nodes[-1].comments, nodes[-1].remark)
 
 
-def _features(made: Build, build: Mapped, outer: When) -> None:
+def _features(converted: Build, build: Mapped, outer: When) -> None:
     """Features that weigh an output down, as a number of rattler-build's own."""
     leaves = [leaf for leaf in listed(build.all("track_features")) if leaf.text]
     if not leaves:
@@ -221,51 +225,51 @@ def _features(made: Build, build: Mapped, outer: When) -> None:
     if len(terms) == 1:
         text = text.removeprefix("(").removesuffix(")")
     value = Scalar(text, literal=True) if text == "1" else Scalar(f"${{{{ {text} }}}}")
-    made.put(("variant", "down_prioritize_variant"), value, comments)
+    converted.put(("variant", "down_prioritize_variant"), value, comments)
 
 
-def _exports(made: Build, build: Mapped, outer: When, given: Given, problems: list[Problem]) -> None:
+def _exports(converted: Build, build: Mapped, outer: When, given: Given, problems: list[Problem]) -> None:
     exports = run_exports(build.all("run_exports"), outer, given, problems)
     if exports is not None:
-        made.exports.append(Key("run_exports", exports, build.all("run_exports")[0].comments))
+        converted.exports.append(Key("run_exports", exports, build.all("run_exports")[0].comments))
     by_name = requirement_items(_names_of(build.all("ignore_run_exports")), outer, given, problems)
     origin = requirement_items(_names_of(build.all("ignore_run_exports_from")), outer, given, problems)
     keys = [Key("by_name", List(by_name))] if by_name else []
     keys += [Key("from_package", List(origin))] if origin else []
     if keys:
-        made.exports.append(Key("ignore_run_exports", Dict(tuple(keys))))
+        converted.exports.append(Key("ignore_run_exports", Dict(tuple(keys))))
 
 
-def _names_of(found: Sequence[Node]) -> list[Leaf]:
+def _names_of(nodes: Sequence[Node]) -> list[Leaf]:
     """Names of packages in a list; conda-build reads only the first word of each."""
     return [
         leaf if "{{" in leaf.text else Leaf(leaf.text.split()[0], leaf.when, leaf.line, leaf.comments, leaf.remark)
-        for leaf in listed(found)
+        for leaf in listed(nodes)
     ]
 
 
 def script_of(
-    found: Sequence[Node], env: Sequence[Node], outer: When, given: Given, default: tuple[str, ...]
+    nodes: Sequence[Node], env: Sequence[Node], outer: When, given: Given, default: tuple[str, ...]
 ) -> Value | None:
     """A script: commands, or a file beside the recipe, with the variables that it gets.
 
     Args:
-        found: what the recipe says of it.
+        nodes: the values that the recipe has for it.
         env: the variables in its `script_env`.
         default: the files that conda-build runs if the recipe says nothing, for Unix and Windows.
     """
     variables = _environment(env, outer)
-    file = _file(found, outer, given)
-    if file is None and not found and default:
+    file = _file(nodes, outer, given)
+    if file is None and not nodes and default:
         file = _default_file(default)
         if file == "" and not variables:
             return None
     keys = [Key("env", Dict(tuple(variables)))] if variables else []
     if file:
         return Dict((*keys, Key("file", Scalar(file))))
-    items = items_of(found, outer)
+    items = items_of(nodes, outer)
     if not items:
-        return Dict(tuple(keys)) if keys and (found or default) else None
+        return Dict(tuple(keys)) if keys and (nodes or default) else None
     return Dict((*keys, Key("content", List(items)))) if keys else _commands(items)
 
 
@@ -275,10 +279,10 @@ def _commands(items: tuple[Item, ...]) -> Value:
     return List(items)
 
 
-def _file(found: Sequence[Node], outer: When, given: Given) -> str | None:
+def _file(nodes: Sequence[Node], outer: When, given: Given) -> str | None:
     """The file that a script names, by platform; None if it is commands."""
-    values = choices(found, outer)
-    if not values or any(isinstance(node, Sequenced) for node in found):
+    values = choices(nodes, outer)
+    if not values or any(isinstance(node, Sequenced) for node in nodes):
         return None
     if not all(_is_file(text, given) for _, text in values):
         return None

@@ -99,18 +99,18 @@ def _compared(
     configurations: Sequence[Configuration],
     rules: Rules,
 ) -> tuple[Difference, ...]:
-    found = []
+    differences = []
     for configuration in configurations:
         before = originals(configuration)
         try:
             after = _packages_of(text, folder, forge, configuration, rules)
         except InputError as error:
-            found.append(Difference(configuration.name, (error.mistakes[0].message,)))
+            differences.append(Difference(configuration.name, (error.mistakes[0].message,)))
             continue
         lines = tuple(_differing(before, after))
         if lines:
-            found.append(Difference(configuration.name, lines))
-    return tuple(found)
+            differences.append(Difference(configuration.name, lines))
+    return tuple(differences)
 
 
 def _packages_of(
@@ -120,8 +120,8 @@ def _packages_of(
     recipe = parse_v1(text, folder / "recipe.yaml")
     given = variants_of(folder, configuration, rules.conda_build)
     builder = forge.builder_of(configuration.platform)
-    made = render_with_contents_v1(recipe, given, configuration.platform, builder)
-    return _counted({output.file_stem: _of_v1(content, output) for content, output in made})
+    rendered = render_with_contents_v1(recipe, given, configuration.platform, builder)
+    return _counted({output.file_stem: _of_v1(content, output) for content, output in rendered})
 
 
 def _counted(packages: Mapping[str, _Package]) -> Counter[_Package]:

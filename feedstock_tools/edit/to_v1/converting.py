@@ -51,10 +51,10 @@ def to_v1(draft: Draft) -> Draft:
     converted = convert_recipe(meta, configurations)
     path = meta.path.with_name("recipe.yaml")
     forge = draft.file(_FORGE) or Document(draft.folder / _FORGE, "")
-    made = draft.without(meta.path).with_document(Document(path, _with_breaks(converted.text, meta.newline)))
-    made = replace(made.with_document(with_key(forge, "conda_build_tool", "rattler-build")), recipe_path=path)
+    edited = draft.without(meta.path).with_document(Document(path, _with_breaks(converted.text, meta.newline)))
+    edited = replace(edited.with_document(with_key(forge, "conda_build_tool", "rattler-build")), recipe_path=path)
     lost = (f"{meta.path.name}:{problem.line}: not converted: {problem.reason}" for problem in converted.problems)
-    return made.remarked(*lost, *_compared(draft, converted, configurations))
+    return edited.remarked(*lost, *_compared(draft, converted, configurations))
 
 
 def convert_recipe(meta: Document, configurations: Sequence[Configuration]) -> Converted:

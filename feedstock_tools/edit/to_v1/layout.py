@@ -126,7 +126,7 @@ def _shared(group: Sequence[Item]) -> When:
     """The conditions that all items of a group begin with."""
     shared = group[0].when
     for item in group[1:]:
-        same = [one == other for one, other in zip(shared, item.when, strict=False)]
+        same = [first == second for first, second in zip(shared, item.when, strict=False)]
         shared = shared[: same.index(False) if False in same else len(same)]
     return shared
 

@@ -53,9 +53,9 @@ class Top:
     @property
     def outputs(self) -> tuple[Mapped, ...]:
         """The outputs that the recipe lists."""
-        found = self.root.all("outputs")
-        items = [item for node in found if isinstance(node, Sequenced) for item in node.items]
-        items += [node for node in found if isinstance(node, Mapped)]
+        nodes = self.root.all("outputs")
+        items = [item for node in nodes if isinstance(node, Sequenced) for item in node.items]
+        items += [node for node in nodes if isinstance(node, Mapped)]
         return tuple(item for item in items if isinstance(item, Mapped) and item.when != NEVER)
 
 
@@ -205,11 +205,11 @@ def _rest(
     output: Mapped, top: Top, exports: Sequence[Key], given: Given, problems: list[Problem], *, is_top: bool
 ) -> list[Key]:
     keys = []
-    found: tuple[Node, ...] = output.all("requirements")
+    requirements: tuple[Node, ...] = output.all("requirements")
     above = top.root.all("requirements")
     if is_top and not top.stage:
-        found = tuple(_with_top(found, above)) if found else above
-    sections = [*requirement_sections(found, output.when, given, problems), *exports]
+        requirements = tuple(_with_top(requirements, above)) if requirements else above
+    sections = [*requirement_sections(requirements, output.when, given, problems), *exports]
     if sections:
         comments = output.all("requirements")[0].comments if output.has("requirements") else ()
         keys.append(Key("requirements", Dict(tuple(sections)), comments))

@@ -184,8 +184,8 @@ def _keys(root: Mapped, given: Given, problems: list[Problem]) -> list[Key]:
 
 
 def _notes(root: Mapped, name: str) -> tuple[tuple[str, ...], str]:
-    found = root.all(name)
-    return (found[0].comments, found[0].remark) if found else ((), "")
+    nodes = root.all(name)
+    return (nodes[0].comments, nodes[0].remark) if nodes else ((), "")
 
 
 def _top(root: Mapped, given: Given) -> Top:
@@ -238,11 +238,11 @@ def _several(top: Top, given: Given, problems: list[Problem]) -> list[Key]:
     skips = skips_of(section.all("skip"), ())
     if skips:
         keys.append(Key("skip", List(skips)))
-    found = [Key("build", Dict(tuple(keys)), *_notes(top.root, "build"))] if keys else []
+    shared = [Key("build", Dict(tuple(keys)), *_notes(top.root, "build"))] if keys else []
     stage = stage_of(top, given, problems)
     outputs = outputs_of(top, given, problems)
     items = (stage, *outputs) if stage is not None else outputs
-    return [*found, Key("outputs", List(items, spaced=True), *_notes(top.root, "outputs"))]
+    return [*shared, Key("outputs", List(items, spaced=True), *_notes(top.root, "outputs"))]
 
 
 def _copied(node: Node) -> Value:

@@ -53,11 +53,11 @@ class Given:
         return str(node.value) if isinstance(node, nodes.Const) else None
 
 
-def items_of(found: Sequence[Node], outer: When) -> tuple[Item, ...]:
+def items_of(nodes: Sequence[Node], outer: When) -> tuple[Item, ...]:
     """The texts of lists as items of a list."""
     return tuple(
         Item(Scalar(template(leaf.text)), without(leaf.when, outer), leaf.comments, leaf.remark)
-        for leaf in listed(found)
+        for leaf in listed(nodes)
     )
 
 
@@ -70,10 +70,10 @@ def requirement_sections(requirements: Sequence[Node], outer: When, given: Given
         items = requirement_items(listed(plain), outer, given, problems)
         keys += [Key("host", List(items)), Key("run", List(items))]
     for name, section in _SECTIONS.items():
-        found = [value for node in mapped for value in node.all(name)]
-        items = requirement_items(listed(found), outer, given, problems)
+        nodes = [value for node in mapped for value in node.all(name)]
+        items = requirement_items(listed(nodes), outer, given, problems)
         if items:
-            keys.append(Key(section, List(items), found[0].comments, found[0].remark))
+            keys.append(Key(section, List(items), nodes[0].comments, nodes[0].remark))
     for node in mapped:
         for name, value in node.entries:
             if name not in _SECTIONS and listed([value]):
@@ -199,10 +199,10 @@ def _pin(words: Sequence[str], line: int, problems: list[Problem]) -> str:
     return f"${{{{ {expression} }}}}"
 
 
-def run_exports(found: Sequence[Node], outer: When, given: Given, problems: list[Problem]) -> List | Dict | None:
+def run_exports(nodes: Sequence[Node], outer: When, given: Given, problems: list[Problem]) -> List | Dict | None:
     """Run exports: a list of weak ones, or by kind."""
-    mapped = [node for node in found if isinstance(node, Mapped)]
-    plain = requirement_items(listed([node for node in found if node not in mapped]), outer, given, problems)
+    mapped = [node for node in nodes if isinstance(node, Mapped)]
+    plain = requirement_items(listed([node for node in nodes if node not in mapped]), outer, given, problems)
     if not mapped:
         return List(plain) if plain else None
     keys = []

@@ -28,11 +28,11 @@ _SOURCE = {
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
 
-def sources_of(found: Sequence[Node], outer: When, problems: list[Problem]) -> Dict | List | None:
+def sources_of(nodes: Sequence[Node], outer: When, problems: list[Problem]) -> Dict | List | None:
     """The sources of a recipe or output."""
     items: list[Item] = []
     is_list = False
-    for node in found:
+    for node in nodes:
         if isinstance(node, Sequenced):
             is_list = True
             found_items = [item for item in node.items if isinstance(item, Mapped)]

@@ -26,8 +26,8 @@ def with_hoisted_platforms(keys: list[Key]) -> tuple[list[Key], tuple[Key, ...]]
     ("${{ 'a' if on_osx else 'b' }}", 'on_osx', '${{ osx }}')
     """
     words: dict[str, None] = {}
-    made = [Key(key.name, _walked(key.value, key.name, words), key.comments, key.remark) for key in keys]
-    return made, tuple(Key(f"on_{word}", Scalar(f"${{{{ {word} }}}}")) for word in words)
+    hoisted = [Key(key.name, _walked(key.value, key.name, words), key.comments, key.remark) for key in keys]
+    return hoisted, tuple(Key(f"on_{word}", Scalar(f"${{{{ {word} }}}}")) for word in words)
 
 
 def _walked(value: Value, name: str, words: dict[str, None]) -> Value:

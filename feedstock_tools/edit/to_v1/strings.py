@@ -44,14 +44,14 @@ def build_only(sections: Sequence[Key], rest: Sequence[Value]) -> tuple[str, ...
     does unless it is told to ignore the key.
     """
     mentioned = [text for value in rest for text in _conditions(value)]
-    found = []
+    names = []
     for name in ("python", "numpy"):
         elsewhere = [text for section in ("host", "run") for text, _ in _items(sections, section)]
         required = any(text.strip() == name for text, _ in _items(sections, "build"))
         used = any(re.search(rf"\b{name}\b(?!_)", text) for text in mentioned)
         if required and not used and not any(text.split()[0] == name for text in elsewhere):
-            found.append(name)
-    return tuple(found)
+            names.append(name)
+    return tuple(names)
 
 
 def unnamed_where(strings: Sequence[tuple[When, str]], sections: Sequence[Key], rest: Sequence[Value]) -> When | None:

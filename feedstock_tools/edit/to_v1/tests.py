@@ -18,14 +18,14 @@ _RUNS = {"run_test.py": "python run_test.py", "run_test.sh": "bash ./run_test.sh
 
 
 def tests_of(
-    found: Sequence[Node], outer: When, given: Given, problems: list[Problem], *, files: bool = False
+    nodes: Sequence[Node], outer: When, given: Given, problems: list[Problem], *, files: bool = False
 ) -> List | None:
     """The tests of an output.
 
     Args:
         files: also those in files such as `run_test.py`, which conda-build finds beside the recipe.
     """
-    sections = [node for node in found if isinstance(node, Mapped)]
+    sections = [node for node in nodes if isinstance(node, Mapped)]
     items: list[Item] = []
     for section in sections:
         when = without(section.when, outer)

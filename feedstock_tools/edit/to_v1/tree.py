@@ -62,10 +62,12 @@ class Mapped:
 
     def mapping(self, key: str) -> Mapped:
         """The values of a key that are mappings, as one; empty without any."""
-        found = [value for value in self.all(key) if isinstance(value, Mapped)]
-        entries = tuple(entry for value in found for entry in value.entries)
-        first = found[0] if found else self
-        return Mapped(entries, first.when, first.line, first.comments if found else (), first.remark if found else "")
+        mappings = [value for value in self.all(key) if isinstance(value, Mapped)]
+        entries = tuple(entry for value in mappings for entry in value.entries)
+        first = mappings[0] if mappings else self
+        return Mapped(
+            entries, first.when, first.line, first.comments if mappings else (), first.remark if mappings else ""
+        )
 
 
 Node = Leaf | Sequenced | Mapped
@@ -86,9 +88,9 @@ def tree_of(lines: Sequence[FlatLine], path: Path) -> Mapped:
         raise InputError.of(mistakes) from error
     if root is None or root.kind != "mapping":
         raise InputError("expected a mapping with 'package' and other sections", path=path, line=1)
-    made = _Grower(document, lines).node(root, ())
-    assert isinstance(made, Mapped)  # noqa: S101 - the root is a mapping
-    return made
+    root_node = _Grower(document, lines).node(root, ())
+    assert isinstance(root_node, Mapped)  # noqa: S101 - the root is a mapping
+    return root_node
 
 
 def _original(lines: Sequence[FlatLine], number: int | None) -> int | None:
@@ -115,8 +117,8 @@ class _Grower:
             entries = tuple(pair for entry in part.entries for pair in self._entry(entry, when))
             return Mapped(entries, when, flat.number, comments, remark)
         if part.kind == "sequence":
-            made = tuple(self._item(item, when) for item in part.items)
-            return Sequenced(tuple(_merged(made)), when, flat.number, comments, remark)
+            items = tuple(self._item(item, when) for item in part.items)
+            return Sequenced(tuple(_merged(items)), when, flat.number, comments, remark)
         text, when = self._text(part, when, at)
         return Leaf(text, when, flat.number, comments, remark, part.style)
 

@@ -38,13 +38,13 @@ def template(text: str) -> str:
     return "".join(f"${{{{ {piece} }}}}" if is_template else piece for is_template, piece in parts)
 
 
-def choices(found: Sequence[Node], outer: When) -> list[Choice]:
+def choices(nodes: Sequence[Node], outer: When) -> list[Choice]:
     """The scalars among nodes, each with its conditions within `outer`."""
-    leaves = [node for node in found if isinstance(node, Leaf) and node.when != NEVER]
+    leaves = [node for node in nodes if isinstance(node, Leaf) and node.when != NEVER]
     return [(without(leaf.when, outer), leaf.text) for leaf in leaves if leaf.text]
 
 
-def scalar(found: Sequence[Choice], default: str | None = None, *, whole: bool = False) -> str | None:
+def scalar(options: Sequence[Choice], default: str | None = None, *, whole: bool = False) -> str | None:
     """One text for several under conditions, of which the last that holds counts; None without any.
 
     Args:
@@ -54,12 +54,12 @@ def scalar(found: Sequence[Choice], default: str | None = None, *, whole: bool =
     >>> scalar([(("unix",), "h{{ hash }}_0"), (("win",), "w{{ hash }}_0")])
     '${{ "h" if unix else "w" }}${{ hash }}_0'
     """
-    if not found:
+    if not options:
         return None if default is None else template(default)
-    last = max((at for at, (when, _) in enumerate(found) if not when), default=-1)
+    last = max((at for at, (when, _) in enumerate(options) if not when), default=-1)
     if last >= 0:
-        default = found[last][1]
-    chain = [*found[last + 1 :]]
+        default = options[last][1]
+    chain = [*options[last + 1 :]]
     if not chain:
         return template(default or "")
     if not _are_apart(chain):
@@ -75,7 +75,7 @@ def scalar(found: Sequence[Choice], default: str | None = None, *, whole: bool =
 
 
 def _are_apart(chain: Sequence[Choice]) -> bool:
-    return all(exclude(one[0], other[0]) for at, one in enumerate(chain) for other in chain[at + 1 :])
+    return all(exclude(first[0], second[0]) for at, first in enumerate(chain) for second in chain[at + 1 :])
 
 
 def _chained(chain: Sequence[Choice], default: str | None) -> str:
@@ -110,10 +110,10 @@ def _covers(chain: Sequence[Choice]) -> bool:
     return {"linux", "osx", "win"} <= texts or chain[-1][0] == negated(tuple(when[0] for when, _ in chain[:-1]))
 
 
-def listed(found: Sequence[Node]) -> list[Leaf]:
+def listed(nodes: Sequence[Node]) -> list[Leaf]:
     """The scalars in lists, or that stand where a list may."""
     leaves: list[Leaf] = []
-    for node in found:
+    for node in nodes:
         match node:
             case Leaf():
                 if node.text and node.when != NEVER:

@@ -129,7 +129,7 @@ def without_version(draft: Draft, document: Document, choice: Choice, version: s
         gone = [at for at, item in enumerate(entry.value.items) if is_version(item, version)]
         if gone and len(gone) == len(entry.value.items):
             raise document.mistake(f"{choice.title} {version} is the only one that is built here", entry)
-        for each in (entry, *zipped_lists(document, choice.key, entry)):
-            found = [place for at in gone for place in counterparts(document, entry.value, at, each.value)]
-            changes += removed_items(document, each.value, [each.value.items[at] for at in found])
+        for list_entry in (entry, *zipped_lists(document, choice.key, entry)):
+            partners = [place for at in gone for place in counterparts(document, entry.value, at, list_entry.value)]
+            changes += removed_items(document, list_entry.value, [list_entry.value.items[at] for at in partners])
     return draft.with_document(document.changed(changes))

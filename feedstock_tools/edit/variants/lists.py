@@ -130,14 +130,14 @@ def with_pinned_lists(draft: Draft, key: str, pinning: Path) -> tuple[Document, 
     """
     pinned = read_document(pinning, within=None)
     group = zip_group(pinned, key)
-    found = [entry for name in (key, *sorted(group)) for entry in pinned.entries(name) if entry.value.items]
-    if not any(entry.key == key for entry in found):
+    lists = [entry for name in (key, *sorted(group)) for entry in pinned.entries(name) if entry.value.items]
+    if not any(entry.key == key for entry in lists):
         return None
-    spans = sorted({(pinned.line_start(entry.start), pinned.line_end(entry.end - 1)) for entry in found})
+    spans = sorted({(pinned.line_start(entry.start), pinned.line_end(entry.end - 1)) for entry in lists})
     own = draft.file(VARIANT_FILES[0]) or Document(draft.folder / VARIANT_FILES[0], "")
     breaks = "" if own.text.endswith(("\n", "\r")) or not own.text else own.newline
     copied = own.newline.join("\n".join(pinned.text[start:end] for start, end in spans).splitlines())
-    return Document(own.path, f"{own.text}{breaks}{copied}{own.newline}"), frozenset(entry.key for entry in found)
+    return Document(own.path, f"{own.text}{breaks}{copied}{own.newline}"), frozenset(entry.key for entry in lists)
 
 
 def are_even(document: Document, keys: frozenset[str]) -> bool:
@@ -160,9 +160,9 @@ def zipped_with(document: Document, key: str) -> frozenset[str]:
 def zipped_lists(document: Document, key: str, entry: Entry) -> Iterator[Entry]:
     """The lists zipped with one, of several by selector those with its selector."""
     for name in sorted(zipped_with(document, key)):
-        found = [each for each in document.entries(name) if each.value.items]
-        same = [each for each in found if document.selector_of(each) == document.selector_of(entry)]
-        yield from same[:1] or found[:1]
+        lists = [each for each in document.entries(name) if each.value.items]
+        same = [each for each in lists if document.selector_of(each) == document.selector_of(entry)]
+        yield from same[:1] or lists[:1]
 
 
 def counterparts(document: Document, list_: Part, at: int, other: Part) -> list[int]:
@@ -174,17 +174,17 @@ def counterparts(document: Document, list_: Part, at: int, other: Part) -> list[
     selectors = [[document.selector_of(item) for item in each.items] for each in (list_, other)]
     own = selectors[0][at]
     places = [place for place, selector in enumerate(selectors[0]) if holds_with(selector, own)]
-    found: list[int] = []
+    partners: list[int] = []
     for condition in dict.fromkeys((own, *selectors[1])):
         group = [place for place, selector in enumerate(selectors[1]) if holds_with(selector, condition)]
         if holds_with(own, condition) and len(group) == len(places):
-            found.append(group[places.index(at)])
+            partners.append(group[places.index(at)])
     number = version_of(list_.items[at])
     named = [place for place, item in enumerate(other.items) if names_version(item.text, number)]
     named = named or [
         place for place, item in enumerate(other.items) if names_version(document.comment_after(item), number)
     ]
-    return list(dict.fromkeys(found or named)) or ([at] if len(list_.items) == len(other.items) else [])
+    return list(dict.fromkeys(partners or named)) or ([at] if len(list_.items) == len(other.items) else [])
 
 
 def names_version(text: str, version: str) -> bool:

@@ -77,7 +77,7 @@ def values_beside(migration: Document, key: str, version: str) -> dict[str, str]
         for entry in lists
         if entry.key != "zip_keys"
     }
-    return {name: found.pop() for name, found in texts.items() if len(found) == 1}
+    return {name: values.pop() for name, values in texts.items() if len(values) == 1}
 
 
 def own_migration(migration: Document, key: str, values: Mapping[str, str]) -> Document:
@@ -94,10 +94,10 @@ def own_migration(migration: Document, key: str, values: Mapping[str, str]) -> D
     """
     changes: list[Change] = _kept(migration)
     for name, value in values.items():
-        found = [entry for entry in migration.entries(name) if entry.value.items]
-        for entry in found:
+        lists = [entry for entry in migration.entries(name) if entry.value.items]
+        for entry in lists:
             changes += [change for item in entry.value.items for change in replaced(migration, item, value)]
-        if not found and migration.root is not None:
+        if not lists and migration.root is not None:
             at = [entry for entry in migration.entries(key) if entry.value.items][-1]
             item = at.value.items[-1]
             lead = migration.text[migration.line_start(item.start) : item.start]

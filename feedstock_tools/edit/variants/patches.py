@@ -28,8 +28,8 @@ def with_patches(draft: Draft, title: str, version: str) -> Draft:
         recipe = draft.recipe
         if PurePosixPath(patch).name not in recipe.text:
             listed = _listing(recipe, patch)
-            what = "no source of the recipe lists it" if listed is None else "now it is among the recipe's patches"
-            draft = draft.with_document(listed or recipe).remarked(f"{patch} is named for {title} {version}: {what}")
+            outcome = "no source of the recipe lists it" if listed is None else "now it is among the recipe's patches"
+            draft = draft.with_document(listed or recipe).remarked(f"{patch} is named for {title} {version}: {outcome}")
     return draft
 
 

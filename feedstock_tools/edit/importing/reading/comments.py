@@ -30,8 +30,8 @@ class Comments:
 
     def take(self, text: str) -> str | None:
         """The comment above the item that begins with the first word of a text."""
-        found = _NAME.search(text)
-        return self._taken(found[0]) if found else None
+        name = _NAME.search(text)
+        return self._taken(name[0]) if name else None
 
     def take_output(self, name: str) -> str | None:
         """The comment above an output."""
@@ -52,16 +52,16 @@ def _is_comment(line: str) -> bool:
 def _word(line: str) -> str:
     item = _ITEM.match(line)
     text = item[1] if item else ""
-    found = _NAME.match(text.removeprefix("name:").strip("\"' "))
-    return "" if not found else f"name: {found[0]}" if text.startswith("name:") else found[0]
+    name = _NAME.match(text.removeprefix("name:").strip("\"' "))
+    return "" if not name else f"name: {name[0]}" if text.startswith("name:") else name[0]
 
 
 def _above(lines: list[str], number: int) -> list[str]:
     """The lines of comment directly above a line, at its indentation."""
     indent = len(lines[number]) - len(lines[number].lstrip())
-    found: list[str] = []
+    comments: list[str] = []
     for line in reversed(lines[:number]):
         if not _is_comment(line) or len(line) - len(line.lstrip()) != indent:
             break
-        found.insert(0, line.strip("# \t"))
-    return found
+        comments.insert(0, line.strip("# \t"))
+    return comments

@@ -52,9 +52,9 @@ class Marked(str):
     shown: str
 
     def __new__(cls, value: str, shown: str) -> Marked:
-        made = super().__new__(cls, value)
-        made.shown = shown
-        return made
+        marked = super().__new__(cls, value)
+        marked.shown = shown
+        return marked
 
     def __str__(self) -> str:
         return self.shown
@@ -87,9 +87,9 @@ class MarkedNumber(int):
     shown: str
 
     def __new__(cls, value: int, shown: str) -> MarkedNumber:
-        made = super().__new__(cls, value)
-        made.shown = shown
-        return made
+        marked = super().__new__(cls, value)
+        marked.shown = shown
+        return marked
 
     def __str__(self) -> str:
         return self.shown
@@ -107,7 +107,7 @@ def unmarked(text: str, variant: Mapping[str, str]) -> str:
     'demo-fast'
     """
     keys = {name: key for key, name in _NAMES.items()}
-    return _MARK.sub(lambda found: variant.get(keys.get(found[1], found[1]), found[0]), text)
+    return _MARK.sub(lambda mark: variant.get(keys.get(mark[1], mark[1]), mark[0]), text)
 
 
 def as_placeholders(text: str) -> str | None:
@@ -122,4 +122,4 @@ def as_placeholders(text: str) -> str | None:
         return None
     if _PLACEHOLDER.search(bare) or re.search(r"\{\{|\}\}|\{%|%\}|\{#|#\}", bare) or re.search(r"\$" + OPEN, text):
         return None
-    return _MARK.sub(lambda found: f"{{{found[1]}}}", text)
+    return _MARK.sub(lambda mark: f"{{{mark[1]}}}", text)

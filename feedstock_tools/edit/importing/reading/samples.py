@@ -93,12 +93,12 @@ def _configured(source: Source) -> Iterator[_Reading]:
 def _looping_keys(text: str, configs: Sequence[VariantConfig]) -> frozenset[str]:
     """The keys with several values whose value changes what a recipe says, and not only what its names stand for."""
     words = frozenset(_WORD.findall(text.replace("-", "_")))
-    found: dict[str, set[str]] = {}
+    values_of: dict[str, set[str]] = {}
     for config in configs:
         for key, values in config.values.items():
             if key in words or words & _ALIASES.get(key, frozenset()):
-                found.setdefault(key, set()).update(values)
-    return frozenset(key for key, values in found.items() if len(values) > 1 and key not in _PLATFORMS)
+                values_of.setdefault(key, set()).update(values)
+    return frozenset(key for key, values in values_of.items() if len(values) > 1 and key not in _PLATFORMS)
 
 
 def _rows(config: VariantConfig, looping: frozenset[str], source: Source) -> Iterator[Variant]:

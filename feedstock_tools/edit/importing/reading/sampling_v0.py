@@ -97,8 +97,8 @@ def tree_v0(
     version = meta.version
     outs = output_dicts(meta)
     alone = not meta.outputs
-    made = [output_meta(meta, out, lambda: view, None) for out in outs]
-    outputs = tuple(_output(each, {} if alone else out, known) for each, out in zip(made, outs, strict=True))
+    metas = [output_meta(meta, out, lambda: view, None) for out in outs]
+    outputs = tuple(_output(each, {} if alone else out, known) for each, out in zip(metas, outs, strict=True))
     outputs = tuple(replace(output, name=unmarked(output.name, known)) for output in outputs)
     top = _output(Meta(dict(data), variant, space, view, name), {}, known)
     return RecipeTree(

@@ -43,8 +43,8 @@ def tree_v1(
     number = _number(build.get("number"))
     listed = [data] if alone else [item for item in data.get("outputs") or [] if isinstance(item, Mapping)]
     staged = [item for item in listed if "staging" in item]
-    made = tuple(_output(item, version, build, alone=alone) for item in listed if "staging" not in item)
-    made = tuple(replace(output, name=unmarked(output.name, known)) for output in made)
+    outputs = tuple(_output(item, version, build, alone=alone) for item in listed if "staging" not in item)
+    outputs = tuple(replace(output, name=unmarked(output.name, known)) for output in outputs)
     top = _output({**(staged[0] if staged else {}), "package": {"name": name}}, version, {}, alone=False)
     return RecipeTree(
         name=unmarked(name, known),
@@ -54,7 +54,7 @@ def tree_v1(
         alone=alone,
         sources=tuple(_as_v0(item) for item in as_items(data.get("source")) if isinstance(item, Mapping)),
         top=top,
-        outputs=made,
+        outputs=outputs,
         about=data.get("about") or {},
         extra=data.get("extra") or {},
         values={name: value for name, value in scope.values.items() if name not in RESERVED},
@@ -126,15 +126,15 @@ def _steps(variant: Mapping[str, Any]) -> int:
 
 
 def _needs(value: Any) -> tuple[str, ...]:
-    found = []
+    texts = []
     for item in as_items(value):
         if isinstance(item, Mapping):
             kind, pin = next(iter(item.items()))
             parts = [f"{key}={bound}" for key, bound in pin.items() if key != "name"]
-            found.append(mark(";".join((f"pin {kind.removeprefix('pin_')} {pin['name']}", *parts))))
+            texts.append(mark(";".join((f"pin {kind.removeprefix('pin_')} {pin['name']}", *parts))))
         else:
-            found.append(str(item))
-    return as_texts(found)
+            texts.append(str(item))
+    return as_texts(texts)
 
 
 def _script(value: Any) -> ScriptTree:
@@ -156,25 +156,25 @@ def _lines(value: Any) -> tuple[str, ...]:
 
 def _tests(items: list[Any]) -> tuple[dict[str, tuple[str, ...]], list[Any]]:
     """The tests that a spec has keys for, and the others."""
-    found: dict[str, tuple[str, ...]] = dict.fromkeys(("imports", "commands", "requires", "files", "source_files"), ())
+    texts: dict[str, tuple[str, ...]] = dict.fromkeys(("imports", "commands", "requires", "files", "source_files"), ())
     others = []
     for item in items:
         python = item.get("python") if isinstance(item, Mapping) else None
         if isinstance(python, Mapping) and set(python) <= {"imports", "pip_check"} and len(item) == 1:
-            if found["imports"]:
+            if texts["imports"]:
                 others.append(item)
                 continue
-            found["imports"] = as_texts(python.get("imports"))
-            found["pip_check"] = ("true",) if str(python.get("pip_check", "true")) == "true" else ()
-        elif isinstance(item, Mapping) and "script" in item and not found["commands"] and _is_plain(item):
+            texts["imports"] = as_texts(python.get("imports"))
+            texts["pip_check"] = ("true",) if str(python.get("pip_check", "true")) == "true" else ()
+        elif isinstance(item, Mapping) and "script" in item and not texts["commands"] and _is_plain(item):
             run = (item.get("requirements") or {}).get("run")
             files = item.get("files") or {}
-            found["commands"] = _lines(item["script"])
-            found["requires"] = _needs(run)
-            found["files"], found["source_files"] = as_texts(files.get("recipe")), as_texts(files.get("source"))
+            texts["commands"] = _lines(item["script"])
+            texts["requires"] = _needs(run)
+            texts["files"], texts["source_files"] = as_texts(files.get("recipe")), as_texts(files.get("source"))
         else:
             others.append(item)
-    return found, others
+    return texts, others
 
 
 def _is_plain(item: Mapping[str, Any]) -> bool:

@@ -95,8 +95,8 @@ class Scope:
     def resolved(self, node: Any) -> Any:
         """A part of the recipe: branches chosen, templates replaced."""
         if isinstance(node, list):
-            found = [part for item in node for part in self._item(item)]
-            return [part for part in found if part != "" and part is not None]
+            parts = [part for item in node for part in self._item(item)]
+            return [part for part in parts if part != "" and part is not None]
         if isinstance(node, Mapping):
             if "if" in node:
                 chosen = self._item(node)

@@ -1,4 +1,4 @@
-"""The conditions that a recipe has, selectors and `if:`, as conditions of a spec where they can be said so."""
+"""The conditions that a recipe has, selectors and `if:`, as conditions of a spec where a spec can hold them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _SELECTOR = re.compile(r"\[([^\[\]]+)\]\s*$")
 _IF = re.compile(r"^\s*-?\s*if:\s*(.+?)\s*$")
 _SKIP = re.compile(r"^\s*(?:-|skip:)\s+(.+?)\s*$")
 _STATEMENT = re.compile(r"\{%-?\s*(?:el)?if\s+(.+?)\s*-?%\}")
+_PLATFORM_KEYS = frozenset({"build_platform", "target_platform", "host_platform"})
 _PLATFORMS = {"linux64": "linux-64", "win64": "win-64"}
 _OPERATORS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 _SUBJECTS = {"cuda_compiler_version": "cuda", "python": "python"}
@@ -61,7 +62,7 @@ class WrittenConditions:
     @property
     def all(self) -> list[Condition]:
         """Each condition once."""
-        return list(dict.fromkeys(condition for found in self._by_line.values() for condition in found))
+        return list(dict.fromkeys(condition for conditions in self._by_line.values() for condition in conditions))
 
     def near(self, text: str) -> list[Condition]:
         """The conditions on lines with the first word of a text, such as a requirement's name.
@@ -72,19 +73,19 @@ class WrittenConditions:
         word = bare.split(" ")[-1 if text.startswith(OPEN) else 0] if bare else ""
         if word not in self._known:
             numbers = [number for number, line in enumerate(self._lines) if word and word in line]
-            found = [condition for number in numbers for condition in self._at(number)]
-            self._known[word] = list(dict.fromkeys(found))
+            conditions = [condition for number in numbers for condition in self._at(number)]
+            self._known[word] = list(dict.fromkeys(conditions))
         return self._known[word]
 
     def _at(self, number: int) -> list[Condition]:
-        found = self._by_line[number]
+        conditions = self._by_line[number]
         if not self._is_v1:
-            return found
+            return conditions
         indent = _indent(self._lines[number])
         for above in range(number, max(number - _FARTHEST, -1), -1):
             if self._by_line[above] and _indent(self._lines[above]) < indent:
-                return [*found, *self._by_line[above]]
-        return found
+                return [*conditions, *self._by_line[above]]
+        return conditions
 
 
 def _indent(line: str) -> int:
@@ -93,8 +94,8 @@ def _indent(line: str) -> int:
 
 def _on_line(line: str, *, is_v1: bool) -> Iterator[Condition]:
     for pattern in (_IF, _SKIP) if is_v1 else (_SELECTOR, _STATEMENT):
-        found = pattern.search(line.rstrip())
-        if found and (condition := condition_of(_bare(found[1]) if is_v1 else found[1])) is not None:
+        match = pattern.search(line.rstrip())
+        if match and (condition := condition_of(_bare(match[1]) if is_v1 else match[1])) is not None:
             yield condition
 
 
@@ -132,8 +133,8 @@ def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> Condition
     if _is_cuda(left):
         left = ast.Name("cuda_compiler_version")
     match left, right:
-        case ast.Name(one), ast.Name(other) if {one, other} <= {"build_platform", "target_platform", "host_platform"}:
-            if one == other or "build_platform" not in (one, other) or sign not in ("==", "!="):
+        case ast.Name(first), ast.Name(second) if {first, second} <= _PLATFORM_KEYS:
+            if first == second or "build_platform" not in (first, second) or sign not in ("==", "!="):
                 raise _UnsaidError
             return Word("cross") if sign == "!=" else Not(Word("cross"))
         case ast.Name("target_platform" | "host_platform"), ast.Constant(str(subdir)) if sign in ("==", "!="):
@@ -158,8 +159,8 @@ def _matched(subject: ast.expr, spec: str) -> Condition:
         raise _UnsaidError
     parts = []
     for limit in spec.split(","):
-        found = _MATCH.fullmatch(limit.strip())
-        if found is None:
+        match = _MATCH.fullmatch(limit.strip())
+        if match is None:
             raise _UnsaidError
-        parts.append(Compare(_SUBJECTS[subject.id], found[1] or "==", found[2]))
+        parts.append(Compare(_SUBJECTS[subject.id], match[1] or "==", match[2]))
     return parts[0] if len(parts) == 1 else And(tuple(parts))

@@ -114,14 +114,14 @@ def replaced(writer: Writing, owner: nodes.Expr, given: Sequence[str]) -> tuple[
 def _edge(writer: Writing, owner: nodes.Expr, attribute: str, given: nodes.Expr) -> tuple[str, int]:
     """`startswith` and `endswith`, by slices."""
     texts = given.items if isinstance(given, nodes.Tuple) else [given]
-    found = []
+    comparisons = []
     for each in texts:
         if not isinstance(each, nodes.Const) or not isinstance(each.value, str) or not each.value:
             raise UntranslatableError(f"'{attribute}' with a computed text has no form for rattler-build")
         size = len(each.value)
         place = f":{size}" if attribute == "startswith" else f"-{size}:"
-        found.append(f"{writer.text(owner, Level.ATOM)}[{place}] == {quoted(each.value)}")
-    return " or ".join(found), Level.OR if len(found) > 1 else Level.COMPARE
+        comparisons.append(f"{writer.text(owner, Level.ATOM)}[{place}] == {quoted(each.value)}")
+    return " or ".join(comparisons), Level.OR if len(comparisons) > 1 else Level.COMPARE
 
 
 def environment(writer: Writing, name: str, default: nodes.Expr | None) -> tuple[str, int]:

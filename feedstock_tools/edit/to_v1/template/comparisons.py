@@ -74,8 +74,8 @@ def _python(writer: Writing, name: str, operator: str, right: nodes.Expr) -> str
     key = "python" if name == "py" else "numpy"
     if isinstance(right, nodes.Tuple | nodes.List) and operator in {"in", "notin"}:
         each = [_python(writer, name, "eq", item) for item in right.items]
-        found = f"({' or '.join(each)})"
-        return found if operator == "in" else f"not {found}"
+        comparison = f"({' or '.join(each)})"
+        return comparison if operator == "in" else f"not {comparison}"
     if not isinstance(right, nodes.Const) or not isinstance(right.value, int) or operator not in _OPERATORS:
         raise UntranslatableError(f"'{name}' is compared with something that is not a number")
     digits = str(right.value)

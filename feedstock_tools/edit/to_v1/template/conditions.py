@@ -44,16 +44,16 @@ def _split(text: str) -> Iterable[str]:
 
 def simplified(parts: Iterable[str]) -> When:
     """Conditions each once, `NEVER` if one of them cannot hold."""
-    found: list[str] = []
+    kept: list[str] = []
     for part in parts:
         value = truth(part)
         if value is False:
             return NEVER
-        if value is None and part not in found:
-            found.append(part)
-    if any(_complements(one, other) for one in found for other in found):
+        if value is None and part not in kept:
+            kept.append(part)
+    if any(_complements(first, second) for first in kept for second in kept):
         return NEVER
-    return tuple(found)
+    return tuple(kept)
 
 
 def truth(text: str) -> bool | None:
@@ -154,21 +154,21 @@ def without(when: When, known: When) -> When:
     return tuple(part for part in when if part not in known)
 
 
-def _complements(one: str, other: str) -> bool:
-    return _OPPOSITES.get(one) == other or _opposite(one) == other
+def _complements(first: str, second: str) -> bool:
+    return _OPPOSITES.get(first) == second or _opposite(first) == second
 
 
-def are_exhaustive(one: When, other: When) -> bool:
+def are_exhaustive(first: When, second: When) -> bool:
     """Whether of two conditions always exactly one holds."""
-    if len(one) == 1 == len(other):
-        return _complements(one[0], other[0])
-    return bool(one and other) and (negated(one) == other or negated(other) == one)
+    if len(first) == 1 == len(second):
+        return _complements(first[0], second[0])
+    return bool(first and second) and (negated(first) == second or negated(second) == first)
 
 
-def exclude(one: When, other: When) -> bool:
+def exclude(first: When, second: When) -> bool:
     """Whether two conditions never hold together, as far as their texts say."""
     systems = {"linux", "osx", "win"}
-    pairs = ((a, b) for a in one for b in other)
+    pairs = ((a, b) for a in first for b in second)
     return any(_complements(a, b) or (a != b and {a, b} <= systems) for a, b in pairs)
 
 

@@ -92,23 +92,23 @@ def context_of(
 
 
 def _needed(variables: Mapping[str, Version], used: frozenset[str]) -> set[str]:
-    todo, seen = list(used), set()
+    todo, needed = list(used), set()
     while todo:
         tag = todo.pop()
-        if tag not in seen and tag in variables:
-            seen.add(tag)
+        if tag not in needed and tag in variables:
+            needed.add(tag)
             todo += tags_in(variables[tag].text)
-    return seen
+    return needed
 
 
 def _reading(chosen: Mapping[str, Version], wanted: frozenset[str]) -> set[str]:
     """The versions that depend on some names."""
-    found: set[str] = set()
+    tags: set[str] = set()
     for tag, version in chosen.items():
         names = {name.name for name in _names(version.text)}
-        if names & wanted or names & found:
-            found.add(tag)
-    return found
+        if names & wanted or names & tags:
+            tags.add(tag)
+    return tags
 
 
 def _reads_itself(version: Version) -> bool:

@@ -123,8 +123,8 @@ class _Follower:
             text = self.variables.translated(expression, when)
             return literals(text, self.names, frozenset(self.variables.versions))
         except UntranslatableError as error:
-            what = "selector" if selector else "condition"
-            self.problems.append(Problem(number, f"the {what} '{expression}': {error}"))
+            kind = "selector" if selector else "condition"
+            self.problems.append(Problem(number, f"the {kind} '{expression}': {error}"))
             return NEVER
 
     def _selected(self, when: When, selector: str, number: int) -> When:

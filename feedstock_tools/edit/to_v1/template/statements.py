@@ -141,18 +141,18 @@ class _Reader:
 
     def _body(self) -> tuple[tuple[Statement, ...], _Mark | None]:
         """Statements up to the one that ends the block."""
-        found: list[Statement] = []
+        statements: list[Statement] = []
         while self.at < len(self.pieces):
             piece = self.pieces[self.at]
             self.at += 1
             if not isinstance(piece, _Mark):
-                found.append(piece)
+                statements.append(piece)
                 continue
             word = piece.words.partition(" ")[0]
             if word in {"elif", "else", "endif", "endfor", "endmacro", "endset", "endraw"}:
-                return tuple(found), piece
-            found += self._statement(word, piece)
-        return tuple(found), None
+                return tuple(statements), piece
+            statements += self._statement(word, piece)
+        return tuple(statements), None
 
     def _statement(self, word: str, mark: _Mark) -> Iterator[Statement]:
         if word == "set" and (match := _SET.fullmatch(mark.words)):

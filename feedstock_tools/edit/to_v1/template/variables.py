@@ -50,7 +50,7 @@ class Variables:
     current: dict[str, str] = field(default_factory=dict)
     loop: dict[str, nodes.Expr] = field(default_factory=dict)
     #: Unconditional statements so far, for values that follow from the recipe alone.
-    said: list[str] = field(default_factory=list)
+    statements: list[str] = field(default_factory=list)
     static: set[str] = field(default_factory=set)
 
     def resolved(self, expression: str, when: When = ()) -> nodes.Expr:
@@ -119,7 +119,7 @@ class Variables:
         """
         values = [f"{{% set {name} = {_source(value)} %}}" for name, value in self.loop.items()]
         try:
-            return render(self.path, None, "".join([*self.said, *values, f"{{{{ {expression} }}}}"]), {})
+            return render(self.path, None, "".join([*self.statements, *values, f"{{{{ {expression} }}}}"]), {})
         except InputError as error:
             raise UntranslatableError(error.mistakes[0].message) from error
 
@@ -136,7 +136,7 @@ class Variables:
         node = self.resolved(expression, when)
         is_static = not when and self.is_static(node)
         if not when:
-            self.said.append(f"{{% set {name} = {expression} %}}")
+            self.statements.append(f"{{% set {name} = {expression} %}}")
         try:
             self._check_tables(node)
             text = self.written(node)
@@ -213,10 +213,10 @@ class Variables:
         values = [f"{{% set {name} = {_source(value)} %}}" for name, value in self.loop.items()]
         text = f"{{% for each in {source} %}}{{{{ each }}}}\0{{{{ each is number }}}}\1{{% endfor %}}"
         try:
-            found = render(self.path, None, "".join([*self.said, *values, text]), {}).split("\1")[:-1]
+            rendered = render(self.path, None, "".join([*self.statements, *values, text]), {}).split("\1")[:-1]
         except InputError as error:
             raise UntranslatableError(error.mistakes[0].message) from error
-        for each in found:
+        for each in rendered:
             item, _, is_number = each.partition("\0")
             yield (), nodes.Const(int(item) if is_number == "True" and item.lstrip("-").isdecimal() else item)
 
