@@ -117,7 +117,7 @@ engine="{{ fleet_container }}"
 note="/var/lib/feedstock-tools-fleet/left-by-$engine"
 if [ -e "$note" ] || command -v "$engine" >/dev/null; then exit 0; fi
 if [ "$engine" = docker ]; then
-  paths=(/etc/docker /var/lib/docker /etc/containerd /var/lib/containerd /opt/containerd)
+  paths=(/etc/docker /var/lib/docker /etc/containerd /var/lib/containerd /opt/containerd /etc/cni)
 else
   paths=(/etc/containers /var/lib/containers /etc/cni)
 fi

@@ -98,6 +98,7 @@ def provisioned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Provision
             hub.wait()
         down = _run(folder, variables, "down")
         assert down.returncode == 0, down.stdout + down.stderr
+        assert not fleet.path.exists(), "nobody can use a certificate that stayed on a disk"
         after = host.listing()
         changed = {path for path in after.keys() | before.keys() if after.get(path) != before.get(path)}
         assert {path for path in changed if not _OF_SYSTEMD.match(path)} == set()
