@@ -36,8 +36,9 @@ def light_wheels(cache: Path, numpy: Sequence[str] = ("",)) -> None:
             wheelhouse(Target("3.11", "x86_64", version), cache_root({"XDG_CACHE_HOME": str(cache)}), lambda _: None)
 
 
-def _made(target: Target, folder: Path) -> None:
-    made = folder / "wheels"
+def _made(target: Target, temporary: Path) -> None:
+    """As the function of the wheelhouse that fetches."""
+    made = temporary / "wheelhouse" / "wheels"
     made.mkdir(parents=True)
     for pip in (Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl"):
         shutil.copy(pip, made)
@@ -46,7 +47,6 @@ def _made(target: Target, folder: Path) -> None:
     if target.numpy:
         _wheel(made, "numpy", target.numpy, {"numpy/__init__.py": f"__version__ = {target.numpy!r}\n"})
         (made / "toolchain.txt").write_text(f"numpy == {target.numpy}\n")
-    (folder / "done").touch()
 
 
 def _wheel(folder: Path, name: str, version: str, files: Mapping[str, str]) -> None:
