@@ -14,8 +14,8 @@ from tests.support.smithy_release import write_package_of_release
 
 #: A call of each command in the folder of the tiny feedstock with a row built; `CHANNEL` stands for its channel.
 CALLS: dict[str, list[str]] = {
-    "generate": ["generate", "../gpuprobe", "--check"],
-    "rerender": ["rerender", "../gpuprobe", "--check"],
+    "generate": ["generate", "../gpukernel", "--check"],
+    "rerender": ["rerender", "../gpukernel", "--check"],
     "variants": ["variants", "linux_64_*"],
     "pinning": ["pinning"],
     "pinning fetch": ["pinning", "fetch", "-c", "PINNING"],
@@ -25,12 +25,12 @@ CALLS: dict[str, list[str]] = {
     "smithy": ["smithy"],
     "smithy fetch": ["smithy", "fetch", "-c", "SMITHY"],
     "smithy list": ["smithy", "list"],
-    "outputs": ["outputs", "../gpuprobe", "linux_64_cuda11.2"],
-    "why": ["why", "python", "../gpuprobe", "linux_64_cuda11.2"],
+    "outputs": ["outputs", "../gpukernel", "linux_64_cuda11.8"],
+    "why": ["why", "cuda_compiler", "../gpukernel", "linux_64_cuda11.8"],
     "cuda archs": ["cuda", "archs", "cuda=12.9"],
     "cuda audit": ["cuda", "audit", "-c", "CHANNEL"],
     "cuda binary": ["cuda", "binary", "recipe"],
-    "cuda check": ["cuda", "check", "../gpuprobe", "linux_64_cuda11.2"],
+    "cuda check": ["cuda", "check", "../gpukernel", "linux_64_cuda11.8"],
     "cuda explain": ["cuda", "explain", "CUDA out of memory"],
     "cuda fetch": ["cuda", "fetch"],
     "cuda resolve": ["cuda", "resolve", "cuda=11.2"],
@@ -39,7 +39,7 @@ CALLS: dict[str, list[str]] = {
     "search": ["search", "python", "-c", "CHANNEL", "--platform", HERE.subdir],
     "env": ["env", "pytorch", "--unsolved", "--platform", "linux-64", "--cuda", "12.9"],
     "diff": ["diff", ".", "."],
-    "import": ["import", "../gpuprobe", "--dry-run"],
+    "import": ["import", "../gpukernel", "--dry-run"],
     "lint": ["lint", "."],
     "review": ["review", ".", "--no-rehearse"],
     "rehearse": ["rehearse", GPU, "-c", "CHANNEL"],
@@ -88,7 +88,7 @@ def smithy(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", [*CALLS, *ALWAYS])
 def test_what_is_printed_is_one_document(name: str, gpu_feedstock: TinyFeedstock, pinning: Path, smithy: Path) -> None:
-    copy_of_example("gpuprobe", gpu_feedstock.folder.parent)
+    copy_of_example("gpukernel", gpu_feedstock.folder.parent)
     (gpu_feedstock.folder / "conda-forge.yml").write_text("conda_build_tool: rattler-build\n")
     if name == "collect":
         gpu_feedstock.artifacts.rename(gpu_feedstock.folder.parent / "other")
