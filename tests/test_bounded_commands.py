@@ -131,7 +131,10 @@ def test_templates_of_a_variants_yaml_are_texts(feedstock: Path, arguments: tupl
 REPEATED = "{% set a %}{% for i in range(90000) %}\n" + f"{'x' * 9000}\n" * 40 + "{% endfor %}{% endset %}\n"
 
 #: Templates of a meta.yaml that take gigabytes, or minutes, where nothing measures values.
-V0_BOMBS = ("{{ 'a'.encode() * 3000000000 }}", "{% for i in range(90000) %}{% set x = ('a' * 90000)|list %}{% endfor %}")
+V0_BOMBS = (
+    "{{ 'a'.encode() * 3000000000 }}",
+    "{% for i in range(90000) %}{% set x = ('a' * 90000)|list %}{% endfor %}",
+)
 #: The commands that render a meta.yaml.
 V0_COMMANDS = {
     **{name: COMMANDS[name] for name in ("outputs", "rerender", "why", "rehearse", "build")},

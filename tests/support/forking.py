@@ -51,6 +51,7 @@ def _serve(life: socket.socket, listening: socket.socket) -> dict[str, Any] | No
     os.set_blocking(waker, False)
     signal.set_wakeup_fd(waker)
     signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # in a terminal it is for the tests, at whose end this process ends
     running: dict[int, _Fork] = {}
     watched: list[Any] = [wake, life, listening]
     while True:
@@ -109,6 +110,7 @@ def _leave(request: Mapping[str, Any], streams: Sequence[int], connection: socke
     """In a fork: become what is not the server's, and only then tell its number."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if request["session"]:
         os.setsid()
     else:

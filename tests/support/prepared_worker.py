@@ -5,10 +5,12 @@ It imports little, and no module of this checkout: `prepared_worker.py PLACE`, w
 
 import json
 import os
+import signal
 import socket
 import sys
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the worker gets it, too
     request = {"folder": os.getcwd(), "variables": dict(os.environ), "group": os.getpgid(0)}  # noqa: PTH109
     content = json.dumps({**request, "session": False, "waits": False}).encode()
     connection = socket.socket(socket.AF_UNIX)
