@@ -85,10 +85,11 @@ def test_settings_of_the_interpreter_need_a_new_python() -> None:
 
 
 def test_a_prepared_worker_is_a_python_that_has_imported_the_tests(tmp_path: Path) -> None:
-    server = warm.Server("tests.support.preparing", [__file__])
-    statement = (
-        f"import os, sys; print({__name__!r} in sys.modules, os.getcwd(), os.environ['A'], flush=True); os._exit(3)"
-    )
+    wrong = tmp_path / "test_wrong.py"
+    wrong.write_text("1 / 0\n")
+    server = warm.Server("tests.support.preparing", [__file__, str(wrong)])
+    named = f"[{__name__!r} in sys.modules, any('test_wrong' in name for name in sys.modules)]"
+    statement = f"import os, sys; print({named}, os.getcwd(), os.environ['A'], flush=True); os._exit(3)"
     worker = subprocess.run(
         [*shlex.split(python_of_workers(server.place)), "-u", "-c", "what an unprepared one runs"],
         cwd=tmp_path,
@@ -99,4 +100,4 @@ def test_a_prepared_worker_is_a_python_that_has_imported_the_tests(tmp_path: Pat
         check=False,
     )
     server.end()
-    assert (worker.stdout, worker.returncode) == (f"True {tmp_path} b\n", 3), worker.stderr
+    assert (worker.stdout, worker.returncode) == (f"[True, False] {tmp_path} b\n", 3), worker.stderr

@@ -15,7 +15,6 @@ import sys
 import threading
 import types
 import warnings
-from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -44,9 +43,14 @@ def _import_tests(arguments: list[str]) -> None:
     """
     config = _prepareconfig([*arguments, "--capture=no"])
     for path in _files(config):
-        with warnings.catch_warnings(), suppress(BaseException):
-            warnings.simplefilter("error")
-            import_path(path, mode="importlib", root=config.rootpath, consider_namespace_packages=False)
+        known = set(sys.modules)
+        try:
+            with warnings.catch_warnings(action="error"):
+                import_path(path, mode="importlib", root=config.rootpath, consider_namespace_packages=False)
+        except BaseException:  # a skip, too
+            for name in set(sys.modules) - known:
+                if getattr(sys.modules[name], "__file__", None) == str(path):
+                    del sys.modules[name]  # pytest leaves what it has of the module there
     if "hypothesis" in sys.modules:  # which parses all modules of this checkout after collecting, for their constants
         from hypothesis.internal.conjecture.providers import _get_local_constants
 
