@@ -49,7 +49,9 @@ def command(project: str | None, output: Path | None, maintainer: str | None, se
     read, origin, folder = _found(source, output)
     path = folder / SPEC_NAME
     if path.exists():
-        raise InputError("there is a spec already", path=path, hint="Name another folder with --output, or remove that file.")
+        raise InputError(
+            "there is a spec already", path=path, hint="Name another folder with --output, or remove that file."
+        )
     text = first_spec(read, origin, name, self_contained=self_contained)
     spec_from_text(text, path)
     folder.mkdir(parents=True, exist_ok=True)

@@ -141,9 +141,19 @@ def _put_together(version: str, wheels: list[Path], folder: Path) -> Path:
         raise WorkError(f"the wheels of CUDA {version} contain no ptxas", hint="NVIDIA has changed their contents.")
     if not (folder / "lib64").exists():
         (folder / "lib64").symlink_to("lib")  # where nvcc.profile looks
+    _complete_for_cmake(folder)
     record = {"version": version, "made_of": ["-".join(wheel.name.split("-")[:2]) for wheel in wheels]}
     (folder / _RECORD).write_text(json.dumps(record, indent=2), encoding="utf-8")
     return folder
+
+
+def _complete_for_cmake(folder: Path) -> None:
+    """Add what CMake's FindCUDAToolkit asks for and wheels lack: the runtime under its linker's name, and a folder."""
+    for library in sorted((folder / "lib").glob("libcudart.so.*")):
+        link = folder / "lib" / "libcudart.so"
+        if not link.exists():
+            link.symlink_to(library.name)
+    (folder / "include" / "cccl").mkdir(parents=True, exist_ok=True)
 
 
 def _place(member: zipfile.ZipInfo, folder: Path) -> Path | None:

@@ -58,6 +58,7 @@ def no_download(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         return [
             wheel(folder, "nvidia_cuda_nvcc_cu12", *files),
             wheel(folder, "nvidia_cuda_nvrtc_cu12", "nvidia/cuda_nvrtc/lib/libnvrtc.so.12", alternative),
+            wheel(folder, "nvidia_cuda_runtime_cu12", "nvidia/cuda_runtime/lib/libcudart.so.12"),
         ]
 
     monkeypatch.setattr(toolkits, "_download", download)
@@ -73,6 +74,13 @@ def test_wheels_become_one_tree_and_are_fetched_once(tmp_path: Path, no_download
     assert not [name for name in files if "alt" in name or "outside" in name]
     assert os.access(made.folder / "bin" / "ptxas", os.X_OK)
     assert not list(tmp_path.rglob("outside"))
+
+
+def test_cmake_finds_the_runtime_of_a_fetched_toolkit(tmp_path: Path, no_download: list[tuple[str, ...]]) -> None:
+    folder = fetch_toolkit("12.9", tmp_path, {}).folder
+
+    assert (folder / "lib" / "libcudart.so").readlink() == Path("libcudart.so.12")
+    assert (folder / "include" / "cccl").is_dir()
 
 
 def test_a_fetched_toolkit_changes_what_is_built_with_the_channel(
