@@ -27,11 +27,22 @@ ROWS = 4
 SLOW = 'echo "$PKG_BUILD_STRING" >> "$RECIPE_DIR/../../../../../../begun"; sleep 4; mkdir'
 
 
-@pytest.fixture
-def fleet(tmp_path: Path) -> Iterator[Fleet]:
+@pytest.fixture(scope="module")
+def of_all_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """A fleet of three hosts."""
-    with fleet_in(tmp_path, 3) as made:
+    with fleet_in(tmp_path_factory.mktemp("fleet"), 3) as made:
         yield made
+
+
+@pytest.fixture
+def fleet(of_all_tests: Fleet) -> Fleet:
+    """The fleet with all hosts there, none of which has begun a build."""
+    for host in ("h1", "h2", "h3"):
+        (of_all_tests.local.home_of(host) / "begun").unlink(missing_ok=True)
+        if of_all_tests.local.processes[host].poll() is not None:
+            of_all_tests.local.start_host(host)
+    of_all_tests.wait_for(3)
+    return of_all_tests
 
 
 def _done(feedstock: TinyFeedstock) -> Counter[str]:
