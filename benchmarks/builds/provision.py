@@ -2,7 +2,7 @@
 
     python -m benchmarks.builds.provision times          three bare hosts: up, up again, test, after a reboot, down
     python -m benchmarks.builds.provision roles          a host with all roles: up, up again, test, down
-    python -m benchmarks.builds.provision roles docker   the same with docker in place of podman
+    python -m benchmarks.builds.provision roles docker   the same with docker in place of podman, under systemd
     python -m benchmarks.builds.provision ansible 1/3    a host with all roles: `fleet up` killed at each task (at the
                                                          1st, 4th, 7th, … of them; or at those named: 21,24), then
                                                          `fleet down`
@@ -59,8 +59,8 @@ _ROLES: Mapping[str, Any] = {
 _OF_OTHERS = re.compile(r"gcc|g\+\+|gfortran|cpp|lib(gcc-12|.*san|openblas|hdf5|stdc\+\+-12)|docker|containerd_|runc")
 _STEP = re.compile(r"\s*(base|container|toolchain|hub|worker) ?: ")
 _OF_SERVICE = re.compile(r"\s*(hub|worker) : (Write the unit|Restart|Run the service)")
-#: The private folders of systemd's own services, named anew at each start.
-_OF_SYSTEMD = re.compile(r"var/tmp/systemd-private-\w+-systemd-")
+#: The private folders of systemd's own services, named anew at each start, and what its timer copies at midnight.
+_OF_SYSTEMD = re.compile(r"var/tmp/systemd-private-\w+-systemd-|var/backups/")
 _ON_HOST = "root/provision"
 #: Whether `up` is broken off at a step, by its number.
 _Which = Callable[[int], bool]
@@ -100,7 +100,13 @@ def _times(folder: Path) -> None:
 
 
 def _all_roles(folder: Path, engine: str) -> None:
-    with _bare(folder, _CACHE, {**_ROLES, "fleet_container": engine}) as target:
+    settings = {**_ROLES, "fleet_container": engine}
+    if engine == "docker":  # whose daemon is a service
+        settings["fleet_supervisor"] = "systemd"
+        made = _with_systemd(folder, _CACHE, settings)
+    else:
+        made = _bare(folder, _CACHE, settings)
+    with made as target:
         inventory = target.read()
         _timed("up", lambda: up(inventory, target.environment, _quiet))
         _timed("up again", lambda: up(inventory, target.environment, _quiet))
@@ -129,12 +135,12 @@ def _bare(folder: Path, cache: Path, settings: Mapping[str, Any]) -> Iterator[_T
 
 
 @contextmanager
-def _with_systemd(folder: Path, cache: Path) -> Iterator[_Target]:
+def _with_systemd(folder: Path, cache: Path, settings: Mapping[str, Any]) -> Iterator[_Target]:
     """A host with a real systemd."""
     if (reason := why_no_systemd_host()) is not None:
         sys.exit(f"not here: {reason}")
     with systemd_host(f"ft{os.getpid() % 100_000}", folder) as (host, _):
-        yield _target(host, folder, cache, {"fleet_runs_hub": True, "ansible_ssh_private_key_file": str(host.key)})
+        yield _target(host, folder, cache, {**settings, "ansible_ssh_private_key_file": str(host.key)})
 
 
 def _target(host: BareHost, folder: Path, cache: Path, settings: Mapping[str, Any]) -> _Target:
@@ -168,7 +174,7 @@ def _by_ansible(folder: Path, which: _Which) -> None:
 def _by_units(folder: Path, which: _Which) -> None:
     """Break off `up` under a real systemd, at the tasks of its services."""
     light_wheels(folder)
-    with _with_systemd(folder, folder) as target:
+    with _with_systemd(folder, folder, {"fleet_runs_hub": True}) as target:
         command = tool("fleet", "up", f"--fleet={target.inventory}")
         inventory = target.read()
         _timed("up", lambda: up(inventory, target.environment, _quiet))
