@@ -24,7 +24,7 @@ pytestmark = needs("system", sys.platform != "win32", "a POSIX shell")
 def run(command: list[str | Path], **variables: str | Path) -> subprocess.CompletedProcess[str]:
     """Run a program with only PATH and `variables` in its environment."""
     environment = {"PATH": os.environ["PATH"], **{name: str(value) for name, value in variables.items()}}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
 
 
 def build(what: str, prefix: Path, compiler: Path, **variables: str) -> subprocess.CompletedProcess[str]:

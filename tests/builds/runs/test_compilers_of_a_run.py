@@ -67,6 +67,7 @@ def without_compilers(folder: Path) -> dict[str, str]:
         XDG_CACHE_HOME=str(folder / "no-zig-here"),
         PIP_INDEX_URL="http://127.0.0.1:9/simple",
         PIP_EXTRA_INDEX_URL="",
+        PIP_FIND_LINKS="",
         PIP_CONFIG_FILE=os.devnull,
     )
 

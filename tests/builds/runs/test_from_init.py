@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ PROJECTS = ROOT / "tests" / "generate" / "projects"
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 #: The folder of the user who runs the tests, read before a test's own cache takes its place.
 TOOLKITS = toolkits_folder(os.environ)
+HEADERS = Path(sysconfig.get_path("include"), "Python.h").is_file()
 HAS_NVCC = shutil.which("g++") and any(toolkit.version == "13.0" for toolkit in found_toolkits(TOOLKITS))
 
 pytestmark = [
@@ -42,7 +44,13 @@ pytestmark = [
             id="setuptools",
             marks=needs("system", shutil.which("cc"), "a C compiler: zig refuses linker flags of Debian's Python"),
         ),
-        pytest.param("wave", f"linux_64_cpu_py{PYTHON}", "wave-solver-2.0.0-py", id="scikit-build-core"),
+        pytest.param(
+            "wave",
+            f"linux_64_cpu_py{PYTHON}",
+            "wave-solver-2.0.0-py",
+            id="scikit-build-core",
+            marks=needs("system", HEADERS, "the headers of Python, which CMake asks for (Debian: python3-dev)"),
+        ),
         pytest.param(
             "axpy",
             "linux_64_cuda13.0",
