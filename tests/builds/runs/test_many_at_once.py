@@ -65,7 +65,8 @@ def test_a_build_that_takes_too_much_memory_is_ended_and_tried_again_with_fewer_
     run = feedstock.build(f"{CPU}_py3.11", "--memory", "400 MiB", "--retries", "1")
     assert run.returncode == 1
     assert "attempt 2 follows" in run.stdout
-    assert "more memory than its limit of 400 MiB" in run.stdout
+    # Where no control group can be made, a program may meet its own limit first.
+    assert "more memory than its limit of 400 MiB" in run.stdout or "it ran out of memory" in run.stdout
     assert [(record.attempt, record.result, record.memory_limit) for record in feedstock.records()] == [
         (1, "failed", 400 << 20),
         (2, "failed", 400 << 20),
