@@ -16,6 +16,7 @@ import feedstock_tools
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
 from feedstock_tools.generate import compare, read_spec, render
 from maintenance.release import contents, releasing
+from tests.support.once import made_once
 from tests.support.paths import ROOT
 from tests.support.tracked import tracked_files
 
@@ -133,16 +134,21 @@ def tracked() -> list[str]:
     return [str(path) for path in tracked_files()]
 
 
-def built(target: Path) -> dict[str, Path]:
-    """Both archives of this checkout by ending, made by the backend that a release uses."""
+def build(target: Path) -> None:
+    """Make both archives of this checkout with the backend that a release uses."""
     command = [sys.executable, "-m", "hatchling", "build", "--directory", str(target)]
     environment = os.environ | {"SOURCE_DATE_EPOCH": "1700000000"}
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, env=environment)
-    return {path.suffix: path for path in target.iterdir()}
 
 
-def test_the_archives_of_this_checkout_hold_what_git_tracks(tracked: list[str], tmp_path: Path) -> None:
-    made = built(tmp_path)
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with both archives."""
+    return made_once(tmp_path_factory, "archives-of-a-release", build)
+
+
+def test_the_archives_of_this_checkout_hold_what_git_tracks(tracked: list[str], archives: Path) -> None:
+    made = {path.suffix: path for path in archives.iterdir()}
     untracked = subprocess.run(
         ["git", "ls-files", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.splitlines()  # files of work in progress, which a release refuses
@@ -151,11 +157,11 @@ def test_the_archives_of_this_checkout_hold_what_git_tracks(tracked: list[str], 
     contents.check_sdist(made[".gz"], there, feedstock_tools.__version__)
 
 
-def test_two_builds_of_the_same_files_are_the_same_bytes(tracked: list[str], tmp_path: Path) -> None:
-    first, second = built(tmp_path / "first"), built(tmp_path / "second")
-    assert {ending: path.read_bytes() for ending, path in first.items()} == {
-        ending: path.read_bytes() for ending, path in second.items()
-    }
+def test_two_builds_of_the_same_files_are_the_same_bytes(archives: Path, tmp_path: Path) -> None:
+    build(tmp_path)
+    first, second = ({path.name: path.read_bytes() for path in folder.iterdir()} for folder in (archives, tmp_path))
+    assert len(first) == 2
+    assert first == second
 
 
 def test_a_wheel_with_a_missing_or_a_foreign_file_is_refused(tmp_path: Path) -> None:
