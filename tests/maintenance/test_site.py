@@ -12,6 +12,7 @@ import yaml
 
 from feedstock_tools.cli.program import COMMANDS
 from tests.support import command
+from tests.support.once import made_once
 from tests.support.paths import ROOT
 
 pytest.importorskip("mkdocs", reason="mkdocs is not installed (the extra `site`)")
@@ -22,11 +23,13 @@ CONFIG = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site."""
-    folder = tmp_path_factory.mktemp("site")
+    return made_once(tmp_path_factory, "site", _build)
+
+
+def _build(folder: Path) -> None:
     environ = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     done = command.run([sys.executable, "-m", "maintenance.site", str(folder)], ROOT, environ)
     assert done.returncode == 0, done.stderr
-    return folder
 
 
 def test_every_page_is_named_once() -> None:
