@@ -68,6 +68,7 @@ def without_compilers(folder: Path) -> dict[str, str]:
         PIP_INDEX_URL="http://127.0.0.1:9/simple",
         PIP_EXTRA_INDEX_URL="",
         PIP_FIND_LINKS="",
+        PIP_NO_INDEX="",
         PIP_CONFIG_FILE=os.devnull,
     )
 
