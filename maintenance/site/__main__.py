@@ -8,6 +8,7 @@ Needs the extra `site`. A page that no navigation names, a link or an anchor tha
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 from pathlib import Path
@@ -15,11 +16,14 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 
 
-def main(words: list[str]) -> int:
+def main() -> int:
     """Build or show the site; the exit status of mkdocs."""
-    call = ["build", "--clean", "--site-dir", str(Path(words[0]).resolve())] if words else ["serve"]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, help="where the site is written")
+    folder = parser.parse_args().folder
+    call = ["serve"] if folder is None else ["build", "--clean", "--site-dir", str(folder.resolve())]
     return subprocess.run([sys.executable, "-m", "mkdocs", *call], cwd=TOP, check=False).returncode
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
