@@ -32,7 +32,6 @@ from typing import Any
 from feedstock_tools.builds.fleet.provision.hosts import check, down, up, write_scripts
 from feedstock_tools.builds.fleet.provision.inventory import Inventory, read_inventory
 from feedstock_tools.builds.fleet.provision.wheelhouse import Target, wheelhouse
-from feedstock_tools.data import cache_root
 from maintenance.host_root import debs_of, root_folder
 from tests.support.command import tool
 from tests.support.hosts import BareHost, bare_hosts, why_no_hosts
@@ -88,7 +87,7 @@ def _times(folder: Path) -> None:
     with provisioned(["h1", "h2", "h3"], folder, _CACHE) as made:
         before = {name: host.listing() for name, host in made.hosts.items()}
         inventory = made.read()
-        wheelhouse(Target("3.11", "x86_64"), cache_root(made.environment), print)
+        wheelhouse(Target("3.11", "x86_64"), made.environment, print)
         _timed("up", lambda: up(inventory, made.environment, _quiet))
         _timed("up again", lambda: up(inventory, made.environment, _quiet))
         _timed("test", lambda: check(inventory, made.environment, _quiet)[0])

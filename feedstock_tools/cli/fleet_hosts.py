@@ -114,11 +114,10 @@ def wheelhouse(python: str, machine: str | None, numpy: str) -> None:
     """
     from feedstock_tools.builds.fleet.provision.wheelhouse import Target
     from feedstock_tools.builds.fleet.provision.wheelhouse import wheelhouse as fetched
-    from feedstock_tools.data import cache_root
 
     tidy()
     target = Target(python, machine or platform.machine(), numpy)
-    say(str(fetched(target, cache_root(os.environ), lambda text: say(text, err=True)).path))
+    say(str(fetched(target, os.environ, lambda text: say(text, err=True)).path))
 
 
 COMMANDS = (up, down, test, wheelhouse)

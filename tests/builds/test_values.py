@@ -16,6 +16,7 @@ from feedstock_tools import builds
 from feedstock_tools.builds.engines.contract import Engine
 from feedstock_tools.builds.engines.embedded.emulation import Emulator
 from feedstock_tools.builds.ledger import BuildRecord
+from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.builds.plan.inputs import PlannedInputs
 from feedstock_tools.builds.runs.site import Site
 from feedstock_tools.builds.stand_in.choice import ChannelChoice
@@ -23,7 +24,7 @@ from feedstock_tools.feedstock.layout import Artifacts
 from tests.support.works import made_up_work
 
 #: Names of types that a module imports for type checkers alone.
-_FOR_TYPES = {"Engine": Engine, "Emulator": Emulator}
+_FOR_TYPES = {"Engine": Engine, "Emulator": Emulator, "Host": Host}
 
 
 def _dataclasses() -> Iterator[type[Any]]:

@@ -200,7 +200,7 @@ REVIEWED = dedent("""\
     ("old", "new", "line", "message", "hint"),
     [
         ("Apache-2.0", "MITT", 14, "'MITT' is not in the SPDX license list", "Did you mean 'MIT'?"),
-        ("Apache-2.0", "Apache 2.0", 14, "'Apache' is not in the SPDX license list", "Did you mean"),
+        ("Apache-2.0", "Apache 2.0", 14, "'Apache 2.0' is not an SPDX expression", "Did you mean 'Apache-2.0'?"),
         ("Apache-2.0", "MIT AND", 14, "'MIT AND' is an incomplete SPDX expression", "Apache-2.0 OR MIT"),
         ("Apache-2.0", "MIT; ISC", 14, "is not an SPDX expression", "Apache-2.0 OR MIT"),
         ("Apache-2.0", "MIT WITH LLVM-exceptio", 14, "'LLVM-exceptio' is not an exception", "LLVM-exception"),

@@ -12,7 +12,6 @@ from unittest import mock
 from feedstock_tools import __version__
 from feedstock_tools.builds.fleet.provision import wheelhouse as module
 from feedstock_tools.builds.fleet.provision.wheelhouse import Target, wheelhouse
-from feedstock_tools.data import cache_root
 
 __all__ = ["light_wheels"]
 
@@ -33,10 +32,10 @@ def light_wheels(cache: Path, numpy: Sequence[str] = ("",)) -> None:
     """
     with mock.patch.object(module, "_fetch", _made):
         for version in numpy:
-            wheelhouse(Target("3.11", "x86_64", version), cache_root({"XDG_CACHE_HOME": str(cache)}), lambda _: None)
+            wheelhouse(Target("3.11", "x86_64", version), {"XDG_CACHE_HOME": str(cache)}, lambda _: None)
 
 
-def _made(target: Target, temporary: Path) -> None:
+def _made(target: Target, temporary: Path, _: Mapping[str, str]) -> None:
     """As the function of the wheelhouse that fetches."""
     made = temporary / "wheelhouse" / "wheels"
     made.mkdir(parents=True)

@@ -14,7 +14,6 @@ import pytest
 
 from feedstock_tools.builds.fleet.provision.inventory import Inventory, read_inventory
 from feedstock_tools.builds.fleet.provision.wheelhouse import Target, wheelhouse
-from feedstock_tools.data import cache_root
 from feedstock_tools.errors import WorkError
 from tests.support.hosts import BareHost, BareHosts, bare_hosts
 from tests.support.needs import lacks
@@ -83,7 +82,7 @@ def wheels_in(factory: pytest.TempPathFactory) -> Path:
 
     def fetch(folder: Path) -> None:
         try:
-            wheelhouse(Target("3.11", "x86_64"), cache_root({"XDG_CACHE_HOME": str(folder)}), print)
+            wheelhouse(Target("3.11", "x86_64"), {**os.environ, "XDG_CACHE_HOME": str(folder)}, print)
         except WorkError as error:
             lacks("fetched", f"the wheels of hosts ({error})")
 

@@ -197,7 +197,7 @@ def _payload(plan: Plan, inventory: Inventory, environment: Environment, tell: T
         _bazel(plan, inventory)
     cache = cache_root(environment)
     debs = _debs(plan, inventory, cache) if plan.debs else None
-    wheels = wheelhouse(Target(plan.python, plan.machine, plan.numpy), cache, tell)
+    wheels = wheelhouse(Target(plan.python, plan.machine, plan.numpy), environment, tell)
     packages = (str(debs.path), debs.digest[:16]) if debs else ("", "")
     return Payload(str(wheels.path), wheels.digest[:16], *packages)
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 import base64
 import csv
 import io
-import os
 import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
@@ -21,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from feedstock_tools import __version__
-from feedstock_tools.data import PACKAGE, data_folder
+from feedstock_tools.data import PACKAGE, cache_root, data_folder
 from feedstock_tools.digests import digest_of_files, digest_of_values
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.locks import locked
@@ -56,23 +55,23 @@ class Archive:
     digest: str
 
 
-def wheelhouse(target: Target, cache: Path, tell: Callable[[str], None]) -> Archive:
+def wheelhouse(target: Target, machine: Mapping[str, str], tell: Callable[[str], None]) -> Archive:
     """The archive of wheels for some hosts; it is made if the cache lacks it.
 
     Args:
-        cache: this program's folder in the user's cache.
+        machine: the environment of this machine, for pip and for the folder of the user's cache.
         tell: gets a line before wheels are fetched, which takes some seconds.
 
     Raises:
         WorkError: wheels are missing, for this Python or on this machine's network.
     """
     key = digest_of_values([__version__, _own_digest(), target.python, target.machine, target.numpy])[:16]
-    folder = cache / "fleet" / f"wheels-{key}"
-    with locked(cache / "fleet"):
+    folder = cache_root(machine) / "fleet" / f"wheels-{key}"
+    with locked(folder.parent):
         if not folder.is_dir():
             tell(f"Fetching wheels for Python {target.python} on {target.machine}")
             with temporary_folder(folder.parent) as temporary:
-                _fetch(target, temporary)
+                _fetch(target, temporary, machine)
                 (temporary / "wheelhouse").rename(folder)
     return archive_of(folder / "wheels", folder / "wheelhouse.tar")
 
@@ -98,12 +97,12 @@ def _own_digest() -> str:
     return digest_of_files([PACKAGE, *(data_folder(name) for name in ("templates", "variants", "examples"))])
 
 
-def _fetch(target: Target, temporary: Path) -> None:
+def _fetch(target: Target, temporary: Path, machine: Mapping[str, str]) -> None:
     """Make `wheelhouse/` in a temporary folder, which is also the one that pip uses: if this process is killed, all of
     it is removed with the folder."""
     wheels = temporary / "wheelhouse" / "wheels"
     wheels.mkdir(parents=True)
-    own = own_wheel(wheels)
+    own = own_wheel(wheels, machine)
     wanted = {"host.txt": [f"{_NAME}[host] == {__version__}"]}
     if target.numpy:
         wanted["toolchain.txt"] = [f"numpy == {target.numpy}"]
@@ -113,7 +112,7 @@ def _fetch(target: Target, temporary: Path) -> None:
     platforms += [f"manylinux2014_{target.machine}", f"linux_{target.machine}"]
     requirements = [f"{own}[host]", "pip", *([f"numpy=={target.numpy}"] if target.numpy else [])]
     _pip(
-        temporary,
+        {**machine, "TMPDIR": str(temporary)},
         "download",
         *("--only-binary=:all:", "--implementation=cp", f"--python-version={target.python}"),
         *(f"--platform={platform}" for platform in platforms),
@@ -121,8 +120,11 @@ def _fetch(target: Target, temporary: Path) -> None:
     )
 
 
-def own_wheel(folder: Path) -> Path:
+def own_wheel(folder: Path, machine: Mapping[str, str]) -> Path:
     """A wheel of this program as it runs here: built from its checkout, or from what its installation recorded.
+
+    Args:
+        machine: the environment for pip.
 
     Raises:
         WorkError: it cannot be built.
@@ -131,7 +133,15 @@ def own_wheel(folder: Path) -> Path:
     if (checkout / "pyproject.toml").is_file():
         isolated = [] if find_spec("hatchling") is None else ["--no-build-isolation"]
         with temporary_folder() as scratch:
-            _pip(scratch, "wheel", "--no-deps", *isolated, "--wheel-dir", str(scratch), str(checkout))
+            _pip(
+                {**machine, "TMPDIR": str(scratch)},
+                "wheel",
+                "--no-deps",
+                *isolated,
+                "--wheel-dir",
+                str(scratch),
+                str(checkout),
+            )
             (built,) = scratch.glob("*.whl")
             target = folder / built.name
             target.write_bytes(built.read_bytes())
@@ -161,14 +171,14 @@ def _repacked(installed: Distribution, folder: Path) -> Path:
     return path
 
 
-def _pip(temporary: Path, *arguments: str) -> None:
-    """Run pip with a folder of ours for its temporary files."""
+def _pip(environment: Mapping[str, str], *arguments: str) -> None:
     if find_spec("pip") is None:
         raise WorkError("this Python has no pip, which fetches the wheels", hint="Install it: python -m ensurepip")
     command = [sys.executable, "-m", "pip", *arguments, "-q", "--disable-pip-version-check", "--no-input"]
     try:
-        environment = {**os.environ, "TMPDIR": str(temporary)}
-        run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LONGEST, env=environment)
+        run = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_LONGEST, env=dict(environment)
+        )
     except subprocess.TimeoutExpired as error:
         raise WorkError(f"pip took more than {_LONGEST:g} s", hint=_OFFLINE) from error
     if run.returncode != 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
+from collections.abc import Mapping
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -47,31 +48,32 @@ def test_the_wheel_of_an_installation_has_what_was_recorded(tmp_path: Path) -> N
 
 
 def test_wheels_are_fetched_once_and_their_lack_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = {"XDG_CACHE_HOME": str(tmp_path)}
     asked: list[tuple[str, ...]] = []
     said: list[str] = []
 
-    def pip(temporary: Path, *arguments: str) -> None:
-        assert temporary.is_dir()
+    def pip(environment: Mapping[str, str], *arguments: str) -> None:
+        assert Path(environment["TMPDIR"]).is_relative_to(tmp_path)
         asked.append(arguments)
 
-    def own(folder: Path) -> Path:
+    def own(folder: Path, *_: object) -> Path:
         (folder / "own.whl").write_text("own")
         return folder / "own.whl"
 
     monkeypatch.setattr(module, "_pip", pip)
     monkeypatch.setattr(module, "own_wheel", own)
     target = Target("3.12", "aarch64", "1.26.4")
-    first = wheelhouse(target, tmp_path, said.append)
-    assert wheelhouse(target, tmp_path, said.append) == first
+    first = wheelhouse(target, machine, said.append)
+    assert wheelhouse(target, machine, said.append) == first
     assert said == ["Fetching wheels for Python 3.12 on aarch64"]
     (arguments,) = asked
     assert {"--python-version=3.12", "--platform=manylinux_2_28_aarch64", "pip", "numpy==1.26.4"} <= set(arguments)
 
-    def offline(_: Path, *arguments: str) -> None:
+    def offline(*arguments: str) -> None:
         raise WorkError("the wheels cannot be fetched: no index")
 
     monkeypatch.setattr(module, "_pip", offline)
-    assert wheelhouse(target, tmp_path, said.append) == first
+    assert wheelhouse(target, machine, said.append) == first
     with pytest.raises(WorkError, match="no index"):
-        wheelhouse(Target("3.13", "aarch64"), tmp_path, said.append)
-    assert [path.name for path in (tmp_path / "fleet").iterdir() if path.is_dir()] == [first.path.parent.name]
+        wheelhouse(Target("3.13", "aarch64"), machine, said.append)
+    assert [path.name for path in first.path.parent.parent.iterdir() if path.is_dir()] == [first.path.parent.name]
