@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.edit.draft import Draft, open_draft
-from feedstock_tools.edit.variants.choices import PYTHON
+from feedstock_tools.edit.variants.choices import CUDA, PYTHON, Choice
 from feedstock_tools.edit.variants.patches import with_patches
 from feedstock_tools.edit.variants.versions import add_version
 
@@ -48,24 +48,24 @@ def test_a_patch_that_is_named_for_the_version_is_listed(tmp_path: Path, patches
 
 
 @pytest.mark.parametrize(
-    ("title", "version", "name", "is_named"),
+    ("choice", "version", "name", "is_named"),
     [
-        ("Python", "3.10", "0005-lower-python-requires-to-3.10", True),
-        ("Python", "3.1", "python-3.10", False),
-        ("Python", "3.14", "0001-add-cp314-wheels", True),
-        ("Python", "3.14", "happy314", False),
-        ("CUDA", "13.0", "cuda13.0-headers", True),
-        ("CUDA", "13.0", "cuda_130", True),
-        ("CUDA", "13.0", "python-13.0", False),
+        (PYTHON, "3.10", "0005-lower-python-requires-to-3.10", True),
+        (PYTHON, "3.1", "python-3.10", False),
+        (PYTHON, "3.14", "0001-add-cp314-wheels", True),
+        (PYTHON, "3.14", "happy314", False),
+        (CUDA, "13.0", "cuda13.0-headers", True),
+        (CUDA, "13.0", "cuda_130", True),
+        (CUDA, "13.0", "python-13.0", False),
     ],
 )
-def test_names_of_patches(tmp_path: Path, title: str, version: str, name: str, is_named: bool) -> None:
+def test_names_of_patches(tmp_path: Path, choice: Choice, version: str, name: str, is_named: bool) -> None:
     draft = laid_out(tmp_path / "f", SOURCE.format(patches=""), f"{name}.diff")
-    assert (with_patches(draft, title, version).recipe != draft.recipe) == is_named
+    assert (with_patches(draft, choice, version).recipe != draft.recipe) == is_named
 
 
 def test_a_patch_that_no_source_can_list_is_named(tmp_path: Path) -> None:
     draft = laid_out(tmp_path / "f", "package:\n  name: demo\n  version: 1\n", "py314.patch")
-    after = with_patches(draft, "Python", "3.14")
+    after = with_patches(draft, PYTHON, "3.14")
     assert after.recipe == draft.recipe
     assert after.remarks == ("py314.patch is named for Python 3.14: no source of the recipe lists it",)

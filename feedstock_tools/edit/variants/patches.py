@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from feedstock_tools.edit.document import Document, Part
 from feedstock_tools.edit.draft import Draft
+from feedstock_tools.edit.variants.choices import CUDA, Choice
 from feedstock_tools.edit.writing import added_entry, added_item, quoted_like
 
 __all__ = ["with_patches"]
@@ -15,27 +16,28 @@ __all__ = ["with_patches"]
 _PATCHES = ("*.patch", "*.diff", "*/*.patch", "*/*.diff")
 
 
-def with_patches(draft: Draft, title: str, version: str) -> Draft:
+def with_patches(draft: Draft, choice: Choice, version: str) -> Draft:
     """List the patches in the recipe's folder that are named for a version and that the recipe does not mention yet.
 
     `patches/0006-add-python-3.14.patch`, `py314.diff` and `cuda130.patch` are named so. Each goes to the end of the
     list that has patches of its folder, else of the first list; a remark names it.
 
     Args:
-        title: `CUDA` or `Python`.
+        choice: `CUDA` or `PYTHON`.
     """
-    for patch in _patches_for(draft.recipe_path.parent, title, version):
+    for patch in _patches_for(draft.recipe_path.parent, choice, version):
         recipe = draft.recipe
         if PurePosixPath(patch).name not in recipe.text:
             listed = _listing(recipe, patch)
             outcome = "no source of the recipe lists it" if listed is None else "now it is among the recipe's patches"
-            draft = draft.with_document(listed or recipe).remarked(f"{patch} is named for {title} {version}: {outcome}")
+            remark = f"{patch} is named for {choice.title} {version}: {outcome}"
+            draft = draft.with_document(listed or recipe).remarked(remark)
     return draft
 
 
-def _patches_for(folder: Path, title: str, version: str) -> list[str]:
+def _patches_for(folder: Path, choice: Choice, version: str) -> list[str]:
     """The paths of the patches below the folder of a recipe that are named for a version."""
-    word = "cuda" if title == "CUDA" else "(?:py(?:thon)?|cp)"
+    word = "cuda" if choice is CUDA else "(?:py(?:thon)?|cp)"
     digits = version.replace(".", "")
     named = re.compile(
         rf"(?<![a-z0-9]){word}[-_]?{digits}(?![0-9a-z])|{word}.*(?<![\d.]){re.escape(version)}(?![.]?\d|[a-z])",

@@ -89,7 +89,7 @@ def add_version(
         added = _added(draft, choice, version, Sources(migrations, migration, pinned), platforms, given)
         built = {platform: versions_on(platform, files, choice.key) - {version} for platform in platforms}
         added = keep_skipped(added, choice.key, version, built)
-    added = with_patches(added, choice.title, version)
+    added = with_patches(added, choice, version)
     neighbour = newest(older)
     return added if neighbour is None else list_in_selectors(added, choice.key, version, neighbour)
 

@@ -11,7 +11,10 @@ from feedstock_tools.wording import table
 if TYPE_CHECKING:
     from feedstock_tools.builds.matrix.listing import Listed, ListedOutput
 
-__all__ = ["list_json", "list_text"]
+__all__ = ["NO_CONFIGURATIONS", "list_json", "list_text"]
+
+#: What is shown in place of a table without lines.
+NO_CONFIGURATIONS = "The feedstock has no configurations; 'feedstock-tools rerender' writes them."
 
 
 def list_text(listed: Sequence[Listed], rows: Mapping[str, int]) -> str:
@@ -34,11 +37,7 @@ def list_text(listed: Sequence[Listed], rows: Mapping[str, int]) -> str:
         )
         for entry in listed
     ]
-    return (
-        table(head, lines, right=frozenset({1}))
-        if lines
-        else "The feedstock has no configurations; 'feedstock-tools rerender' writes them."
-    )
+    return table(head, lines, right=frozenset({1})) if lines else NO_CONFIGURATIONS
 
 
 def list_json(listed: Sequence[Listed], rows: Mapping[str, int]) -> list[Mapping[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 from feedstock_tools.builds.ledger.records import BuildRecord
 from feedstock_tools.builds.matrix.matrix import Matrix
 from feedstock_tools.builds.matrix.states import OutputState
+from feedstock_tools.report.matrix.listing import NO_CONFIGURATIONS
 from feedstock_tools.report.matrix.view import Group, Line, by_state, groups, lines
 from feedstock_tools.report.run.verifying import are_same, comparison_words, verified_json
 from feedstock_tools.wording import counted, duration, moment, table
@@ -22,7 +23,7 @@ def matrix_text(matrix: Matrix) -> str:
     """A table, the problems of unfinished configurations, and the number in each state."""
     table_lines = lines(matrix)
     if not table_lines:
-        return "The feedstock has no configurations; 'feedstock-tools rerender' writes them."
+        return NO_CONFIGURATIONS
     rows = [_cells(line) for line in table_lines]
     parts = [table(_HEAD, rows, right=frozenset({2, 4}))]
     parts += [_group_text(matrix, group) for group in groups(table_lines)]
