@@ -19,7 +19,7 @@ __all__ = ["GIVEN", "STEPS"]
 GIVEN, _WORK = Path("/given"), Path("/home/user/work")
 _CLONE, _DIST = GIVEN / "clone", GIVEN / "dist"
 _ENVIRONMENT, _PREFIX = _WORK / "environment", _WORK / "prefix"
-_BUILD = "linux_64_cuda11.2"
+_BUILD, _BUILT = "linux_64_cuda11.2", "build_artifacts"
 _PIP = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": f"{GIVEN}/wheelhouse", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 #: Installs the conda package with its dependencies, into the second argument.
 _INSTALL = """
@@ -33,7 +33,7 @@ package, prefix = map(Path, sys.argv[1:])
 python = "{}.{}".format(*sys.version_info[:2])
 here, cache = Platform.here(), Path.home() / ".cache" / "feedstock-tools"
 stand_in = stand_in_channel_of(dict(os.environ), here, [python], cache)
-wanted, channels = ["feedstock-tools", f"python {python}.*"], [package.parents[1].as_uri(), stand_in.url]
+wanted, channels = ["feedstock-tools", "pip", f"python {python}.*"], [package.parents[1].as_uri(), stand_in.url]
 records = solve(wanted, channels, here, virtual=virtual_packages(here))
 install(records, prefix, here, cache=prefix.with_name("packages"))
 print(len(records), "packages installed")
@@ -74,7 +74,7 @@ def _conda(_: Sequence[str]) -> None:
     shutil.copy(archive, top / "dist" / version)
     feedstock = top / "examples" / "feedstock-tools"
     shutil.copytree(_CLONE / "examples" / "feedstock-tools", feedstock)
-    build = ("feedstock-tools", "build", feedstock, "--channel", "stand-in", "--all")
+    build = ("feedstock-tools", "build", "--quiet", feedstock, "--channel", "stand-in", "--all")
     _run(*build, programs=_ENVIRONMENT)
     (package,) = feedstock.rglob("noarch/feedstock-tools-*.conda")
     _run("python", "-c", _INSTALL, package, _PREFIX, programs=_ENVIRONMENT)
@@ -86,19 +86,20 @@ def _use(environment: Path) -> None:
     for name in ("feedstock", "gpuprobe"):
         shutil.rmtree(_WORK / name, ignore_errors=True)
     shutil.copytree(GIVEN / "feedstock", _WORK / "feedstock", symlinks=True)
-    shutil.copytree(_CLONE / "examples" / "gpuprobe", _WORK / "gpuprobe")
+    shutil.copytree(_CLONE / "examples" / "gpuprobe", _WORK / "gpuprobe", ignore=shutil.ignore_patterns(_BUILT))
     _run("python", "-m", "pip", "check", programs=environment)
     _run("feedstock-tools", "--version", programs=environment)
     _run("man", "-w", "feedstock-tools", "build", programs=environment)
     _run("feedstock-tools", "rerender", "feedstock", "--pinning", GIVEN / "pinning", programs=environment)
-    _run("feedstock-tools", "build", "gpuprobe", _BUILD, programs=environment)
-    found = len(list((_WORK / "gpuprobe" / "build_artifacts").rglob("*.conda")))
+    _run("feedstock-tools", "build", "--quiet", "gpuprobe", _BUILD, programs=environment)
+    found = len(list((_WORK / "gpuprobe" / _BUILT).rglob("*.conda")))
     sys.stdout.write(f"{found} packages\n")
 
 
 def _build_locally(_: Sequence[str]) -> None:
     """The first command of the README."""
-    _run("python3", "build-locally.py", _BUILD, folder=_CLONE)
+    shutil.rmtree(_CLONE / "examples" / "gpuprobe" / _BUILT, ignore_errors=True)
+    _run("python3", "build-locally.py", "--quiet", _BUILD, folder=_CLONE)
 
 
 def _tests(of_pytest: Sequence[str]) -> None:
