@@ -58,12 +58,13 @@ def _head(project: Project, self_contained: bool) -> Iterator[str]:
         yield ""
     if "cuda" in project.languages:
         yield "# Without `versions`, those of conda-forge's pinning; a list selects from them."
-        yield "cuda:"
+        yield "cuda:" if self_contained or project.kernels else "cuda: {}"
         if self_contained:
             yield "  versions: [12.9, 13.0]"
-        yield "  architectures: common"
-        yield "  # Passes the architectures to CMake."
-        yield "  script: {file: cuda_architectures.sh, variable: CUDAARCHS, style: cmake}"
+        if project.kernels:
+            yield "  architectures: common"
+            yield "  # Passes the architectures to CMake."
+            yield "  script: {file: cuda_architectures.sh, variable: CUDAARCHS, style: cmake}"
         yield ""
 
 
@@ -121,7 +122,7 @@ def _parts(project: Project) -> Iterator[str]:
 def _script(project: Project) -> Iterator[str]:
     """The script; where CMake leaves CUDA out unless an option is set, GPU builds set it."""
     if "cuda" in project.languages and len(project.cuda_switches) == 1:
-        yield f"    # {project.cuda_switches[0]} is off by default, so that GPU builds would have no GPU code."
+        yield f"    # {project.cuda_switches[0]} is off by default, so that GPU builds would not use the GPU."
         yield f"    script: {{template: {_template(project)}, cuda_options: [-D{project.cuda_switches[0]}=ON]}}"
         return
     if project.cuda_switches:
@@ -131,7 +132,7 @@ def _script(project: Project) -> Iterator[str]:
 
 
 def _kernels(project: Project) -> Iterator[str]:
-    if project.kind == "cmake" and "cuda" in project.languages:
+    if project.kind == "cmake" and project.kernels:
         yield "    # GPU builds must have code for each architecture."
         yield "    kernels: true"
 

@@ -71,8 +71,9 @@ class Project:
     `languages` are those that it compiles, as recipes name compilers. `build` and `run` are requirements as
     conda writes them. `module` is the module that Python imports. `python` are the Pythons that it runs with: `>=3.10`.
     `libraries` and `programs` are what CMake installs under the names of its targets. `only_gpu`: it does not build
-    without a CUDA compiler. `cuda_switches` are options of CMake that are off and have CUDA in their names. `packages`
-    are those that its CMakeLists.txt looks for, as CMake names them; `parts` folders in it with a pyproject.toml.
+    without a CUDA compiler. `kernels`: CMake compiles CUDA code, rather than linking CUDA's libraries alone.
+    `cuda_switches` are options of CMake that are off and have CUDA in their names. `packages` are those that its
+    CMakeLists.txt looks for, as CMake names them; `parts` folders in it with a pyproject.toml.
     """
 
     kind: Literal["cmake", "python"]
@@ -90,6 +91,7 @@ class Project:
     libraries: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
     only_gpu: bool = False
+    kernels: bool = False
     repository: str | None = None
     documentation: str | None = None
     cuda_switches: tuple[str, ...] = ()
@@ -130,7 +132,8 @@ def _cmake_project(folder: Path) -> Project:
         license=_license_of(folder),
         license_file=_license_file(folder),
         languages=_languages(text, rest),
-        only_gpu=re.search(r"\bCUDA\b", rest, re.IGNORECASE) is not None,
+        only_gpu="cuda" in _languages_of_project(rest),
+        kernels="cuda" in _languages_of_project(rest) | _enabled_languages(text),
         libraries=_installed(
             text, r"add_library\s*\(\s*([\w.+-]+)(?!\s+(?:STATIC|OBJECT|INTERFACE|ALIAS|IMPORTED|MODULE))"
         ),
@@ -150,11 +153,21 @@ def _installed(text: str, definition: str) -> tuple[str, ...]:
 
 def _languages(text: str, arguments: str) -> tuple[str, ...]:
     """The languages of a CMakeLists.txt; CMake takes C and C++ where project() names none."""
-    bare = re.sub(r"\"[^\"]*\"|\b(VERSION|DESCRIPTION|HOMEPAGE_URL)\s+[0-9.]+", " ", arguments)
-    words = set(re.findall(r"\b(CXX|CUDA|Fortran|C)\b", bare, re.IGNORECASE)) or {"C", "CXX"}
-    words |= {word for listed in _ENABLED.findall(text) for word in listed.split()}
-    named = {word.lower() for word in words}
+    named = (_languages_of_project(arguments) or {"c", "cxx"}) | _enabled_languages(text)
+    if "CUDAToolkit" in _FIND.findall(text):
+        named.add("cuda")
     return tuple(language for language in ("c", "cxx", "fortran", "cuda") if language in named)
+
+
+def _languages_of_project(arguments: str) -> set[str]:
+    """The languages that project() names."""
+    bare = re.sub(r"\"[^\"]*\"|\b(VERSION|DESCRIPTION|HOMEPAGE_URL)\s+[0-9.]+", " ", arguments)
+    return {word.lower() for word in re.findall(r"\b(CXX|CUDA|Fortran|C)\b", bare, re.IGNORECASE)}
+
+
+def _enabled_languages(text: str) -> set[str]:
+    """The languages that a CMakeLists.txt enables after project(), perhaps on a condition."""
+    return {word.lower() for listed in _ENABLED.findall(text) for word in listed.split()}
 
 
 def _python_project(folder: Path) -> Project:
@@ -185,6 +198,7 @@ def _python_project(folder: Path) -> Project:
         license_file=_license_file(folder),
         languages=languages,
         only_gpu=cmake is not None and cmake.only_gpu,
+        kernels=cmake is not None and cmake.kernels,
         cuda_switches=cmake.cuda_switches if cmake else (),
         build=build,
         run=_requirements(needed),

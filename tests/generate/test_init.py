@@ -237,6 +237,27 @@ def test_tests_are_of_what_cmake_installs(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("own", [("--self-contained",), ()])
+def test_a_project_that_only_links_cuda_has_gpu_builds_without_architectures(
+    tmp_path: Path, own: tuple[str, ...]
+) -> None:
+    text = (
+        'project(counts VERSION 1.0 DESCRIPTION "Counts GPUs with CUDA" LANGUAGES CXX)\n'
+        "option(COUNTS_CUDA OFF)\nif(COUNTS_CUDA)\n  find_package(CUDAToolkit REQUIRED)\nendif()\n"
+    )
+    _init(_project(tmp_path / "project", {"CMakeLists.txt": text, "LICENSE": MIT}), "-o", tmp_path / "feedstock", *own)
+
+    spec = read_spec(tmp_path / "feedstock")
+    output = spec.outputs[0]
+
+    assert spec.cuda is not None
+    assert (spec.cuda.script, output.kernels, output.skip) == (None, None, ())
+    assert output.script is not None
+    assert output.script.cuda_options == ("-DCOUNTS_CUDA=ON",)
+    assert [need.compiler for need in output.requirements.build if need.compiler] == ["cxx", "cuda"]
+    assert [need.package for need in output.requirements.host] == ["cuda-cudart-dev"]
+
+
 def test_switches_packages_and_parts_of_a_cmake_project_are_named(tmp_path: Path) -> None:
     text = (
         "project(folds VERSION 1.0 LANGUAGES CXX)\n"

@@ -19,7 +19,13 @@ from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.builds.stand_in.compilers import Compiler, compiler_files, find_compiler, find_cross_compiler
 from feedstock_tools.builds.stand_in.identity import STAND_IN_FORMAT, digest, stand_in_identities
 from feedstock_tools.builds.stand_in.python import Installation, find_pythons, python_files, site_packages
-from feedstock_tools.builds.stand_in.toolkits import CudaToolkit, cuda_compiler_files, found_toolkits, toolkits_folder
+from feedstock_tools.builds.stand_in.toolkits import (
+    CudaToolkit,
+    cuda_compiler_files,
+    cuda_runtime_files,
+    found_toolkits,
+    toolkits_folder,
+)
 from feedstock_tools.builds.stand_in.tools import found_tools, tools_folder
 from feedstock_tools.builds.stand_in.wheel_contents import entry_points, make_files, wheel_files
 from feedstock_tools.builds.stand_in.zig import Zig, find_zig, zig_folder
@@ -131,7 +137,10 @@ def ensure_stand_in_channel(
     calls = (str(has.zig.folder),) if has.zig else ()
     make = shutil.which(MAKE, path=has.path)
     behind_tools = [sha256(tools_file().read_bytes()).hexdigest(), *sorted(found_tools(has.tools)), str(make)]
-    key = digest(identities[-1], *(installation.identity for installation in installations), *calls, *behind_tools)[:16]
+    cuda = {toolkit.version: toolkit for toolkit in found_toolkits(has.toolkits)} if native else {}
+    behind_cuda = [str(toolkit.runtime) for toolkit in cuda.values() if toolkit.runtime]
+    pythons_behind = [installation.identity for installation in installations]
+    key = digest(identities[-1], *pythons_behind, *calls, *behind_tools, *behind_cuda)[:16]
     folder = root / key / STAND_IN
     record = folder / "stand-in.json"
     if not record.is_file():
@@ -139,7 +148,6 @@ def ensure_stand_in_channel(
             if not record.is_file():
                 compiler = find_compiler(path=has.path, zig=has.zig)
                 cross = None if native else find_cross_compiler(platform, path=has.path, zig=has.zig)
-                cuda = {toolkit.version: toolkit for toolkit in found_toolkits(has.toolkits)} if native else {}
                 wheels = tuple(wheel for wheel in read_tools().wheels if wheel.file in found_tools(has.tools))
                 behind = _Behind(installations, compiler, cuda, cross, make, wheels, has.tools)
                 _make_whole(folder, platform, behind, root / "pythons")
@@ -295,6 +303,7 @@ def _files(package: KnownPackage, platform: Platform, behind: _Behind) -> Iterab
         yield from make_files(behind.make)
     if package.role in _CUDA_ROLES and behind.compiler is not None:
         yield from cuda_compiler_files(package.role, package.name, version, behind.cuda.get(version))
+    yield from cuda_runtime_files(package.name, version, behind.cuda.values())
 
 
 def _linked(channel: Path, metadata: PackageMetadata, origin: str, files: Iterable[PackageFile], kept: Path) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import json
 import os
 import re
 import shlex
@@ -20,6 +21,8 @@ from pathlib import Path
 
 __all__ = ["fatbin", "main"]
 
+#: The file that CMake names to nvcc, to learn from its messages where the toolkit is.
+_CMAKE = "__cmake_determine_cuda"
 _FORMS = ("fatbin", "cubin", "ptx")
 _PTX, _ELF = 1, 2
 _FLAGS = {"": 0x11, "a": 0x100011, "f": 0x200011}  # 0x11: 64 bits, Linux
@@ -40,8 +43,12 @@ def main(arguments: Sequence[str]) -> int:
     words = [*shlex.split(os.environ.get("NVCC_PREPEND_FLAGS", "")), *words]
     words += shlex.split(os.environ.get("NVCC_APPEND_FLAGS", ""))
     if "--version" in words or "-V" in words:
-        print(f"nvcc: NVRTC and ptxas in the place of nvcc\nCuda compilation tools, release {version}")  # noqa: T201
+        release = f"release {version}, V{_full_version(Path(folder)) or version}"
+        print(f"nvcc: NVRTC and ptxas in the place of nvcc\nCuda compilation tools, {release}")  # noqa: T201
         return 0
+    if _CMAKE in words:
+        print(f"#$ TOP={folder}", file=sys.stderr)  # noqa: T201 - as nvcc -v does
+        return 1
     try:
         options = _options(words, version)
         options.output.write_bytes(_compiled(options, Path(folder)))
@@ -49,6 +56,15 @@ def main(arguments: Sequence[str]) -> int:
         print(f"nvcc (NVRTC and ptxas): {error}", file=sys.stderr)  # noqa: T201
         return 1
     return 0
+
+
+def _full_version(folder: Path) -> str | None:
+    """The version of a toolkit with its last part (`12.9.86`), by the wheel that ptxas came in."""
+    try:
+        made_of = json.loads((folder / "toolkit.json").read_bytes())["made_of"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return next((name.rpartition("-")[2] for name in made_of if "_nvcc" in name), None)
 
 
 def _options(words: Sequence[str], version: str) -> argparse.Namespace:

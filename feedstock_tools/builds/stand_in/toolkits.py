@@ -1,7 +1,8 @@
 """CUDA compilers from NVIDIA's wheels, fetched on request, for `compiler('cuda')` of the stand-in channel.
 
 For CUDA 13 the wheels hold nvcc. For 11.8 and 12.x they hold NVRTC and ptxas; an `nvcc` made of the two compiles device
-code (`nvcc_from_nvrtc`). pip fetches them from this machine's configured index.
+code (`nvcc_from_nvrtc`). All bring the CUDA runtime, with its headers. pip fetches them from this machine's configured
+index.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import shlex
 import shutil
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,17 +23,26 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder
 
-__all__ = ["CudaToolkit", "cuda_compiler_files", "fetch_toolkit", "found_toolkits", "toolkits_folder"]
+__all__ = [
+    "CudaToolkit",
+    "cuda_compiler_files",
+    "cuda_runtime_files",
+    "fetch_toolkit",
+    "found_toolkits",
+    "toolkits_folder",
+]
 
 _RECORD = "toolkit.json"
 #: NVIDIA's projects, by the major version of CUDA.
 _PROJECTS = {
-    11: ("nvidia-cuda-nvrtc-cu11", "nvidia-cuda-nvcc-cu11"),
-    12: ("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvcc-cu12"),
+    11: ("nvidia-cuda-nvrtc-cu11", "nvidia-cuda-nvcc-cu11", "nvidia-cuda-runtime-cu11"),
+    12: ("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvcc-cu12", "nvidia-cuda-runtime-cu12"),
     13: ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime"),
 }
 #: The programs of a toolkit that a package provides, if it has them.
 _PROGRAMS = ("nvcc", "ptxas", "fatbinary", "cudafe++", "nvlink", "bin2c")
+#: The packages that have the CUDA runtime: up to 11.8, and from 12.0 on.
+_RUNTIMES = ("cudatoolkit", "cuda-cudart")
 #: Which host compiler nvcc takes: that of the build, as conda-forge's activation has it. Scripts are run in the order
 #: of their names, and this has to come after the compiler's: hence the tilde.
 _ACTIVATE = """\
@@ -61,6 +71,11 @@ class CudaToolkit:
         return (self.folder / "bin" / "nvcc").is_file()
 
     @property
+    def runtime(self) -> Path | None:
+        """Its CUDA runtime, under the name that programs load: `libcudart.so.12`."""
+        return next(iter(sorted((self.folder / "lib").glob("libcudart.so.*"))), None)
+
+    @property
     def identity(self) -> str:
         """Its part in the identity of builds that use it."""
         return f"CUDA {self.version}: {', '.join(self.made_of)}"
@@ -83,7 +98,9 @@ def found_toolkits(folder: Path | None) -> tuple[CudaToolkit, ...]:
 
 
 def fetch_toolkit(version: str, folder: Path, machine: Mapping[str, str], watch: Watch = unwatched) -> CudaToolkit:
-    """Fetch the wheels of a CUDA version with pip and assemble a toolkit; an existing one is returned unchanged.
+    """Fetch the wheels of a CUDA version with pip and assemble a toolkit; a complete one is returned as it is.
+
+    An earlier version fetched fewer wheels: a toolkit that lacks one is made again.
 
     Args:
         version: `11.8`, `12.4`, `13.0`.
@@ -98,7 +115,8 @@ def fetch_toolkit(version: str, folder: Path, machine: Mapping[str, str], watch:
     requirements = _requirements(version)
     with locked(folder):
         for toolkit in found_toolkits(folder):
-            if toolkit.version == version:
+            if toolkit.version == version and _is_complete(toolkit, requirements):
+                _complete_for_cmake(toolkit.folder)
                 return toolkit
         try:
             with temporary_folder(folder) as temporary:
@@ -109,6 +127,12 @@ def fetch_toolkit(version: str, folder: Path, machine: Mapping[str, str], watch:
         except OSError as error:
             raise WorkError(f"cannot store the toolkit: {error.strerror or error}", path=folder) from error
     return next(toolkit for toolkit in found_toolkits(folder) if toolkit.version == version)
+
+
+def _is_complete(toolkit: CudaToolkit, requirements: tuple[str, ...]) -> bool:
+    """Whether a toolkit was made of all wheels that one is made of today."""
+    made_of = {name.rpartition("-")[0].replace("_", "-") for name in toolkit.made_of}
+    return made_of >= {requirement.partition("==")[0] for requirement in requirements}
 
 
 def _requirements(version: str) -> tuple[str, ...]:
@@ -179,6 +203,21 @@ def cuda_compiler_files(role: str, package: str, version: str, toolkit: CudaTool
     if role == "nvcc_activation" or package.startswith("nvcc_"):
         yield PackageFile(f"etc/conda/activate.d/~{package}_activate.sh", _ACTIVATE.encode())
         yield PackageFile(f"etc/conda/deactivate.d/~{package}_deactivate.sh", _DEACTIVATE.encode())
+
+
+def cuda_runtime_files(package: str, version: str, toolkits: Iterable[CudaToolkit]) -> Iterator[PackageFile]:
+    """The CUDA runtime in a stand-in package that has one: a link to that of the newest toolkit of its major version.
+
+    Args:
+        package: its name; packages other than `cudatoolkit` and `cuda-cudart` have none.
+        version: its CUDA version.
+        toolkits: the fetched ones, by version.
+    """
+    if package in _RUNTIMES:
+        major = version.partition(".")[0]
+        found = [toolkit.runtime for toolkit in toolkits if toolkit.version.partition(".")[0] == major]
+        for runtime in [path for path in found if path is not None][-1:]:
+            yield PackageFile(f"lib/{runtime.name}", link=str(runtime))
 
 
 def _programs(toolkit: CudaToolkit | None) -> dict[str, tuple[str, ...]]:

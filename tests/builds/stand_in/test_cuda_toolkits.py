@@ -17,6 +17,7 @@ from feedstock_tools.builds.stand_in.identity import stand_in_identities
 from feedstock_tools.builds.stand_in.toolkits import (
     CudaToolkit,
     cuda_compiler_files,
+    cuda_runtime_files,
     fetch_toolkit,
     found_toolkits,
     toolkits_folder,
@@ -68,7 +69,8 @@ def no_download(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 def test_wheels_become_one_tree_and_are_fetched_once(tmp_path: Path, no_download: list[tuple[str, ...]]) -> None:
     made = fetch_toolkit("12.9", tmp_path / "kept", {})
     assert fetch_toolkit("12.9", tmp_path / "kept", {}) == made == found_toolkits(tmp_path / "kept")[0]
-    assert no_download == [("nvidia-cuda-nvrtc-cu12==12.9.*", "nvidia-cuda-nvcc-cu12==12.9.*")]
+    projects = ("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvcc-cu12", "nvidia-cuda-runtime-cu12")
+    assert no_download == [tuple(f"{project}==12.9.*" for project in projects)]
     files = {path.relative_to(made.folder).as_posix() for path in made.folder.rglob("*") if path.is_file()}
     assert files >= {"bin/ptxas", "include/crt/x.h", "lib/libnvrtc.so.12", "toolkit.json"}
     assert not [name for name in files if "alt" in name or "outside" in name]
@@ -81,6 +83,34 @@ def test_cmake_finds_the_runtime_of_a_fetched_toolkit(tmp_path: Path, no_downloa
 
     assert (folder / "lib" / "libcudart.so").readlink() == Path("libcudart.so.12")
     assert (folder / "include" / "cccl").is_dir()
+
+
+def test_a_toolkit_of_fewer_wheels_is_made_again_and_a_complete_one_is_completed_for_cmake(
+    tmp_path: Path, no_download: list[tuple[str, ...]]
+) -> None:
+    folder = fetch_toolkit("12.9", tmp_path, {}).folder
+    record = json.loads((folder / "toolkit.json").read_bytes())
+    (folder / "lib" / "libcudart.so").unlink()
+    fetch_toolkit("12.9", tmp_path, {})
+    assert (len(no_download), (folder / "lib" / "libcudart.so").exists()) == (1, True)
+
+    fewer = [name for name in record["made_of"] if "runtime" not in name]
+    (folder / "toolkit.json").write_text(json.dumps(record | {"made_of": fewer}))
+    assert fetch_toolkit("12.9", tmp_path, {}).made_of == tuple(record["made_of"])
+    assert len(no_download) == 2
+
+
+def test_the_runtime_of_a_fetched_toolkit_is_in_the_packages_that_have_one(
+    tmp_path: Path, no_download: list[tuple[str, ...]]
+) -> None:
+    toolkit = fetch_toolkit("12.9", tmp_path, {})
+
+    def linked(package: str, version: str) -> list[tuple[str, str | None]]:
+        return [(file.path, file.link) for file in cuda_runtime_files(package, version, (toolkit,))]
+
+    runtime = [("lib/libcudart.so.12", str(toolkit.folder / "lib" / "libcudart.so.12"))]
+    assert linked("cuda-cudart", "12.9") == linked("cuda-cudart", "12.6") == runtime
+    assert linked("cuda-cudart", "13.0") == linked("cudatoolkit", "11.8") == linked("cuda-cudart-dev", "12.9") == []
 
 
 def test_a_fetched_toolkit_changes_what_is_built_with_the_channel(
@@ -96,6 +126,14 @@ def test_a_fetched_toolkit_changes_what_is_built_with_the_channel(
 def test_a_version_without_wheels_is_refused(version: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no wheels"):
         fetch_toolkit(version, tmp_path, {})
+
+
+def test_cmake_learns_from_nvcc_where_the_toolkit_is_and_its_version(
+    tmp_path: Path, no_download: list[tuple[str, ...]]
+) -> None:
+    toolkit = fetch_toolkit("12.9", tmp_path, {})
+    assert f"#$ TOP={toolkit.folder}\n" in nvcc(toolkit, "-v", "__cmake_determine_cuda").stderr
+    assert "release 12.9, V12.9.86" in nvcc(toolkit, "--version").stdout
 
 
 def test_nvcc_without_a_toolkit_says_how_to_get_one(tmp_path: Path) -> None:
