@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import atexit
 import gc
-import importlib
+import importlib.metadata
 import json
 import os
 import pkgutil
@@ -29,6 +29,9 @@ from tests.support.forked import ENDS, WORKERS, fork_workers
 from tests.support.warm import NEW_WORKERS, RARELY, ask_at
 
 __all__ = ["opened", "request_in_a_fork"]
+
+#: Modules that commands import late, and often: none of them starts a thread.
+_LATE = ("encodings.unicode_escape", "networkx", "rattler", "rattler.exceptions", "rattler.package_streaming")
 
 
 @dataclass
@@ -194,8 +197,9 @@ def _import_all() -> None:
         if not module.name.endswith(("worker", "__main__")):
             importlib.import_module(module.name)
     importlib.import_module("feedstock_tools.builds.plan.plan")._own_stamp()
-    for name in (*WORKERS, "rattler", "rattler_build"):  # none of them starts a thread
+    for name in (*WORKERS, *_LATE, "rattler_build"):
         importlib.import_module(name)
+    importlib.metadata.version("py-rattler-build")  # imports a parser of messages
 
 
 if __name__ == "__main__":

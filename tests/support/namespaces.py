@@ -82,12 +82,12 @@ def network() -> Iterator[Network]:
 
 @contextmanager
 def scratch(name: str) -> Iterator[Path]:
-    """A folder in memory for the layers of machines, gone after the block."""
+    """A folder in memory for the layers of machines, gone after the block; what is mounted in it stays."""
     folder = Path("/dev/shm") / f"ft-{name}-{os.getpid()}"
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run(["rm", "-rf", "--one-file-system", str(folder)], check=False, capture_output=True)
 
 
 @contextmanager
@@ -115,10 +115,16 @@ def overlay(folder: Path, lower: Path, *, devices: bool = True) -> Iterator[Path
         yield root
     finally:
         for place in (*((root / "dev" / "shm", root / "dev") if devices else ()), root):
-            for _ in range(20):
-                if subprocess.run(["umount", str(place)], check=False, capture_output=True).returncode == 0:
-                    break
-                time.sleep(0.1)
+            _unmount(place)
+
+
+def _unmount(place: Path) -> None:
+    """Unmount it once the processes that were killed have left it; after 2 s, leave it to the last of them."""
+    for _ in range(20):
+        if subprocess.run(["umount", str(place)], check=False, capture_output=True).returncode == 0:
+            return
+        time.sleep(0.1)
+    run("umount", "--lazy", str(place))
 
 
 def started(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -47,9 +48,7 @@ class RattlerBuild:
     @property
     def version(self) -> str:
         """`0.73.0`."""
-        from importlib.metadata import version
-
-        return version("py-rattler-build")
+        return _version()
 
     def why_not(self, target: str, builder: str) -> str | None:
         """See `Engine`."""
@@ -69,6 +68,14 @@ class RattlerBuild:
         command = worker_command(WORKER, str(write_request(request)))
         with started(command, folder=request.folder, environment=request.environment, guard=request.guard) as process:
             yield events_of(process, request)
+
+
+@functools.cache
+def _version() -> str:
+    """Read once: each row of a plan asks for it."""
+    from importlib.metadata import version
+
+    return version("py-rattler-build")
 
 
 def write_request(request: BuildRequest) -> Path:
