@@ -109,6 +109,8 @@ def command(context: click.Context, feedstocks: tuple[Path, ...], how: _How, mod
 def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
     """Rerender a feedstock and print what changes; exit with 1 if something does with --check."""
     _refuse_mixtures(feedstock, modes)
+    from feedstock_tools.feedstock.up_to_date import behind_spec
+
     gc.disable()  # a short process without reference cycles: collecting garbage would take a third of its time
     repository = _repository(feedstock) if modes.commit else None
     pinning = chosen_pinning(how.pinning, feedstock)
@@ -119,7 +121,7 @@ def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
     changes = result.changes()
     if modes.show_diff:
         say_diff(changes.diff())
-    report = _report(result, changes)
+    report = _report(result, changes, behind_spec(feedstock))
     if modes.as_json:
         say_json(report)
     else:
@@ -227,8 +229,11 @@ def _say_report(report: Mapping[str, Any], *, err: bool, with_jobs: bool) -> Non
         say(f"stale {job}", err=err)
 
 
-def _report(result: Rerender, changes: Changes) -> dict[str, Any]:
-    """The result of a rerender, before anything is written, as JSON values."""
+def _report(result: Rerender, changes: Changes, behind: str | None) -> dict[str, Any]:
+    """The result of a rerender, before anything is written, as JSON values.
+
+    `behind` says why the recipe is not what the spec says.
+    """
     update = result.ci_files() if result.tree is None else None
     notes = result.tree.notes if result.tree is not None else result.ci_files().notes
     return {
@@ -236,7 +241,7 @@ def _report(result: Rerender, changes: Changes) -> dict[str, Any]:
         "configurations": [configuration.name for configuration in result.configurations],
         "changes": [{"file": name, "change": kind} for kind, name in changes.listed()],
         "stale_jobs": [str(job) for job in (update.stale if update else ())],
-        "notes": [*([result.rules.note] if result.rules.note else []), *notes],
+        "notes": [*(note for note in (behind, result.rules.note) if note), *notes],
         "warnings": [str(lost) for lost in result.lost_jobs()],
     }
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from feedstock_tools.data import PACKAGE, data_folder
 from feedstock_tools.digests import digest_of_files, stamp_of_files
+from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.folder import Feedstock, user_cache
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.twin import is_twin, make_twin, recipe_to_build, twin_inputs
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from feedstock_tools.generate.spec.model import Spec
     from feedstock_tools.rerender.configurations.write import Changes
 
-__all__ = ["Updates", "outdated", "refresh", "update"]
+__all__ = ["Updates", "behind_spec", "outdated", "refresh", "update"]
 
 _CACHE = "up-to-date"
 
@@ -119,6 +120,33 @@ def update(feedstock: Feedstock, spec: Spec) -> Updates:
     if changes:
         changes.apply()
     return replace(done, rerendered=len(changes.files))
+
+
+def behind_spec(folder: Path) -> str | None:
+    """Why the recipe of a feedstock is not what its spec says, in a sentence with what to do; None if it is.
+
+    A spec that was not touched since the recipe was generated is not read. Recipes that a person has edited are not
+    compared either: `generate` refuses to write those.
+    """
+    feedstock = Feedstock(folder)
+    if not feedstock.spec.is_file():
+        return None
+    from feedstock_tools.generate.applying import RECORD
+
+    record = folder / RECORD
+    if not record.is_file() or feedstock.spec.stat().st_mtime_ns <= record.stat().st_mtime_ns:
+        return None
+    from feedstock_tools.generate import read_spec, render
+
+    hint = f"run 'feedstock-tools generate {folder}'"
+    try:
+        updates = _regenerated(feedstock, render(read_spec(folder)))
+    except InputError as error:
+        first = replace(error.mistakes[0], hint=None)
+        return f"the recipe was generated from an earlier feedstock.yaml, and today's has mistakes ({first}); {hint}"
+    if updates.generated:
+        return f"{updates.generated[0]} is not what feedstock.yaml says now; {hint}"
+    return None
 
 
 def _pending(feedstock: Feedstock, spec: Spec) -> Updates:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate.applying import Change, apply, compare, diff
+from feedstock_tools.generate.spec.local_sources import require_local_sources
 from feedstock_tools.generate.spec.named_migrations import with_time_stamps
 from feedstock_tools.generate.spec.reading import SPEC_NAME, read_spec_as_written
 from feedstock_tools.generate.texts.rendering import render
@@ -67,8 +68,8 @@ def generate(
             only names; default: the feedstock's own stubs.
 
     Raises:
-        InputError: the spec has mistakes (all of them, each with its place), another recipe format would go into
-            the feedstock beside the first, or a file that is there cannot be read.
+        InputError: the spec has mistakes (all of them, each with its place), a folder of its sources is missing,
+            another recipe format would go into the feedstock beside the first, or a file that is there cannot be read.
 
     >>> made = generate(Path("hello"))
     >>> [f"{change.kind} {change.path}" for change in made.stale][:2]
@@ -78,10 +79,11 @@ def generate(
     ()
     """
     spec = read_spec_as_written(feedstock)
+    home = feedstock if feedstock.is_dir() else feedstock.parent
+    require_local_sources(spec, home / SPEC_NAME if feedstock.is_dir() else feedstock)
     if recipe_format not in (None, spec.format) and folder is None:
         hint = f"Write the {recipe_format} recipe into another folder (--output)."
         raise InputError(f"a feedstock has one recipe, and this one's is {spec.format}", path=feedstock, hint=hint)
-    target = folder or (feedstock if feedstock.is_dir() else feedstock.parent)
-    home = feedstock if feedstock.is_dir() else feedstock.parent
+    target = folder or home
     texts = render(with_time_stamps(spec, home, migrations, home / SPEC_NAME), recipe_format)
     return Generated(target, texts, compare(target, texts))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, get_args
 
@@ -47,7 +47,16 @@ def mistakes_of(document: Document, error: ValidationError, root: type[BaseModel
         root: the model of the whole document.
         document_name: the name of such a document: `a spec`.
     """
-    return [_mistake(document, details, root, document_name) for details in error.errors(include_url=False)]
+    found = error.errors(include_url=False)
+    return [_mistake(document, details, root, document_name) for details in found if not _follows(details, found)]
+
+
+def _follows(details: ErrorDetails, found: Sequence[ErrorDetails]) -> bool:
+    """Whether a list counts as too short only because entries of it are invalid."""
+    place = details["loc"]
+    return details["type"] == "too_short" and any(
+        len(other["loc"]) > len(place) and other["loc"][: len(place)] == place for other in found
+    )
 
 
 def _mistake(document: Document, details: ErrorDetails, root: type[BaseModel], document_name: str) -> Mistake:

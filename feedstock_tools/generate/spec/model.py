@@ -39,6 +39,7 @@ from feedstock_tools.generate.spec.words import (
     PythonVersions,
     RecipeFile,
     Sha256,
+    SourceFolder,
     Subdir,
 )
 
@@ -87,7 +88,7 @@ class Source(Model):
         description="A folder or archive on disk, relative to the recipe folder; `{version}` is filled in.",
     )
     file_name: str | None = Field(default=None, description="The name of the downloaded file.")
-    folder: RecipeFile | None = Field(default=None, description="Where to unpack it in the work folder.")
+    folder: SourceFolder | None = Field(default=None, description="Where to unpack it in the work folder.")
     patches: tuple[Annotated[Patch, Shorthand(string="file")], ...] = Field(
         default=(), description="Patches, in order."
     )
@@ -133,7 +134,7 @@ class Script(Model):
     cuda_options: tuple[_OptionOfCMake, ...] = Field(
         default=(), description="Further options for CMake, in GPU builds alone: `-DUSE_CUDA=ON`."
     )
-    folder: RecipeFile = Field(default=".", description="The folder in the sources that a template builds.")
+    folder: SourceFolder = Field(default=".", description="The folder in the sources that a template builds.")
     environment: Environment = Field(default={}, description="Variables that the script sees, with their values.")
 
     @model_validator(mode="after")

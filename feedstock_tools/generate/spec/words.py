@@ -22,6 +22,7 @@ __all__ = [
     "RecipeFile",
     "Sha256",
     "Size",
+    "SourceFolder",
     "Subdir",
     "WordError",
 ]
@@ -48,6 +49,13 @@ def _check_relative(text: str) -> str:
     path = PurePosixPath(text)
     if not re.fullmatch(r"[A-Za-z0-9_.+@/-]+", text) or path.is_absolute() or ".." in path.parts or not path.parts:
         raise ValueError(f"'{text}' is not the name of a file in the recipe folder")
+    return text
+
+
+def _check_folder(text: str) -> str:
+    path = PurePosixPath(text)
+    if not re.fullmatch(r"[A-Za-z0-9_.+@/-]+", text) or path.is_absolute() or ".." in path.parts:
+        raise ValueError(f"'{text}' is not the name of a folder below the sources")
     return text
 
 
@@ -79,6 +87,7 @@ def _check_sha256(text: str) -> str:
 ARCHITECTURE = re.compile(r"(sm|compute)_\d{2,3}[af]?")
 Subdir = Annotated[str, AfterValidator(_check_subdir)]
 RecipeFile = Annotated[str, AfterValidator(_check_relative)]
+SourceFolder = Annotated[str, AfterValidator(_check_folder)]
 CudaVersion = Annotated[str, AfterValidator(_check_cuda_version)]
 PythonVersion = Annotated[str, AfterValidator(_check_python_version)]
 Architecture = Annotated[str, AfterValidator(_check_architecture)]
