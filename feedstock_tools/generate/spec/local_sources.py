@@ -50,7 +50,7 @@ def _findings(spec: Spec, recipe: Path) -> Iterator[Finding]:
             hint = f"Paths are relative to the folder recipe: {path} does not exist."
             yield Finding(("sources", at, "path"), f"there is no folder {spec.sources[at].path}", hint)
     if len(local) < len(spec.sources) or not all(path.is_dir() for path in local.values()):
-        return  # nobody knows before the build what is in the others
+        return  # what the others hold is known only after fetching them
     for location, script in _templates(spec):
         problem = _problem([(spec.sources[at], path) for at, path in local.items()], PurePosixPath(script.folder))
         if problem is not None:
