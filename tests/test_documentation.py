@@ -118,6 +118,7 @@ def tour_block(language: str, begins: str) -> str:
 
 def test_the_spec_of_the_tour_is_all_that_a_feedstock_takes(tmp_path: Path) -> None:
     (tmp_path / "feedstock.yaml").write_text(tour_block("yaml", "name: hello"), encoding="utf-8")
+    (tmp_path / "src").mkdir()
     program._group.main(["generate", str(tmp_path)], standalone_mode=False)
     program._group.main(["rerender", str(tmp_path)], standalone_mode=False)
     assert len(list((tmp_path / ".ci_support").glob("*.yaml"))) == 4
