@@ -57,3 +57,4 @@ def make_library_folder(folder: Path) -> None:
     ):
         (folder / path).parent.mkdir(parents=True)
         (folder / path).write_text(text, encoding="utf-8")
+    (folder / "hello/src").mkdir()
