@@ -25,7 +25,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from feedstock_tools.bounds.held import Note, end_with_parent, enter
 from feedstock_tools.bounds.limits import Bounds, factor, widen
@@ -82,9 +82,8 @@ def run_apart(work: Callable[[], T], bounds: Bounds) -> T:
                 _forget(apart)
                 continue
             (status,) = _STATUS.unpack_from(content, len(content) - _STATUS.size)
-            value, used = value_of(content[: -_STATUS.size], status, Note(shared.fileno()), bounds)
-            apart.used.update(used)
-            return value  # type: ignore[no-any-return]
+            note = Note(shared.fileno())
+            return value_of(content[: -_STATUS.size], status, note, bounds, apart.used)  # type: ignore[no-any-return]
     raise WorkError("the process for bounded work ends at once")
 
 
@@ -161,7 +160,7 @@ def main() -> int:
         if not data:
             return 0
         with contextlib.suppress(EOFError):
-            for name in _part(files[0]).decode().splitlines():
+            for name in set(_part(files[0]).decode().splitlines()) - sys.modules.keys():
                 with contextlib.suppress(ImportError):
                     importlib.import_module(name)
             if os.fork() == 0:
@@ -215,11 +214,11 @@ def _work(request: int, result: int, note: int) -> NoReturn:
         widen(str(scale) if scale != float("inf") else "off")
         enter(bounds, Note(note))
 
-        def value_and_modules() -> tuple[Any, list[str]]:
-            return work(), sorted(name for name in set(sys.modules) - before if name.isascii())
+        def used() -> list[str]:
+            return sorted(name for name in set(sys.modules) - before if name.isascii())
 
         with os.fdopen(result, "wb") as stream:
-            stream.write(answer(value_and_modules))
+            stream.write(answer(work, used))
         status = 0
     finally:
         os._exit(status)

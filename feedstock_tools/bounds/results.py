@@ -17,15 +17,18 @@ from feedstock_tools.errors import WorkError
 __all__ = ["answer", "value_of", "whole"]
 
 
-def answer(work: Callable[[], object]) -> bytes:
-    """Do the work in a child; its result or error, pickled. A process without memory ends here."""
+def answer(work: Callable[[], object], modules: Callable[[], list[str]] = list) -> bytes:
+    """Do the work in a child; its result or error, and the modules that it took, pickled.
+
+    A process without memory ends here.
+    """
     try:
         outcome: tuple[bool, object] = (True, work())
     except MemoryError:
         os.abort()
     except Exception as error:
         outcome = (False, error)
-    return pickle.dumps(outcome, pickle.HIGHEST_PROTOCOL)
+    return pickle.dumps((*outcome, modules()), pickle.HIGHEST_PROTOCOL)
 
 
 def whole(pipe: FileIO, bounds: Bounds) -> bytes:
@@ -49,8 +52,11 @@ def whole(pipe: FileIO, bounds: Bounds) -> bytes:
         parts.append(part)
 
 
-def value_of(content: bytes, status: int, note: Note, bounds: Bounds) -> Any:
+def value_of(content: bytes, status: int, note: Note, bounds: Bounds, used: set[str] | None = None) -> Any:
     """The result in the answer of a child that ended with a status, negative for a signal.
+
+    Args:
+        used: gets the modules that the work took, whether it succeeded or not.
 
     Raises:
         FeedstockError: the child was ended, or the work raised this error.
@@ -60,7 +66,9 @@ def value_of(content: bytes, status: int, note: Note, bounds: Bounds) -> Any:
         raise reason_of(-status, note, bounds)
     if status > 0 or not content:
         raise WorkError("the work ended without a result", path=note.read()[0])
-    succeeded, value = pickle.loads(content)  # noqa: S301 - from our own child
+    succeeded, value, modules = pickle.loads(content)  # noqa: S301 - from our own child
+    if used is not None:
+        used.update(modules)
     if succeeded:
         return value
     raise value

@@ -41,6 +41,8 @@ _EVENTS: Mapping[str, Mapping[str, object]] = {
     "finished": {"how": "built"},
 }
 _SETTINGS = {"name": "h", "hub": "localhost:1", "root": "/nowhere", "cores": 4, "memory": "4 GiB", "lease": 60}
+#: The most files of a bundle that are spoiled; more take seconds to make.
+_SPOILED = 40
 _OF_JOBS = ("min", "max", "cores", "memory", "time", "partition", "account", "options", "gpus", "labels")
 _INVENTORY = ("fleet_hub", "fleet_memory", "fleet_cores", "fleet_root", "fleet_labels", "fleet_bazel", "fleet_price")
 
@@ -73,11 +75,15 @@ def _text(value: object, chance: random.Random) -> bytes:
 
 def bundle(chance: random.Random) -> bytes:
     """The document of a bundle."""
-    entries = [
+    entries: list[dict[str, object]] = [
         {**_FILE, "path": chance.choice(_PATHS), "link": chance.choice(("", "", *_PATHS))}
         for _ in range(chance.choice((0, 1, 3, 900)))
     ]
-    return _text([_spoiled(entry, chance, 1) for entry in entries] if chance.random() < 0.9 else entries[:1], chance)
+    if chance.random() < 0.9:
+        entries = [*(_spoiled(entry, chance, 1) for entry in entries[:_SPOILED]), *entries[_SPOILED:]]
+    else:
+        entries = entries[:1]
+    return _text(entries, chance)
 
 
 def order(chance: random.Random) -> bytes:

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 import time
 from pathlib import Path
 
 from feedstock_tools.bounds.held import step
 from feedstock_tools.errors import InputError
 
-__all__ = ["about", "crashes", "endless", "greedy", "refused", "sleeps"]
+__all__ = ["about", "crashes", "endless", "greedy", "imports", "knows", "refused", "sleeps"]
 
 
 def about(value: object) -> tuple[int, str, object]:
     """The process that works, its folder, and the value."""
     return os.getpid(), str(Path.cwd()), value
+
+
+def imports(module: str, succeeds: bool) -> None:
+    """Import a module, and refuse an input or not."""
+    importlib.import_module(module)
+    if not succeeds:
+        raise InputError("imported")
+
+
+def knows(module: str) -> bool:
+    """Whether the process that works has a module imported."""
+    return module in sys.modules
 
 
 def refused() -> None:
