@@ -33,6 +33,12 @@ _NAME = "feedstock-tools"
 #: Hosts have this glibc or a newer one: Debian 10, Ubuntu 20.04, RHEL 8 and later.
 _GLIBC = range(5, 29)
 _LONGEST = 1800.0
+#: Builds the wheel of a checkout into a folder.
+_BUILD = """
+import sys
+from hatchling.builders.wheel import WheelBuilder
+list(WheelBuilder(sys.argv[1]).build(directory=sys.argv[2], versions=["standard"]))
+"""
 #: What of an installation is no part of its wheel.
 _OF_INSTALLER = frozenset({"INSTALLER", "REQUESTED", "direct_url.json", "RECORD"})
 _OFFLINE = "The first time needs a package index; later runs take the wheels from the cache."
@@ -124,24 +130,20 @@ def own_wheel(folder: Path, machine: Mapping[str, str]) -> Path:
     """A wheel of this program as it runs here: built from its checkout, or from what its installation recorded.
 
     Args:
-        machine: the environment for pip.
+        machine: the environment for what builds it.
 
     Raises:
         WorkError: it cannot be built.
     """
     checkout = PACKAGE.parent
     if (checkout / "pyproject.toml").is_file():
-        isolated = [] if find_spec("hatchling") is None else ["--no-build-isolation"]
         with temporary_folder() as scratch:
-            _pip(
-                {**machine, "TMPDIR": str(scratch)},
-                "wheel",
-                "--no-deps",
-                *isolated,
-                "--wheel-dir",
-                str(scratch),
-                str(checkout),
-            )
+            environment = {**machine, "TMPDIR": str(scratch)}
+            if find_spec("hatchling") is None:
+                _pip(environment, "wheel", "--no-deps", "--wheel-dir", str(scratch), str(checkout))
+            else:  # as pip would, but in one process
+                build = ("-c", _BUILD, str(checkout), str(scratch))
+                _run(build, environment, "this program's wheel cannot be built", folder=scratch)
             (built,) = scratch.glob("*.whl")
             target = folder / built.name
             target.write_bytes(built.read_bytes())
@@ -174,15 +176,28 @@ def _repacked(installed: Distribution, folder: Path) -> Path:
 def _pip(environment: Mapping[str, str], *arguments: str) -> None:
     if find_spec("pip") is None:
         raise WorkError("this Python has no pip, which fetches the wheels", hint="Install it: python -m ensurepip")
-    command = [sys.executable, "-m", "pip", *arguments, "-q", "--disable-pip-version-check", "--no-input"]
+    command = ("-m", "pip", *arguments, "-q", "--disable-pip-version-check", "--no-input")
+    _run(command, environment, "the wheels cannot be fetched", hint=_OFFLINE)
+
+
+def _run(
+    command: Sequence[str], environment: Mapping[str, str], wrong: str, folder: Path | None = None, hint: str = ""
+) -> None:
+    """Run this Python with some options and arguments, in a folder."""
     try:
         run = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=_LONGEST, env=dict(environment)
+            [sys.executable, "-P", *command],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_LONGEST,
+            cwd=folder,
+            env=dict(environment),
         )
     except subprocess.TimeoutExpired as error:
-        raise WorkError(f"pip took more than {_LONGEST:g} s", hint=_OFFLINE) from error
+        raise WorkError(f"{wrong}: it took more than {_LONGEST:g} s", hint=hint) from error
     if run.returncode != 0:
-        raise WorkError(f"the wheels cannot be fetched: {_reason(run.stderr.splitlines())}", hint=_OFFLINE)
+        raise WorkError(f"{wrong}: {_reason(run.stderr.splitlines())}", hint=hint)
 
 
 def _reason(lines: Sequence[str]) -> str:
