@@ -40,8 +40,8 @@ def work(piece):
         time.sleep(600)
     if piece == "slow":
         time.sleep(0.5)
-    if piece == "half":
-        end = time.process_time() + 0.4
+    if piece == "third":
+        end = time.process_time() + 0.3
         while time.process_time() < end: pass
     if piece == "large":
         return "x" * 10**6
@@ -76,9 +76,9 @@ def test_a_piece_that_fails_is_only_its_own_result(piece: str, reason: str) -> N
 
 
 def test_a_child_does_one_piece_after_another_with_an_own_time_for_each() -> None:
-    # of a second, as the system counts; three take more
-    found = outcomes(1, "half", "half", "half")
-    assert [result[1] for _, result in found if isinstance(result, list)] == [1, 2, 3]
+    # the system ends a child after a whole second: all of them take longer
+    found = outcomes(1, "third", "third", "third", "third")
+    assert [result[1] for _, result in found if isinstance(result, list)] == [1, 2, 3, 4]
 
 
 def test_results_come_as_they_are_done() -> None:
