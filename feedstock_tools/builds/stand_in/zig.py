@@ -68,7 +68,7 @@ def zig_compiles_for(platform: Platform) -> bool:
 
 def find_zig(folder: Path) -> Zig | None:
     """The fetched zig in a folder; None if it has not been fetched."""
-    zig = Zig(folder / ZIG_VERSION, folder / "cache")
+    zig = _zig_in(folder)
     return zig if (zig.folder / "zig").is_file() else None
 
 
@@ -92,7 +92,13 @@ def fetch_zig(folder: Path, machine: Mapping[str, str], watch: Watch = unwatched
                 _fetch(folder, machine, watch, why)
             except OSError as error:
                 raise WorkError(f"cannot store zig: {error.strerror or error}", path=folder) from error
-    return Zig(folder / ZIG_VERSION, folder / "cache")
+    return _zig_in(folder)
+
+
+def _zig_in(folder: Path) -> Zig:
+    """What compilers call contains its place, so a folder that several links lead to has one."""
+    place = folder.resolve()
+    return Zig(place / ZIG_VERSION, place / "cache")
 
 
 def _fetch(folder: Path, machine: Mapping[str, str], watch: Watch, why: str) -> None:
