@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.util import find_spec
@@ -19,6 +20,7 @@ from feedstock_tools import __version__
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.data import PACKAGE, data_folder
 from feedstock_tools.digests import stamp_of_files
+from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
 from feedstock_tools.platforms import Platform
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["Plan"]
 
 _CACHE = "plan"
+#: Rows that are rendered although only some of them are requested: together they take less than a second process.
+_FEW = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +100,7 @@ class Plan:
         wanted = [self._known.configurations[configuration.name] for configuration in chosen]
         missing = [configuration for configuration in wanted if not configuration.rendered]
         if missing:
-            from feedstock_tools.builds.plan.rendering import render_outputs
-
-            engines = {
-                configuration.platform: self._engines.planned(configuration.platform).identity
-                for configuration in missing
-            }
-            rendered, sources = run_bounded(partial(render_outputs, missing, self._recipe, engines), self._bounds)
+            rendered, sources = self._rendered(missing)
             configurations = {
                 **self._known.configurations,
                 **{configuration.name: configuration for configuration in rendered},
@@ -111,6 +109,26 @@ class Plan:
         return tuple(
             _with_rows(self._known.configurations[configuration.name], configuration.rows) for configuration in chosen
         )
+
+    def _rendered(
+        self, missing: Sequence[PlannedConfiguration]
+    ) -> tuple[tuple[PlannedConfiguration, ...], AbstractSet[Path]]:
+        """Some configurations with their outputs, and their local sources; all others with them, if those are few."""
+        unknown = [configuration for configuration in self._known.configurations.values() if not configuration.rendered]
+        if len(missing) < len(unknown) and sum(len(configuration.rows) for configuration in unknown) <= _FEW:
+            with suppress(InputError):  # which the others may have caused
+                return self._rendered_alone(unknown)
+        return self._rendered_alone(missing)
+
+    def _rendered_alone(
+        self, wanted: Sequence[PlannedConfiguration]
+    ) -> tuple[tuple[PlannedConfiguration, ...], AbstractSet[Path]]:
+        from feedstock_tools.builds.plan.rendering import render_outputs
+
+        engines = {
+            configuration.platform: self._engines.planned(configuration.platform).identity for configuration in wanted
+        }
+        return run_bounded(partial(render_outputs, wanted, self._recipe, engines), self._bounds)
 
     def _begun(self) -> _Known:
         from feedstock_tools.feedstock.configurations import outline

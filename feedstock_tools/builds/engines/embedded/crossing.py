@@ -41,10 +41,8 @@ def without_host_platform(package: Path, request: BuildRequest) -> None:
         WorkError: the package cannot be read or written.
     """
     from feedstock_tools.channel.archive import read_documents, replace_document
-    from feedstock_tools.channel.folder import index_channel
 
     contents = json.loads(read_documents(package, [_HASH_INPUT])[_HASH_INPUT] or b"{}")
     if _KEY in contents and _KEY not in request.values:
         del contents[_KEY]
         replace_document(package, _HASH_INPUT, json.dumps(contents, sort_keys=True).encode())
-        index_channel(request.output, replaced=True)

@@ -7,7 +7,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from feedstock_tools.builds.engines.comparable import comparable_bytecode, with_digests
+from feedstock_tools.builds.engines.comparable import (
+    NORMALISED,
+    comparable_bytecode,
+    comparable_document,
+    with_digests,
+)
 
 __all__ = ["QUICK", "repacked"]
 
@@ -17,12 +22,12 @@ _LEVEL = 9
 _PATHS = "info/paths.json"
 
 
-def repacked(package: Path, folder: Path, documents: Mapping[str, bytes], epoch: int, threads: int) -> None:
-    """Pack a package again: sorted, with one time and no owners, and with new texts for some of its documents.
+def repacked(package: Path, folder: Path, names: Mapping[str, str], epoch: int, threads: int) -> None:
+    """Pack a package again: sorted, with one time and no owners, and with comparable metadata.
 
     Args:
         folder: for what is unpacked; it is removed afterwards.
-        documents: path in the package → new content.
+        names: the URLs of channels that are folders, each with its name in packages (`names_of`).
         epoch: the time of everything in it, in seconds since 1970.
         threads: of the compression; they do not change its result.
 
@@ -37,7 +42,7 @@ def repacked(package: Path, folder: Path, documents: Mapping[str, bytes], epoch:
     try:
         contents = folder / "contents"
         unpack_own(package, contents)
-        documents = {**documents, **_with_bytecode(contents, epoch)}
+        documents = {**_comparable_documents(contents, names, epoch), **_with_bytecode(contents, epoch)}
         assembled = assemble_package(
             "contents",
             "0",
@@ -53,6 +58,16 @@ def repacked(package: Path, folder: Path, documents: Mapping[str, bytes], epoch:
         combine(package, assembled.path, contents, documents, epoch)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _comparable_documents(contents: Path, names: Mapping[str, str], epoch: int) -> dict[str, bytes]:
+    """The documents of an unpacked package that differ from build to build: path in it → comparable text."""
+    files = {name: contents / name for name in NORMALISED}
+    return {
+        name: comparable_document(name, file.read_bytes(), names, epoch)
+        for name, file in files.items()
+        if file.is_file()
+    }
 
 
 def _with_bytecode(contents: Path, epoch: int) -> dict[str, bytes]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.bounds.held import bounded
 from feedstock_tools.bounds.limits import READING, VARIABLE, widen
-from feedstock_tools.builds.engines.comparable import NORMALISED, STAND_IN_MARK, comparable_document, names_of
+from feedstock_tools.builds.engines.comparable import STAND_IN_MARK, names_of
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.embedded.fixed_place import at_fixed_place
 from feedstock_tools.builds.engines.embedded.repacking import QUICK, repacked
@@ -36,6 +36,8 @@ __all__ = ["main"]
 
 #: The variable with the engine's folder of fetched packages.
 _CACHE = "RATTLER_CACHE_DIR"
+#: The index of a folder of packages.
+_INDEX = "repodata.json"
 
 
 class _Events:
@@ -154,7 +156,6 @@ def _build_output(variant: Rendering, request: BuildRequest, events: _Events, pl
 
     from feedstock_tools.builds.engines.credentials import hide_credentials
     from feedstock_tools.builds.engines.embedded.crossing import without_host_platform
-    from feedstock_tools.channel.folder import index_channel
     from feedstock_tools.errors import FeedstockError
 
     name = variant.recipe.package.name
@@ -177,7 +178,8 @@ def _build_output(variant: Rendering, request: BuildRequest, events: _Events, pl
             without_host_platform(package, request)
         hide_credentials(package, request.channels)
         _make_comparable(package, request, place)
-        index_channel(request.output, replaced=True)
+        # The engine has indexed what was packed again since; without an index it makes a new one for the next output.
+        package.with_name(_INDEX).unlink(missing_ok=True)
     except (RattlerBuildError, FeedstockError, OSError, ValueError, RuntimeError) as error:
         events.send("failed", name, *_reason(error, events.stage))
         return False
@@ -194,21 +196,17 @@ def _make_comparable(package: Path, request: BuildRequest, place: Path) -> None:
     Raises:
         WorkError: it cannot be read or written.
     """
-    from feedstock_tools.channel.archive import read_documents
-
     private = (place / request.output.name).as_uri()
     names = names_of(request.channels, private, stand_in=STAND_IN_MARK in request.extra)
-    documents = {
-        name: comparable_document(name, content, names, request.epoch)
-        for name, content in read_documents(package, NORMALISED).items()
-        if content is not None
-    }
-    repacked(package, request.folder / "repacked", documents, request.epoch, request.cores or 1)
+    repacked(package, request.folder / "repacked", names, request.epoch, request.cores or 1)
 
 
 def _passes_emulated(package: Path, request: BuildRequest, events: _Events) -> bool:
     """Run the tests of a package for another platform, in a process of its own that can run its programs."""
+    from feedstock_tools.channel.folder import index_channel
+
     assert request.emulator is not None  # noqa: S101  (asked by the caller)
+    index_channel(request.output)
     order = request.folder / "emulated" / "test.json"
     order.parent.mkdir(exist_ok=True)
     channels = [request.output.as_uri(), *request.channels]
