@@ -25,7 +25,10 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, TextIO, cast
 
 import feedstock_tools
+from feedstock_tools.facts.cuda import load_cuda
+from feedstock_tools.facts.tools import read_tools
 from tests.support.forked import ENDS, WORKERS, fork_workers
+from tests.support.huge_pages import collapse_memory
 from tests.support.warm import NEW_WORKERS, RARELY, ask_at
 
 __all__ = ["opened", "request_in_a_fork"]
@@ -200,12 +203,15 @@ def _import_all() -> None:
     for name in (*WORKERS, *_LATE, "rattler_build"):
         importlib.import_module(name)
     importlib.metadata.version("py-rattler-build")  # imports a parser of messages
+    load_cuda()  # which many commands read and keep, as they do the next
+    read_tools()
 
 
 if __name__ == "__main__":
     gc.disable()
     _import_all()
     gc.freeze()
+    collapse_memory()
     gc.set_threshold(*RARELY)
     gc.enable()
     _request = request_in_a_fork(int(sys.argv[1]), int(sys.argv[2]))

@@ -23,6 +23,7 @@ from _pytest.config import _prepareconfig
 from _pytest.pathlib import import_path
 
 from tests.support.forking import opened, request_in_a_fork
+from tests.support.huge_pages import collapse_memory
 from tests.support.paths import ROOT
 
 __all__ = ["ASKING", "python_of_workers"]
@@ -83,6 +84,7 @@ if __name__ == "__main__":
     gc.disable()
     _import_tests(sys.argv[3:])
     gc.freeze()
+    collapse_memory()
     request = request_in_a_fork(int(sys.argv[1]), int(sys.argv[2]))
     if request is not None:
         os.chdir(request["folder"])
