@@ -32,6 +32,9 @@ _WHEELS = {
 }
 #: zig's names of the platforms with compilers in the stand-in channel, with the glibc of conda-forge's sysroot.
 _TARGETS = {"linux-64": "x86_64-linux-gnu.2.17", "linux-aarch64": "aarch64-linux-gnu.2.17"}
+#: Unlike gcc and clang, zig checks for undefined behaviour where nothing is optimized, with a library of its own that
+#: takes 20 s to compile.
+_AS_OTHERS = ("-fno-sanitize=undefined",)
 #: Headers and C libraries of other systems, three quarters of its files: they are not unpacked.
 _OTHER_SYSTEMS = re.compile(
     r"ziglang/lib/(libtsan|libc/(mingw|musl|wasi|darwin|freebsd|netbsd|openbsd)"
@@ -48,7 +51,7 @@ class Zig:
 
     def command(self, tool: str) -> tuple[str, ...]:
         """The command of a tool (`cc`, `ar`) for this machine."""
-        return (str(self.folder / "zig"), tool)
+        return (str(self.folder / "zig"), tool, *(_AS_OTHERS if tool in ("cc", "c++") else ()))
 
     def compiler_for(self, platform: Platform, tool: str) -> tuple[str, ...]:
         """The command of a compiler (`cc`, `c++`) for another platform."""

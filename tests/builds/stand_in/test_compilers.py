@@ -20,6 +20,8 @@ HERE = Platform.here()
 OTHER = Platform.parse("linux-aarch64" if HERE.arch == "64" else "linux-64")
 MACHINE = {"64": "x86_64", "aarch64": "aarch64"}[OTHER.arch]
 ZIG = Zig(Path("/kept/zig"), Path("/kept/cache"))
+#: As gcc and clang do without an option.
+PLAIN = ("-fno-sanitize=undefined",)
 
 pytestmark = needs("system", HERE.os == "linux", "compilers are real on Linux only")
 
@@ -44,7 +46,7 @@ def test_zig_serves_where_the_one_on_path_makes_no_programs(tmp_path: Path) -> N
     program(tmp_path, "gcc", status=1)
     found = find_compiler(path=str(tmp_path), zig=ZIG)
     assert found is not None
-    assert (found.c, found.cxx) == (("/kept/zig/zig", "cc"), ("/kept/zig/zig", "c++"))
+    assert (found.c, found.cxx) == (("/kept/zig/zig", "cc", *PLAIN), ("/kept/zig/zig", "c++", *PLAIN))
     assert find_compiler(path=str(tmp_path)) is None
 
 
@@ -63,7 +65,8 @@ def test_zig_is_the_cross_compiler_without_another_and_names_the_system(tmp_path
     assert found is not None
     files = {file.path: file.read().decode() for file in compiler_files("cxx_compiler", "gxx_x", OTHER, found)}
     text = files[f"bin/{MACHINE}-conda-linux-gnu-c++"]
-    assert text.splitlines()[-1] == f'exec /kept/zig/zig c++ -target {MACHINE}-linux-gnu.2.17 "$@"'
+    target = f"{PLAIN[0]} -target {MACHINE}-linux-gnu.2.17"
+    assert text.splitlines()[-1] == f'exec /kept/zig/zig c++ {target} "$@"'
     assert "export ZIG_GLOBAL_CACHE_DIR=/kept/cache" in text
 
 

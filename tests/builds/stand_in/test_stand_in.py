@@ -158,7 +158,7 @@ def test_channels_with_zig_behind_them_are_the_same_wherever_they_lie(tmp_path: 
 
     contents = [{path.name: path.read_bytes() for path in channel.folder.rglob("*.conda")} for channel in made]
     assert contents[0] == contents[1]
-    assert made[0].compiler == f"{tmp_path}/zig/{ZIG_VERSION}/zig cc"
+    assert made[0].compiler == f"{tmp_path}/zig/{ZIG_VERSION}/zig cc -fno-sanitize=undefined"
 
 
 def test_without_a_compiler_its_compilers_say_so(tmp_path: Path) -> None:
