@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from feedstock_tools.data import PACKAGE, data_folder
-from feedstock_tools.digests import digest_of_files, stamp_of_files
+from feedstock_tools.digests import digest_of_files, digest_of_values, stamp_of_files
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.folder import Feedstock, user_cache
 from feedstock_tools.feedstock.layout import Artifacts
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Updates", "behind_spec", "outdated", "refresh", "update"]
 
 _CACHE = "up-to-date"
+#: This program, and its data.
+_OWN = (PACKAGE, data_folder("templates"), data_folder("variants"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,17 +178,38 @@ def _rerender(feedstock: Feedstock) -> Changes:
 
 
 def _update_twin(feedstock: Feedstock, artifacts: Artifacts, spec: Spec) -> None:
-    digest = digest_of_files(_deciding(feedstock))
-    if is_twin(recipe_to_build(feedstock, artifacts), artifacts) and digest != twin_inputs(artifacts):
+    if not is_twin(recipe_to_build(feedstock, artifacts), artifacts):
+        return
+    digest = _digest(feedstock)
+    if digest != twin_inputs(artifacts):
         from feedstock_tools.generate import render
 
         make_twin(feedstock, artifacts, render(spec, "v1"), digest)
 
 
-def _deciding(feedstock: Feedstock) -> list[Path]:
-    """All generated files, their inputs, and this program and its data."""
-    own = [PACKAGE, data_folder("templates"), data_folder("variants")]
-    return [*feedstock.inputs, feedstock.folder / ".feedstock-tools", *own]
+def _digest(feedstock: Feedstock) -> str:
+    """Of all generated files, their inputs, and this program and its data."""
+    return digest_of_values([digest_of_files(_files(feedstock)), _own_digest()])
+
+
+def _stamp(feedstock: Feedstock) -> str:
+    """Of the same."""
+    return f"{stamp_of_files(_files(feedstock))} {_own_stamp()}"
+
+
+def _files(feedstock: Feedstock) -> list[Path]:
+    return [*feedstock.inputs, feedstock.folder / ".feedstock-tools"]
+
+
+@cache
+def _own_digest() -> str:
+    """Of the program that this process runs, and its data: a later version of them is another's."""
+    return digest_of_files(_OWN)
+
+
+@cache
+def _own_stamp() -> str:
+    return stamp_of_files(_OWN)
 
 
 def _remembered(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, str]) -> Updates | None:
@@ -195,9 +219,9 @@ def _remembered(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str
         return None
     cached = artifacts.recall(_CACHE)
     with suppress(KeyError, TypeError):
-        if cached["stamp"] == stamp_of_files(_deciding(feedstock)):
+        if cached["stamp"] == _stamp(feedstock):
             return Updates(tuple(cached["generated"]), tuple(cached["edited"]), int(cached["rerendered"]))
-    digest = digest_of_files(_deciding(feedstock))
+    digest = _digest(feedstock)
     is_current = not is_twin(recipe, artifacts) or twin_inputs(artifacts) == digest
     if not is_current or not (_known_digests(artifacts, machine) / digest).is_file():
         return None
@@ -212,11 +236,11 @@ def _remember(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, 
         digests = _known_digests(artifacts, machine)
         with suppress(OSError):  # without the cache it is checked again the next time
             digests.mkdir(parents=True, exist_ok=True)
-            (digests / digest_of_files(_deciding(feedstock))).touch()
+            (digests / _digest(feedstock)).touch()
 
 
 def _remember_stamp(feedstock: Feedstock, artifacts: Artifacts, result: Updates) -> None:
-    artifacts.remember(_CACHE, {"stamp": stamp_of_files(_deciding(feedstock)), **asdict(result)})
+    artifacts.remember(_CACHE, {"stamp": _stamp(feedstock), **asdict(result)})
 
 
 def _known_digests(artifacts: Artifacts, machine: Mapping[str, str]) -> Path:

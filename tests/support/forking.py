@@ -200,6 +200,8 @@ def _import_all() -> None:
         if not module.name.endswith(("worker", "__main__")):
             importlib.import_module(module.name)
     importlib.import_module("feedstock_tools.builds.plan.plan")._own_stamp()
+    importlib.import_module("feedstock_tools.feedstock.up_to_date")._own_digest()
+    importlib.import_module("feedstock_tools.feedstock.up_to_date")._own_stamp()
     for name in (*WORKERS, *_LATE, "rattler_build"):
         importlib.import_module(name)
     importlib.metadata.version("py-rattler-build")  # imports a parser of messages
