@@ -21,6 +21,7 @@ from feedstock_tools.channel.solving.solve import solve, virtual_packages
 from feedstock_tools.generate import read_spec, render
 from feedstock_tools.platforms import Platform
 from tests.support import command
+from tests.support.archives import own_archives
 from tests.support.compilers import lend_own_requirements, lend_stand_in
 from tests.support.needs import needs
 from tests.support.paths import ROOT
@@ -72,27 +73,27 @@ channel.read_tools = lambda: replace(tools, wheels=wheels)
 """
 
 
-def built_package(top: Path, cache: Path) -> Path:
-    """The conda package of this checkout, built by the program on the stand-in channel."""
+def built_package(top: Path, cache: Path, made: Path) -> Path:
+    """The conda package of this checkout, built from its archive by the program on the stand-in channel."""
     feedstock = top / "examples" / "feedstock-tools"
     shutil.copytree(EXAMPLE, feedstock, ignore=shutil.ignore_patterns("build_artifacts"))
-    archives = top / "dist" / feedstock_tools.__version__
-    sdist = [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", str(archives)]
-    subprocess.run(sdist, cwd=ROOT, check=True, capture_output=True)
+    shutil.copytree(made, top / "dist" / feedstock_tools.__version__)
     lend_own_requirements(cache)
     build = command.changed(ONE_PYTHON, "build", "--feedstock", str(feedstock), "--channel", "stand-in")
     ran = command.run(build, top, command.environment(XDG_CACHE_HOME=str(cache)))
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    (made,) = (feedstock / "build_artifacts").rglob("feedstock-tools-*.conda")
-    return made
+    (package,) = (feedstock / "build_artifacts").rglob("feedstock-tools-*.conda")
+    return package
 
 
 @pytest.mark.slow
 @needs("system", sys.platform == "linux", "the stand-in channel has tools for Linux only")
 @needs("system", sys.version_info[:2] == (3, 11), "Python 3.11, which builds and runs the noarch package")
-def test_the_conda_package_is_built_and_the_installed_program_builds_a_feedstock(tmp_path: Path) -> None:
+def test_the_conda_package_is_built_and_the_installed_program_builds_a_feedstock(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     prefix, own_cache, here = tmp_path / "prefix", tmp_path / "own", Platform.here()
-    package = built_package(tmp_path, own_cache)
+    package = built_package(tmp_path, own_cache, own_archives(tmp_path_factory))
     assert is_stand_in(read_package(package))
     stand_in = stand_in_channel_of({**os.environ, "XDG_CACHE_HOME": str(own_cache)}, here, ["3.11"], own_cache)
     channels = [package.parents[1].as_uri(), stand_in.url]

@@ -12,21 +12,19 @@ from pathlib import Path
 import pytest
 
 from tests.support import command
+from tests.support.archives import own_archives
 from tests.support.feedstocks import GPU, TinyFeedstock
 from tests.support.needs import needs
-from tests.support.paths import ROOT
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of packages with the wheel of this checkout, as pip unpacks it."""
-    folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = folder.glob("*.whl")
+    folder = tmp_path_factory.mktemp("wheel") / "site-packages"
+    (wheel,) = own_archives(tmp_path_factory).glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder / "site-packages")
-    return folder / "site-packages"
+        archive.extractall(folder)
+    return folder
 
 
 def contents(folder: Path) -> dict[str, bytes]:

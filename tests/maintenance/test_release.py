@@ -1,10 +1,8 @@
 """A release checks first and changes the checkout last; its archives hold what git tracks."""
 
-import os
 import re
 import shutil
 import subprocess
-import sys
 import tomllib
 import zipfile
 from datetime import date
@@ -16,7 +14,7 @@ import feedstock_tools
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
 from feedstock_tools.generate import compare, read_spec, render
 from maintenance.release import contents, releasing
-from tests.support.once import made_once
+from tests.support.archives import make_archives, own_archives
 from tests.support.paths import ROOT
 from tests.support.tracked import tracked_files
 
@@ -134,17 +132,10 @@ def tracked() -> list[str]:
     return [str(path) for path in tracked_files()]
 
 
-def build(target: Path) -> None:
-    """Make both archives of this checkout with the backend that a release uses."""
-    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(target)]
-    environment = os.environ | {"SOURCE_DATE_EPOCH": "1700000000"}
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, env=environment)
-
-
 @pytest.fixture(scope="module")
 def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with both archives."""
-    return made_once(tmp_path_factory, "archives-of-a-release", build)
+    return own_archives(tmp_path_factory)
 
 
 def test_the_archives_of_this_checkout_hold_what_git_tracks(tracked: list[str], archives: Path) -> None:
@@ -158,7 +149,7 @@ def test_the_archives_of_this_checkout_hold_what_git_tracks(tracked: list[str], 
 
 
 def test_two_builds_of_the_same_files_are_the_same_bytes(archives: Path, tmp_path: Path) -> None:
-    build(tmp_path)
+    make_archives(tmp_path)
     first, second = ({path.name: path.read_bytes() for path in folder.iterdir()} for folder in (archives, tmp_path))
     assert len(first) == 2
     assert first == second
