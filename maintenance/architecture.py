@@ -28,6 +28,8 @@ TOP_MODULES = {"__main__": "cli", "__init__": "ground", "api": "api"}
 GROUND = "Small modules that every room may use"
 API = "Each step of the data flow as one function"
 
+#: Parts of a tree that are statements, or hold some.
+_WITH_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
 #: Module -> the modules that it imports, each with whether an import at its top does so.
 Imports = Mapping[str, Mapping[str, bool]]
 
@@ -61,15 +63,16 @@ def _imports(path: Path, package: str, known: Mapping[str, Path]) -> dict[str, b
 
 
 def _statements(node: ast.AST, at_top: bool) -> Iterator[tuple[ast.AST, bool]]:
-    """Every node of a tree, with whether it runs when the module is imported."""
+    """Every statement of a tree, with whether it runs when the module is imported."""
     for child in ast.iter_child_nodes(node):
-        later = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) or _is_type_checking(child)
-        yield child, at_top
-        yield from _statements(child, at_top and not later)
+        if isinstance(child, _WITH_STATEMENTS):  # expressions are most of a tree, and import nothing
+            later = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) or _is_type_checking(child)
+            yield child, at_top
+            yield from _statements(child, at_top and not later)
 
 
 def _is_type_checking(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
 
 
 def _imported_names(node: ast.AST) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -30,6 +31,7 @@ def pytest_of(*arguments: str) -> subprocess.CompletedProcess[str]:
     return command.run([sys.executable, *words], ROOT, command.environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"))
 
 
+@functools.cache
 def collected_from(folder: str, *options: str) -> set[str]:
     """The files below a folder that pytest collects tests from."""
     run = pytest_of(*options, folder)

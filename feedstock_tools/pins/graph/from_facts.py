@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 
 from feedstock_tools.channel.specs import admits
@@ -35,30 +36,45 @@ def graph_of_facts(
     also: Mapping[str, Iterable[str]] | None = None,
     pythons: Sequence[str] = (),
 ) -> PinGraph:
-    """The graph of `variants/cuda.yaml`.
+    """The graph of `variants/cuda.yaml`; for the same questions about the same facts it is made once.
 
     Args:
         cuda_versions: the CUDA versions of the graph, possibly with ones that have no facts; default: all known ones.
         also: further versions of gcc, clang, the driver and glibc, for example the driver of a machine; and GPUs.
         pythons: versions of Python; the facts do not restrict them.
     """
-    scales = _scales(facts, also or {})
     cudas = tuple(facts.toolkits if cuda_versions is None else dict.fromkeys(cuda_versions))
+    more = tuple((kind, frozenset(versions)) for kind, versions in sorted((also or {}).items()))
+    return _made(_Same(facts), cudas, more, tuple(pythons))
+
+
+class _Same:
+    """Facts as a key: the same object. To compare all that they hold would take longer than to make a graph."""
+
+    __slots__ = ("facts",)
+
+    def __init__(self, facts: CudaFacts) -> None:
+        self.facts = facts
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.facts is self.facts
+
+    def __hash__(self) -> int:
+        return id(self.facts)
+
+
+@lru_cache(maxsize=8)
+def _made(
+    same: _Same, cudas: tuple[str, ...], more: tuple[tuple[str, frozenset[str]], ...], pythons: tuple[str, ...]
+) -> PinGraph:
+    facts, also = same.facts, dict(more)
+    scales = _scales(facts, also)
     bounds = [
         *(bound for cuda in cudas for bound in _of_cuda(cuda, facts, scales)),
         *(bound for library in facts.libraries.values() for bound in _of_library(library, cudas, scales["sm"])),
-        *_of_the_machine(facts, scales, also or {}),
-        *(
-            bound
-            for name in FRAMEWORKS
-            if name in (also or {})
-            for bound in bounds_of_wheels(name, facts, cudas, pythons)
-        ),
-        *(
-            bound
-            for name in (also or {}).get("gpu", ())
-            for bound in _of_gpu(find_gpu(name, load_gpus()), cudas, scales)
-        ),
+        *_of_the_machine(facts, scales, also),
+        *(bound for name in FRAMEWORKS if name in also for bound in bounds_of_wheels(name, facts, cudas, pythons)),
+        *(bound for name in also.get("gpu", ()) for bound in _of_gpu(find_gpu(name, load_gpus()), cudas, scales)),
     ]
     releases = {bound.release for bound in bounds} | {Release("cuda", cuda) for cuda in cudas}
     releases |= {Release("platform", name) for name in _PLATFORMS} | {Release("python", name) for name in pythons}
