@@ -28,6 +28,20 @@
   }
   function role(node, name) { node.setAttribute("role", name); return node; }
   function set(node, text) { if (node.textContent !== String(text)) { node.textContent = text; } }
+  // A narrow page breaks a name after its underscores, and a command between its words.
+  function setName(node, text) {
+    if (node.textContent === text) { return; }
+    node.replaceChildren();
+    text.split("_").forEach(function (part, at) {
+      if (at) { node.append("_", document.createElement("wbr")); }
+      node.append(part);
+    });
+  }
+  function setWords(node, text) {
+    if (node.textContent === text) { return; }
+    node.replaceChildren();
+    text.split(" ").forEach(function (word, at) { node.append(at ? " " : "", make("span", "word", word)); });
+  }
   // A table that is a list of cards on a phone, and stays a table for a screen reader.
   function table(name, head) {
     var node = role(make("table", "cards"), "table"), first = role(role(node.createTHead(), "rowgroup").insertRow(), "row");
@@ -80,7 +94,7 @@
     var row = rows[each.row] = rows[each.row] || newRow();
     row.node.dataset.row = each.row;
     row.pre.setAttribute("aria-label", "End of the log of " + each.row);
-    set(row.title, each.row);
+    setName(row.title, each.row);
     set(row.what, [each.output, each.host].filter(Boolean).join(" on "));
     set(row.took, each.took || "");
     if (row.log !== each.log) {
@@ -99,7 +113,7 @@
     var run = runs[key] = runs[key] || { node: make("div", "live-run"), head: make("h3"), left: make("p", "left"),
       bar: make("progress"), told: make("p", "soft"), hosts: table("Hosts", HOSTS), rows: make("div") };
     var all = each.done + each.failed + each.building + each.waiting;
-    set(run.head, each.command || "a run on " + each.machine);
+    setWords(run.head, each.command || "a run on " + each.machine);
     set(run.left, each.left ? "about " + each.left + " left, until " + each.ends + " UTC" : "");
     run.left.hidden = !each.left;
     run.bar.max = all || 1;

@@ -22,6 +22,10 @@
     stopAt(next);
     next.focus();
   });
+  // What went wrong is at the end of a log.
+  document.addEventListener("toggle", function (event) {
+    if (event.target.open) { event.target.querySelectorAll("pre.log").forEach(function (log) { log.scrollTop = log.scrollHeight; }); }
+  }, true);
   Page.changed = function (fitting) {
     var all = bars();
     all.forEach(function (bar) { bar.classList.toggle("dim", !fitting.has(bar.dataset.of)); });

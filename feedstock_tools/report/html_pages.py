@@ -18,6 +18,7 @@ from feedstock_tools.wording import shown
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 __all__ = ["HtmlPage", "html_page", "shortened"]
 
@@ -76,12 +77,20 @@ def _environment() -> Environment:
         finalize=_shown,
     )
     environment.filters |= {"duration": duration, "moment": moment, "size": size_text, "counted": counted}
+    environment.filters["breakable"] = _breakable
     return environment
 
 
 def _shown(value: Any) -> Any:
     """A text with its control characters and marks of direction as escapes; other values, and HTML, unchanged."""
     return shown(value) if type(value) is str else value
+
+
+def _breakable(name: str) -> Markup:
+    """A name with places where a narrow page may break it: after the underscores, not in the middle of a version."""
+    from markupsafe import Markup
+
+    return Markup("_<wbr>").join(shown(name).split("_"))
 
 
 def _text(name: str) -> str:

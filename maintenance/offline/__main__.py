@@ -79,7 +79,15 @@ def _download(given: Path) -> None:
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:", f"--dest={given / 'wheelhouse'}"]
     clone = given / "clone"
     subprocess.run([*pip, "--require-hashes", "--no-deps", "-r", str(clone / "requirements.lock")], check=True)
-    subprocess.run([*pip, f"{clone}[test]", *_BACKENDS], check=True)
+    python = [
+        "chroot",
+        str(host_root.root_folder()),
+        "python3",
+        "-c",
+        "import platform; print(platform.python_version())",
+    ]
+    version = subprocess.run(python, check=True, capture_output=True, text=True).stdout.strip()
+    subprocess.run([*pip, f"--python-version={version}", f"{clone}[test]", *_BACKENDS], check=True)
     for requirement in sorted(set(_packaged())):
         subprocess.run([*pip, "--no-deps", requirement], check=True)
 

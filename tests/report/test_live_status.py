@@ -265,7 +265,7 @@ def test_the_page_follows_a_run_in_a_browser(workspace: Workspace, tmp_path: Pat
         recorder.progress(progress({ROW: 12.0}, "h1", "h2", left=60.0))
         words = [BROWSER, *flags, f"--user-data-dir={tmp_path / 'profile'}", f"http://127.0.0.1:{port}/"]
         dumped = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True).stdout
-    assert "build &lt;b&gt;all&lt;/b&gt;" in dumped
+    assert 'build</span> <span class="word">&lt;b&gt;all&lt;/b&gt;</span>' in dumped
     assert f'data-row="{ROW}"' in dumped
     assert "about 1 min 00 s left" in dumped
 

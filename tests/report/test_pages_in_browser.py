@@ -196,6 +196,34 @@ def test_the_pin_graph_works_with_keys_alone(page: Page, files: dict[str, Path])
     assert page.ask("document.querySelectorAll('.box[aria-pressed=\"true\"]').length") == 0
 
 
+def test_a_narrow_page_breaks_names_after_underscores(page: Page, files: dict[str, Path]) -> None:
+    page.open(files["status"].as_uri(), width=240)
+    ends = page.ask("""
+    [...document.querySelectorAll(".entry .title")].flatMap(title => {
+      const range = document.createRange(), lines = [];
+      for (const text of [...title.childNodes].filter(node => node.nodeType === 3)) {
+        range.selectNodeContents(text);
+        lines.push([range.getBoundingClientRect().top, text.data]);
+      }
+      return lines.slice(0, -1).filter(([top], at) => lines[at + 1][0] > top).map(([, data]) => data.slice(-1));
+    })
+    """)
+    assert ends
+    assert set(ends) == {"_"}
+    assert page.ask(
+        "[...document.querySelectorAll('.title')].every(title => !/[^\\x20-\\x7e]/.test(title.textContent))"
+    )
+
+
+def test_an_opened_log_shows_its_end(page: Page, files: dict[str, Path]) -> None:
+    page.open(files["status"].as_uri(), width=390)
+    long = "[...document.querySelectorAll('pre.log')].find(log => log.textContent.length > 20)"
+    page.ask(f"{long}.textContent = 'a line\\n'.repeat(200); {long}.closest('details').open = true; 0")
+    gap = f"(log => log.scrollHeight - log.clientHeight - log.scrollTop)({long})"
+    assert page.ask(f"new Promise(done => setTimeout(() => done({gap}), 50))") <= 1
+    assert page.ask(f"{long}.scrollTop") > 0
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("name", NAMES)
