@@ -35,6 +35,11 @@ _GRAPH = "pin-graph.html"
 #: Code within a text, a word of it, and the length up to which a word stays on one line.
 _INLINE = re.compile(r"<code>([^<\n]+)</code>")
 _WORD = re.compile(r"\S+")
+#: A picture with a dark form, as GitHub takes it: the dark form, other attributes, the light form.
+_PICTURE = re.compile(
+    r'<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)">\s*'
+    r'<img([^>]*)src="([^"]+)">\s*</picture>'
+)
 _WHOLE = 18
 #: The beginning of an option, and where a long name may break.
 _DASHES = re.compile(r"^-{1,2}\w+")
@@ -66,7 +71,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """A page whose options and names break where a reader would break them: browsers break after any hyphen."""
+    """A page whose options and names break where a reader would break them: browsers break after any hyphen.
+
+    A picture that has a dark form follows the colours of the site, which a reader can switch.
+    """
+    html = _PICTURE.sub(r'<img\2src="\3#only-light"><img\2src="\1#only-dark">', html)
     return _INLINE.sub(lambda code: f"<code>{_WORD.sub(_breakable, code[1])}</code>", html)
 
 

@@ -51,6 +51,14 @@ def test_commands_keys_and_tables_are_those_of_the_code(site: Path) -> None:
     assert 'href="cuda-table.html"' in graph
 
 
+def test_a_picture_with_a_dark_form_follows_the_colours_of_the_site(site: Path) -> None:
+    page = (site / "index.html").read_text(encoding="utf-8")
+    assert "<picture>" not in page
+    shown = re.findall(r'<img alt="The build matrix [^"]+" src="images/([^"#]+)#only-(light|dark)">', page)
+    assert shown == [("matrix.png", "light"), ("matrix-dark.png", "dark")]
+    assert all((site / "images" / name).is_file() for name, _ in shown)
+
+
 def test_flowcharts_are_pictures_with_their_arrows_in_words(site: Path) -> None:
     page = (site / "architecture.html").read_text(encoding="utf-8")
     assert "flowchart TB" not in page

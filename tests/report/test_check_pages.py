@@ -17,7 +17,7 @@ from feedstock_tools.report.checks.differences_page import differences_page
 from feedstock_tools.report.checks.rehearsal_page import rehearsal_page
 from tests.support.pages import NAMES, made_up_differences, made_up_pages, made_up_rehearsal
 
-VOID = {"meta", "input", "img", "br", "link"}
+VOID = {"meta", "input", "img", "br", "link", "wbr"}
 
 
 class Tags(HTMLParser):
