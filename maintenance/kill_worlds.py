@@ -59,6 +59,7 @@ def pinnings(world: Path) -> None:
 def wheels(world: Path) -> None:
     """Wheels laid out as NVIDIA's, of two megabytes each, for pip to find in a folder."""
     contents = {
+        "nvidia-cuda-runtime-cu12": ("nvidia/cuda_runtime/lib/libcudart.so.12",),
         "nvidia-cuda-nvrtc-cu12": ("nvidia/cuda_nvrtc/lib/libnvrtc.so.12",),
         "nvidia-cuda-nvcc-cu12": (
             "nvidia/cuda_nvcc/bin/ptxas",
