@@ -26,7 +26,7 @@ __all__ = ["UNMEASURED", "Measuring", "begin_measuring", "end_measuring", "measu
 UNMEASURED = (
     "tests/builds/engines/test_containers_of_killed_runs.py",
     "tests/builds/runs/test_comparable_builds.py",
-    "tests/builds/runs/test_faults.py::test_a_run_that_is_killed_twenty_times",
+    "tests/builds/runs/test_faults.py::test_a_run_that_is_killed_ten_times",
     "tests/builds/runs/test_faults.py::test_several_builds_that_ignore_signals",
     "tests/builds/runs/test_from_init.py",
     "tests/builds/runs/test_gpuprobe_builds.py",

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import environment, start, tool
-from tests.support.feedstocks import HERE, copy_of_example
+from tests.support.feedstocks import GPU, HERE, TinyFeedstock, copy_of_example
 from tests.support.needs import needs
 from tests.support.waiting import wait_until
 
@@ -46,16 +46,17 @@ def _feedstock(folder: Path, script: str) -> Path:
     return feedstock
 
 
-def _start(feedstock: Path, **variables: str) -> subprocess.Popen[str]:
-    words = [ROW, "--engine", "container", "--channel", "stand-in", "--retries", "0"]
+def _start(feedstock: Path, row: str, channel: str, **variables: str) -> subprocess.Popen[str]:
+    words = [row, "--engine", "container", "--channel", channel, "--retries", "0"]
     return start(tool("build", *words), feedstock, environment(**variables), stdout=subprocess.DEVNULL)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
-def test_its_container_is_removed(number: signal.Signals, tmp_path: Path) -> None:
+def test_its_container_is_removed(number: signal.Signals, feedstock: TinyFeedstock, tmp_path: Path) -> None:
     (tmp_path / "docker").write_text(DOCKER.format(folder=tmp_path))
     (tmp_path / "docker").chmod(0o755)
-    run = _start(_feedstock(tmp_path, ""), DOCKER_EXECUTABLE=str(tmp_path / "docker"), DOCKER_IMAGE="any")
+    docker = {"DOCKER_EXECUTABLE": str(tmp_path / "docker"), "DOCKER_IMAGE": "any"}
+    run = _start(feedstock.folder, f"{GPU}_py3.11", str(feedstock.channel), **docker)
     try:
         wait_until((tmp_path / "container").exists)
         run.send_signal(number)
@@ -77,7 +78,7 @@ def test_a_real_container_is_removed(number: signal.Signals, tmp_path: Path) -> 
         return set(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split())
 
     before = containers()
-    run = _start(_feedstock(tmp_path, script), DOCKER_EXECUTABLE=RUNTIME, DOCKER_IMAGE=IMAGE)
+    run = _start(_feedstock(tmp_path, script), ROW, "stand-in", DOCKER_EXECUTABLE=RUNTIME, DOCKER_IMAGE=IMAGE)
     try:
         wait_until(lambda: any(begun.glob("*/output/bld/*/work/begun")), 240)
         assert len(containers() - before) == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from hashlib import sha1
 from pathlib import Path
@@ -15,9 +14,9 @@ from rattler.package_streaming import extract
 from feedstock_tools.builds.engines.embedded.emulation import Emulator, find_emulator
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.channel.archive import read_documents, read_package
-from tests.support.command import environment, run, tool
-from tests.support.compilers import lend_stand_in
+from tests.support.command import run, tool
 from tests.support.feedstocks import HERE, copy_of_example
+from tests.support.gpuprobe import cross_build, crossed_gpuprobe
 from tests.support.needs import needs
 from tests.support.paths import EXAMPLES
 
@@ -26,21 +25,11 @@ RUNNING = f"py{sys.version_info[0]}.{sys.version_info[1]}"
 pytestmark = needs("system", HERE.subdir == "linux-64", "it crosses from linux-64")
 
 
-def cross_build(feedstock: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    """Build for CUDA 11.2, into `artifacts` beside the feedstock."""
-    words = [f"linux_aarch64_cuda11.2_{RUNNING}", "--channel", "stand-in", "--retries", "0"]
-    lend_stand_in(feedstock.parent / "cache")
-    variables = environment(XDG_CACHE_HOME=str(feedstock.parent / "cache"), **more)
-    return run(tool("build", *words, "--output-dir", str(feedstock.parent / "artifacts")), feedstock, variables)
-
-
 @pytest.fixture(scope="module")
 def crossed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The channel with gpuprobe for linux-aarch64 with CUDA 11.2, and what the build printed."""
-    folder = tmp_path_factory.mktemp("cross")
-    ran = cross_build(copy_of_example("gpuprobe", folder))
-    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr
-    return folder / "artifacts" / "built-on-stand-in" / "linux-aarch64", ran.stdout
+    artifacts = crossed_gpuprobe(tmp_path_factory)
+    return artifacts / "built-on-stand-in" / "linux-aarch64", (artifacts / "output.txt").read_text()
 
 
 def test_the_packages_lie_in_the_subdir_of_the_target(crossed: tuple[Path, str]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,10 +18,10 @@ from feedstock_tools.digests import sha256_of
 from tests.support import command
 from tests.support.compilers import lend_stand_in
 from tests.support.feedstocks import HERE, TinyFeedstock, copy_of_example
+from tests.support.gpuprobe import PYTHON, built_gpuprobe, crossed_gpuprobe
 from tests.support.needs import lacks, needs
 
-PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
-#: The packages that a CPU row of gpuprobe makes.
+#: The packages that a row of gpuprobe makes.
 PACKAGES = 4
 GPU = "linux_64_cuda11.2_py3.11"
 SCRIPT = """\
@@ -105,24 +105,30 @@ def test_builds_in_other_folders_at_other_times_give_the_same_bytes(
 
 @pytest.mark.slow
 @needs("system", HERE.subdir == "linux-64", "these configurations are built on linux-64")
-@pytest.mark.parametrize("configuration", ["linux_64_cpu", "linux_aarch64_cpu"])
-def test_the_example_built_twice_elsewhere_by_others_has_the_same_bytes(
-    configuration: str, mounts: None, tmp_path: Path
+@pytest.mark.parametrize(
+    ("configuration", "built_once"),
+    [("linux_64_cpu", built_gpuprobe), ("linux_aarch64_cuda11.2", crossed_gpuprobe)],
+    ids=["native", "crossed"],
+)
+def test_the_example_built_again_elsewhere_by_others_has_the_same_bytes(
+    configuration: str,
+    built_once: Callable[[pytest.TempPathFactory], Path],
+    mounts: None,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    cache = tmp_path / "cache"
+    first = hashes(built_once(tmp_path_factory) / "built-on-stand-in")
+    cache, home = tmp_path / "cache", tmp_path / "deeper" / "home"
     lend_stand_in(cache)
-    built = []
-    for name in ("one", "another/deeper"):
-        home = tmp_path / name / "home"
-        home.mkdir(parents=True)
-        words = command.tool("build", f"{configuration}_py{PYTHON}", "--channel", "stand-in")
-        others = command.environment(XDG_CACHE_HOME=str(cache), HOME=str(home), USER=home.parent.name)
-        done = command.run(words, copy_of_example("gpuprobe", tmp_path / name), others)
-        assert done.returncode == 0, done.stdout[-4000:] + done.stderr
-        built.append(hashes(tmp_path / name / "gpuprobe" / "build_artifacts" / "built-on-stand-in"))
-    first, second = built
-    assert len(first) == PACKAGES
-    assert second == first
+    home.mkdir(parents=True)
+    words = command.tool("build", f"{configuration}_py{PYTHON}", "--channel", "stand-in")
+    others = command.environment(XDG_CACHE_HOME=str(cache), HOME=str(home), USER="another")
+    feedstock = copy_of_example("gpuprobe", tmp_path / "deeper")
+    done = command.run(words, feedstock, others)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+    again = hashes(feedstock / "build_artifacts" / "built-on-stand-in")
+    assert len(again) == PACKAGES
+    assert again.items() <= first.items()
 
 
 def test_the_time_in_packages_is_that_of_the_environment_if_it_has_one(feedstock: TinyFeedstock) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,19 +18,15 @@ from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.channel.solving.solve import decided_by_time, solve, virtual_packages
 from tests.support import command
-from tests.support.compilers import lend_stand_in
-from tests.support.feedstocks import HERE, copy_of_example
+from tests.support.feedstocks import HERE
+from tests.support.gpuprobe import CUDA, NEWER, PYTHON, built_gpuprobe
 from tests.support.needs import needs
-from tests.support.once import made_once
 
 pytestmark = [
     pytest.mark.slow,
     needs("system", HERE.subdir == "linux-64", "these GPU configurations are for linux-64"),
 ]
-PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
-NEWER = "3.14" if PYTHON != "3.14" else "3.13"  # metadata alone on the stand-in channel, which is enough for the solver
 NEWEST = max(PYTHON, NEWER, key=lambda version: int(version.partition(".")[2]))
-CUDA = ("11.2", "11.8", "12.9")
 #: CUDA version of the driver (None: no GPU), and the build of gpuprobe that it should get.
 EXPECTED = [
     (None, "cpu_"),
@@ -47,17 +42,7 @@ EXPECTED = [
 @pytest.fixture(scope="module")
 def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The artifacts of a build of several configurations, the newest CUDA version first."""
-    return made_once(tmp_path_factory, "gpuprobe-built", _build) / "gpuprobe" / "build_artifacts"
-
-
-def _build(folder: Path) -> None:
-    feedstock = copy_of_example("gpuprobe", folder)
-    names = [f"linux_64_cuda{version}_py{PYTHON}" for version in reversed(CUDA)]
-    names += [f"linux_64_{accelerator}_py{python}" for python in (NEWER, PYTHON) for accelerator in ("cuda12.9", "cpu")]
-    lend_stand_in(folder / "cache")
-    build = command.tool("build", *names, "--channel", "stand-in")
-    run = command.run(build, feedstock, command.environment(XDG_CACHE_HOME=str(folder / "cache")))
-    assert run.returncode == 0, run.stdout[-4000:] + run.stderr
+    return built_gpuprobe(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

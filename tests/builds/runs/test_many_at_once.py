@@ -119,14 +119,9 @@ def test_a_service_folds_the_log_of_each_row(feedstock: TinyFeedstock, service: 
 @needs("system", hasattr(os, "openpty"), "a pseudo-terminal")
 def test_a_terminal_shows_the_running_builds(feedstock: TinyFeedstock) -> None:
     manager, terminal = os.openpty()
-    run = subprocess.Popen(
-        feedstock.command(CPU, "--jobs", "2"),
-        cwd=feedstock.folder,
-        env=command.environment(COLUMNS="150", TERM="xterm", GITHUB_ACTIONS="", TF_BUILD=""),
-        stdin=subprocess.DEVNULL,
-        stdout=terminal,
-        stderr=terminal,
-    )
+    variables = command.environment(COLUMNS="150", TERM="xterm", GITHUB_ACTIONS="", TF_BUILD="")
+    words = feedstock.command(CPU, "--jobs", "2")
+    run = command.start(words, feedstock.folder, variables, stdout=terminal, stderr=terminal)
     os.close(terminal)
     shown = b""
     while True:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from feedstock_tools.builds.stand_in.zig import Zig
 from tests.support.compilers import zig_without_compiler
+from tests.support.once import of_this_run
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of channels that all workers of a run share; each channel in it is made once, and stays as it is."""
+    return of_this_run(tmp_path_factory) / "stand-in-of-these-tests"
 
 
 @pytest.fixture(scope="session")

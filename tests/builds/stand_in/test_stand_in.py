@@ -32,13 +32,27 @@ pytestmark = needs("system", HERE.os == "linux", "Python and compilers are real 
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("stand-in")
+def channel(root: Path, zig: Zig | None) -> StandInChannel:
+    return ensure_stand_in_channel(root, HERE, [RUNNING], Provisions(zig=zig))
 
 
 @pytest.fixture(scope="module")
-def channel(root: Path, zig: Zig | None) -> StandInChannel:
-    return ensure_stand_in_channel(root, HERE, [RUNNING], Provisions(zig=zig))
+def without_python(root: Path) -> StandInChannel:
+    """One without a real Python."""
+    return ensure_stand_in_channel(root, HERE, [])
+
+
+@pytest.fixture
+def copied(root: Path, without_python: StandInChannel, tmp_path: Path) -> Path:
+    """A root of channels with a copy of that one."""
+    place = without_python.folder.relative_to(root)
+    shutil.copytree(without_python.folder, tmp_path / place, copy_function=os.link)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def without_compiler(root: Path) -> StandInChannel:
+    return ensure_stand_in_channel(root, HERE, [], Provisions(path=""))
 
 
 def fake_zig(folder: Path) -> Zig:
@@ -103,21 +117,20 @@ def test_a_python_that_is_not_here_is_metadata_only(channel: StandInChannel, tmp
     assert read_package(path).extra["stand-in"]["contents"] == "metadata only"
 
 
-def test_the_identity_does_not_depend_on_the_requested_pythons(root: Path, channel: StandInChannel) -> None:
-    without = ensure_stand_in_channel(root, HERE, [])
+def test_the_identity_does_not_depend_on_the_requested_pythons(
+    channel: StandInChannel, without_python: StandInChannel
+) -> None:
+    assert without_python.identity == channel.identity
+    assert without_python.folder != channel.folder
+    assert not without_python.real_pythons
 
-    assert without.identity == channel.identity
-    assert without.folder != channel.folder
-    assert not without.real_pythons
 
-
-def test_channels_made_from_the_same_are_the_same(tmp_path: Path, zig: Zig | None) -> None:
-    one = ensure_stand_in_channel(tmp_path / "one", HERE, [], Provisions(zig=zig))
-    other = ensure_stand_in_channel(tmp_path / "other", HERE, [], Provisions(zig=zig))
+def test_channels_made_from_the_same_are_the_same(tmp_path: Path, channel: StandInChannel, zig: Zig | None) -> None:
+    other = ensure_stand_in_channel(tmp_path / "other", HERE, [RUNNING], Provisions(zig=zig))
 
     subdirs = [HERE.subdir, "noarch"]
     here, there = [
-        {(record.file_name, record.sha256) for record in read_records(made.url, subdirs)} for made in (one, other)
+        {(record.file_name, record.sha256) for record in read_records(made.url, subdirs)} for made in (channel, other)
     ]
     assert here == there
 
@@ -134,20 +147,21 @@ def test_without_a_cross_compiler_another_platform_is_metadata_only(root: Path, 
     assert any(name.startswith("gcc_impl_") for name in solved(channel, f"gcc_{platform}"))
 
 
-def test_a_channel_that_was_left_half_made_is_made_again(tmp_path: Path) -> None:
-    whole = ensure_stand_in_channel(tmp_path, HERE, [])
+def test_a_channel_that_was_left_half_made_is_made_again(copied: Path) -> None:
+    whole = ensure_stand_in_channel(copied, HERE, [])
     (whole.folder / "stand-in.json").unlink()
 
-    assert ensure_stand_in_channel(tmp_path, HERE, []) == whole
+    assert ensure_stand_in_channel(copied, HERE, []) == whole
     assert (whole.folder / "noarch/repodata.json").is_file()
 
 
-def test_a_damaged_record_is_reported(tmp_path: Path) -> None:
-    whole = ensure_stand_in_channel(tmp_path, HERE, [])
-    (whole.folder / "stand-in.json").write_text("{")
+def test_a_damaged_record_is_reported(copied: Path) -> None:
+    record = ensure_stand_in_channel(copied, HERE, []).folder / "stand-in.json"
+    record.unlink()  # a link to that of another channel
+    record.write_text("{")
 
     with pytest.raises(WorkError, match="damaged"):
-        ensure_stand_in_channel(tmp_path, HERE, [])
+        ensure_stand_in_channel(copied, HERE, [])
 
 
 def test_channels_with_zig_behind_them_are_the_same_wherever_they_lie(tmp_path: Path) -> None:
@@ -161,31 +175,31 @@ def test_channels_with_zig_behind_them_are_the_same_wherever_they_lie(tmp_path: 
     assert made[0].compiler == f"{tmp_path}/zig/{ZIG_VERSION}/zig cc -fno-sanitize=undefined"
 
 
-def test_without_a_compiler_its_compilers_say_so(tmp_path: Path) -> None:
-    channel = ensure_stand_in_channel(tmp_path, HERE, [], Provisions(path=""))
-    prefix = environment(channel, tmp_path / "prefix", f"gcc_{HERE} 14.*")
+def test_without_a_compiler_its_compilers_say_so(without_compiler: StandInChannel, tmp_path: Path) -> None:
+    prefix = environment(without_compiler, tmp_path / "prefix", f"gcc_{HERE} 14.*")
 
     (compiler,) = prefix.glob("bin/*-conda-linux-gnu-cc")
     said = subprocess.run([compiler], capture_output=True, text=True, check=False)
-    assert channel.compiler is None
+    assert without_compiler.compiler is None
     assert (said.returncode, said.stderr) == (1, f"stand-in channel: this machine has no cc for {HERE}\n")
 
 
-def test_a_channel_made_without_a_compiler_is_not_taken_once_zig_is_there(tmp_path: Path) -> None:
-    without = ensure_stand_in_channel(tmp_path, HERE, [], Provisions(path=""))
-    with_zig = ensure_stand_in_channel(tmp_path, HERE, [], Provisions(path="", zig=fake_zig(tmp_path)))
+def test_a_channel_made_without_a_compiler_is_not_taken_once_zig_is_there(
+    root: Path, without_compiler: StandInChannel, tmp_path: Path
+) -> None:
+    with_zig = ensure_stand_in_channel(root, HERE, [], Provisions(path="", zig=fake_zig(tmp_path)))
 
-    assert without.folder != with_zig.folder
-    assert without.identity == with_zig.identity, "what zig has built stays built"
+    assert without_compiler.folder != with_zig.folder
+    assert without_compiler.identity == with_zig.identity, "what zig has built stays built"
 
 
-def test_a_compiler_that_makes_no_programs_is_passed_over(tmp_path: Path) -> None:
+def test_a_compiler_that_makes_no_programs_is_passed_over(root: Path, tmp_path: Path) -> None:
     broken = tmp_path / "bin/gcc"
     broken.parent.mkdir()
     broken.write_text("#!/bin/sh\nexit 1\n")
     broken.chmod(0o755)
 
-    assert ensure_stand_in_channel(tmp_path, HERE, [], Provisions(path=str(broken.parent))).compiler is None
+    assert ensure_stand_in_channel(root, HERE, [], Provisions(path=str(broken.parent))).compiler is None
 
 
 def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:

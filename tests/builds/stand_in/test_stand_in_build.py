@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -69,8 +70,8 @@ pytestmark = needs("system", HERE.os == "linux", "Python and compilers are real 
 
 
 @pytest.fixture(scope="module")
-def channel(tmp_path_factory: pytest.TempPathFactory, zig: Zig | None) -> StandInChannel:
-    return ensure_stand_in_channel(tmp_path_factory.mktemp("stand-in"), HERE, [RUNNING], Provisions(zig=zig))
+def channel(root: Path, zig: Zig | None) -> StandInChannel:
+    return ensure_stand_in_channel(root, HERE, [RUNNING], Provisions(zig=zig))
 
 
 @pytest.fixture(scope="module")
