@@ -34,7 +34,7 @@ print(json.dumps([inside, measured_here(), sorted(measured.get_data().lines(meas
 def test_what_is_not_measured_is_there() -> None:
     for each in UNMEASURED:
         file, _, name = each.partition("::")
-        assert f"def {name}" in (ROOT / file).read_text(), each
+        assert (ROOT / file).is_dir() or f"def {name}" in (ROOT / file).read_text(), each
 
 
 def test_measuring_pauses(tmp_path: Path) -> None:

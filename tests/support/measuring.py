@@ -19,42 +19,58 @@ from tests.support.paths import ROOT
 
 __all__ = ["UNMEASURED", "Measuring", "begin_measuring", "end_measuring", "measured_here", "unmeasured"]
 
-#: Beginnings of the names of tests that are not measured: bombs against every command, commands that are killed, or
-#: repeated many times, floods of output, all output as JSON, many questions, and whole ways from a spec to packages.
-#: Other tests reach the same code. Nor are commands that get Ctrl-C at any moment: while coverage holds the lock of its
+#: Beginnings of the names of tests that are not measured: bombs and attacks against every command and reader, commands
+#: that are killed, or repeated many times, floods of output, all output as JSON, many questions, whole ways from a spec
+#: to packages, fleets and clusters that few machines have, and the checks and tools of this checkout. Other tests reach
+#: the same code. Nor are commands that get Ctrl-C at any moment: while coverage holds the lock of its
 #: data, its next line would wait for that lock forever.
 UNMEASURED = (
     "tests/builds/engines/test_containers_of_killed_runs.py",
+    "tests/builds/fleet/provision/test_hosts.py",
+    "tests/builds/fleet/provision/test_systemd.py",
+    "tests/builds/fleet/test_machines.py",
+    "tests/builds/fleet/test_slurm.py",
+    "tests/builds/ledger/test_years.py",
+    "tests/builds/publish/test_hostile_parts.py",
     "tests/builds/runs/test_comparable_builds.py",
     "tests/builds/runs/test_faults.py::test_a_run_that_is_killed_ten_times",
     "tests/builds/runs/test_faults.py::test_several_builds_that_ignore_signals",
     "tests/builds/runs/test_from_init.py",
     "tests/builds/runs/test_gpuprobe_builds.py",
+    "tests/builds/runs/test_hostile_output.py",
     "tests/builds/runs/test_interruption.py",
     "tests/builds/runs/test_logs.py::test_of_a_flood",
+    "tests/builds/test_hostile_artifacts.py",
     "tests/cli/test_interruption.py",
     "tests/cli/test_json.py",
-    "tests/maintenance/test_hostile.py",
-    "tests/maintenance/test_kill_commands.py",
+    "tests/maintenance/",
     "tests/pins/test_questions.py",
     "tests/pins/test_resolve.py::test_random_",
+    "tests/recipe/test_hostile_templates.py",
+    "tests/test_architecture.py",
     "tests/test_bounded_commands.py",
+    "tests/test_collection.py",
+    "tests/test_english.py",
     "tests/test_guides.py",
+    "tests/test_import_graph.py",
     "tests/test_my_feedstock.py",
     "tests/test_own_feedstock.py::test_the_conda_package",
     "tests/test_wheel.py",
+    "tests/yaml_reading/test_hostile_yaml.py",
 )
 
 _CONFIG = "COVERAGE_PROCESS_CONFIG"
 #: Set in a process that is not measured, for the file in site-packages.
 _NOT_HERE = "FEEDSTOCK_TOOLS_TESTS_UNMEASURED"
+#: Beginnings of the names of programs that run nothing of feedstock-tools but what other tests reach.
+_OF_OTHERS = ("ansible", "mkdocs", "pip")
 #: Its name comes before that of coverage's own file, which then finds the process measured.
 _STARTER = Path(sysconfig.get_path("purelib"), "a0_measured_tests.pth")
 #: Such a file takes one line, and does nothing if a killed run left it behind. In a forked process, coverage's own
 #: patch of `os._exit` would save what the parent had measured as well, once for each generation. Coverage notes for
 #: its own debugging which lines of code start to measure, and visits all imported modules for that, in each fork.
 _PROGRAM = """\
-import os
+import os, sys
 def start():
     import coverage
     import coverage.collector
@@ -77,7 +93,10 @@ try:
 except OSError:
     pass
 else:
-    if not os.getenv("{not_here}"):
+    others = any(os.path.basename(word).startswith({of_others}) for word in sys.orig_argv[1:4])
+    if others:
+        os.environ.pop("{name}", None)  # for coverage's own file
+    elif not os.getenv("{not_here}"):
         start()
 """
 
@@ -88,7 +107,7 @@ def begin_measuring() -> bool:
     if config is None:
         return False
     os.environ[_CONFIG] = config = _of_children(config)
-    program = _PROGRAM.format(name=_CONFIG, not_here=_NOT_HERE, pid=os.getpid(), config=config)
+    program = _PROGRAM.format(name=_CONFIG, not_here=_NOT_HERE, of_others=_OF_OTHERS, pid=os.getpid(), config=config)
     _STARTER.write_text(f"import sys; exec({program!r}, {{}})\n", encoding="utf-8")
     return True
 
