@@ -11,6 +11,8 @@ from tests.support import command
 from tests.support.paths import EXAMPLES, ROOT
 
 SCRIPT = [sys.executable, "-m", "feedstock_tools.cli.build_locally"]
+#: The same where its modules have been imported.
+CALL = "from feedstock_tools.cli.build_locally import main; main()"
 
 
 def test_without_a_feedstock_build_names_the_example_and_how_to_build_it(tmp_path: Path) -> None:
@@ -22,7 +24,7 @@ def test_without_a_feedstock_build_names_the_example_and_how_to_build_it(tmp_pat
 
 
 def test_the_script_takes_the_example_at_the_top_of_its_checkout_alone(tmp_path: Path) -> None:
-    listed = command.run([*SCRIPT, "--list", "--output-dir", str(tmp_path / "out")], ROOT)
+    listed = command.run(command.changed(CALL, "--list", "--output-dir", str(tmp_path / "out")), ROOT)
     assert listed.returncode == 0, listed.stderr
     assert f"There is no feedstock in {ROOT}: building the example {EXAMPLES / 'gpuprobe'}" in listed.stdout
     assert "linux_64_cuda11.2" in listed.stdout

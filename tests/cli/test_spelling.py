@@ -15,7 +15,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(program._group, arguments)
 
 
-GPUPROBE = str(EXAMPLES / "gpuprobe")
+GPUPROBE, GPUKERNEL = str(EXAMPLES / "gpuprobe"), str(EXAMPLES / "gpukernel")
 #: Each old call, and the call that it stands for now.
 CALLS = {
     ("generate", "--format"): (
@@ -33,8 +33,8 @@ CALLS = {
         ["ci", "--feedstock", "hello", "--missing", "mine", "--check"],
     ),
     ("why", "--configuration"): (
-        ["why", "python", GPUPROBE, "--configuration", "linux_64_cpu"],
-        ["why", "python", GPUPROBE, "linux_64_cpu"],
+        ["why", "cuda_compiler_version", GPUKERNEL, "--configuration", "linux_64_cuda12.9"],
+        ["why", "cuda_compiler_version", GPUKERNEL, "linux_64_cuda12.9"],
     ),
 }
 

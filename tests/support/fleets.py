@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from tests.support.command import environment
 from tests.support.feedstocks import TinyFeedstock
 from tests.support.waiting import processes_below, wait_until
 
-__all__ = ["LEASE", "Fleet", "fleet_in", "wait_for_hosts"]
+__all__ = ["LEASE", "Fleet", "fleet_in", "started_fleet", "wait_for_hosts"]
 
 #: The lease of the hosts, in seconds: short, so that tests are.
 LEASE = 6.0
@@ -92,13 +92,19 @@ class _WarmFleet(LocalFleet):
 
 
 @contextmanager
-def fleet_in(folder: Path, hosts: int, lease: float = LEASE) -> Iterator[Fleet]:
-    """A running fleet whose hosts have connected."""
+def fleet_in(folder: Path, hosts: int, lease: float = LEASE, **settings: object) -> Iterator[Fleet]:
+    """A running fleet whose hosts have connected; `settings` are those of each host (`local_fleet`)."""
+    with started_fleet(folder, hosts, {"lease": lease, **settings}) as fleet:
+        fleet.wait_for(hosts)
+        yield fleet
+
+
+@contextmanager
+def started_fleet(folder: Path, hosts: int, settings: Mapping[str, object]) -> Iterator[Fleet]:
+    """The same, whose hosts may not have connected yet."""
     kind = _WarmFleet if warm.serves(environment()) else LocalFleet
     with (
         patch.object(local_fleets, "LocalFleet", kind),
-        local_fleet(folder / "fleet", folder / "hosts", hosts, {"lease": lease}) as local,
+        local_fleet(folder / "fleet", folder / "hosts", hosts, settings) as local,
     ):
-        fleet = Fleet(local)
-        fleet.wait_for(hosts)
-        yield fleet
+        yield Fleet(local)

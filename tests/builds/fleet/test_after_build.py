@@ -6,9 +6,8 @@ import os
 from pathlib import Path
 
 from feedstock_tools.builds.fleet.host.after_build import after_build
-from feedstock_tools.builds.fleet.local import local_fleet
 from tests.support.feedstocks import HERE, TinyFeedstock
-from tests.support.fleets import LEASE, Fleet
+from tests.support.fleets import fleet_in
 
 CPU = f"{HERE.name}_cuda_compiler_versionNone"
 
@@ -37,12 +36,8 @@ def test_a_package_that_cannot_be_tried_is_named_and_the_others_are_tried(gpu_fe
 def test_a_host_does_so_after_each_build_and_the_log_says_what_came_of_it(
     tmp_path: Path, feedstock: TinyFeedstock
 ) -> None:
-    settings = {"lease": LEASE, "after_build": True}
-    with local_fleet(tmp_path / "fleet", tmp_path / "hosts", 1, settings) as local:
-        fleet = Fleet(local)
-        fleet.wait_for(1)
-        option = f"--fleet={local.fleet.path}"
-        run = feedstock.build(CPU, option)
+    with fleet_in(tmp_path, 1, after_build=True) as fleet:
+        run = feedstock.build(CPU, f"--fleet={fleet.local.fleet.path}")
     assert run.returncode == 0, run.stdout + run.stderr
     logs = "".join(path.read_text(errors="replace") for path in (feedstock.artifacts / "logs").rglob("*.log"))
     assert logs.count("hello-world passed in") == len(feedstock.packages())

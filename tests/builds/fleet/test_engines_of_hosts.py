@@ -9,13 +9,12 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from feedstock_tools.builds.fleet.local import local_fleet
 from feedstock_tools.builds.ledger import Ledger
 from tests.builds.engines.test_container_engine import IMAGE as REAL_IMAGE
 from tests.builds.engines.test_container_engine import NEEDS_IMAGE
@@ -23,7 +22,7 @@ from tests.builds.engines.test_feedstock_script_engine import SCRIPTED, planned_
 from tests.support import command
 from tests.support.conda_build import NEEDS_CONDA_BUILD, path_with_conda_build
 from tests.support.feedstocks import GPU, HERE, TinyFeedstock
-from tests.support.fleets import LEASE, Fleet
+from tests.support.fleets import Fleet, fleet_in
 from tests.support.needs import needs
 
 pytestmark = needs("system", HERE.subdir == "linux-64", "the scripts tested are those for linux-64")
@@ -54,16 +53,11 @@ def scripted(tmp_path: Path) -> Path:
 @contextmanager
 def _fleet(folder: Path, monkeypatch: pytest.MonkeyPatch, path: str, settings: Mapping[str, Any]) -> Iterator[Fleet]:
     """A fleet of one host with a search path of its own."""
-    with monkeypatch.context() as patch:
-        patch.setenv("PATH", path)
-        started = local_fleet(folder / "fleet", folder / "hosts", 1, {"lease": LEASE, **settings})
-        local = started.__enter__()
-    try:
-        fleet = Fleet(local)
-        fleet.wait_for(1)
+    with ExitStack() as stack:
+        with monkeypatch.context() as patch:
+            patch.setenv("PATH", path)
+            fleet = stack.enter_context(fleet_in(folder, 1, **settings))
         yield fleet
-    finally:
-        started.__exit__(None, None, None)
 
 
 def _build(fleet: Fleet, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

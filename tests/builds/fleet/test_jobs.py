@@ -22,13 +22,13 @@ from feedstock_tools.builds.fleet.cluster.script import JobKind, job_script, kin
 from feedstock_tools.builds.fleet.cluster.settings import JobSettings, read_slurm, slurm_seconds
 from feedstock_tools.builds.fleet.folder import FleetFolder
 from feedstock_tools.builds.fleet.host.settings import host_of
-from feedstock_tools.builds.fleet.local import local_fleet
 from feedstock_tools.builds.plan.capacity import Share
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.runs.decide import Pending
 from feedstock_tools.builds.runs.hosts.rooms import Running
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
+from tests.support.fleets import started_fleet
 from tests.support.waiting import wait_until
 
 GIB = 1 << 30
@@ -288,7 +288,8 @@ def _reports(fleet: FleetFolder) -> list[Mapping[str, Any]]:
 
 def test_a_worker_with_nothing_to_do_ends_and_leaves_nothing(tmp_path: Path) -> None:
     settings = {"lease": 6, "allocation": 3600, "idle": 3, "temporary": True}
-    with local_fleet(tmp_path / "fleet", tmp_path / "hosts", 1, settings) as local:
+    with started_fleet(tmp_path, 1, settings) as fleet:
+        local = fleet.local
         wait_until(lambda: _reports(local.fleet), 120)
         (report,) = _reports(local.fleet)
         assert 3400 < (host_of("h1", report).left or 0) < 3600
