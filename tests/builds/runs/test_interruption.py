@@ -18,10 +18,7 @@ from tests.support.feedstocks import HERE, STUBBORN, TinyFeedstock
 from tests.support.needs import lacks, needs
 from tests.support.waiting import processes_below, wait_until
 
-pytestmark = [
-    needs("system", sys.platform == "linux", "looks at processes through /proc"),
-    pytest.mark.usefixtures("new_workers"),
-]
+pytestmark = needs("system", sys.platform == "linux", "looks at processes through /proc")
 NAME = f"{HERE.name}_cpu_py3.11"
 
 
@@ -30,7 +27,7 @@ LONGEST = 120
 
 
 @pytest.fixture
-def stubborn(feedstock: TinyFeedstock) -> TinyFeedstock:
+def stubborn(feedstock: TinyFeedstock, new_workers: None) -> TinyFeedstock:
     """A feedstock whose first output never finishes by itself."""
     feedstock.edit("recipe/build-library.sh", "mkdir", STUBBORN)
     return feedstock
@@ -97,7 +94,7 @@ def test_a_build_that_is_killed_itself_is_a_failure(stubborn: TinyFeedstock, beg
     assert stubborn.packages() == []
 
 
-def test_a_build_that_leaves_a_server_running_does_not_keep_it(feedstock: TinyFeedstock) -> None:
+def test_a_build_that_leaves_a_server_running_does_not_keep_it(feedstock: TinyFeedstock, new_workers: None) -> None:
     feedstock.edit("recipe/build-library.sh", "mkdir", "setsid sleep 987 > /dev/null 2>&1 &\nmkdir")
     assert feedstock.build(NAME).returncode == 0
     assert processes_below(feedstock.artifacts) == {}
