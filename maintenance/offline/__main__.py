@@ -105,7 +105,8 @@ def _enter(folder: Path, command: Sequence[str], *, network: bool = False) -> in
     """Run a command in the container, with a home of its own, and return its exit status."""
     spaces = ["unshare", "--mount", "--pid", "--fork", *(() if network else ("--net",))]
     loopback = "" if network else "ip link set lo up\n"
-    last = f"{loopback}exec chroot . {shlex.join(command)}"
+    # The first process must be one that clears up after the children of others: a shell, which waits for `command`.
+    last = f"{loopback}exec chroot . sh -c {shlex.quote(f'{shlex.join(command)}; exit $?')}"
     paths = {"root": host_root.root_folder(), "folder": folder}
     script = _ENTER.format(last=last, **{name: shlex.quote(str(path)) for name, path in paths.items()})
     variables = {"HOME": "/home/user", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "TERM": "dumb"}
