@@ -61,7 +61,6 @@ def wheels(world: Path) -> None:
     contents = {
         "nvidia-cuda-runtime-cu12": ("nvidia/cuda_runtime/lib/libcudart.so.12",),
         "nvidia-cuda-nvrtc-cu12": ("nvidia/cuda_nvrtc/lib/libnvrtc.so.12",),
-        "nvidia-cuda-runtime-cu12": ("nvidia/cuda_runtime/lib/libcudart.so.12",),
         "nvidia-cuda-nvcc-cu12": (
             "nvidia/cuda_nvcc/bin/ptxas",
             *(f"nvidia/cuda_nvcc/include/{n}.h" for n in range(200)),
