@@ -1,7 +1,7 @@
 """The plan of a feedstock: every configuration and row, and the outputs of requested ones.
 
-Rendering a recipe takes some milliseconds a row, so only configurations to build or list are rendered, and
-the results are cached until one of their inputs changes.
+Rendering a recipe takes some milliseconds a row, so of many configurations only those to build or list are rendered,
+and the results are cached until one of their inputs changes.
 """
 
 from __future__ import annotations
