@@ -43,7 +43,7 @@ def supervise(work: Callable[[], int], watch: int, is_over: Callable[[], bool] =
     Returns:
         The child's exit status; 128 + the signal's number if a signal ended it, or if this function ended it.
     """
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    is_reaper = _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     signals: list[int] = []
     for number in _ASKING:
@@ -57,7 +57,7 @@ def supervise(work: Callable[[], int], watch: int, is_over: Callable[[], bool] =
         os.close(watch)
         os._exit(_guarded(work))
     status = _wait(child, watch, signals, is_over)
-    _end_descendants()
+    _end_descendants(is_reaper=is_reaper)
     return 128 + signal.SIGTERM if status is None else status
 
 
@@ -121,10 +121,16 @@ def _wait(child: int, watch: int, signals: Sequence[int], is_over: Callable[[], 
     return None
 
 
-def _end_descendants() -> None:
-    """Kill the remaining processes repeatedly until none is left: a process that is being killed may still fork."""
+def _end_descendants(*, is_reaper: bool) -> None:
+    """Kill the remaining processes repeatedly until none is left: a process that is being killed may still fork.
+
+    Args:
+        is_reaper: whether orphaned descendants become children of this process: without a child it has none then.
+    """
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:
+        if is_reaper and not _has_children():
+            return
         for pid in descendants(os.getpid()):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -134,6 +140,14 @@ def _end_descendants() -> None:
             return
         if not ended:
             time.sleep(_PAUSE / 4)
+
+
+def _has_children() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def descendants(root: int) -> list[int]:
@@ -171,10 +185,11 @@ def _raise_exit(number: int, frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
 
 
-def _prctl(option: int, value: int) -> None:
-    """Ask Linux's kernel; elsewhere, or if it refuses, the other means must suffice."""
+def _prctl(option: int, value: int) -> bool:
+    """Ask Linux's kernel; whether it agrees. Elsewhere, or if it refuses, the other means must suffice."""
     if sys.platform == "linux":
         import ctypes
 
         with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+            return bool(ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0)
+    return False
