@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from feedstock_tools.edit.importing.importing import Imported, import_recipe
@@ -227,5 +228,14 @@ def feedstock(folder: Path, files: dict[str, str]) -> Path:
     return folder / "solver-feedstock"
 
 
+#: What importing has given: the files of a feedstock and of its pinning → its result.
+_KNOWN: dict[frozenset[tuple[Path, bytes]], Imported] = {}
+
+
 def imported(feedstock: Path) -> Imported:
-    return import_recipe(feedstock, pinning=feedstock.parent / "pinning")
+    """What importing a feedstock gives, with the pinning beside it; the same files are imported once."""
+    top = feedstock.parent
+    files = frozenset((path.relative_to(top), path.read_bytes()) for path in top.rglob("*") if path.is_file())
+    if files not in _KNOWN:
+        _KNOWN[files] = import_recipe(feedstock, pinning=top / "pinning")
+    return replace(_KNOWN[files], feedstock=feedstock)

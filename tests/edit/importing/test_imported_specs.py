@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.edit.importing.content import Content, recipe_content
+from feedstock_tools.edit.importing.importing import import_recipe
 from feedstock_tools.edit.importing.reading.samples import Sample
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate import generate
@@ -115,7 +116,8 @@ def test_a_difference_is_told(v0: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr("feedstock_tools.edit.importing.importing.recipe_content", without_zlib)
 
-    told = {difference.what: (difference.written, difference.generated) for difference in imported(v0).differences}
+    found = import_recipe(v0, pinning=v0.parent / "pinning")
+    told = {difference.what: (difference.written, difference.generated) for difference in found.differences}
     assert told["libsolver, host"] == ("zlib 1.*", "")
 
 
@@ -139,7 +141,7 @@ def test_texts_that_differ_are_listed_apart(v1: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("feedstock_tools.edit.importing.importing.recipe_content", without_imports)
 
-    found = imported(v1)
+    found = import_recipe(v1, pinning=v1.parent / "pinning")
     assert found.differences == ()
     assert {each.what for each in found.text_differences} == {"solver, tests"}
     assert "python.imports: solver" in found.text_differences[0].written
