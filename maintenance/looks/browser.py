@@ -56,6 +56,7 @@ class Page:
         self._connection = connection
         self.version = version
         self._width = 0
+        self._page = ""
 
     def open(self, address: str, *, width: int = 1280, scheme: str = "light", height: int | None = None) -> None:
         """Open an address in a window of a width, with a touch screen if it is a phone's, and wait until it is there.
@@ -78,10 +79,11 @@ class Page:
         self._do("Emulation.setEmulatedMedia", features=features)
         self._connection.forget("Page.loadEventFired")
         # Another address with the same path and only another fragment would not load again.
-        self._do("Page.navigate", url="about:blank")
-        self._connection.wait("Page.loadEventFired")
-        self._do("Page.navigate", url=address)
-        self._connection.wait("Page.loadEventFired")
+        page = address.partition("#")[0]
+        for each in ("about:blank", address) if page == self._page else (address,):
+            self._do("Page.navigate", url=each)
+            self._connection.wait("Page.loadEventFired")
+        self._page = page
 
     def ask(self, script: str) -> Any:
         """The value of an expression, or what its promise brings.
