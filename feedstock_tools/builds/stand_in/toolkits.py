@@ -89,10 +89,13 @@ def toolkits_folder(environment: Mapping[str, str]) -> Path:
 
 
 def found_toolkits(folder: Path | None) -> tuple[CudaToolkit, ...]:
-    """The toolkits in a folder, by version; a missing folder has none."""
+    """The toolkits in a folder, by version; a missing folder has none.
+
+    Compilers contain their places, so a folder that several links lead to has one place.
+    """
     if folder is None or not folder.is_dir():
         return ()
-    records = ((path.parent, json.loads(path.read_bytes())) for path in folder.glob(f"*/{_RECORD}"))
+    records = ((path.parent, json.loads(path.read_bytes())) for path in folder.resolve().glob(f"*/{_RECORD}"))
     toolkits = [CudaToolkit(record["version"], tuple(record["made_of"]), place) for place, record in records]
     return tuple(sorted(toolkits, key=lambda toolkit: tuple(map(int, toolkit.version.split(".")))))
 
