@@ -40,7 +40,11 @@ mount --bind /dev dev
 mount -t tmpfs tmpfs dev/shm
 mount --bind /dev/pts dev/pts
 mount -t proc proc proc
-{last}
+{loopback}
+pivot_root . mnt
+cd /
+umount -l mnt
+exec sh -c {last}
 """
 
 
@@ -104,11 +108,13 @@ def _packaged() -> Iterator[str]:
 def _enter(folder: Path, command: Sequence[str], *, network: bool = False) -> int:
     """Run a command in the container, with a home of its own, and return its exit status."""
     spaces = ["unshare", "--mount", "--pid", "--fork", *(() if network else ("--net",))]
-    loopback = "" if network else "ip link set lo up\n"
+    loopback = "" if network else "ip link set lo up"
     # The first process must be one that clears up after the children of others: a shell, which waits for `command`.
-    last = f"{loopback}exec chroot . sh -c {shlex.quote(f'{shlex.join(command)}; exit $?')}"
+    last = shlex.quote(f"{shlex.join(command)}; exit $?")
     paths = {"root": host_root.root_folder(), "folder": folder}
-    script = _ENTER.format(last=last, **{name: shlex.quote(str(path)) for name, path in paths.items()})
+    script = _ENTER.format(
+        last=last, loopback=loopback, **{name: shlex.quote(str(path)) for name, path in paths.items()}
+    )
     variables = {"HOME": "/home/user", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "TERM": "dumb"}
     return subprocess.run([*spaces, "sh", "-c", script], env=variables, check=network).returncode
 

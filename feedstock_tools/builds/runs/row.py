@@ -34,6 +34,8 @@ __all__ = ["BuiltRow", "build_row", "environment_of", "write_siblings"]
 
 #: A disk with fewer free bytes than this counts as full.
 _FULL = 1 << 20
+#: The major version of CUDA from which on the wheels hold nvcc, which calls a host compiler.
+_WHOLE_NVCC = 13
 #: What nvcc says to a host compiler that it does not take: an option of its own.
 _HOST_COMPILER = "-allow-unsupported-compiler"
 #: The limit of the stand-in channel, for a build that meets it.
@@ -216,8 +218,12 @@ def _with_note(build: RowBuild, event: Failed) -> str:
 
         named = named_in(build.log_of_output)
         if (version := _unfetched_cuda(build, named)) is not None:
+            whole = int(version.partition(".")[0]) >= _WHOLE_NVCC
+            brought = (
+                "a CUDA compiler, which needs a g++" if whole else "the CUDA runtime, and a compiler of device code"
+            )
             fetch = f"feedstock-tools cuda fetch {version}"
-            return f"{event.reason}\nNote: without conda-forge, `{fetch}` brings a CUDA compiler, which needs a g++"
+            return f"{event.reason}\nNote: without conda-forge, `{fetch}` brings {brought}"
         empty = sorted(named & stand_in.empty)
         unable = unable or (f"on the stand-in channel {', '.join(empty)} has no files. {_REMEDY}" if empty else None)
     return f"{event.reason}\nNote: {unable}" if unable else event.reason
