@@ -42,6 +42,7 @@ records = solve(["guarded"], [url], here)
 install(records, Path(home, "prefix"), here, cache=Path(home, "packages"))
 run_exports_of(records[0].url)
 print("all answered")
+raise SystemExit  # before the command line, which has no part in this
 """
 
 
@@ -64,7 +65,7 @@ def asked(server: Guarded, home: Path, base: str = "", **variables: str) -> subp
     """Ask everything; the user's home is `home`."""
     home.mkdir(exist_ok=True)
     more = {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), **variables}
-    words = [command.tool()[0], "-c", QUESTIONS, f"{base or server.url}/mine", HERE.subdir, str(home)]
+    words = command.changed(QUESTIONS, f"{base or server.url}/mine", HERE.subdir, str(home))
     return command.run(words, None, command.environment(**more))
 
 
