@@ -109,8 +109,6 @@ def command(context: click.Context, feedstocks: tuple[Path, ...], how: _How, mod
 def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
     """Rerender a feedstock and print what changes; exit with 1 if something does with --check."""
     _refuse_mixtures(feedstock, modes)
-    from feedstock_tools.feedstock.up_to_date import behind_spec
-
     gc.disable()  # a short process without reference cycles: collecting garbage would take a third of its time
     repository = _repository(feedstock) if modes.commit else None
     pinning = chosen_pinning(how.pinning, feedstock)
@@ -121,7 +119,7 @@ def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
     changes = result.changes()
     if modes.show_diff:
         say_diff(changes.diff())
-    report = _report(result, changes, behind_spec(feedstock))
+    report = _report(result, changes, _behind_spec(feedstock))
     if modes.as_json:
         say_json(report)
     else:
@@ -215,6 +213,15 @@ def _azure_number(feedstock: Path, release: Release, rules: Rules) -> int | None
     except WorkError as error:
         say(f"note: the number in README.md stays as it is: {error}", err=True)
         return None
+
+
+def _behind_spec(feedstock: Path) -> str | None:
+    """Why the recipe is not what the spec says; a feedstock without a spec costs nothing."""
+    if not (feedstock / "feedstock.yaml").is_file():
+        return None
+    from feedstock_tools.feedstock.up_to_date import behind_spec
+
+    return behind_spec(feedstock)
 
 
 def _say_report(report: Mapping[str, Any], *, err: bool, with_jobs: bool) -> None:
