@@ -38,9 +38,7 @@ class _Fleet:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """A command of feedstock-tools in the folder of the inventory."""
-        return subprocess.run(
-            command.tool(*arguments), cwd=self.folder, env=self.variables, capture_output=True, text=True, check=False
-        )
+        return command.run(command.tool(*arguments), self.folder, self.variables)
 
     def start(self, feedstock: TinyFeedstock) -> subprocess.Popen[str]:
         """`build --all` on it, left running."""

@@ -105,9 +105,7 @@ def provisioned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Provision
 
 
 def _run(folder: Path, variables: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command.tool("fleet", *words), cwd=folder, env=variables, capture_output=True, text=True, check=False
-    )
+    return command.run(command.tool("fleet", *words), folder, variables)
 
 
 def test_a_second_up_changes_nothing_and_fleet_test_finds_all_well(provisioned: _Provisioned) -> None:
