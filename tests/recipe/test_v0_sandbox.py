@@ -127,8 +127,9 @@ def test_what_templates_may_not_do(tmp_path: Path, template: str) -> None:
 def test_what_would_grow_takes_little_time_and_memory(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if name in BURNING:
+    if name in BURNING or name == "sort":
         monkeypatch.setattr(jinja, "_LARGEST_TOTAL", jinja._LARGEST_TOTAL // 10)
+    if name in BURNING:  # a list to sort has more entries than the narrow bound leaves
         monkeypatch.setattr(jinja, "_MOST_STEPS", jinja._MOST_STEPS // 10)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.process_time()
