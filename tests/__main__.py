@@ -16,7 +16,7 @@ ONCE_MORE = ["--reruns", "1", "-rR"]
 #: Variables that make each process compile all modules again, and that hide a missing flush.
 NOT_FOR_TESTS = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
 #: Many tests wait for a process, a signal or a limit: that number of extra workers keeps the cores busy meanwhile.
-MORE_THAN_CORES = 2
+MORE_THAN_CORES = 3
 
 
 def in_parallel() -> list[str]:

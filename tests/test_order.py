@@ -36,13 +36,14 @@ def test_each_worker_begins_with_files_that_take_long() -> None:
     ]
     order = dealt(given, 2)
     assert sorted(order, key=given.index) == given
-    assert [test.nodeid for test in order[:4]] == [
-        "long_1::test_0",
-        "long_1::test_1",
+    assert [test.nodeid for test in order[:5]] == [
         f"{LONG[0]}::test_0",
         f"{LONG[0]}::test_1",
+        "long_2::test_0",
+        "long_2::test_1",
+        "long_2::test_2",
     ]
-    assert [test.nodeid for test in order[10:13]] == ["long_2::test_0", "long_2::test_1", "long_2::test_2"]
+    assert [test.nodeid for test in order[10:12]] == ["long_1::test_0", "long_1::test_1"]
     assert [test for test in order if test.nodeid[0] in "ab"] == [test for test in given if test.nodeid[0] in "ab"]
 
 
