@@ -117,7 +117,7 @@ def test_builds_end_with_stop_and_a_row_that_has_lost_its_host_four_times_has_fa
     output, _ = run.communicate()
     assert run.returncode == 1, output
     assert "it was begun 4 times and never ended" in output
-    assert fleet.builds_of("h1") == {}
+    wait_until(lambda: not fleet.builds_of("h1"), 60)
     fleet.wait_for(1)
 
 
