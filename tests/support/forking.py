@@ -28,8 +28,9 @@ import feedstock_tools
 from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.facts.tools import read_tools
 from tests.support.forked import ENDS, WORKERS, fork_workers
+from tests.support.garbage import RARELY
 from tests.support.huge_pages import collapse_memory
-from tests.support.warm import NEW_WORKERS, RARELY, ask_at
+from tests.support.warm import NEW_WORKERS, ask_at
 
 __all__ = ["opened", "request_in_a_fork"]
 
