@@ -19,7 +19,6 @@ from tests.support.collected import COLLECTED
 from tests.support.compilers import c_compiler_in, lend_stand_in, share_stand_in
 from tests.support.compiling import compile_modules
 from tests.support.feedstocks import GPU, TinyFeedstock, copy_of_tiny
-from tests.support.garbage import RARELY, collect_rarely
 from tests.support.in_memory import folder_in_memory
 from tests.support.limits import commands_limited, limited
 from tests.support.measuring import Measuring, begin_measuring, end_measuring, measured_here
@@ -28,7 +27,7 @@ from tests.support.order import dealt
 from tests.support.passing import RECORD, Passing
 from tests.support.paths import ROOT
 from tests.support.preparing import python_of_workers
-from tests.support.warm import NEW_WORKERS, Server, share, start_server
+from tests.support.warm import NEW_WORKERS, RARELY, Server, share, start_server
 
 #: The path of the socket at which workers have commands forked.
 _COMMANDS = pytest.StashKey[str]()
@@ -66,9 +65,9 @@ def pytest_collection_finish() -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Accept Ctrl-C as in a terminal: a process that a shell starts in the background ignores it, as do its children.
 
-    The process that collects the workers' reports compares the run with the record, has child processes measured and
-    their garbage collected rarely, and puts temporary folders into memory; if there are workers, it compiles what they
-    import, and starts the process that forks the commands of all of them.
+    The process that collects the workers' reports compares the run with the record, has child processes measured, and
+    puts temporary folders into memory; if there are workers, it compiles what they import, and starts the process that
+    forks the commands of all of them.
     """
     gc.disable()  # until all is collected; the process that collects the workers' reports keeps all of them anyway
     if not hasattr(config, "workerinput"):
@@ -76,7 +75,6 @@ def pytest_configure(config: pytest.Config) -> None:
             os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
         if config.getoption("held") or config.getoption("record"):
             config.pluginmanager.register(Passing(RECORD, record=config.getoption("record")))
-        config.add_cleanup(collect_rarely())
         if begin_measuring():
             config.add_cleanup(end_measuring)
         if config.getoption("numprocesses", None):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from feedstock_tools.generate.spec.model import Spec
     from feedstock_tools.rerender.configurations.write import Changes
 
-__all__ = ["Updates", "behind_spec", "outdated", "refresh", "update"]
+__all__ = ["Updates", "behind_spec", "outdated", "own_stamp", "refresh", "update"]
 
 _CACHE = "up-to-date"
 #: This program, and its data.
@@ -194,7 +194,7 @@ def _digest(feedstock: Feedstock) -> str:
 
 def _stamp(feedstock: Feedstock) -> str:
     """Of the same."""
-    return f"{stamp_of_files(_files(feedstock))} {_own_stamp()}"
+    return f"{stamp_of_files(_files(feedstock))} {own_stamp()}"
 
 
 def _files(feedstock: Feedstock) -> list[Path]:
@@ -208,7 +208,8 @@ def _own_digest() -> str:
 
 
 @cache
-def _own_stamp() -> str:
+def own_stamp() -> str:
+    """A stamp of the same."""
     return stamp_of_files(_OWN)
 
 

@@ -28,9 +28,8 @@ import feedstock_tools
 from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.facts.tools import read_tools
 from tests.support.forked import ENDS, WORKERS, fork_workers
-from tests.support.garbage import RARELY
 from tests.support.huge_pages import collapse_memory
-from tests.support.warm import NEW_WORKERS, ask_at
+from tests.support.warm import NEW_WORKERS, RARELY, ask_at
 
 __all__ = ["opened", "request_in_a_fork"]
 
@@ -202,7 +201,6 @@ def _import_all() -> None:
             importlib.import_module(module.name)
     importlib.import_module("feedstock_tools.builds.plan.plan")._own_stamp()
     importlib.import_module("feedstock_tools.feedstock.up_to_date")._own_digest()
-    importlib.import_module("feedstock_tools.feedstock.up_to_date")._own_stamp()
     for name in (*WORKERS, *_LATE, "rattler_build"):
         importlib.import_module(name)
     importlib.metadata.version("py-rattler-build")  # imports a parser of messages

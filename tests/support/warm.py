@@ -32,6 +32,7 @@ from tests.support.paths import ROOT
 __all__ = [
     "FIXED_THERE",
     "NEW_WORKERS",
+    "RARELY",
     "Ended",
     "Running",
     "Server",
@@ -45,6 +46,8 @@ __all__ = [
     "start_server",
 ]
 
+#: Thresholds of the garbage collector for a process that keeps little: by default it takes a twelfth of the time.
+RARELY = (50_000, 20, 20)
 #: A variable of commands whose workers must be processes of a new Python.
 NEW_WORKERS = "FEEDSTOCK_TOOLS_TESTS_NEW_WORKERS"
 #: The interpreter and its libraries read these as they start: a fork cannot have others than its parent.

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools import __version__
 from feedstock_tools.bounds.supervision import run_bounded
-from feedstock_tools.data import PACKAGE, data_folder
 from feedstock_tools.digests import stamp_of_files
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
+from feedstock_tools.feedstock.up_to_date import own_stamp
 from feedstock_tools.platforms import Platform
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def _own_stamp() -> str:
     """A stamp of the program that this process runs, its data and its engine: a later version of them is another's."""
     spec = find_spec("rattler_build")
     engine = Path(spec.origin).parent if spec and spec.origin else Path()
-    return stamp_of_files([PACKAGE, data_folder("templates"), data_folder("variants"), *sorted(engine.glob("*.so"))])
+    return f"{own_stamp()} {stamp_of_files(sorted(engine.glob('*.so')))}"
 
 
 def _needs_of(feedstock: Feedstock) -> dict[str, Any]:
