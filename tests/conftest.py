@@ -126,9 +126,9 @@ def _caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def _own_cache(_caches: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep tests out of the cache of the user who runs them, except for a compiler that is fetched once.
+    """Keep tests out of the cache of the user who runs them.
 
-    Stand-in channels are made once in a run.
+    Stand-in channels are made once in a run, and a compiler is fetched once for all runs.
     """
     cache = next(_caches)
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))

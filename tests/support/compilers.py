@@ -1,6 +1,6 @@
 """What builds on the stand-in channel need, lent to each test's own cache.
 
-zig and wheels of tools are fetched once for a user; the channel itself is made once in a run of the tests, for each
+zig and wheels of tools are fetched once for a checkout; the channel itself is made once in a run of the tests, for each
 content that it has.
 """
 
@@ -18,6 +18,7 @@ from feedstock_tools.builds.stand_in.tools import tools_folder
 from feedstock_tools.builds.stand_in.zig import Zig, fetch_zig, zig_folder
 from feedstock_tools.feedstock.folder import user_cache
 from feedstock_tools.platforms import Platform
+from tests.support.paths import ROOT
 
 __all__ = [
     "c_compiler_in",
@@ -29,9 +30,10 @@ __all__ = [
     "zig_without_compiler",
 ]
 
-#: The folder of the user who runs the tests; read before a test's own cache takes its place.
-_SHARED = zig_folder(user_cache(os.environ, Path(tempfile.gettempdir(), "feedstock-tools")))
-_SHARED_TOOLS = tools_folder(user_cache(os.environ, Path(tempfile.gettempdir(), "feedstock-tools")))
+#: What tests fetch and the libraries that zig compiles stay with the environments of this checkout, for later runs.
+_FETCHED = (ROOT if os.access(ROOT, os.W_OK) else Path(tempfile.gettempdir())) / ".environments" / "fetched"
+_SHARED = zig_folder(_FETCHED)
+_SHARED_TOOLS = tools_folder(_FETCHED)
 #: The folder of the stand-in channels of this run, once there is one.
 _OF_THIS_RUN: list[Path] = []
 
