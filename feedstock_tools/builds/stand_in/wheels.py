@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,7 +96,8 @@ def download_wheels(
                             title, "fetching", time.monotonic() - began, min(done, size or done), size, download.why
                         )
                     )
-                    time.sleep(_PAUSE)
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(_PAUSE)
             finally:
                 process.kill()
                 status = process.wait()

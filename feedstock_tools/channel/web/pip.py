@@ -28,11 +28,13 @@ print(json.dumps([] if options.no_index else [options.index_url, *options.extra_
 def pip_command() -> tuple[str, ...]:
     """The command of pip; or of Python's bundled copy, if the environment has none (like those of uv).
 
+    No module of the folder that it starts in takes the place of pip's.
+
     Raises:
         WorkError: there is no copy either.
     """
     wheel = _bundled()
-    return (sys.executable, "-m", "pip") if wheel is None else (sys.executable, str(wheel / "pip"))
+    return (sys.executable, "-P", *(("-m", "pip") if wheel is None else (str(wheel / "pip"),)))
 
 
 def index_urls(machine: Mapping[str, str]) -> tuple[str, ...]:

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import sysconfig
 import threading
+import time
+import venv
 import zipfile
 from hashlib import sha256
 from pathlib import Path
@@ -18,17 +20,17 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.builds.stand_in import zig
-from feedstock_tools.builds.stand_in.wheels import Fetching
+from feedstock_tools.builds.stand_in.wheels import Download, Fetching, Watch
 from feedstock_tools.builds.stand_in.zig import ZIG_VERSION, fetch_zig, find_zig
+from feedstock_tools.channel.web.pip import pip_command
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
 
 
-@pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """A machine whose index is a folder with one wheel, whose hash is the expected one."""
-    index = tmp_path / "index"
-    index.mkdir()
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one wheel."""
+    index = tmp_path_factory.mktemp("index")
     wheel = index / f"ziglang-{ZIG_VERSION}-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("ziglang/zig", "#!/bin/sh\necho zig here\n")
@@ -37,11 +39,30 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         information = f"ziglang-{ZIG_VERSION}.dist-info"
         archive.writestr(f"{information}/METADATA", f"Metadata-Version: 2.1\nName: ziglang\nVersion: {ZIG_VERSION}\n")
         archive.writestr(f"{information}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+    return index
+
+
+@pytest.fixture
+def machine(index: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A machine whose index is a folder with one wheel, whose hash is the expected one."""
+    (wheel,) = index.iterdir()
     content = wheel.read_bytes()
     known = {Platform.here().subdir: (sha256(content).hexdigest(), len(content))}
     monkeypatch.setattr(zig, "_WHEELS", known)
     own = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
     return own | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index), "PIP_CONFIG_FILE": os.devnull}
+
+
+@pytest.fixture
+def copied(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of pip, which takes most of a second to start: the wheel is copied."""
+
+    def copy(download: Download, folder: Path, _: object, watch: Watch) -> list[Path]:
+        watch(Fetching(download.what, "fetching", 0.0))
+        time.sleep(0.2)
+        return [Path(shutil.copytree(index, folder), wheel.name) for wheel in index.iterdir()]
+
+    monkeypatch.setattr(zig, "download_wheels", copy)
 
 
 def offline(machine: dict[str, str]) -> dict[str, str]:
@@ -50,7 +71,11 @@ def offline(machine: dict[str, str]) -> dict[str, str]:
     return left | {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0"}
 
 
-def test_it_is_fetched_once_and_needs_no_network_afterwards(tmp_path: Path, machine: dict[str, str]) -> None:
+def test_it_is_fetched_once_and_needs_no_network_afterwards(
+    tmp_path: Path, machine: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pip.py").write_text("raise SystemExit('a module of the folder that the command starts in')\n")
+    monkeypatch.chdir(tmp_path)
     steps: list[Fetching] = []
     fetched = fetch_zig(tmp_path / "kept", machine, steps.append)
 
@@ -61,6 +86,7 @@ def test_it_is_fetched_once_and_needs_no_network_afterwards(tmp_path: Path, mach
     assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == [".lock", ZIG_VERSION]
 
 
+@pytest.mark.usefixtures("copied")
 def test_what_it_has_for_systems_that_the_channel_does_not_know_stays_packed(
     tmp_path: Path, machine: dict[str, str]
 ) -> None:
@@ -84,6 +110,7 @@ def test_without_a_network_the_reason_is_reported(tmp_path: Path, machine: dict[
     assert [path.name for path in (tmp_path / "kept").iterdir()] == [".lock"]
 
 
+@pytest.mark.usefixtures("copied")
 def test_a_full_disk_is_reported_and_leaves_nothing(
     tmp_path: Path, machine: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,12 +123,14 @@ def test_a_full_disk_is_reported_and_leaves_nothing(
     assert [path.name for path in (tmp_path / "kept").iterdir()] == [".lock"]
 
 
+@pytest.mark.usefixtures("copied")
 def test_what_a_killed_fetch_left_is_removed(tmp_path: Path, machine: dict[str, str]) -> None:
     (tmp_path / "kept" / ".making-left" / "wheels").mkdir(parents=True)
     fetch_zig(tmp_path / "kept", machine)
     assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == [".lock", ZIG_VERSION]
 
 
+@pytest.mark.usefixtures("copied")
 def test_two_at_once_fetch_it_once(tmp_path: Path, machine: dict[str, str]) -> None:
     steps: list[Fetching] = []
     threads = [threading.Thread(target=fetch_zig, args=(tmp_path / "kept", machine, steps.append)) for _ in range(2)]
@@ -129,14 +158,14 @@ def test_a_linux_distribution_has_the_bundled_copy_elsewhere(
     monkeypatch.setattr(sysconfig, "get_config_var", {"WHEEL_PKG_DIR": str(tmp_path)}.get)
     with pytest.raises(WorkError, match="this Python has no pip"):
         fetch_zig(tmp_path / "kept", machine)
-    shutil.copy(wheel, tmp_path)
-    assert fetch_zig(tmp_path / "kept", machine).folder.is_dir()
+    copy = shutil.copy(wheel, tmp_path)
+    assert pip_command()[-1] == f"{copy}/pip"  # as that of the test before
 
 
 def without_pip(folder: Path, monkeypatch: pytest.MonkeyPatch, *missing: str) -> None:
     """Let this process have a Python without pip and other `missing` modules."""
     bare = folder / "bare"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
+    venv.EnvBuilder(symlinks=True).create(bare)
     monkeypatch.setattr(sys, "executable", str(bare / "bin/python"))
     find_spec = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in ("pip", *missing) else find_spec(name))

@@ -41,6 +41,8 @@ class Played:
 def ansible(program: str) -> list[str]:
     """The command of one of Ansible's programs, such as `playbook`.
 
+    No module of the folder that it starts in takes the place of Ansible's.
+
     Raises:
         InputError: it is not installed, or this system is Windows.
     """
@@ -48,7 +50,7 @@ def ansible(program: str) -> list[str]:
         raise InputError("Ansible does not run on Windows", hint="Run it in WSL, or take `fleet up --script`.")
     if find_spec("ansible") is None:
         raise InputError("this needs ansible-core", hint="Install the extra: pip install 'feedstock-tools[fleet]'")
-    return [sys.executable, "-m", "ansible", program]
+    return [sys.executable, "-P", "-m", "ansible", program]
 
 
 def variables(environment: Mapping[str, str]) -> dict[str, str]:

@@ -39,7 +39,9 @@ def _written(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_groups_and_hosts_set_what_a_host_has(tmp_path: Path) -> None:
+def test_groups_and_hosts_set_what_a_host_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ansible.py").write_text("raise SystemExit('a module of the folder that the command starts in')\n")
+    monkeypatch.chdir(tmp_path)
     inventory = read_inventory(_written(tmp_path, GOOD), os.environ)
     assert inventory.fleet == "gpus"
     assert inventory.hub == "203.0.113.7:8786"
