@@ -14,12 +14,13 @@ from feedstock_tools.builds.plan.agenda import agenda
 from feedstock_tools.builds.plan.capacity import Capacity, Limits
 from feedstock_tools.builds.plan.workspace import open_workspace
 from feedstock_tools.builds.runs.run import run as run_agenda
+from feedstock_tools.builds.stand_in import wheels
 from feedstock_tools.builds.stand_in.wheels import Fetching
 from feedstock_tools.errors import InputError
 from feedstock_tools.report.run.fetching import fetching_in_lines
 from feedstock_tools.report.run.folding import UNFOLDED
 from feedstock_tools.report.run.many import Lines
-from tests.support.command import environment, run, tool
+from tests.support.command import changed, environment, run
 from tests.support.compilers import lend_channels
 from tests.support.feedstocks import HERE
 from tests.support.needs import needs
@@ -73,16 +74,22 @@ def without_compilers(folder: Path) -> dict[str, str]:
     )
 
 
-def build(feedstock: Path, *words: str) -> CompletedProcess[str]:
+#: What pip says there, without pip, which takes most of a second to start.
+SAYS_SO = ("/bin/sh", "-c", "echo Network is unreachable; exit 1")
+QUICK_PIP = f"from feedstock_tools.builds.stand_in import wheels; wheels.pip_command = lambda: {SAYS_SO}"
+
+
+def build(feedstock: Path, *words: str, pip: str = QUICK_PIP) -> CompletedProcess[str]:
     """Build on such a machine."""
-    return run(tool("build", *words, "--channel", "stand-in"), feedstock, without_compilers(feedstock.parent))
+    command = changed(pip, "build", *words, "--channel", "stand-in")
+    return run(command, feedstock, without_compilers(feedstock.parent))
 
 
 REASON = f"there is no C compiler for {OTHER} on PATH"
 
 
 def test_all_leaves_out_what_nothing_here_compiles_with_the_reason(two_platforms: Path) -> None:
-    ran = build(two_platforms, "--all")
+    ran = build(two_platforms, "--all", pip="")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     left_out, begun = ran.stdout.index(f"Left out: {ARM} cannot be built here: {REASON}"), ran.stdout.index("building")
     assert left_out < begun, "it says so before anything starts"
@@ -110,7 +117,8 @@ def test_debug_of_what_nothing_here_compiles_is_an_error(two_platforms: Path) ->
     assert (ran.returncode, f"error: {ARM} cannot be built here: {REASON}" in ran.stderr) == (2, True), ran.stderr
 
 
-def test_a_run_from_python_refuses_it_too(two_platforms: Path, tmp_path: Path) -> None:
+def test_a_run_from_python_refuses_it_too(two_platforms: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wheels, "pip_command", lambda: SAYS_SO)
     machine = without_compilers(tmp_path)
     workspace = open_workspace(two_platforms, None, ("stand-in",), machine)
     found = agenda(workspace, workspace.chosen([ARM]), Capacity.of_machine(None, None), 1)
