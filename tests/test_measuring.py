@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import marshal
+import os
 import sys
 from pathlib import Path
 
-from coverage import Coverage, CoverageData
+from coverage import Coverage
+from coverage.config import CoverageConfig
 
 from tests.support import command
-from tests.support.measuring import UNMEASURED
+from tests.support.measured_data import add_executed
+from tests.support.measuring import NOT_HERE, UNMEASURED
+from tests.support.needs import needs
 from tests.support.paths import ROOT
-from tests.support.unfinished import remove_unfinished
 
 PROGRAM = """
 import json, os, sys
@@ -44,25 +48,47 @@ def test_measuring_pauses(tmp_path: Path) -> None:
     assert json.loads(run.stdout) == [False, True, [1, 3, 4]], run.stderr
 
 
-def data_of(folder: Path, name: str, lines: int) -> Path:
-    """A file of coverage's data, as a process leaves it."""
-    data = CoverageData(str(folder / name))
-    data.add_arcs({str(folder / f"module{at}.py"): [(-1, at), (at, -1)] for at in range(1, lines)})
-    data.write()
-    data.close()
-    return folder / name
+MODULE = """def of_a_fork():
+    return 1
+def of_a_fork_of_a_fork():
+    return 2
+def of_the_first():
+    return 3
+"""
+FORKS = """
+import os, sys
+sys.path[:0] = [os.getcwd(), sys.argv[1]]
+from tests.support import measured_process
+measured_process.begin(os.getpid(), sys.argv[2], "COVERAGE_PROCESS_CONFIG", "NOT_HERE", ("others",))
+import measured_module
+if os.fork() == 0:
+    measured_module.of_a_fork()
+    if os.fork() == 0:
+        measured_module.of_a_fork_of_a_fork()
+        os.execv(sys.executable, [sys.executable, "-c", ""])
+    os.wait()
+    os._exit(0)
+os.wait()
+measured_module.of_the_first()
+"""
 
 
-def test_data_that_killed_processes_left_incomplete_is_removed_and_the_rest_is_combined(tmp_path: Path) -> None:
-    whole = {data_of(tmp_path, f"data.host.{number}", 2 + number) for number in range(2)}
-    cut = data_of(tmp_path, "data.host.cut", 500)
-    cut.write_bytes(cut.read_bytes()[:-8192])
-    (tmp_path / "data.host.empty").touch()
-    (tmp_path / "data.host.text").write_text("no data")
-    (tmp_path / "data.host.text-journal").touch()
-    assert {path.name.rpartition(".")[2] for path in remove_unfinished(tmp_path)} == {"cut", "empty", "text"}
-    assert set(tmp_path.iterdir()) == whole
+@needs("system", hasattr(os, "fork"), "fork")
+def test_each_process_leaves_what_it_has_executed_itself(tmp_path: Path) -> None:
+    module = tmp_path / "measured_module.py"
+    module.write_text(MODULE)
+    settings = CoverageConfig()
+    settings.branch, settings.data_file, settings.run_include = True, str(tmp_path / "data"), [str(module)]
+    given = [str(ROOT), settings.serialize()]
+    variables = {name: value for name, value in command.environment().items() if not name.startswith("COVERAGE_")}
+    variables[NOT_HERE] = "1"
+    run = command.run([sys.executable, "-c", FORKS, *given], tmp_path, variables)
+    assert run.returncode == 0, run.stderr
+    left = [marshal.loads(path.read_bytes()) for path in tmp_path.glob("executed.*")]  # noqa: S302
+    assert sorted(len(steps) for each in left for steps in each.values()) == [2, 2, 6]
+    (tmp_path / "executed.1.cut.part").write_bytes(b"half of")
+    add_executed(tmp_path)
     combined = Coverage(data_file=str(tmp_path / "data"), config_file=False)
     combined.combine([str(tmp_path)])  # a warning would be an error
-    assert len(combined.get_data().measured_files()) == 2
-    assert set(tmp_path.iterdir()) == {tmp_path / "data"}
+    assert combined.get_data().lines(str(module)) == [1, 2, 3, 4, 5, 6]
+    assert {path.name for path in tmp_path.iterdir()} == {"data", "measured_module.py", "__pycache__"}

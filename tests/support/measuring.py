@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import measured_process
 from tests.support.paths import ROOT
 
-__all__ = ["UNMEASURED", "Measuring", "begin_measuring", "end_measuring", "measured_here", "unmeasured"]
+__all__ = ["NOT_HERE", "UNMEASURED", "Measuring", "begin_measuring", "end_measuring", "measured_here", "unmeasured"]
 
 #: Beginnings of the names of tests that are not measured: bombs and attacks against every command and reader, commands
 #: that are killed, or repeated many times, floods of output, all output as JSON, many questions, whole ways from a spec
@@ -61,44 +62,11 @@ UNMEASURED = (
 
 _CONFIG = "COVERAGE_PROCESS_CONFIG"
 #: Set in a process that is not measured, for the file in site-packages.
-_NOT_HERE = "FEEDSTOCK_TOOLS_TESTS_UNMEASURED"
+NOT_HERE = "FEEDSTOCK_TOOLS_TESTS_UNMEASURED"
 #: Beginnings of the names of programs that run nothing of feedstock-tools but what other tests reach.
 _OF_OTHERS = ("ansible", "mkdocs", "pip")
 #: Its name comes before that of coverage's own file, which then finds the process measured.
 _STARTER = Path(sysconfig.get_path("purelib"), "a0_measured_tests.pth")
-#: Such a file takes one line, and does nothing if a killed run left it behind. In a forked process, coverage's own
-#: patch of `os._exit` would save what the parent had measured as well, once for each generation. Coverage notes for
-#: its own debugging which lines of code start to measure, and visits all imported modules for that, in each fork.
-_PROGRAM = """\
-import os, sys
-def start():
-    import coverage
-    import coverage.collector
-    coverage.collector.short_stack = lambda: ""
-    inherited = "{name}" in os.environ
-    os.environ.setdefault("{name}", {config!r})
-    coverage.process_startup()
-    if not inherited:
-        del os.environ["{name}"]
-    system_exit = os._exit
-    def measured_exit(status):
-        measured = coverage.Coverage.current()
-        if measured is not None:
-            measured.stop()
-            measured.save()
-        system_exit(status)
-    os._exit = measured_exit
-try:
-    os.kill({pid}, 0)
-except OSError:
-    pass
-else:
-    others = any(os.path.basename(word).startswith({of_others}) for word in sys.orig_argv[1:4])
-    if others:
-        os.environ.pop("{name}", None)  # for coverage's own file
-    elif not os.getenv("{not_here}"):
-        start()
-"""
 
 
 def begin_measuring() -> bool:
@@ -107,22 +75,23 @@ def begin_measuring() -> bool:
     if config is None:
         return False
     os.environ[_CONFIG] = config = _of_children(config)
-    program = _PROGRAM.format(name=_CONFIG, not_here=_NOT_HERE, of_others=_OF_OTHERS, pid=os.getpid(), config=config)
-    _STARTER.write_text(f"import sys; exec({program!r}, {{}})\n", encoding="utf-8")
+    program = Path(measured_process.__file__).read_text(encoding="utf-8")
+    call = f"begin{(os.getpid(), config, _CONFIG, NOT_HERE, _OF_OTHERS)}"
+    _STARTER.write_text(f"import sys; exec({program + call!r}, {{'__name__': ''}})\n", encoding="utf-8")
     return True
 
 
 def _of_children(config: str) -> str:
     """Coverage's configuration for children.
 
-    They list only the files that they run, which takes half the time at the end of each. This process lists all files.
+    They list only the files that they run; this process lists all files. `measured_process` does the rest.
     """
     from coverage.config import CoverageConfig
 
     settings = CoverageConfig.deserialize(config)
     settings.source = None
     settings.run_include = [str(ROOT / "feedstock_tools" / "*")]
-    settings.patch = [name for name in settings.patch if name != "_exit"]
+    settings.patch = []
     return settings.serialize()
 
 
@@ -142,7 +111,7 @@ def unmeasured() -> Iterator[None]:
     from coverage import Coverage
 
     config, coverage = os.environ.pop(_CONFIG), Coverage.current()
-    os.environ[_NOT_HERE] = "1"
+    os.environ[NOT_HERE] = "1"
     if coverage is not None:
         coverage.stop()
     try:
@@ -150,7 +119,7 @@ def unmeasured() -> Iterator[None]:
     finally:
         if coverage is not None:
             coverage.start()
-        del os.environ[_NOT_HERE]
+        del os.environ[NOT_HERE]
         os.environ[_CONFIG] = config
 
 
