@@ -101,9 +101,12 @@ def started(call: str, feedstock: Path) -> subprocess.Popen[str]:
 
 
 def printed(call: str, feedstock: Path) -> str:
-    """What a command prints in the feedstock's folder, both streams."""
+    """What a command prints in the feedstock's folder, both streams; the page pipes them through others."""
+    call, _, through = call.partition(" 2>&1 | ")
     with started(call, feedstock) as run:
         output = run.communicate()[0]
+    if through:
+        output = subprocess.run(["bash", "-c", through], input=output, capture_output=True, text=True, check=True).stdout
     text = output.replace(f"{feedstock.parent.as_uri()}/", ADDRESS)
     return "\n".join(line.rstrip() for line in text.splitlines()).rstrip()
 
