@@ -1,38 +1,40 @@
 """The text of the product is plain English: phrases that read as translated do not come back."""
 
-import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import CodeType
 
 import pytest
 
+from tests.support.compiling import code_of
+
 ROOT = Path(__file__).resolve().parents[1]
-#: Regular expression → what to write instead.
+#: Regular expression, from the beginning of a word → what to write instead.
 ODD = {
     r"(?:is|are) to be (?!found|expected)": "must be",
     r"(?:to be|can be|cannot be|are|is) had\b": "available, installed, incompatible",
     r"(?:that|it) is none\b(?! of)": "invalid; say what it must be",
-    r"\bor is none\b": "invalid",
-    r"\bis no (?:time|amount|name|version|valid|demand|mapping|package|recipe|number|YAML)\b": "is not a …",
-    r"\bso many\b": "up to N, the maximum number of …",
-    r"\b(?:is|are) looked (?:at|for|whether)\b": "checks, reads, searches",
-    r"\bof that follows\b": "this determines",
-    r"\b(?:is|are) told\b(?! to\b)": "reports, is called with",
-    r"\btold (?:by|of|at once|apart)\b": "by, reported, distinguished",
-    r"\btells? (?:of|from|apart)\b": "describes, reports, distinguishes",
-    r"\bwhat there is\b": "name the things",
-    r"\bwhat was (?:fetched|asked|typed|said|meant)\b": "the fetched …, the requested …, the command line",
-    r"\bwhat is (?:meant|there|said|told)\b": "name the things",
-    r"\b(?:that|which|who) (?:is|are|was|were) asked for\b": "the requested …",
-    r"\b(?:away with|nobody knows|nobody can tell)\b": "remove; unknown",
-    r"\bbe the reason\b|\bis no reason\b": "is not a reason",
-    r"\bat hand\b": "available",
-    r"\bbrought up to date\b": "updated",
-    r"\bheld against\b": "compared with, checked against",
-    r"\bmade anew\b": "created again",
-    r"\b(?:is|are|was|were) asked for\b": "requested; the command asks",
-    r"\bas wide as\b(?! the widest)": "name the factor or limit",
+    r"or is none\b": "invalid",
+    r"is no (?:time|amount|name|version|valid|demand|mapping|package|recipe|number|YAML)\b": "is not a …",
+    r"so many\b": "up to N, the maximum number of …",
+    r"(?:is|are) looked (?:at|for|whether)\b": "checks, reads, searches",
+    r"of that follows\b": "this determines",
+    r"(?:is|are) told\b(?! to\b)": "reports, is called with",
+    r"told (?:by|of|at once|apart)\b": "by, reported, distinguished",
+    r"tells? (?:of|from|apart)\b": "describes, reports, distinguishes",
+    r"what there is\b": "name the things",
+    r"what was (?:fetched|asked|typed|said|meant)\b": "the fetched …, the requested …, the command line",
+    r"what is (?:meant|there|said|told)\b": "name the things",
+    r"(?:that|which|who) (?:is|are|was|were) asked for\b": "the requested …",
+    r"(?:away with|nobody knows|nobody can tell)\b": "remove; unknown",
+    r"(?:be the|is no) reason\b": "is not a reason",
+    r"at hand\b": "available",
+    r"brought up to date\b": "updated",
+    r"held against\b": "compared with, checked against",
+    r"made anew\b": "created again",
+    r"(?:is|are|was|were) asked for\b": "requested; the command asks",
+    r"as wide as\b(?! the widest)": "name the factor or limit",
 }
 #: Texts that are as they must be: contents of packages and recipes, records of the ledger, other programs' messages.
 KEPT = re.compile(r"Packages of this environment lie here")
@@ -48,22 +50,29 @@ DOCUMENTS = sorted(
 FOLDERS = ("feedstock_tools", "tests", "maintenance", "benchmarks")
 #: This module has the phrases as examples.
 MODULES = sorted({path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")} - {Path(__file__).resolve()})
-_ANY = re.compile("|".join(f"(?:{pattern})" for pattern in ODD), re.IGNORECASE)
+#: The letters that the expressions begin with; the rest of them is tried only there.
+_FIRST = {
+    word[0] for odd in ODD for word in odd.removeprefix("(?:").partition(")" if odd[0] == "(" else " ")[0].split("|")
+}
+_ANY = re.compile(rf"\b(?=[{''.join(sorted(_FIRST))}])(?:{'|'.join(ODD)})", re.IGNORECASE)
+_COMMENT = re.compile("#:?(.*)")
 
 
-def texts_of(module: Path) -> Iterator[tuple[int, str]]:
-    """The string literals and comments of a module: the line each begins at, and its words in one line."""
-    source = module.read_text(encoding="utf-8")
-    for number, line in enumerate(source.splitlines(), 1):
-        _, sign, comment = line.partition("#")
-        if sign:
-            yield number, " ".join(comment.removeprefix(":").split())
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.lineno, " ".join(node.value.split())
-        elif isinstance(node, ast.JoinedStr):
-            words = "".join(str(part.value) for part in node.values if isinstance(part, ast.Constant))
-            yield node.lineno, " ".join(words.split())
+def texts_of(module: Path) -> Iterator[str]:
+    """The comments and string literals of a module, each in one line; of an f-string, the parts between the values."""
+    found = _COMMENT.findall(module.read_text(encoding="utf-8"))
+    found += _literals(code_of(module).co_consts)
+    return (" ".join(text.split()) for text in found)
+
+
+def _literals(constants: Iterable[object]) -> Iterator[str]:
+    for constant in constants:
+        if isinstance(constant, str):
+            yield constant
+        elif isinstance(constant, (tuple, frozenset)):
+            yield from _literals(constant)
+        elif isinstance(constant, CodeType):
+            yield from _literals(constant.co_consts)
 
 
 def odd_in(text: str) -> str | None:
@@ -86,10 +95,12 @@ def test_a_page_is_in_plain_english(page: Path) -> None:
 
 
 def test_the_code_is_in_plain_english() -> None:
+    assert all(letter.isalpha() for letter in _FIRST)
     found = [
-        f"{module.relative_to(ROOT)}:{line}: {odd} (write: {text[:90]}…)"
+        f"{module.relative_to(ROOT)}: {odd} (write: {text[:90]}…)"
         for module in MODULES
-        for line, text in texts_of(module)
+        if _ANY.search("\n".join(texts := list(texts_of(module))))
+        for text in texts
         if (odd := odd_in(text))
     ]
     assert not found, "\n".join(found)

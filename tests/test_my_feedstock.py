@@ -106,7 +106,9 @@ def printed(call: str, feedstock: Path) -> str:
     with started(call, feedstock) as run:
         output = run.communicate()[0]
     if through:
-        output = subprocess.run(["bash", "-c", through], input=output, capture_output=True, text=True, check=True).stdout
+        output = subprocess.run(
+            ["bash", "-c", through], input=output, capture_output=True, text=True, check=True
+        ).stdout
     text = output.replace(f"{feedstock.parent.as_uri()}/", ADDRESS)
     return "\n".join(line.rstrip() for line in text.splitlines()).rstrip()
 
