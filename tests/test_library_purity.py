@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import feedstock_tools
+from tests.support import command
 from tests.support.feedstocks import TinyFeedstock
 from tests.support.library import make_library_folder
 
@@ -62,7 +63,7 @@ _OF_THE_PROCESS = {
 
 
 #: What each use of the process has in its text.
-_SIGNS = re.compile("print|input|" + "|".join(name.partition(".")[2] for name in _OF_THE_PROCESS))
+_SIGNS = re.compile(rf"\b(?:print|input)\(|\b(?:{'|'.join(name.partition('.')[2] for name in _OF_THE_PROCESS)})\b")
 
 
 def uses_of_the_process(text: str) -> Iterator[str]:
@@ -143,20 +144,29 @@ Path(RESULTS).write_text(json.dumps(results))
 """
 
 
-def results_of(
-    folder: Path, name: str, environment: dict[str, str], *arguments: str, closed: bool
-) -> dict[str, object]:
-    """The results of the arrows in a separate process; `closed`: without standard streams."""
-    script = folder / f"{name}.py"
+def script(folder: Path, name: str) -> str:
+    """The statements that write the results of the arrows to a file of this name in a folder."""
     machine = {key: os.environ[key] for key in ("PATH", "HOME", "XDG_CACHE_HOME", "SYSTEMROOT") if key in os.environ}
-    script.write_text(f"RESULTS, MACHINE = {str(folder / name)!r}, {machine!r}\n{ARROWS}")
-    command = [sys.executable, str(script), *arguments]
-    if closed:  # the shell closes what subprocess can only redirect
-        command = ["/bin/sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *command]
-    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
-    found = json.loads((folder / name).read_text())
-    assert isinstance(found, dict)
-    return found
+    return f"RESULTS, MACHINE = {str(folder / name)!r}, {machine!r}\n{ARROWS}"
+
+
+def usual_results(folder: Path, variables: dict[str, str], *arguments: str) -> dict[str, object]:
+    """The results with an environment and arguments that could mislead."""
+    program = f"{script(folder, 'usual')}raise SystemExit"
+    run = command.run(command.changed(program, *arguments), folder, variables)
+    assert run.returncode == 0, run.stderr
+    return dict(json.loads((folder / "usual").read_text()))
+
+
+def bare_results(folder: Path) -> dict[str, object]:
+    """The results in a new Python with no environment, no arguments and, where a shell can close them, no streams."""
+    (folder / "bare.py").write_text(script(folder, "bare"))
+    least = {key: os.environ[key] for key in ("SYSTEMROOT",) if key in os.environ}  # Windows starts nothing without it
+    words = [sys.executable, str(folder / "bare.py")]
+    if os.name == "posix":  # the shell closes what subprocess can only redirect
+        words = ["/bin/sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *words]
+    subprocess.run(words, cwd=folder, env=least, check=True, capture_output=True)
+    return dict(json.loads((folder / "bare").read_text()))
 
 
 def test_the_arrows_need_no_streams_arguments_or_environment(tmp_path: Path, feedstock: TinyFeedstock) -> None:
@@ -164,9 +174,7 @@ def test_the_arrows_need_no_streams_arguments_or_environment(tmp_path: Path, fee
     (tmp_path / "tiny-channel").symlink_to(feedstock.channel)
     noisy = {"CUDA_VISIBLE_DEVICES": "0", "CF_CUDA_ENABLED": "False", "python": "3.6", "CONDA_OVERRIDE_CUDA": "9.0"}
 
-    usual = results_of(tmp_path, "usual", {**os.environ, **noisy}, "--json", "build", closed=False)
-    least = {key: os.environ[key] for key in ("SYSTEMROOT",) if key in os.environ}  # Windows starts nothing without it
-    bare = results_of(tmp_path, "bare", least, closed=os.name == "posix")
+    usual, bare = usual_results(tmp_path, command.environment(**noisy), "--json", "build"), bare_results(tmp_path)
 
     assert bare == usual
     assert all(bare.values())
