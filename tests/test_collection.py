@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import subprocess
-import sys
 from fnmatch import fnmatch
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -26,9 +25,10 @@ PASSED_OVER = ("*.egg", "_darcs", "build", "CVS", "dist", "node_modules", "venv"
 
 
 def pytest_of(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Let pytest collect without plugins, which take a second to import."""
-    words = ["-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider", *arguments]
-    return command.run([sys.executable, *words], ROOT, command.environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"))
+    """Let pytest collect without plugins, which take a second to import, in a process that has most modules already."""
+    words = ["--collect-only", "-qq", "-p", "no:cacheprovider", *arguments]
+    program = f"import pytest\nraise SystemExit(pytest.main({words}))"
+    return command.run(command.changed(program), ROOT, command.environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"))
 
 
 @functools.cache
