@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 import sys
 from collections.abc import Iterator
@@ -22,8 +23,11 @@ SETTINGS_OF_EC2 = {"FLEET_EC2_IMAGE": "ami-12c6146b", "FLEET_EC2_KEY": "mine", "
 
 
 @pytest.fixture
-def ec2(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A client of an EC2 that exists in memory."""
+def ec2(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    """A client of an EC2 that exists in memory, with one image: moto makes hundreds for each test by default."""
+    image = {"ami_id": SETTINGS_OF_EC2["FLEET_EC2_IMAGE"], "name": "one", "owner_id": "1"}
+    (tmp_path / "images.json").write_text(json.dumps([image]))
+    monkeypatch.setenv("MOTO_AMIS_PATH", str(tmp_path / "images.json"))  # read as moto is imported
     import boto3
     from moto import mock_aws
 
