@@ -6,10 +6,12 @@ content that it has.
 
 from __future__ import annotations
 
+import functools
 import os
 import shlex
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from feedstock_tools.builds.stand_in.choice import STAND_IN
@@ -49,14 +51,19 @@ def lend_stand_in(cache: Path) -> None:
 
     The first build that needs one of them makes or fetches it.
     """
-    _lend(_SHARED, zig_folder(_of_user(cache)))
-    lend_channels(cache)
+    folder = _of_user(cache)
+    _lend(_SHARED, zig_folder(folder))
+    _lend_channels(folder)
 
 
 def lend_channels(cache: Path) -> None:
     """Let builds whose `XDG_CACHE_HOME` is this folder use the shared stand-in channels, but not zig."""
-    for folder in _OF_THIS_RUN:
-        _lend(folder, _of_user(cache) / STAND_IN)
+    _lend_channels(_of_user(cache))
+
+
+def _lend_channels(folder: Path) -> None:
+    for shared in _OF_THIS_RUN:
+        _lend(shared, folder / STAND_IN)
 
 
 def lend_tools(cache: Path) -> None:
@@ -75,10 +82,14 @@ def _of_user(cache: Path) -> Path:
 
 
 def _lend(shared: Path, borrowed: Path) -> None:
-    shared.mkdir(parents=True, exist_ok=True)
-    if not borrowed.exists():
-        borrowed.parent.mkdir(parents=True, exist_ok=True)
-        borrowed.symlink_to(shared, target_is_directory=True)
+    with suppress(FileExistsError):
+        borrowed.symlink_to(_made(shared), target_is_directory=True)
+
+
+@functools.cache
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def zig_without_compiler() -> Zig | None:
