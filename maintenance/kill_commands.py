@@ -34,9 +34,10 @@ from maintenance import kill_worlds
 from tests.support import command, warm
 from tests.support.feedstocks import GPU
 from tests.support.light_wheels import light_wheels
+from tests.support.paths import ROOT
 from tests.support.waiting import processes_below, wait_until
 
-__all__ = ["ALIKE", "ONLY_READING", "SCENARIOS", "SERVING", "Scenario", "Tally", "kill_at_random"]
+__all__ = ["ALIKE", "ONLY_READING", "SCENARIOS", "SERVING", "Scenario", "Tally", "Worlds", "kill_at_random"]
 
 #: A command of the tiny feedstock that builds little.
 _ONE = f"{GPU}_py3.11"
@@ -52,7 +53,13 @@ _IGNORED = re.compile(
 )
 #: The time in the name of a log; a killed run leaves a log, too.
 _TIME_OF_LOG = re.compile(r"-\d{8}T\d{6,12}(-\d+-\d+)?\.log$")
+#: The folder of a world with stand-ins for programs.
+_STAND_INS = "stand-ins"
 _TEMPORARY = re.compile(r"\.part$|^feedstock-tools-|^\.fetching|^\.?making-|^\.dossier\.")
+
+
+#: Makes a part of a world, which is a folder.
+Step = Callable[[Path], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,7 @@ class Scenario:
     """A command that writes, and the world that it is run in.
 
     Attributes:
-        prepare: makes the world in an empty folder.
+        world: the steps that make it in an empty folder.
         arguments: of feedstock-tools; `{world}` stands for the folder.
         folder: where it is run, below the world.
         variables: more of its environment.
@@ -68,7 +75,7 @@ class Scenario:
         ends: its exit status when nobody disturbs it.
     """
 
-    prepare: Callable[[Path], None]
+    world: tuple[Step, ...]
     arguments: tuple[str, ...]
     folder: str = "tiny-feedstock"
     variables: tuple[tuple[str, str], ...] = ()
@@ -88,14 +95,16 @@ class Tally:
         return f"{self.tries} tries, {self.cut} of them killed in their work, {self.wrong} differ"
 
 
-def _built(world: Path) -> None:
-    kill_worlds.tiny(world)
+def _build(world: Path) -> None:
     _succeed(world, "build")
+
+
+def _add_target(world: Path) -> None:
+    (world / "target").mkdir()
 
 
 def _parts(world: Path) -> None:
     """Two machines' artifacts, and a feedstock with nothing built."""
-    _built(world)
     artifacts = world / "tiny-feedstock" / "build_artifacts"
     shutil.move(artifacts, world / "parts" / "one")
     _succeed(world, "build")
@@ -105,80 +114,66 @@ def _parts(world: Path) -> None:
             shutil.rmtree(part / name, ignore_errors=True)
 
 
-def _published(world: Path) -> None:
-    _built(world)
-    (world / "target").mkdir()
-
-
-def _stale(world: Path) -> None:
-    kill_worlds.spec(world)
-    _succeed(world, "generate")
-
-
-def _wheelhouse(world: Path) -> None:
-    kill_worlds.hosts(world)
+def _fetch_wheels(world: Path) -> None:
     light_wheels(world / "cache")
 
 
-def _fleet(world: Path) -> None:
-    """A fleet as `fleet up --script` makes it, which takes a third of the time."""
-    _wheelhouse(world)
+def _make_fleet(world: Path) -> None:
+    """As `fleet up --script` does, which takes a third of the time."""
     _succeed(world, "fleet up --script")
     shutil.rmtree(world / "scripts")
 
 
+_TINY, _SPEC, _LIBRARY = (kill_worlds.tiny,), (kill_worlds.spec,), (kill_worlds.cpu_only,)
+_BUILT = (*_TINY, _build)
+_WHEELHOUSE = (kill_worlds.hosts, _fetch_wheels)
 _WAVEKIT = "wavekit-feedstock"
 _PIP = (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", "{world}/wheels"))
 _CHANNEL = ("--channel", "{world}/channel")
 _FLEET = ("--fleet", "{world}/inventory.yml")
 SCENARIOS = {
-    "generate": Scenario(kill_worlds.spec, ("generate",), "hello"),
-    "variants": Scenario(kill_worlds.spec, ("variants", "-o", "{world}/named"), "hello"),
-    "rerender": Scenario(kill_worlds.spec, ("rerender", "--pinning", "{world}/pinning"), "solver-feedstock"),
+    "generate": Scenario(_SPEC, ("generate",), "hello"),
+    "variants": Scenario(_SPEC, ("variants", "-o", "{world}/named"), "hello"),
+    "rerender": Scenario(_SPEC, ("rerender", "--pinning", "{world}/pinning"), "solver-feedstock"),
     "rerender --smithy": Scenario(
-        kill_worlds.spec, ("rerender", "--pinning", "{world}/pinning", "--smithy", "{world}/smithy"), "solver-feedstock"
+        _SPEC, ("rerender", "--pinning", "{world}/pinning", "--smithy", "{world}/smithy"), "solver-feedstock"
     ),
-    "edit": Scenario(
-        kill_worlds.tiny, ("edit", "build-number", "7", "provider", "linux-64", "github_actions", "--write")
-    ),
-    "edit platform": Scenario(
-        kill_worlds.cpu_only, ("edit", "platform", "add", "linux-aarch64", "--write"), _WAVEKIT, once=True
-    ),
+    "edit": Scenario(_TINY, ("edit", "build-number", "7", "provider", "linux-64", "github_actions", "--write")),
+    "edit platform": Scenario(_LIBRARY, ("edit", "platform", "add", "linux-aarch64", "--write"), _WAVEKIT, once=True),
     "edit enable-gpu": Scenario(
-        kill_worlds.cpu_only, ("edit", "enable-gpu", "--pinning", "{world}/pinning", "--write"), _WAVEKIT, once=True
+        _LIBRARY, ("edit", "enable-gpu", "--pinning", "{world}/pinning", "--write"), _WAVEKIT, once=True
     ),
-    "edit to-v1": Scenario(kill_worlds.cpu_only, ("edit", "to-v1", "--write"), _WAVEKIT, once=True),
-    "import": Scenario(kill_worlds.cpu_only, ("import", "--pinning", "{world}/pinning"), _WAVEKIT, once=True),
-    "init": Scenario(kill_worlds.project, ("init", "{world}/src", "--maintainer", "someone"), ".", once=True),
+    "edit to-v1": Scenario(_LIBRARY, ("edit", "to-v1", "--write"), _WAVEKIT, once=True),
+    "import": Scenario(_LIBRARY, ("import", "--pinning", "{world}/pinning"), _WAVEKIT, once=True),
+    "init": Scenario((kill_worlds.project,), ("init", "{world}/src", "--maintainer", "someone"), ".", once=True),
     "fleet new": Scenario(
-        kill_worlds.nothing, ("fleet", "new", "many", "--hub", "localhost:8786", "--host", "one"), ".", once=True
+        (kill_worlds.nothing,), ("fleet", "new", "many", "--hub", "localhost:8786", "--host", "one"), ".", once=True
     ),
-    "ci": Scenario(kill_worlds.tiny, ("ci",)),
-    "pinning fetch": Scenario(kill_worlds.pinnings, ("pinning", "fetch", "--channel", "{world}/pinnings"), "."),
-    "smithy fetch": Scenario(kill_worlds.releases, ("smithy", "fetch", "--channel", "{world}/releases"), "."),
-    "cuda fetch": Scenario(kill_worlds.wheels, ("cuda", "fetch", "12.9"), ".", _PIP),
-    "build": Scenario(kill_worlds.tiny, ("build", _ONE, *_CHANNEL)),
-    "build --verify": Scenario(kill_worlds.tiny, ("build", _ONE, "--verify", "1", *_CHANNEL)),
-    "build --jobs": Scenario(kill_worlds.tiny, ("build", GPU, "--jobs", "2", *_CHANNEL)),
-    "test": Scenario(_built, ("test", _ONE)),
-    "publish": Scenario(_published, ("publish", "{world}/target", _ONE, *_CHANNEL)),
-    "dossier": Scenario(_built, ("dossier", _ONE, *_CHANNEL)),
-    "collect": Scenario(_parts, ("collect", "{world}/parts/one", "{world}/parts/two")),
-    "status": Scenario(_built, ("status", "--html", "{world}/page.html", *_CHANNEL)),
-    "clean": Scenario(_built, ("clean", "--yes")),
+    "ci": Scenario(_TINY, ("ci",)),
+    "pinning fetch": Scenario((kill_worlds.pinnings,), ("pinning", "fetch", "--channel", "{world}/pinnings"), "."),
+    "smithy fetch": Scenario((kill_worlds.releases,), ("smithy", "fetch", "--channel", "{world}/releases"), "."),
+    "cuda fetch": Scenario((kill_worlds.wheels,), ("cuda", "fetch", "12.9"), ".", _PIP),
+    "build": Scenario(_TINY, ("build", _ONE, *_CHANNEL)),
+    "build --jobs --verify": Scenario(_TINY, ("build", GPU, "--jobs", "2", "--verify", "1", *_CHANNEL)),
+    "test": Scenario(_BUILT, ("test", _ONE)),
+    "publish": Scenario((*_BUILT, _add_target), ("publish", "{world}/target", _ONE, *_CHANNEL)),
+    "dossier": Scenario(_BUILT, ("dossier", _ONE, *_CHANNEL)),
+    "collect": Scenario((*_BUILT, _parts), ("collect", "{world}/parts/one", "{world}/parts/two")),
+    "status": Scenario(_BUILT, ("status", "--html", "{world}/page.html", *_CHANNEL)),
+    "clean": Scenario(_BUILT, ("clean", "--yes")),
     "rehearse": Scenario(
-        kill_worlds.unsolved, ("rehearse", "--html", "{world}/page.html", *_CHANNEL), "solver-feedstock", ends=1
+        (kill_worlds.unsolved,), ("rehearse", "--html", "{world}/page.html", *_CHANNEL), "solver-feedstock", ends=1
     ),
     "plan": Scenario(
-        kill_worlds.simulated,
+        (kill_worlds.simulated,),
         ("plan", "--simulate", "{world}/hosts.yaml", "--time", "1 h", "--html", "{world}/page.html", *_CHANNEL),
     ),
-    "diff": Scenario(kill_worlds.two, ("diff", "{world}/before", "--html", "{world}/page.html"), _WAVEKIT),
-    "cuda show": Scenario(kill_worlds.nothing, ("cuda", "show", "-o", "{world}/table.txt"), "."),
-    "fleet wheelhouse": Scenario(kill_worlds.hosts, ("fleet", "wheelhouse"), ".", _PIP),
-    "fleet up --script": Scenario(_wheelhouse, ("fleet", "up", *_FLEET, "--script", "{world}/scripts"), ".", _PIP),
-    "fleet up": Scenario(_wheelhouse, ("fleet", "up", *_FLEET), ".", _PIP, ends=1),
-    "fleet down": Scenario(_fleet, ("fleet", "down", *_FLEET), ".", _PIP, ends=1),
+    "diff": Scenario((kill_worlds.two,), ("diff", "{world}/before", "--html", "{world}/page.html"), _WAVEKIT),
+    "cuda show": Scenario((kill_worlds.nothing,), ("cuda", "show", "-o", "{world}/table.txt"), "."),
+    "fleet wheelhouse": Scenario((kill_worlds.hosts,), ("fleet", "wheelhouse"), ".", _PIP),
+    "fleet up --script": Scenario(_WHEELHOUSE, ("fleet", "up", *_FLEET, "--script", "{world}/scripts"), ".", _PIP),
+    "fleet up": Scenario(_WHEELHOUSE, ("fleet", "up", *_FLEET), ".", _PIP, ends=1),
+    "fleet down": Scenario((*_WHEELHOUSE, _make_fleet), ("fleet", "down", *_FLEET), ".", _PIP, ends=1),
 }
 #: Commands that write as another one does, with the same functions.
 ALIKE = {
@@ -205,32 +200,58 @@ ONLY_READING = frozenset(
 )
 
 
-def kill_at_random(name: str, tries: int, chance: random.Random, folder: Path, keep: Path | None = None) -> Tally:
+class Worlds:
+    """A place in a folder for one world after the other; each is made once, and copied from then on.
+
+    Args:
+        folder: an empty one.
+        quick: whether commands that are not killed have stand-ins for pip and Ansible.
+    """
+
+    def __init__(self, folder: Path, *, quick: bool = False) -> None:
+        self.place = folder / "world"
+        self._folder, self._quick = folder, quick
+        self._kept: dict[tuple[Step, ...], Path] = {}
+
+    def lay(self, steps: tuple[Step, ...]) -> None:
+        """Put the world in place that these steps make."""
+        if steps in self._kept:
+            shutil.rmtree(self.place)
+            shutil.copytree(self._kept[steps], self.place, symlinks=True)
+            return
+        if steps:
+            self.lay(steps[:-1])
+            steps[-1](self.place)
+        elif self._quick:
+            self.place.mkdir()
+            (self.place / _STAND_INS).symlink_to(ROOT / "tests" / "support" / "quick")
+        for part in ("cache", "config", "home"):
+            (self.place / part).mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self.place / "tmp", ignore_errors=True)
+        (self.place / "tmp").mkdir()
+        (self.place / "said.txt").unlink(missing_ok=True)
+        self._kept[steps] = self._folder / f"kept-{len(self._kept)}"
+        shutil.copytree(self.place, self._kept[steps], symlinks=True)
+
+
+def kill_at_random(name: str, tries: int, chance: random.Random, worlds: Worlds, keep: Path | None = None) -> Tally:
     """Kill a command this many times, each time in a fresh copy of its world.
 
     Args:
-        folder: an empty folder for the world and its copies.
         keep: where tries that differ are kept.
 
     Raises:
         RuntimeError: the undisturbed run fails.
     """
-    scenario, world, fresh = SCENARIOS[name], folder / "world", folder / "fresh"
-    world.mkdir(parents=True)
-    for part in ("cache", "config", "home", "tmp"):
-        (world / part).mkdir()
-    scenario.prepare(world)
-    shutil.rmtree(world / "tmp")
-    (world / "tmp").mkdir()
-    (world / "said.txt").unlink(missing_ok=True)
-    shutil.copytree(world, fresh, symlinks=True)
+    scenario, world = SCENARIOS[name], worlds.place
+    worlds.lay(scenario.world)
     began = time.monotonic()
     _succeed(world, name)
     usual = time.monotonic() - began
     wanted = _snapshot(world)
     tally = Tally()
     for number in range(tries):
-        _put_back(fresh, world)
+        worlds.lay(scenario.world)
         killed = _killed(world, scenario, chance.uniform(0.02, 1.0) * usual, whole=chance.random() < 0.5)
         may_refuse = scenario.once and not _differences(wanted, _snapshot(world))
         status = _run(world, scenario)
@@ -248,30 +269,26 @@ def kill_at_random(name: str, tries: int, chance: random.Random, folder: Path, k
     return tally
 
 
-def _put_back(fresh: Path, world: Path) -> None:
-    shutil.rmtree(world)
-    shutil.copytree(fresh, world, symlinks=True)
-
-
 def _succeed(world: Path, name: str) -> None:
     if _run(world, SCENARIOS[name]) != SCENARIOS[name].ends:
         raise RuntimeError(f"{name} fails undisturbed: {_said(world)}")
 
 
-def _start(world: Path, scenario: Scenario) -> warm.Running:
-    """Start a command in a group of its own; what it says goes to a file."""
+def _start(world: Path, scenario: Scenario, *first: Path) -> warm.Running:
+    """Start a command in a group of its own, with modules of some folders first; what it says goes to a file."""
     arguments = [each.replace("{world}", str(world)) for each in scenario.arguments]
     own = {name: value.replace("{world}", str(world)) for name, value in scenario.variables}
     places = {"XDG_CACHE_HOME": "cache", "XDG_CONFIG_HOME": "config", "HOME": "home", "TMPDIR": "tmp"}
-    variables = command.environment(**{name: str(world / place) for name, place in places.items()}, **own)
+    own |= {name: str(world / place) for name, place in places.items()}
+    variables = command.environment(**own, PYTHONPATH=os.pathsep.join(map(str, [*first, ROOT])))
     with (world / "said.txt").open("wb") as said, Path(os.devnull).open() as null:
         streams = null.fileno(), said.fileno(), said.fileno()
         return warm.start(arguments, world / scenario.folder, variables, streams)
 
 
 def _run(world: Path, scenario: Scenario) -> int:
-    """Run a command to its end; its exit status."""
-    return int(_start(world, scenario).usage()["status"])
+    """Run a command to its end, with stand-ins where the world has them; its exit status."""
+    return int(_start(world, scenario, world / _STAND_INS).usage()["status"])
 
 
 def _said(world: Path) -> str:
@@ -370,7 +387,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{name}: no time left")
             continue
         with tempfile.TemporaryDirectory() as folder:
-            tally = kill_at_random(name, each, random.Random(f"{options.seed} {name}"), Path(folder), options.keep)  # noqa: S311
+            chance = random.Random(f"{options.seed} {name}")  # noqa: S311
+            tally = kill_at_random(name, each, chance, Worlds(Path(folder)), options.keep)
         print(f"{name}: {tally}", flush=True)
         total = Tally(total.tries + tally.tries, total.cut + tally.cut, total.wrong + tally.wrong)
     print(f"all: {total}")

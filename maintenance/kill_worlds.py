@@ -46,7 +46,7 @@ def spec(world: Path) -> None:
 
 def pinnings(world: Path) -> None:
     files = [
-        PackageFile(f"share/conda-forge/migrations/m{number}.yaml", b"python: [3.14]\n" * 2000) for number in range(200)
+        PackageFile(f"share/conda-forge/migrations/m{number}.yaml", b"python: [3.14]\n" * 2000) for number in range(60)
     ]
     for dated in ("2025.01.02.03.04.05", "2026.01.02.03.04.05"):
         metadata = PackageMetadata("conda-forge-pinning", dated, "hd8ed1ab_0", 0, "noarch", noarch="generic")
