@@ -20,7 +20,17 @@ def this_machine() -> str:
 
 def this_process() -> str:
     """This process as `pid:starttime`; the time (ticks since the machine started) is empty without /proc."""
-    return f"{os.getpid()}:{start_time(os.getpid())}"
+    return f"{os.getpid()}:{_own_start()}"
+
+
+@cache
+def _own_start() -> str:
+    """Asked with each line of a build's output."""
+    return start_time(os.getpid())
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_own_start.cache_clear)
 
 
 def process_lives(process: str, machine: str) -> bool | None:

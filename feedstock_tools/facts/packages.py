@@ -6,12 +6,14 @@ which `facts.families` expands. docs/stand-in-channel.md describes the format; `
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError, Mistake
-from feedstock_tools.facts.families import expanded
+from feedstock_tools.facts.families import Finding, expanded
 from feedstock_tools.facts.known_packages import KnownPackage
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.values import parse_texts
@@ -36,11 +38,22 @@ def read_packages(path: Path | None = None) -> tuple[KnownPackage, ...]:
     Raises:
         InputError: the file cannot be read or has mistakes; all of them.
     """
-    document = None if path is None else _checked(path)
-    content = (
-        parse_texts(read_text(packages_file(), within=None), packages_file()) if document is None else document.content
-    )
-    packages, findings = expanded(content, check=document is not None)
+    if path is None:
+        return _shipped(packages_file())
+    document = _checked(path)
+    return _without_mistakes(expanded(document.content, check=True), document)
+
+
+@cache
+def _shipped(path: Path) -> tuple[KnownPackage, ...]:
+    """Those of the file that ships with this tool, which several steps of a build ask for."""
+    return _without_mistakes(expanded(parse_texts(read_text(path, within=None), path), check=False), None)
+
+
+def _without_mistakes(
+    found: tuple[tuple[KnownPackage, ...], Sequence[Finding]], document: Document | None
+) -> tuple[KnownPackage, ...]:
+    packages, findings = found
     if findings:
         mistakes = (_mistake(document, location, message) for location, message in findings)
         raise InputError.of(sorted(mistakes, key=lambda mistake: mistake.line or 0))

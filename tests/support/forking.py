@@ -26,6 +26,7 @@ from typing import Any, NoReturn, TextIO, cast
 
 import feedstock_tools
 from feedstock_tools.facts.cuda import load_cuda
+from feedstock_tools.facts.packages import read_packages
 from feedstock_tools.facts.tools import read_tools
 from tests.support.forked import ENDS, WORKERS, fork_workers
 from tests.support.huge_pages import collapse_memory
@@ -204,8 +205,9 @@ def _import_all() -> None:
     for name in (*WORKERS, *_LATE, "rattler_build"):
         importlib.import_module(name)
     importlib.metadata.version("py-rattler-build")  # imports a parser of messages
-    load_cuda()  # which many commands read and keep, as they do the next
+    load_cuda()  # which many commands read and keep, as they do the next two
     read_tools()
+    read_packages()
 
 
 if __name__ == "__main__":
