@@ -49,8 +49,6 @@ class Version:
         return self.components[0][0][1]
 
     def _against(self, other: Version) -> int:
-        if self.numbers is not None and other.numbers is not None:
-            return (self.numbers > other.numbers) - (self.numbers < other.numbers)
         if self.epoch != other.epoch:
             return -1 if self.epoch < other.epoch else 1
         for mine, theirs in ((self.components, other.components), (self.local, other.local)):
@@ -61,12 +59,25 @@ class Version:
         return 0
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Version) and self._against(other) == 0
+        if not isinstance(other, Version):
+            return False
+        if self.numbers is not None and other.numbers is not None:
+            return self.numbers == other.numbers
+        return self._against(other) == 0
 
     def __lt__(self, other: Version) -> bool:
         if not isinstance(other, Version):
             return NotImplemented
+        if self.numbers is not None and other.numbers is not None:
+            return self.numbers < other.numbers
         return self._against(other) < 0
+
+    def __ge__(self, other: Version) -> bool:
+        if not isinstance(other, Version):
+            return NotImplemented
+        if self.numbers is not None and other.numbers is not None:
+            return self.numbers >= other.numbers
+        return self._against(other) >= 0
 
     __hash__ = None  # type: ignore[assignment]  # equal versions can be written in many ways
 

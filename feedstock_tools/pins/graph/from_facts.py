@@ -71,7 +71,7 @@ def _made(
     scales = _scales(facts, also)
     bounds = [
         *(bound for cuda in cudas for bound in _of_cuda(cuda, facts, scales)),
-        *(bound for library in facts.libraries.values() for bound in _of_library(library, cudas, scales["sm"])),
+        *_of_libraries(same, cudas, scales["sm"]),
         *_of_the_machine(facts, scales, also),
         *(bound for name in FRAMEWORKS if name in also for bound in bounds_of_wheels(name, facts, cudas, pythons)),
         *(bound for name in also.get("gpu", ()) for bound in _of_gpu(find_gpu(name, load_gpus()), cudas, scales)),
@@ -92,12 +92,22 @@ def reported_cuda(facts: CudaFacts, driver: str, *, windows: bool = False) -> st
     """
     branch = parse_version(driver).major
     newest = None
-    for toolkit in facts.toolkits.values():
-        both = [_of_system(toolkit.driver, on_windows) for on_windows in ((False, True) if windows else (False,))]
-        shipped = min((parse_version(version).major for version in both if version is not None), default=None)
-        if shipped is not None and shipped <= branch:
-            newest = toolkit.version
+    for version, shipped in _branches(_Same(facts), windows):
+        if shipped <= branch:
+            newest = version
     return _WITHOUT_TOOLKIT.get(branch, newest)
+
+
+@lru_cache(maxsize=8)
+def _branches(same: _Same, windows: bool) -> tuple[tuple[str, int], ...]:
+    """The toolkits that were shipped with a driver, with its branch."""
+    branches = []
+    for toolkit in same.facts.toolkits.values():
+        both = [_of_system(toolkit.driver, on_windows) for on_windows in ((False, True) if windows else (False,))]
+        shipped = [parse_version(version).major for version in both if version is not None]
+        if shipped:
+            branches.append((toolkit.version, min(shipped)))
+    return tuple(branches)
 
 
 def _shipped(toolkit: Toolkit) -> tuple[str, ...]:
@@ -219,6 +229,12 @@ def _glibc_bound(release: Release, facts: CudaFacts, scale: frozenset[str]) -> B
     ways.append(Way({"platform": _PLATFORMS - subdirs, "glibc": frozenset()}))
     sentence = f"conda-forge builds it for glibc {_listed(words)}" if words else "its glibc is unknown"
     return Bound(release, tuple(ways), sentence)
+
+
+@lru_cache(maxsize=8)
+def _of_libraries(same: _Same, cudas: tuple[str, ...], sms: frozenset[str]) -> tuple[Bound, ...]:
+    """The bounds of all libraries, which are most of a graph, and no demand changes them."""
+    return tuple(bound for library in same.facts.libraries.values() for bound in _of_library(library, cudas, sms))
 
 
 def _of_library(library: Library, cudas: Sequence[str], sms: frozenset[str]) -> Iterator[Bound]:

@@ -179,7 +179,10 @@ class PinGraph:
         joined, opened = dict(chosen), []
         for version in versions:
             joined[kind] = version
-            if all(bound.open_to(joined) for bound in (*self.bounds_of(Release(kind, version)), *on_kind)):
+            for bound in (*self.bounds_of(Release(kind, version)), *on_kind):  # a loop, as in `Bound.open_to`
+                if not bound.open_to(joined):
+                    break
+            else:
                 opened.append(version)
         return tuple(opened)
 

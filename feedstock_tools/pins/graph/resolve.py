@@ -7,7 +7,7 @@ newest first, kind after kind in the order of `kinds.KINDS`; requirements on the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 
 from feedstock_tools.errors import InputError
@@ -61,10 +61,6 @@ def all_sets(graph: PinGraph, demands: Sequence[Demand], kinds: Sequence[str]) -
             yield {kind: version for kind in graph.versions if (version := with_needed.get(kind)) is not None}
 
 
-def _admitted(versions: Iterable[str], demands: Sequence[Demand]) -> Iterator[str]:
-    return (version for version in versions if all(demand.admits(version) for demand in demands))
-
-
 class _Search:
     """One question to the graph: the versions of each kind that meet the demands, and the search over them."""
 
@@ -75,10 +71,9 @@ class _Search:
         needed = (name for bound in bounds for way in bound.ways for name in way.needed)
         #: The kinds that a set may have: those asked for, and those that some release needs.
         self._possible = frozenset((*kinds, *self._demanded, *needed)) if kinds else frozenset(graph.versions)
-        self._left = {
-            kind: tuple(_admitted(versions, [demand for demand in demands if demand.kind == kind]))
-            for kind, versions in graph.preferred.items()
-        }
+        self._left = dict(graph.preferred)
+        for demand in demands:
+            self._left[demand.kind] = tuple(filter(demand.admits, self._left.get(demand.kind, ())))
 
     def sets(self, kinds: Sequence[str], chosen: dict[str, str | None]) -> Iterator[dict[str, str | None]]:
         """Every choice for `kinds` on top of `chosen` that can still succeed, in order; None for a kind without
