@@ -21,10 +21,11 @@ from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.channel.run_exports import run_exports_of
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.zstandard import stored_frame as stored
+from feedstock_tools.gpu_code import images
 from feedstock_tools.gpu_code.images import gpu_code_in_bytes
 from feedstock_tools.gpu_code.packages import gpu_code
 from maintenance.hostile.archives import END, INDEX, PLAIN, conda, header, member, zeros
-from tests.support.limits import MEMORY, limited, refusal_of
+from tests.support.limits import MEMORY, SECONDS, limited, refusal_of
 
 METADATA = PackageMetadata("bomb", "1", "0", 0, "noarch")
 GIB = 1 << 30
@@ -73,14 +74,19 @@ def _nested_zip(folder: Path) -> Path:
     return path
 
 
+def many_depends(count: int) -> bytes:
+    """A document of a package with a list of this length, written at once: to dump such a list takes time."""
+    return json.dumps({**INDEX, "depends": ["a"]}).encode().replace(b'["a"]', b'["a"' + b', "a"' * (count - 1) + b"]")
+
+
 DEEP = b'{"name": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"
 #: Packages whose metadata must be refused.
 METADATA_BOMBS: dict[str, Callable[[Path], Path]] = {
     "8 GiB of zeros as index.json": lambda folder: conda(folder, huge("info/index.json")),
     "8 GiB before index.json": lambda folder: conda(folder, huge("info/license") + PLAIN),
     "a size of 8 EiB": lambda folder: conda(folder, stored(header("info/index.json", 8 << 60) + END)),
-    "3 million depends": lambda folder: index(folder, json.dumps({**INDEX, "depends": ["a"] * 3_000_000}).encode()),
-    "11 thousand depends": lambda folder: index(folder, json.dumps({**INDEX, "depends": ["a"] * 11_000}).encode()),
+    "3 million depends": lambda folder: index(folder, many_depends(3_000_000)),
+    "11 thousand depends": lambda folder: index(folder, many_depends(11_000)),
     "nested lists": lambda folder: index(folder, DEEP),
     "a number of a million digits": lambda folder: index(
         folder, json.dumps(INDEX).replace('"build_number": 0', '"build_number": ' + "9" * 1_000_000).encode()
@@ -97,12 +103,15 @@ METADATA_BOMBS: dict[str, Callable[[Path], Path]] = {
     "a FIFO": _fifo,
     "a broken directory": _nested_zip,
     "a frame that ends early": lambda folder: conda(folder, PLAIN[:40]),
-    "11 thousand members": lambda folder: conda(folder, many(11_000)),
+    "more members than are read": lambda folder: conda(folder, many(1_001)),
 }
 
 
 @pytest.mark.parametrize("bomb", METADATA_BOMBS.values(), ids=METADATA_BOMBS)
-def test_metadata_that_exhausts_its_reader_is_refused(tmp_path: Path, bomb: Callable[[Path], Path]) -> None:
+def test_metadata_that_exhausts_its_reader_is_refused(
+    tmp_path: Path, bomb: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(archive._MOST_ENTRIES, "info", 1_000)  # the engine takes seconds for 10,000
     path = bomb(tmp_path)
     message = refusal_of(lambda: read_package(path), memory=2 * MEMORY)
     assert path.name in message
@@ -137,6 +146,10 @@ def test_contents_that_exhaust_the_disk_or_leave_their_folder_are_refused(
     message = refusal_of(lambda: gpu_code(path))
     assert {one.name for one in tmp_path.rglob("*")} == before
     assert not message or path.name in message
+
+
+def test_the_numbers_of_entries_are_those_that_the_documentation_names() -> None:
+    assert archive._MOST_ENTRIES == {"info": 10_000, "pkg": 40_000}
 
 
 def test_a_package_of_too_many_files_is_refused_before_it_is_unpacked(
@@ -203,7 +216,7 @@ def _entry(**values: object) -> bytes:
 REPODATA_BOMBS = {
     "nested lists": b'{"packages": ' + b"[" * 200_000 + b"]" * 200_000 + b"}",
     "nested mappings": b'{"a":' * 100_000 + b"0" + b"}" * 100_000,
-    "3 million depends": _entry(depends=["a"] * 3_000_000),
+    "3 million depends": b'{"packages.conda": {"bomb-1-0.conda": ' + many_depends(3_000_000) + b"}}",
     "depends that are a text": _entry(depends="abc" * 1000),
     "depends that are numbers": _entry(depends=[1, 2]),
     "a number of a million digits": _entry().replace(b'"build_number": 0', b'"build_number": ' + b"9" * 1_000_000),
@@ -248,9 +261,11 @@ def _chains() -> Iterator[bytes]:
         yield entry + magic + struct.pack("<Q", 40_000 * 70)
 
 
-def test_code_that_only_looks_like_fat_binaries_is_refused() -> None:
+def test_code_that_only_looks_like_fat_binaries_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     content = b"".join(_chains())
-    assert "fat binaries" in refusal_of(lambda: gpu_code_in_bytes(content + bytes(len(content))))
+    monkeypatch.setattr(images, "_MOST_STEPS", images._MOST_STEPS // 10)
+    message = refusal_of(lambda: gpu_code_in_bytes(content + bytes(len(content))), seconds=SECONDS / 5)
+    assert "fat binaries" in message
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ KEYS = ", ".join(f"k{n}: v" for n in range(4_900))
 REFUSED = {
     "aliases of aliases": _doubling("[", "]"),
     "aliases as keys": "g0: &g0 {a: b}\n" + "".join(f"g{n}: &g{n} {{? *g{n - 1} : *g{n - 1}}}\n" for n in range(1, 40)),
-    "merges of one mapping": f"a: &a {{{KEYS}}}\n" + "b: {<<: [*a, *a]}\n" * 3_000,
+    "merges of one mapping": f"a: &a {{{KEYS}}}\n" + "b: {<<: [*a, *a]}\n" * 1_000,
     "merges of merges": "g0: &g0 {a: 1}\n"
     + "".join(f"g{n}: &g{n} {{<<: [*g{n - 1}, *g{n - 1}], k{n}: 1}}\n" for n in range(1, 40)),
     "a list in itself": "a: &a [*a]\n",
