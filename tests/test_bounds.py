@@ -112,7 +112,7 @@ with bounded(Bounds(step_seconds=0.5)), step():
 def test_the_user_lifts_the_bounds_for_one_run() -> None:
     slow = "import time\nwith step():\n  while time.process_time() < 1.1: pass\nprint('done')"  # else it ends after 1 s
     assert held(slow, FEEDSTOCK_TOOLS_BOUNDS="10").stdout == "done\n"
-    large = "with step():\n  kept = bytearray(300 << 20)\nprint('done')"
+    large = "with step():\n  kept = bytearray(100 << 20)\nprint('done')"
     assert "takes more than 64 MiB of memory" in held(large).stderr
     assert held(large, FEEDSTOCK_TOOLS_BOUNDS="off").stdout == "done\n"
 
@@ -154,8 +154,11 @@ def _runs(pid: int) -> bool:
 THREAD = "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
 
 
-def called(statements: str, threads: bool) -> subprocess.CompletedProcess[str]:
-    """Run statements in a program that uses the library, with or without threads."""
+def called(statements: str, threads: bool, *, fork: bool = False) -> subprocess.CompletedProcess[str]:
+    """Run statements in a program that uses the library, with or without threads.
+
+    fork: in one that has imported all of the library, rather than in a new Python.
+    """
     start = f"""
 import os, sys
 sys.path.insert(0, {str(ROOT)!r})
@@ -165,7 +168,10 @@ from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.errors import FeedstockError
 from tests.support.bounded_works import *
 """
-    return command.run([sys.executable, "-W", "always", "-c", start + (THREAD if threads else "") + statements])
+    start += THREAD if threads else ""
+    if fork:
+        return command.run(command.changed(f"{start}{statements}\nraise SystemExit"))
+    return command.run([sys.executable, "-W", "always", "-c", start + statements])
 
 
 @pytest.mark.parametrize("threads", [False, True], ids=["without threads", "with threads"])
@@ -307,7 +313,7 @@ for name, call in {{"rerender": partial(rerender, feedstock), **calls}}.items():
     except BoundError as error:
         print(name, "memory" in str(error))
 """
-    run = called(statements, threads)
+    run = called(statements, threads, fork=True)
     calls = ["outputs True", "explain True", "check True", "rehearse True"]
     assert run.stdout.splitlines() == ["True True", *calls, "rerender True", *calls], run.stderr
 
