@@ -54,13 +54,23 @@ def interrupted(arguments: list[str], folder: Path, seconds: float, more: int = 
     return subprocess.CompletedProcess(program, process.returncode, output, errors)
 
 
-@pytest.mark.parametrize("arguments", [["build", "--list"], ["status"], ["rehearse"], ["outputs"]])
-def test_an_interrupted_command_prints_one_message(gpu_feedstock: TinyFeedstock, arguments: list[str]) -> None:
+#: Seconds between the moments at which a command is interrupted, and by how much they differ between commands.
+APART, LATER = 0.075, 0.018
+
+
+@pytest.mark.parametrize(
+    ("arguments", "later"),
+    [(["build", "--list"], 0), (["status"], LATER), (["rehearse"], 2 * LATER), (["outputs"], 3 * LATER)],
+)
+def test_an_interrupted_command_prints_one_message(
+    gpu_feedstock: TinyFeedstock, arguments: list[str], later: float
+) -> None:
     forge = gpu_feedstock.folder / "conda-forge.yml"
     forge.write_text(f"{forge.read_text() if forge.exists() else ''}conda_build_tool: rattler-build\n")
     ended = []
-    for moment in range(8):
-        run = interrupted(arguments, gpu_feedstock.folder, moment * 0.045, more=moment % 3)
+    for moment in range(5):
+        seconds = moment * APART + later if moment else 0
+        run = interrupted(arguments, gpu_feedstock.folder, seconds, more=moment % 3)
         ended.append(run.returncode)
         if run.returncode == 130:
             assert run.stderr.strip() in ("Interrupted.", ""), moment  # nothing if it has its result already
