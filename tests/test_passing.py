@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -104,9 +103,10 @@ def test_a_run_of_too_few_fails(tmp_path: Path, passing: int, more: str, status:
     (tmp_path / "passing.toml").write_text(record_text(Record(3, {"fetched": 1})))
     record = tmp_path / "passing.toml"
     (tmp_path / "conftest.py").write_text(CONFTEST.format(record=str(record)))
-    words = ["-m", "pytest", "-c", "/dev/null", "--rootdir", str(tmp_path), "-p", "no:cacheprovider"]
+    words = ["-c", "/dev/null", "--rootdir", str(tmp_path), "-p", "no:cacheprovider"]
     workers = ["-p", "xdist.plugin", "-n", "2"] if status == 0 else []
     few = command.environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")  # the installed plugins take a second to import
-    run = command.run([sys.executable, *words, *workers, str(tmp_path)], ROOT, few)
+    program = f"import pytest\nraise SystemExit(pytest.main({[*words, *workers, str(tmp_path)]}))"
+    run = command.run(command.changed(program), ROOT, few)
     assert run.returncode == status, run.stdout + run.stderr
     assert said in run.stdout

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -27,8 +25,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _build(folder: Path) -> None:
-    environ = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = command.run([sys.executable, "-m", "maintenance.site", str(folder)], ROOT, environ)
+    program = "from maintenance.site.__main__ import main\nmain()"
+    done = command.run(command.changed(program, str(folder)), ROOT, command.environment(NO_MKDOCS_2_WARNING="1"))
     assert done.returncode == 0, done.stderr
 
 

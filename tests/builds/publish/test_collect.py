@@ -165,22 +165,18 @@ def again(feedstock: TinyFeedstock, folder: Path) -> Path:
     return part(feedstock, folder)
 
 
-@pytest.mark.parametrize("at_once", [True, False])
-def test_of_builds_from_the_same_inputs_the_first_stays(
-    gpu_feedstock: TinyFeedstock, tmp_path: Path, at_once: bool
-) -> None:
+def test_of_builds_from_the_same_inputs_the_first_stays(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
     """As jobs make them whose configurations share an output."""
     first = part(gpu_feedstock, tmp_path / "first")
     second = again(gpu_feedstock, tmp_path / "second")
-    target = Artifacts(tmp_path / "target")
-    if at_once:
-        assert collect([second, first], target) == Collected(2, builds=8, tests=0, packages=4, known=0, again=4)
-    else:
-        collect([first], target)
-        assert collect([second], target) == Collected(1, builds=4, tests=0, packages=0, known=0, again=4)
+    at_once, in_turn = Artifacts(tmp_path / "at-once"), Artifacts(tmp_path / "in-turn")
+    assert collect([second, first], at_once) == Collected(2, builds=8, tests=0, packages=4, known=0, again=4)
+    collect([first], in_turn)
+    assert collect([second], in_turn) == Collected(1, builds=4, tests=0, packages=0, known=0, again=4)
     packages = {path.name: path.read_bytes() for path in first.glob("*/*.conda")}
-    assert {path.name: path.read_bytes() for path in target.root.glob("*/*.conda")} == packages
-    assert collect([first, second], target).builds == 0
+    for target in (at_once, in_turn):
+        assert {path.name: path.read_bytes() for path in target.root.glob("*/*.conda")} == packages
+        assert collect([first, second], target).builds == 0
 
 
 def test_two_packages_of_one_name_from_other_inputs_are_refused(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
