@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from feedstock_tools.generate.spec.model import Spec
     from feedstock_tools.rerender.configurations.write import Changes
 
-__all__ = ["Updates", "behind_spec", "outdated", "own_stamp", "refresh", "update"]
+__all__ = ["COMPARED", "Updates", "behind_spec", "outdated", "own_stamp", "refresh", "update"]
 
 _CACHE = "up-to-date"
+#: The folder in the user's cache with an empty file for each digest of inputs that need no update.
+COMPARED = "up-to-date"
 #: This program, and its data.
 _OWN = (PACKAGE, data_folder("templates"), data_folder("variants"))
 
@@ -245,5 +247,4 @@ def _remember_stamp(feedstock: Feedstock, artifacts: Artifacts, result: Updates)
 
 
 def _known_digests(artifacts: Artifacts, machine: Mapping[str, str]) -> Path:
-    """The folder of the user's cache with an empty file for each digest of inputs that need no update."""
-    return user_cache(machine, artifacts.cache) / "up-to-date"
+    return user_cache(machine, artifacts.cache) / COMPARED

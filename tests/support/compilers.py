@@ -19,6 +19,7 @@ from feedstock_tools.builds.stand_in.limits import lacking_compiler
 from feedstock_tools.builds.stand_in.tools import tools_folder
 from feedstock_tools.builds.stand_in.zig import Zig, fetch_zig, zig_folder
 from feedstock_tools.feedstock.folder import user_cache
+from feedstock_tools.feedstock.up_to_date import COMPARED
 from feedstock_tools.platforms import Platform
 from tests.support.paths import ROOT
 
@@ -49,10 +50,13 @@ def share_stand_in(folder: Path) -> None:
 def lend_stand_in(cache: Path) -> None:
     """Let builds whose `XDG_CACHE_HOME` is this folder use the shared stand-in channels and zig.
 
-    The first build that needs one of them makes or fetches it.
+    The first build that needs one of them makes or fetches it. They also share for which inputs of a feedstock the
+    generated files have been compared.
     """
     folder = _of_user(cache)
     _lend(_SHARED, zig_folder(folder))
+    for shared in _OF_THIS_RUN:
+        _lend(shared.with_name(COMPARED), folder / COMPARED)
     _lend_channels(folder)
 
 

@@ -19,7 +19,7 @@ PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 #: A Python that is metadata alone on the stand-in channel, which is enough for a solver.
 NEWER = "3.14" if PYTHON != "3.14" else "3.13"
 #: The versions of CUDA that it is built for.
-CUDA = ("11.2", "11.8", "12.9")
+CUDA = ("11.2", "12.9")
 
 
 def built_gpuprobe(factory: pytest.TempPathFactory) -> Path:
