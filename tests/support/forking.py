@@ -24,12 +24,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn, TextIO, cast
 
+from jinja2 import Environment
+
 import feedstock_tools
 from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.facts.packages import read_packages
 from feedstock_tools.facts.tools import read_tools
+from feedstock_tools.generate import read_spec, render
+from feedstock_tools.generate.texts.rendering import RECIPE_FILES
+from feedstock_tools.pins.graph.from_facts import graph_of_facts
+from feedstock_tools.pins.graph.model import Release
 from tests.support.forked import ENDS, WORKERS, fork_workers
 from tests.support.huge_pages import collapse_memory
+from tests.support.paths import EXAMPLES
 from tests.support.warm import NEW_WORKERS, RARELY, ask_at
 
 __all__ = ["opened", "request_in_a_fork"]
@@ -205,9 +212,19 @@ def _import_all() -> None:
     for name in (*WORKERS, *_LATE, "rattler_build"):
         importlib.import_module(name)
     importlib.metadata.version("py-rattler-build")  # imports a parser of messages
-    load_cuda()  # which many commands read and keep, as they do the next two
+    _make_what_is_kept()
+
+
+def _make_what_is_kept() -> None:
+    """Make what many commands make and keep: facts, the graph of these, compiled templates, and lexers of Jinja."""
     read_tools()
     read_packages()
+    graph_of_facts(load_cuda()).bounds_of(Release("cuda", ""))
+    spec = read_spec(EXAMPLES / "gpuprobe")
+    for recipe_format in RECIPE_FILES:
+        render(spec, recipe_format)
+    for keeps_newline in (False, True):
+        assert Environment(keep_trailing_newline=keeps_newline, autoescape=True).lexer
 
 
 if __name__ == "__main__":
