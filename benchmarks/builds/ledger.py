@@ -47,28 +47,35 @@ def fill(path: Path, records: int, solved_packages: int = 40) -> None:
         place = {"version": "1.0", "build": "0", "subdir": "linux-64", "channel": "conda-forge", "sha256": "0" * 64}
         solved = json.dumps([{"name": f"package-{number}", **place} for number in range(solved_packages)])
         begun = datetime(2020, 1, 1, tzinfo=UTC)
+        earlier, theirs, environments, tests = [], [], [], []
         for number in range(1, records + 1):
-            build = dict(builds[number % len(builds)])
+            build = builds[number % len(builds)]
             moment = begun + timedelta(minutes=number)
-            result = "failed" if number % 10 == 0 else "done"
-            build.update(
-                id=number,
-                identity=f"{number:064x}",
-                result=result,
-                reason="the script ended with status 1" if result == "failed" else "",
-                started=moment.isoformat(),
-                ended=(moment + timedelta(seconds=30)).isoformat(),
-            )
-            marks = ", ".join("?" * len(columns))
-            database.execute(f"INSERT INTO builds VALUES ({marks})", [build[column] for column in columns])  # noqa: S608
-            if result == "done":
-                package = packages[builds[number % len(builds)]["id"]]
-                values = (number, package[0], package[1], package[2], f"{number:064x}", package[4])
-                database.execute("INSERT INTO packages VALUES (?, ?, ?, ?, ?, ?)", values)
-                database.execute("INSERT INTO environments VALUES (?, 'host', ?)", (number, solved))
-                columns_of_tests = "sha256, channel, file, started, result, log, machine"
-                test = (f"{number:064x}", package[0], package[1], moment.isoformat(), "passed", "logs/test.log", "here")
-                database.execute(f"INSERT INTO tests ({columns_of_tests}) VALUES (?, ?, ?, ?, ?, ?, ?)", test)  # noqa: S608
+            started, identity = moment.isoformat(), f"{number:064x}"
+            failed = number % 10 == 0
+            own = {
+                "id": number,
+                "identity": identity,
+                "result": "failed" if failed else "done",
+                "reason": "the script ended with status 1" if failed else "",
+                "started": started,
+                "ended": (moment + timedelta(seconds=30)).isoformat(),
+            }
+            earlier.append(tuple((build | own).values()))
+            if not failed:
+                package = packages[build["id"]]
+                theirs.append((number, package[0], package[1], package[2], identity, package[4]))
+                environments.append((number, solved))
+                tests.append((identity, package[0], package[1], started))
+        marks = ", ".join("?" * len(columns))
+        database.executemany(f"INSERT INTO builds VALUES ({marks})", earlier)  # noqa: S608
+        database.executemany("INSERT INTO packages VALUES (?, ?, ?, ?, ?, ?)", theirs)
+        database.executemany("INSERT INTO environments VALUES (?, 'host', ?)", environments)
+        database.executemany(
+            "INSERT INTO tests (sha256, channel, file, started, result, log, machine)"
+            " VALUES (?, ?, ?, ?, 'passed', 'logs/test.log', 'here')",
+            tests,
+        )
 
 
 def measured(command: tuple[str, ...], folder: Path, channel: Path | str, runs: int) -> tuple[float, float, int]:
