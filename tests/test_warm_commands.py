@@ -23,7 +23,6 @@ pytestmark = needs("system", hasattr(os, "fork"), "fork")
     "arguments",
     [
         ["--version"],
-        ["build", "--list"],
         ["build", "--list", "--json"],
         ["outputs", "nothing-here"],
         ["nonsense"],

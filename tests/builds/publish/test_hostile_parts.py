@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sqlite3
 import sys
@@ -75,16 +76,23 @@ def files_of(folder: Path) -> dict[str, bytes]:
     }
 
 
+@functools.cache
+def good_part(folder: Path) -> tuple[Path, dict[str, bytes]]:
+    """A part that does not lie, made once in the folder of these tests, and its files where it is merged alone."""
+    good = make_part(folder / "good-part", "good")
+    collect([good], Artifacts(folder / "good-part-alone"))
+    return good, files_of(folder / "good-part-alone")
+
+
 def refused(tmp_path: Path, bad: Path, message: str) -> Collected:
     """Collect a bad part with a good one: only the good one is merged, in the way it is merged alone."""
-    good = make_part(tmp_path / "good", "good")
-    collect([good], Artifacts(tmp_path / "alone"))
+    good, alone = good_part(tmp_path.parent)
     target = Artifacts(tmp_path / "target")
     with limited():
         done = collect([bad, good], target)
     assert (done.folders, done.builds, done.packages) == (1, 1, 1)
     assert message in "\n".join(map(str, done.refused)), done.refused
-    assert files_of(target.root) == files_of(tmp_path / "alone")
+    assert files_of(target.root) == alone
     assert not any(HIDDEN.encode() in content for content in files_of(target.root).values())
     with Ledger(target.ledger) as ledger:
         assert [record.output for record in ledger.builds()] == ["good"]
