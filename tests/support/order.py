@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 __all__ = ["LONG", "dealt"]
 
-#: Files that take long: first those that wait most, so that the others keep the cores busy meanwhile.
+#: Files that take long: first those that wait most, and among them some that keep the cores busy meanwhile.
 LONG = (
     "tests/builds/fleet/test_slurm.py",
     "tests/builds/fleet/provision/test_systemd.py",
@@ -16,11 +16,16 @@ LONG = (
     "tests/builds/fleet/test_builds_on_a_fleet.py",
     "tests/channel/test_waits.py",
     "tests/builds/fleet/test_machines.py",
+    "tests/test_own_feedstock.py",
+    "tests/builds/runs/test_comparable_builds.py",
     "tests/builds/fleet/test_host.py",
     "tests/builds/fleet/test_fleet_command.py",
     "tests/channel/test_repodata.py",
+    "tests/maintenance/test_kill_commands.py",
+    "tests/builds/runs/test_from_init.py",
     "tests/builds/fleet/test_quarantine.py",
     "tests/builds/runs/test_interruption.py",
+    "tests/test_guides.py",
     "tests/builds/testing/test_verifying.py",
     "tests/builds/engines/test_containers_of_killed_runs.py",
     "tests/builds/runs/test_building.py",
@@ -30,7 +35,6 @@ LONG = (
     "tests/builds/stand_in/test_zig.py",
     "tests/channel/test_package_index.py",
     "tests/cli/test_interruption.py",
-    "tests/maintenance/test_kill_commands.py",
     "tests/test_bounds.py",
     "tests/test_my_feedstock.py",
 )
