@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["COMPARED", "Updates", "behind_spec", "outdated", "own_stamp", "refresh", "update"]
 
-_CACHE = "up-to-date"
-#: The folder in the user's cache with an empty file for each digest of inputs that need no update.
+#: The name of what is kept of comparisons: in the cache of the artifacts, the result of the last one; in the user's
+#: cache, a folder with an empty file for each digest of inputs that need no update.
 COMPARED = "up-to-date"
 #: This program, and its data.
 _OWN = (PACKAGE, data_folder("templates"), data_folder("variants"))
@@ -220,7 +220,7 @@ def _remembered(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str
     recipe = recipe_to_build(feedstock, artifacts)
     if not recipe.is_file():
         return None
-    cached = artifacts.recall(_CACHE)
+    cached = artifacts.recall(COMPARED)
     with suppress(KeyError, TypeError):
         if cached["stamp"] == _stamp(feedstock):
             return Updates(tuple(cached["generated"]), tuple(cached["edited"]), int(cached["rerendered"]))
@@ -243,7 +243,7 @@ def _remember(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, 
 
 
 def _remember_stamp(feedstock: Feedstock, artifacts: Artifacts, result: Updates) -> None:
-    artifacts.remember(_CACHE, {"stamp": _stamp(feedstock), **asdict(result)})
+    artifacts.remember(COMPARED, {"stamp": _stamp(feedstock), **asdict(result)})
 
 
 def _known_digests(artifacts: Artifacts, machine: Mapping[str, str]) -> Path:

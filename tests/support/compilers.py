@@ -57,17 +57,13 @@ def lend_stand_in(cache: Path) -> None:
     _lend(_SHARED, zig_folder(folder))
     for shared in _OF_THIS_RUN:
         _lend(shared.with_name(COMPARED), folder / COMPARED)
-    _lend_channels(folder)
+        _lend(shared, folder / STAND_IN)
 
 
 def lend_channels(cache: Path) -> None:
     """Let builds whose `XDG_CACHE_HOME` is this folder use the shared stand-in channels, but not zig."""
-    _lend_channels(_of_user(cache))
-
-
-def _lend_channels(folder: Path) -> None:
     for shared in _OF_THIS_RUN:
-        _lend(shared, folder / STAND_IN)
+        _lend(shared, _of_user(cache) / STAND_IN)
 
 
 def lend_tools(cache: Path) -> None:

@@ -5,6 +5,7 @@ for each of thousands of commands. Here, a fork goes on with what it has inherit
 executed as a file that `tests.support.measured_data` adds to the database of the run.
 """
 
+import marshal
 import os
 import sys
 from collections.abc import Callable
@@ -51,8 +52,6 @@ def _measure(config: str, variable: str) -> None:
     folder = os.path.dirname(measured.config.data_file)  # noqa: PTH120
 
     def save() -> None:
-        import marshal
-
         path = f"{folder}/executed.{os.getpid()}.{os.urandom(6).hex()}"
         with suppress(OSError):  # a test may have limited what this process can open or write
             with open(f"{path}.part", "wb") as file:  # noqa: PTH123
