@@ -158,7 +158,7 @@ def report(
         terminal.answer(text.summary_text(result, left_out, where))
         if comparisons is not None:
             terminal.answer(verified_text(comparisons, result.artifacts))
-    if result.built:
+    if result.built and terminal.stream.isatty():
         _foresee(workspace)
     return 0 if result.is_complete and are_same(comparisons or ()) else 1
 
@@ -306,7 +306,7 @@ def observing(terminal: Terminal, jobs: int, rows: int) -> Iterator[Observer]:
 
 
 def _foresee(workspace: Workspace) -> None:
-    """Render the configurations that were not built, now that no one is waiting, so that the next `--list` is fast."""
+    """Render the configurations that were not built, while a person reads the table: the next `--list` is fast."""
     rest = [configuration for configuration in workspace.plan.configurations if not configuration.rendered]
     if rest and sum(len(configuration.rows) for configuration in rest) <= _FORESEEN:
         with suppress(InputError):  # reported when they are requested
