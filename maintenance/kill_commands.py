@@ -205,7 +205,7 @@ class Worlds:
 
     Args:
         folder: an empty one.
-        quick: whether commands that are not killed have stand-ins for pip and Ansible.
+        quick: whether commands that are not killed have stand-ins for pip, hatchling and Ansible.
     """
 
     def __init__(self, folder: Path, *, quick: bool = False) -> None:
@@ -225,6 +225,12 @@ class Worlds:
         elif self._quick:
             self.place.mkdir()
             (self.place / _STAND_INS).symlink_to(ROOT / "tests" / "support" / "quick")
+        self.keep(steps)
+
+    def keep(self, steps: tuple[Step, ...]) -> None:
+        """Keep what is in place, apart from what a command said, as the world that these steps make."""
+        if steps in self._kept:
+            return
         for part in ("cache", "config", "home"):
             (self.place / part).mkdir(parents=True, exist_ok=True)
         shutil.rmtree(self.place / "tmp", ignore_errors=True)
@@ -249,6 +255,8 @@ def kill_at_random(name: str, tries: int, chance: random.Random, worlds: Worlds,
     _succeed(world, name)
     usual = time.monotonic() - began
     wanted = _snapshot(world)
+    if name == "build":
+        worlds.keep(_BUILT)
     tally = Tally()
     for number in range(tries):
         worlds.lay(scenario.world)

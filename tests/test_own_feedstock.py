@@ -18,11 +18,12 @@ from feedstock_tools.builds.stand_in.channel import is_stand_in, stand_in_channe
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.installing import install
 from feedstock_tools.channel.solving.solve import solve, virtual_packages
+from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.generate import read_spec, render
 from feedstock_tools.platforms import Platform
 from tests.support import command
 from tests.support.archives import own_archives
-from tests.support.compilers import lend_own_requirements, lend_stand_in
+from tests.support.compilers import lend_channels, lend_own_requirements, lend_stand_in
 from tests.support.needs import needs
 from tests.support.paths import ROOT
 
@@ -79,6 +80,7 @@ def built_package(top: Path, cache: Path, made: Path) -> Path:
     shutil.copytree(EXAMPLE, feedstock, ignore=shutil.ignore_patterns("build_artifacts"))
     shutil.copytree(made, top / "dist" / feedstock_tools.__version__)
     lend_own_requirements(cache)
+    lend_channels(cache)
     build = command.changed(ONE_PYTHON, "build", "--feedstock", str(feedstock), "--channel", "stand-in")
     ran = command.run(build, top, command.environment(XDG_CACHE_HOME=str(cache)))
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -97,8 +99,9 @@ def test_the_conda_package_is_built_and_the_installed_program_builds_a_feedstock
     assert is_stand_in(read_package(package))
     stand_in = stand_in_channel_of({**os.environ, "XDG_CACHE_HOME": str(own_cache)}, here, ["3.11"], own_cache)
     channels = [package.parents[1].as_uri(), stand_in.url]
+    unpacked = Artifacts(package.parents[2]).package_cache(stand_in=True) / "pkgs"
     wanted = ["feedstock-tools", "python 3.11.*"]
-    install(solve(wanted, channels, here, virtual=virtual_packages(here)), prefix, here, cache=tmp_path / "packages")
+    install(solve(wanted, channels, here, virtual=virtual_packages(here)), prefix, here, cache=unpacked)
     program = str(prefix / "bin" / "feedstock-tools")
     machine = {"HOME": str(tmp_path), "PATH": f"{prefix}/bin:{os.defpath}", "XDG_CACHE_HOME": str(tmp_path / "cache")}
     lend_stand_in(tmp_path / "cache")

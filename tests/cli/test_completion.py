@@ -22,7 +22,7 @@ GPUPROBE = ROOT / "examples" / "gpuprobe"
 def answered(line: str, folder: Path = GPUPROBE) -> list[list[str]]:
     """What the program tells a shell about the word at the end of a line: its kind, the word, what it means."""
     asked = {"_FEEDSTOCK_TOOLS_LINE": f"feedstock-tools {line}", "_FEEDSTOCK_TOOLS_COMPLETE": "words_complete"}
-    run = command.run(command.tool(), folder, {**os.environ, **asked})
+    run = command.run(command.tool(), folder, command.environment(**asked))
     assert run.returncode == 0, run.stderr
     assert not run.stderr
     return [row.split("\t") for row in run.stdout.splitlines() if row]

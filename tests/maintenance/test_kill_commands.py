@@ -1,6 +1,6 @@
 """Commands that are killed leave nothing that the next run does not put right.
 
-Each is killed once here, with the real pip and the real Ansible; runs that nobody kills have quick stand-ins for both.
+Each is killed once here, with the real pip, hatchling and Ansible; runs that nobody kills have quick stand-ins.
 `maintenance/kill_commands.py` kills each command a hundred times, and has the real ones always.
 """
 
