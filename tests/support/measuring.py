@@ -34,7 +34,7 @@ UNMEASURED = (
     "tests/builds/ledger/test_years.py",
     "tests/builds/publish/test_hostile_parts.py",
     "tests/builds/runs/test_comparable_builds.py",
-    "tests/builds/runs/test_faults.py::test_a_run_that_is_killed_ten_times",
+    "tests/builds/runs/test_faults.py::test_a_run_that_is_killed_again_and_again",
     "tests/builds/runs/test_faults.py::test_several_builds_that_ignore_signals",
     "tests/builds/runs/test_from_init.py",
     "tests/builds/runs/test_gpuprobe_builds.py",
