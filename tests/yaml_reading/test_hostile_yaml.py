@@ -34,7 +34,7 @@ REFUSED = {
     "a list in itself": "a: &a [*a]\n",
     "a mapping in itself": "a: &a {b: *a}\n",
     "a mapping merged into itself": "a: &a {<<: *a}\n",
-    "brackets": "a: " + "[" * 100_000,
+    "brackets": "a: " + "[" * 50_000,
     "braces": "a: " + "{a: " * 5_000 + "}" * 5_000,
     "indentation": "".join(f"{' ' * n}a:\n" for n in range(700)),
     "dashes": "- " * 5_000 + "a",
@@ -68,9 +68,9 @@ READERS: dict[str, Callable[[str, Path], object]] = {
 }
 #: Texts that some readers accept; none of them may take long, or raise an error that is not ours.
 DECEIVING = {
-    "many lines": "a:\n" + "- b\n" * 12_000,
-    "many keys": "".join(f"k{n}: v\n" for n in range(5_000)),
-    "equal keys": "a: 1\n" * 8_000,
+    "many lines": "a:\n" + "- b\n" * 5_000,
+    "many keys": "".join(f"k{n}: v\n" for n in range(2_500)),
+    "equal keys": "a: 1\n" * 2_500,
     "a long key": f"{'a' * 200_000}: 1\n",
     "a long number": f"a: {'9' * 200_000}\n",
     "a number in base 60": f"a: {':'.join(['59'] * 2_000)}\n",
@@ -85,9 +85,9 @@ DECEIVING = {
     "escape sequences": 'a: "\\x1b[2J"\n"\\x1b]0;x\\x07": b\n',
     "other line breaks": "a: 1\x85b: 2\u2028c: 3\u2029d: 4\n",
     "a byte order mark in the middle": "a: 1\n\ufeffb: 2\n",
-    "blocks": "a: |9\n         b\nc: >-\n  d\n" * 3_000,
+    "blocks": "a: |9\n         b\nc: >-\n  d\n" * 1_000,
     "comments": "#" * 200_000 + "\na: 1  # [linux]\n",
-    "selectors": "a:\n" + "  - b  # [linux and not (win or osx)]\n" * 10_000,
+    "selectors": "a:\n" + "  - b  # [linux and not (win or osx)]\n" * 4_000,
 }
 
 
@@ -98,6 +98,6 @@ def _written(path: Path, text: str) -> Path:
 
 @pytest.mark.parametrize("text", [*DECEIVING.values(), *REFUSED.values()], ids=[*DECEIVING, *REFUSED])
 def test_every_reader_reads_or_refuses_at_once(tmp_path: Path, text: str) -> None:
-    with limited(seconds=6):
+    with limited(seconds=3):
         for reader in READERS.values():
             refusal_of(lambda reader=reader: reader(text, tmp_path / "a.yaml"))  # type: ignore[misc]
