@@ -55,7 +55,7 @@ def interrupted(arguments: list[str], folder: Path, seconds: float, more: int = 
 
 
 #: Seconds between the moments at which a command is interrupted, and by how much they differ between commands.
-APART, LATER = 0.075, 0.018
+APART, LATER = 0.1, 0.025
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_an_interrupted_command_prints_one_message(
     forge = gpu_feedstock.folder / "conda-forge.yml"
     forge.write_text(f"{forge.read_text() if forge.exists() else ''}conda_build_tool: rattler-build\n")
     ended = []
-    for moment in range(5):
+    for moment in range(4):
         seconds = moment * APART + later if moment else 0
         run = interrupted(arguments, gpu_feedstock.folder, seconds, more=moment % 3)
         ended.append(run.returncode)

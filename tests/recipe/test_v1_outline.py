@@ -287,7 +287,7 @@ def written(outputs: list[dict[str, Any]], flag: str) -> str:
     return context + f"recipe: {{name: all, version: '1'}}\noutputs: {json.dumps(parts)}\n"
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(OUTPUTS, min_size=1, max_size=3), FLAGS)
 def test_any_recipe_has_the_outline_of_its_rendering(outputs: list[dict[str, Any]], flag: str) -> None:
     quick, whole = both(written(outputs, flag))
