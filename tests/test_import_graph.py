@@ -13,6 +13,11 @@ import networkx as nx
 import feedstock_tools
 
 PACKAGE = Path(feedstock_tools.__file__).parent
+#: A statement that may import a module of the package: to parse these takes a tenth of the time of parsing all.
+_IMPORT = re.compile(
+    r"^[ \t]*((?:from[ ]+(?:feedstock_tools|\.)[\w.]*[ ]+import[ ]+(?:\([^)]*\)|.*))|import[ ]+feedstock_tools.*)$",
+    re.MULTILINE,
+)
 
 
 def _modules() -> dict[str, Path]:
@@ -22,20 +27,13 @@ def _modules() -> dict[str, Path]:
 
 def _imported(path: Path, known: dict[str, Path]) -> Iterator[str]:
     """The modules of the package that a file imports anywhere: at the top, in functions, and for types alone."""
-    for node in _statements(ast.parse(path.read_text(encoding="utf-8"))):
+    for statement in _IMPORT.findall(path.read_text(encoding="utf-8")):
+        (node,) = ast.parse(statement).body
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} imports relatively"
             yield from (_module(f"{node.module}.{alias.name}", known) or "" for alias in node.names)
         elif isinstance(node, ast.Import):
             yield from (_module(alias.name, known) or "" for alias in node.names)
-
-
-def _statements(node: ast.AST) -> Iterator[ast.AST]:
-    """Every statement of a tree; expressions are most of it, and import nothing."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)):
-            yield child
-            yield from _statements(child)
 
 
 def _module(name: str, known: dict[str, Path]) -> str | None:
