@@ -30,6 +30,8 @@ __all__ = [
 _LARGEST = 1_000_000
 #: What an item of a list counts, in characters: work with it takes as long.
 _ITEM = 10
+_LISTS = (list, tuple, set, frozenset)
+_NUMBERS = (int, float)
 #: Width and precision of a field of `%`, behind its key.
 _PERCENT = re.compile(r"%(?:\((?:[^()]|\([^()]*\))*\))?[#0 +-]*(\*|\d*)(?:\.(\*|\d*))?")
 _WIDE = re.compile(r"\d{4,}|[*{]")
@@ -80,12 +82,12 @@ def weight(value: Any) -> int:
         part = pending.pop()
         if isinstance(part, str):
             total += len(part)
-        elif isinstance(part, Mapping):
-            total += _ITEM * len(part)
-            pending += [*part.keys(), *part.values()]
-        elif isinstance(part, list | tuple | set | frozenset):
+        elif isinstance(part, _LISTS):
             total += _ITEM * len(part)
             pending += part
+        elif not isinstance(part, _NUMBERS) and isinstance(part, Mapping):  # a slow question
+            total += _ITEM * len(part)
+            pending += [*part.keys(), *part.values()]
         if total > limit:
             raise TooMuchError("its values grow beyond the limit")
     return total
