@@ -30,7 +30,8 @@ API = "Each step of the data flow as one function"
 
 #: Parts of a tree that are statements, or hold some.
 _WITH_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
-#: Imports of which a tree must tell whether they run when a module is imported; those of other modules are parsed alone.
+#: Imports of which the tree must tell whether they run when a module is imported; where all are at its top, they alone
+#: are parsed.
 _INDENTED = re.compile(rf"^[ \t]+(?:from|import)[ ]+(?:{PACKAGE.name}\b|\.)", re.MULTILINE)
 _AT_TOP = re.compile(
     rf"^(?:from[ ]+(?:{PACKAGE.name}\b|\.)[\w.]*[ ]+import[ ]+(?:\([^)]*\)|.*)|import[ ]+{PACKAGE.name}\b.*)$",
