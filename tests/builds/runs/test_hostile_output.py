@@ -156,7 +156,7 @@ def test_secrets_of_a_log_in_one_line_are_looked_for_in_little_memory(tmp_path: 
     path = tmp_path / "log"
     with path.open("wb") as stream:
         stream.write(b"begin ")
-        stream.seek(200 << 20)
+        stream.seek(100 << 20)
         stream.write(b" https://me:word@example.org/")
     tracemalloc.start()
     assert secrets_in_file(path, {"KEY": "not-in-it-at-all"}) == {"a password in a URL": 1}
