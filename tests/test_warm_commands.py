@@ -25,9 +25,7 @@ pytestmark = needs("system", hasattr(os, "fork"), "fork")
         ["--version"],
         ["build", "--list", "--json"],
         ["outputs", "nothing-here"],
-        ["nonsense"],
         ["generate", "--nonsense"],
-        ["build", "linux_64_cuda99"],
     ],
     ids=" ".join,
 )
@@ -54,7 +52,7 @@ def test_folder_environment_and_stdin_are_the_given_ones(gpu_feedstock: TinyFeed
 
 def test_several_forks_run_at_once(gpu_feedstock: TinyFeedstock) -> None:
     with ThreadPoolExecutor(4) as pool:
-        ended = list(pool.map(lambda _: warm.run(["status"], gpu_feedstock.folder, command.environment()), range(8)))
+        ended = list(pool.map(lambda _: warm.run(["status"], gpu_feedstock.folder, command.environment()), range(5)))
     assert {(each.status, each.stdout) for each in ended} == {(0, ended[0].stdout)}
     assert all(each.seconds > 0 and each.memory > 0 for each in ended)
 
