@@ -50,7 +50,6 @@ def test_the_list_says_how_many_builds_a_short_name_means(feedstock: TinyFeedsto
     [
         (GPU, f"{GPU} means 2 builds: {HERE.name}_cuda_compiler_version11.2 (Python 3.11, 3.12)"),
         (f"{GPU}_py3.11", None),
-        (f"{HERE.name}_cuda_compiler_version11.2", None),
     ],
 )
 def test_a_build_reports_it_before_it_starts(name: str, said: str | None, gpu_feedstock: TinyFeedstock) -> None:
@@ -58,6 +57,14 @@ def test_a_build_reports_it_before_it_starts(name: str, said: str | None, gpu_fe
     assert run.returncode == 0, run.stdout + run.stderr
     first = run.stdout.splitlines()[0]
     assert first == said if said else " means " not in run.stdout
+
+
+def test_the_name_of_a_configuration_needs_no_report(whole_feedstock: TinyFeedstock) -> None:
+    run = whole_feedstock.build(f"{HERE.name}_cuda_compiler_version11.2")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert " means " not in run.stdout
+    run = whole_feedstock.build(GPU)
+    assert " means 2 builds" in run.stdout.splitlines()[0]
 
 
 @pytest.mark.parametrize("recipe_format", ["v0", "v1"])
