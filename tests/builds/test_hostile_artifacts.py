@@ -39,9 +39,7 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ha
 HIDDEN = "what only this user may read"
 #: What each command makes of the artifacts, as text.
 COMMANDS: dict[str, Callable[[Workspace, Path], object]] = {
-    "status": lambda workspace, _: matrix_text(read_matrix(workspace, workspace.chosen())),
-    "status --json": lambda workspace, _: matrix_json(read_matrix(workspace, workspace.chosen())),
-    "status --html": lambda workspace, _: page(read_matrix(workspace, workspace.chosen()), workspace.artifacts.root),
+    "status, with --json and --html too": lambda workspace, _: statuses(workspace),
     "plan": lambda workspace, _: agenda(workspace, workspace.chosen(), Capacity.of_machine()).todo,
     "build --list": lambda workspace, _: listing(workspace, workspace.chosen()),
     "test": lambda workspace, _: built_packages(workspace, workspace.chosen()),
@@ -54,6 +52,12 @@ COMMANDS: dict[str, Callable[[Workspace, Path], object]] = {
         workspace.artifacts,
     ),
 }
+
+
+def statuses(workspace: Workspace) -> str:
+    """All forms of the matrix."""
+    matrix = read_matrix(workspace, workspace.chosen())
+    return f"{matrix_text(matrix)}{matrix_json(matrix)}{page(matrix, workspace.artifacts.root)}"
 
 
 def below(folder: Path) -> dict[str, bytes]:
