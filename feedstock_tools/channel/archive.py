@@ -35,6 +35,7 @@ __all__ = [
     "explained_files",
     "read_documents",
     "read_package",
+    "read_package_and",
     "replace_document",
     "unpack",
     "unpack_own",
@@ -44,6 +45,8 @@ __all__ = [
 #: The endings of files that are conda packages.
 PACKAGE_SUFFIXES = (".conda", ".tar.bz2")
 
+#: The files with a package's metadata.
+_METADATA = ("info/index.json", "info/about.json", "info/run_exports.json")
 _PARTS: tuple[Literal["info", "pkg"], ...] = ("info", "pkg")
 #: Bytes of a document in `info/`, many times those of the largest one of conda-forge.
 _LARGEST_DOCUMENT = 8 << 20
@@ -85,12 +88,21 @@ def read_package(path: Path) -> PackageMetadata:
     Raises:
         WorkError: the file is missing, is not a conda package, or is damaged.
     """
+    return read_package_and(path, ())[0]
+
+
+def read_package_and(path: Path, names: Sequence[str]) -> tuple[PackageMetadata, dict[str, bytes | None]]:
+    """The metadata of a package file and some more files of it, in one pass; see `read_package` and `read_documents`.
+
+    Raises:
+        WorkError: the file is missing, is not a conda package, or is damaged.
+    """
     try:
-        parts = read_documents(path, ("info/index.json", "info/about.json", "info/run_exports.json"))
-        index, about, exports = (json.loads(text) if text else None for text in parts.values())
+        parts = read_documents(path, (*_METADATA, *names))
+        index, about, exports = (json.loads(text) if (text := parts[name]) else None for name in _METADATA)
         if index is None:
             raise WorkError("the package has no info/index.json", path=path)
-        return PackageMetadata.from_json(index, about or {}, exports or {})
+        return PackageMetadata.from_json(index, about or {}, exports or {}), {name: parts[name] for name in names}
     except DAMAGED as error:
         raise WorkError(f"this is not a readable conda package: {error}", path=path) from error
 

@@ -7,10 +7,11 @@ import json
 import os
 import shutil
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, read_package
+from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.locks import locked
@@ -46,17 +47,21 @@ def index_channel(folder: Path, *, replaced: bool = False) -> None:
         raise WorkError(f"cannot index the channel: {error}", path=folder) from error
 
 
-def add_packages(folder: Path, packages: Sequence[Path]) -> tuple[Path, ...]:
+def add_packages(
+    folder: Path, packages: Sequence[Path], known: Mapping[Path, PackageMetadata] | None = None
+) -> tuple[Path, ...]:
     """Copy packages into a channel folder and index it; return their paths there.
 
     Every package is read before the first is copied. Each enters by rename, so a reader never sees a part of one,
-    and a lock allows several processes to add packages. A package of the same name is
-    replaced.
+    and a lock allows several processes to add packages. A package of the same name is replaced.
+
+    Args:
+        known: the metadata of packages that the caller has read already.
 
     Raises:
         WorkError: a package is damaged or misnamed, or the folder cannot be written.
     """
-    targets = tuple(_target(folder, package) for package in packages)
+    targets = tuple(_target(folder, package, (known or {}).get(package)) for package in packages)
     with locked(folder):
         new = [target for target in targets if not target.exists()]
         try:
@@ -101,9 +106,9 @@ def _indexed(subdir: Path) -> set[str]:
         raise WorkError(f"cannot read the index: {error}", path=path, hint="Remove the file.") from error
 
 
-def _target(folder: Path, package: Path) -> Path:
+def _target(folder: Path, package: Path, known: PackageMetadata | None) -> Path:
     """The place of a package in the channel, according to its metadata."""
-    metadata = read_package(package)
+    metadata = known or read_package(package)
     stem = metadata.file_name.removesuffix(".conda")
     if package.name not in {stem + suffix for suffix in PACKAGE_SUFFIXES}:
         raise WorkError(f"by its metadata the file must be named {metadata.file_name}", path=package)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 __all__ = ["PlannedConfiguration", "PlannedOutput", "PlannedRow"]
@@ -99,8 +99,11 @@ class PlannedConfiguration:
         """For a cache of plans."""
         from feedstock_tools.variants.model import values_to_json
 
-        rows = [{**asdict(row), "values": values_to_json(row.values)} for row in self.rows]
-        return {**asdict(replace(self, rows=())), "rows": rows}
+        rows = [
+            {**_members(row), "values": values_to_json(row.values), "outputs": [_members(each) for each in row.outputs]}
+            for row in self.rows
+        ]
+        return {**_members(self), "rows": rows}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> PlannedConfiguration:
@@ -116,6 +119,10 @@ class PlannedConfiguration:
             for row in content["rows"]
         )
         return cls(**{**content, "rows": rows, "channels": tuple(content["channels"])})
+
+
+def _members(value: PlannedOutput | PlannedRow | PlannedConfiguration) -> dict[str, Any]:
+    return {member.name: getattr(value, member.name) for member in fields(value)}
 
 
 def _values(content: Mapping[str, Any]) -> Mapping[str, str]:

@@ -135,7 +135,8 @@ class Plan:
 
         key = self._key(frozenset())
         outlined = run_bounded(partial(outline, self._feedstock.folder), self._bounds)
-        self._known = _Known(key, {configuration.name: configuration for configuration in outlined})
+        needs: Mapping[str, Any] | None = None if self._feedstock.spec.is_file() else {}
+        self._known = _Known(key, {configuration.name: configuration for configuration in outlined}, needs=needs)
         self._remember(self._known)
         return self._known
 
@@ -166,7 +167,8 @@ class Plan:
         self._known = plan = replace(plan, sources=plan.sources | sources)
         if not unchanged:
             return
-        self._known = plan = replace(plan, key=self._key(plan.sources))
+        if sources:
+            self._known = plan = replace(plan, key=self._key(plan.sources))
         content = {
             "key": plan.key,
             "sources": sorted(str(path) for path in plan.sources),
@@ -191,8 +193,6 @@ def _own_stamp() -> str:
 
 
 def _needs_of(feedstock: Feedstock) -> dict[str, Any]:
-    if not feedstock.spec.is_file():
-        return {}
     from feedstock_tools.generate import read_spec
 
     return read_spec(feedstock.folder).needs.model_dump(exclude_none=True)

@@ -6,10 +6,11 @@ import os
 import queue
 import select
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from feedstock_tools.builds.engines.contract import Event, Output
+from feedstock_tools.builds.engines.contract import Built, Event, Output
 from feedstock_tools.builds.engines.process.guard import Stopped
 from feedstock_tools.builds.plan.capacity import Limits
 from feedstock_tools.builds.plan.work import Work
@@ -66,16 +67,20 @@ class Drivers:
         self._threads[work.name] = thread
         thread.start()
 
-    def hear(self, seconds: float) -> tuple[Work, Event | NextAttempt | Ended] | None:
-        """The next event and its row; None if there is none within some seconds."""
-        try:
-            work, message = self._messages.get(timeout=seconds)
-        except queue.Empty:
-            return None
-        self._count(message, -1)
-        if isinstance(message, Ended):
-            self._threads.pop(work.name).join()
-        return work, message
+    def hear(self, seconds: float) -> Iterator[tuple[Work, Event | NextAttempt | Ended]]:
+        """Each event and its row, for some seconds; it ends with a package or a row, after which others can begin."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            try:
+                work, message = self._messages.get(timeout=left)
+            except queue.Empty:
+                return
+            self._count(message, -1)
+            if isinstance(message, Ended):
+                self._threads.pop(work.name).join()
+            yield work, message
+            if isinstance(message, Built | Ended):
+                return
 
     def end_all(self) -> None:
         """End all running builds, and wait until they are recorded."""

@@ -58,9 +58,8 @@ def carry_out(
     sign = _SignOfLife(ledger)
     try:
         while not run.begin(crew):
-            message = drivers.hear(_TICK)
-            if message is not None:
-                run.take(*message)
+            for work, message in drivers.hear(_TICK):
+                run.take(work, message)
             observer.progress(run.progress())
             sign.give(crew.signs())
         return state.results

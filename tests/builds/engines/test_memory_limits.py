@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.engines.process import memory_group
+from feedstock_tools.builds.engines.process import guard, memory_group
 from feedstock_tools.builds.engines.process.guard import Guard, OutOfMemoryError
 from feedstock_tools.builds.engines.process.memory_group import MemoryGroup
 from tests.support.needs import lacks, needs
@@ -144,6 +144,33 @@ def test_without_a_group_processes_that_take_too_much_together_are_ended(monkeyp
         with pytest.raises(OutOfMemoryError, match=r"more than its limit of 200 MiB"):
             guard.look()
         assert guard.peak > LIMIT
+
+
+@pytest.mark.parametrize("lists", [True, False], ids=["children listed", "not listed"])
+def test_the_memory_of_all_processes_counts_those_of_threads_too(
+    monkeypatch: pytest.MonkeyPatch, *, lists: bool
+) -> None:
+    if lists and not guard._lists_children():
+        lacks("system", "a kernel that lists the children of a thread")
+    monkeypatch.setattr(guard, "_lists_children", lambda: lists)
+    program = f"""if True:
+        import subprocess, sys, threading
+        run = lambda: subprocess.run([sys.executable, "-c", {TAKER!r}, "50", "2"], stdin=0)
+        threading.Thread(target=run).start()
+    """
+    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        watching = Guard()
+        watching.attach(process.pid)
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        assert [process.stdout.readline() for _ in range(2)] == [b"taken\n"] * 2
+        watching.look()
+        assert watching.peak > 100 << 20
+        for pid in (*guard._below(process.pid), process.pid):
+            os.kill(pid, 9)
 
 
 def test_a_group_of_this_machine_ends_what_takes_more() -> None:

@@ -12,6 +12,7 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from feedstock_tools.builds.engines.process.memory_group import MemoryGroup
@@ -111,7 +112,7 @@ class Guard:
     def _waits(self, moment: float) -> float:
         """For how long no process below the first one, its supervisor, has used processor time; in seconds."""
         assert self._root is not None  # noqa: S101  (asked by the caller)
-        ticks = sum(map(_ticks_of, descendants(self._root)))
+        ticks = sum(map(_ticks_of, _below(self._root)))
         if ticks != self._computed[0] or not self._computed[1]:
             self._computed = (ticks, moment)
         return moment - self._computed[1]
@@ -127,10 +128,36 @@ def _ticks_of(pid: int) -> int:
 def _memory_of(root: int) -> int:
     """The memory of a process and its descendants in bytes; shared pages count for each."""
     pages = 0
-    for pid in (root, *descendants(root)):
+    for pid in (root, *_below(root)):
         with suppress(OSError, ValueError, IndexError):
             pages += int((_PROC / str(pid) / "statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _below(root: int) -> list[int]:
+    """The processes below `root`, without a look at all others of this machine if the kernel lists children.
+
+    A process that ends meanwhile may hide its children until the next look.
+    """
+    if not _lists_children():
+        return descendants(root)
+    found: list[int] = []
+    pending = [root]
+    while pending:
+        children: list[int] = []
+        tasks = _PROC / str(pending.pop()) / "task"
+        with suppress(OSError):
+            for task in tasks.iterdir():
+                with suppress(OSError):
+                    children += map(int, (task / "children").read_text().split())
+        found += children
+        pending += children
+    return found
+
+
+@cache
+def _lists_children() -> bool:
+    return (_PROC / "thread-self" / "children").exists()
 
 
 def _limit_data(pid: int, memory: int) -> None:

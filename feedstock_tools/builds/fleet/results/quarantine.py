@@ -19,7 +19,6 @@ from feedstock_tools.builds.runs.delivery.final_names import with_final_name
 from feedstock_tools.builds.runs.delivery.gpu_code import check_gpu_code
 from feedstock_tools.builds.runs.delivery.metadata import check_artifact
 from feedstock_tools.builds.stand_in.channel import is_stand_in
-from feedstock_tools.channel.archive import read_package
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput
@@ -122,9 +121,9 @@ class Quarantine:
             promise = with_final_name(path, planned)
             if event.file != f"{promise.subdir}/{promise.file_name}":
                 raise Rejected(f"its name is not {promise.file_name}, as the plan has it")
-            check_artifact(path, promise, {**siblings, promise.name: promise}, None)
+            artifact = check_artifact(path, promise, {**siblings, promise.name: promise}, None)
             check_gpu_code(path, feedstock, promise.name, self._work.row.cuda)
-            if is_stand_in(read_package(path)) != stand_in:
+            if is_stand_in(artifact.metadata) != stand_in:
                 raise Rejected("it was built on other channels than those of the plan")
         except FeedstockError as error:
             raise Rejected(str(error)) from error

@@ -14,14 +14,22 @@ from typing import Any
 from feedstock_tools.builds.engines.comparable import names_of, with_paths
 from feedstock_tools.builds.ledger import EnvironmentRecord, SolvedPackage
 from feedstock_tools.builds.stand_in.resolved import ResolvedChannels
-from feedstock_tools.channel.archive import read_documents, read_package
+from feedstock_tools.channel.archive import read_package_and
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.redaction import redacted, without_credentials
-from feedstock_tools.yaml_reading.values import parse_types
+from feedstock_tools.yaml_reading.values import parse_json_types
 
-__all__ = ["SolvedIn", "broken_promises", "check_artifact", "solved_channels", "solved_environments", "wrong_channels"]
+__all__ = [
+    "Artifact",
+    "SolvedIn",
+    "broken_promises",
+    "check_artifact",
+    "solved_channels",
+    "solved_environments",
+    "wrong_channels",
+]
 
 _RENDERED = "info/recipe/rendered_recipe.yaml"
 
@@ -39,10 +47,18 @@ class SolvedIn:
         return names_of(self.channels.urls, self.private, stand_in=self.channels.stand_in is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A package that is as planned: its metadata, and its environments as far as the engine reports them."""
+
+    metadata: PackageMetadata
+    environments: tuple[EnvironmentRecord, ...]
+
+
 def check_artifact(
     package: Path, promise: PlannedOutput, siblings: Mapping[str, PlannedOutput], solved_in: SolvedIn | None
-) -> tuple[EnvironmentRecord, ...]:
-    """Compare a package with its plan; return its environments, as far as the engine reports them.
+) -> Artifact:
+    """Compare a package with its plan.
 
     Args:
         package: the file that the engine made.
@@ -52,18 +68,19 @@ def check_artifact(
     Raises:
         WorkError: they differ; every difference is named.
     """
-    rendered = read_documents(package, (_RENDERED,))[_RENDERED]
-    wrong = list(broken_promises(read_package(package), promise, siblings))
+    metadata, documents = read_package_and(package, (_RENDERED,))
+    rendered = documents[_RENDERED]
+    wrong = list(broken_promises(metadata, promise, siblings))
     environments: tuple[EnvironmentRecord, ...] = ()
     if rendered is not None:
         rendered = with_paths(rendered, solved_in.names) if solved_in else rendered
-        content = parse_types(rendered.decode("utf-8", "replace"), package)
+        content = parse_json_types(rendered.decode("utf-8", "replace"), package)
         wrong += wrong_channels(list(solved_channels(content)), solved_in, frozenset(siblings)) if solved_in else ()
         environments = tuple(solved_environments(content))
     if wrong:
         lines = "\n".join(f"  - {line}" for line in wrong)
         raise WorkError(f"{package.name} differs from its recipe:\n{lines}")
-    return environments
+    return Artifact(metadata, environments)
 
 
 def solved_environments(rendered: Any) -> Iterator[EnvironmentRecord]:
