@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["stored_frame"]
+from collections.abc import Iterable, Iterator
+
+__all__ = ["stored_blocks", "stored_frame"]
 
 #: Magic number, and the header of a frame without content size whose window is one block.
 _HEADER = bytes((0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x38))
@@ -15,9 +17,29 @@ def stored_frame(content: bytes | memoryview) -> bytes:
     >>> stored_frame(b"abc").hex(" ")
     '28 b5 2f fd 00 38 19 00 00 61 62 63'
     """
-    blocks = [content[start : start + _BLOCK] for start in range(0, len(content), _BLOCK)] or [b""]
-    parts: list[bytes | memoryview] = [_HEADER]
-    for number, block in enumerate(blocks, 1):
-        last = number == len(blocks)
-        parts += [(len(block) << 3 | last).to_bytes(3, "little"), block]
-    return b"".join(parts)
+    return b"".join(stored_blocks([content]))
+
+
+def stored_blocks(parts: Iterable[bytes | memoryview]) -> Iterator[bytes]:
+    """The same of a content in parts: the header of the frame, and one block after the other.
+
+    >>> [block.hex(" ") for block in stored_blocks([b"a", b"", b"bc"])]
+    ['28 b5 2f fd 00 38', '19 00 00 61 62 63']
+    """
+    yield _HEADER
+    pieces: list[memoryview] = []
+    room = _BLOCK
+    for part in parts:
+        rest = memoryview(part)
+        while rest:
+            if not room:
+                yield _block(pieces, _BLOCK, last=False)
+                pieces, room = [], _BLOCK
+            pieces.append(rest[:room])
+            rest = rest[room:]
+            room -= len(pieces[-1])
+    yield _block(pieces, _BLOCK - room, last=True)
+
+
+def _block(pieces: Iterable[memoryview], size: int, *, last: bool) -> bytes:
+    return b"".join(((size << 3 | last).to_bytes(3, "little"), *pieces))
