@@ -23,44 +23,45 @@ from feedstock_tools.builds.engines.process.program import Command, run_command
 from tests.support import command
 from tests.support.feedstocks import HERE
 from tests.support.needs import needs
-from tests.support.paths import ROOT
+from tests.support.warm import FIXED_THERE
 
 pytestmark = needs("system", HERE.subdir == "linux-64", "the feedstock here is for linux-64")
 PROGRAM = """#!{python}
-import json, os, sys
+import json, os, shutil, sys
 from pathlib import Path
 if sys.argv[1:] == ["--version"]:
     sys.exit(print("conda-build 26.7.1"))
 words = sys.argv[1:]
 texts = {{name: Path(name).read_text() for name in (words[words.index("-m") + 1], os.environ["CONDARC"])}}
 Path({record!r}).write_text(json.dumps([words, dict(os.environ), texts]))
-sys.path.insert(0, {source!r})
-from feedstock_tools.channel.archive import write_package
-from feedstock_tools.channel.metadata import PackageMetadata
 output = Path(words[words.index("--output-folder") + 1])
-write_package(output, PackageMetadata("scripted", "1.2", {build!r}, 3, "noarch", noarch="generic"))
+shutil.copy({package!r}, output / "noarch")
 print("TEST END: scripted")
 """
 
 
-@pytest.fixture
-def recorded(tmp_path: Path, tiny_channel: Path) -> tuple[list[str], dict[str, str], dict[str, Any], str]:
+@pytest.fixture(scope="module")
+def recorded(
+    tmp_path_factory: pytest.TempPathFactory, tiny_channel: Path
+) -> tuple[list[str], dict[str, str], dict[str, Any], str]:
     """One build with `--engine conda-build`: arguments, environment, the files named in them, and what was printed."""
-    from .test_feedstock_script_engine import planned_build
+    from .test_feedstock_script_engine import package_of, planned_build
 
+    tmp_path = tmp_path_factory.mktemp("recorded")
     without = shutil.ignore_patterns(".scripts")
     folder = Path(shutil.copytree(Path(__file__).parent / "scripted-feedstock", tmp_path / "scripted", ignore=without))
     programs = tmp_path / "bin"
     programs.mkdir()
     record = tmp_path / "record.json"
-    text = PROGRAM.format(python=sys.executable, record=str(record), source=str(ROOT), build=planned_build(folder))
+    package = package_of(tmp_path, planned_build(folder))
+    text = PROGRAM.format(python=sys.executable, record=str(record), package=str(package))
     (programs / "conda-build").write_text(text)
     (programs / "conda-build").chmod(0o755)
     variables = {
+        **FIXED_THERE,
         "PATH": f"{programs}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
         "CONDA_PREFIX": "/another",
-        "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"],
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
         "sha": "0123abc",
     }
     words = ["linux_64_", "--channel", str(tiny_channel), "--cores", "1"]
@@ -98,12 +99,12 @@ def test_settings_of_the_build_come_in_a_file_that_conda_reads_last(
 
 
 def test_a_program_that_waits_for_a_fifo_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "_IDLE", 1.0)
-    script = "end=$(( $(date +%s) + 2 )); while [ $(date +%s) -lt $end ]; do :; done; echo worked; mkfifo f; cat f"
+    monkeypatch.setattr(program, "_IDLE", 0.5)
+    script = "timeout 1 sh -c 'while :; do :; done'; echo worked; mkfifo f; cat f"
     order = Command(("sh", "-c", script), tmp_path, {"PATH": os.environ["PATH"]}, tmp_path / "output")
     request = BuildRequest("x", tmp_path, {}, HERE.subdir, HERE.subdir, (), tmp_path, ("x",))
     printed = b""
-    waits = pytest.raises(OutOfTimeError, match="for 1 s none of its processes has computed")
+    waits = pytest.raises(OutOfTimeError, match=r"for 0\.5 s none of its processes has computed")
     with run_command(order, request) as events, waits:
         for event in events:
             printed += event.content if isinstance(event, Output) else b""

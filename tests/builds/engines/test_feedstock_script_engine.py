@@ -22,18 +22,20 @@ from feedstock_tools.builds.engines.containers.feedstock_script import Feedstock
 from feedstock_tools.builds.engines.containers.runtime import find_runtime
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.variables import RowSetting, build_environment
+from feedstock_tools.channel.archive import write_package
+from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.feedstock.configurations import outline
 from tests.support.command import run, tool
 from tests.support.feedstocks import HERE
 from tests.support.needs import needs, the_clone
-from tests.support.paths import ROOT
+from tests.support.warm import FIXED_THERE
 
 pytestmark = needs("system", HERE.subdir == "linux-64", "the scripts tested are those for linux-64")
 SCRIPTED = Path(__file__).parent / "scripted-feedstock"
 
 #: Records its arguments and the value of each variable that it passes on, then makes what a build would make.
 DOCKER = """#!{python}
-import json, os, sys
+import json, os, shutil, sys
 from pathlib import Path
 words = sys.argv[1:]
 passed = [words[at + 1] for at, word in enumerate(words) if word == "-e"]
@@ -48,23 +50,25 @@ if words[0] == "run":
         (root / "build_artifacts" / (name + os.environ["CONFIG"])).touch()
     if {status}:
         sys.exit("TESTS FAILED: scripted")
-    sys.path.insert(0, {source!r})
-    from feedstock_tools.channel.archive import write_package
-    from feedstock_tools.channel.metadata import PackageMetadata
-    metadata = PackageMetadata("scripted", "1.2", {build!r}, 3, "noarch", noarch="generic")
-    write_package(root / "build_artifacts", metadata)
+    shutil.copy({package!r}, root / "build_artifacts/noarch")
 """
 
 
 def stand_in(folder: Path, *, status: int = 0, build: str = "plain_3") -> Path:
     """A folder with a `docker` for PATH, which records its calls in `record.jsonl` there."""
     folder.mkdir()
+    package = package_of(folder, build)
     text = DOCKER.format(
-        python=sys.executable, record=str(folder / "record.jsonl"), status=status, source=str(ROOT), build=build
+        python=sys.executable, record=str(folder / "record.jsonl"), status=status, package=str(package)
     )
     (folder / "docker").write_text(text)
     (folder / "docker").chmod(0o755)
     return folder
+
+
+def package_of(folder: Path, build: str) -> Path:
+    """The package of the feedstock, with this build string."""
+    return write_package(folder / "made", PackageMetadata("scripted", "1.2", build, 3, "noarch", noarch="generic"))
 
 
 def recorded(folder: Path) -> list[tuple[list[str], dict[str, str | None]]]:
@@ -75,11 +79,11 @@ def recorded(folder: Path) -> list[tuple[list[str], dict[str, str | None]]]:
 
 def machine(docker: Path, **more: str) -> dict[str, str]:
     """An environment with the stand-in on PATH."""
-    return {"PATH": f"{docker}:{os.environ['PATH']}", "HOME": os.environ.get("HOME", "/"), **more}
+    return {**FIXED_THERE, "PATH": f"{docker}:{os.environ['PATH']}", "HOME": os.environ.get("HOME", "/"), **more}
 
 
 def build(folder: Path, environment: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    variables = {**environment, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"]}
+    variables = {**FIXED_THERE, **environment, "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"]}
     return run(tool("build", "linux_64_", "--feedstock", str(folder), *words), variables=variables)
 
 

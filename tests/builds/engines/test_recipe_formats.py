@@ -38,7 +38,12 @@ def gpuprobe(tmp_path: Path) -> Path:
     """A copy of the example."""
     folder = copy_of_example("gpuprobe", tmp_path)
     spec = folder / "feedstock.yaml"
-    spec.write_text(spec.read_text().replace("python: [3.11, 3.12, 3.13, 3.14]", "python: [3.12]"))
+    fewer = {"python: [3.11, 3.12, 3.13, 3.14]": "python: [3.12]", "versions: all": "versions: [11.2, 12.9]"}
+    text = spec.read_text()
+    for old, new in fewer.items():
+        assert old in text
+        text = text.replace(old, new)
+    spec.write_text(text)
     return folder
 
 
@@ -109,16 +114,16 @@ def test_a_meta_yaml_without_a_spec_is_converted_and_built_and_lines_without_a_f
 ) -> None:
     recipe = without_spec / "recipe" / "meta.yaml"
     recipe.write_text(before := recipe.read_text() + "\nabout:\n  license_url: https://example.org\n")
-    built = run(without_spec, f"{HERE.name}_")
+    built = run(without_spec, f"{HERE.name}_py3.12")
     assert built.returncode == 0, built.stderr
     assert "Converted the meta.yaml to a recipe.yaml for the embedded engine" in built.stdout
     assert "conda-build makes packages with the same names but for hashes." in built.stdout
     assert "Not converted: 1 line of the meta.yaml:" in built.stdout
     assert "'about: license_url' has no form in a recipe.yaml" in built.stdout
-    assert built.stdout.count("-- built oldtiny-1.2-") == 2
+    assert built.stdout.count("-- built oldtiny-1.2-") == 1
     assert (without_spec / "recipe" / "meta.yaml").read_text() == before
     assert not (without_spec / "recipe" / "recipe.yaml").exists()
-    again = run(without_spec, f"{HERE.name}_")
+    again = run(without_spec, f"{HERE.name}_py3.12")
     assert again.returncode == 0
     assert "-- built" not in again.stdout
 

@@ -159,8 +159,9 @@ def test_a_tampered_package_is_refused_and_nothing_taken_over(gpu_feedstock: Tin
 
 
 def again(feedstock: TinyFeedstock, folder: Path) -> Path:
-    """The same configuration built on another machine: packages with the same names."""
+    """The first output of the same configuration built on another machine: a package with the same name."""
     shutil.rmtree(feedstock.artifacts)
+    feedstock.keep_outputs(1)
     assert feedstock.build(f"{GPU}_py3.11").returncode == 0
     return part(feedstock, folder)
 
@@ -170,9 +171,9 @@ def test_of_builds_from_the_same_inputs_the_first_stays(gpu_feedstock: TinyFeeds
     first = part(gpu_feedstock, tmp_path / "first")
     second = again(gpu_feedstock, tmp_path / "second")
     at_once, in_turn = Artifacts(tmp_path / "at-once"), Artifacts(tmp_path / "in-turn")
-    assert collect([second, first], at_once) == Collected(2, builds=8, tests=0, packages=4, known=0, again=4)
+    assert collect([second, first], at_once) == Collected(2, builds=5, tests=0, packages=4, known=0, again=1)
     collect([first], in_turn)
-    assert collect([second], in_turn) == Collected(1, builds=4, tests=0, packages=0, known=0, again=4)
+    assert collect([second], in_turn) == Collected(1, builds=1, tests=0, packages=0, known=0, again=1)
     packages = {path.name: path.read_bytes() for path in first.glob("*/*.conda")}
     for target in (at_once, in_turn):
         assert {path.name: path.read_bytes() for path in target.root.glob("*/*.conda")} == packages
