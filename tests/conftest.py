@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,7 @@ from tests.support.once import made_once, of_this_run
 from tests.support.order import dealt
 from tests.support.passing import RECORD, Passing
 from tests.support.paths import ROOT
-from tests.support.preparing import python_of_workers
-from tests.support.warm import NEW_WORKERS, RARELY, Server, share, start_server
+from tests.support.warm import NEW_WORKERS, RARELY, Server, python_of_workers, share, start_server
 
 #: The path of the socket at which workers have commands forked.
 _COMMANDS = pytest.StashKey[str]()
@@ -116,24 +116,44 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         session.config.failures_db = StatusDB()  # type: ignore[attr-defined]
 
 
+class _Caches:
+    """Folders for caches; `tmp_path` would take milliseconds for each, and most tests need no folder at all."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folders = (folder / str(number) for number in itertools.count())
+        self._last = next(self._folders)
+        self._lent: list[str] = []
+
+    def unused(self) -> Path:
+        """A folder where nothing lies but the stand-in channels of this run: the last one, if its test left it so."""
+        if not self._lent or _names_below(self._last) != self._lent:
+            self._last = next(self._folders)
+            lend_stand_in(self._last)
+            self._lent = _names_below(self._last)
+        return self._last
+
+
+def _names_below(folder: Path) -> list[str]:
+    """What lies in a folder and in the folders in it, those without links."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        return [name for entry in entries for name in (entry.name, *sorted(os.listdir(entry)))]  # noqa: PTH208
+    return []
+
+
 @pytest.fixture(scope="session")
-def _caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Folders for caches; `tmp_path` would take milliseconds for each, and most tests need no other folder."""
+def _caches(tmp_path_factory: pytest.TempPathFactory) -> _Caches:
     share_stand_in(of_this_run(tmp_path_factory) / "stand-in")
-    folder = tmp_path_factory.mktemp("caches")
-    return (folder / str(number) for number in itertools.count())
+    return _Caches(tmp_path_factory.mktemp("caches"))
 
 
 @pytest.fixture(autouse=True)
-def _own_cache(_caches: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_cache(_caches: _Caches, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep tests out of the cache of the user who runs them.
 
     Stand-in channels are made once in a run, and a compiler is fetched once for all runs.
     """
-    cache = next(_caches)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(_caches.unused()))
     monkeypatch.setenv("FEEDSTOCK_TOOLS_PROGRESS", "never")  # how long a command is silent depends on the machine
-    lend_stand_in(cache)
 
 
 @pytest.fixture(scope="session")

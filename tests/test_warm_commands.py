@@ -14,7 +14,6 @@ import pytest
 from tests.support import command, warm
 from tests.support.feedstocks import CPU, TinyFeedstock
 from tests.support.needs import needs
-from tests.support.preparing import python_of_workers
 
 pytestmark = needs("system", hasattr(os, "fork"), "fork")
 
@@ -88,7 +87,7 @@ def test_a_prepared_worker_is_a_python_that_has_imported_the_tests(tmp_path: Pat
     named = f"[{__name__!r} in sys.modules, any('test_wrong' in name for name in sys.modules)]"
     statement = f"import os, sys; print({named}, os.getcwd(), os.environ['A'], flush=True); os._exit(3)"
     worker = subprocess.run(
-        [*shlex.split(python_of_workers(server.place)), "-u", "-c", "what an unprepared one runs"],
+        [*shlex.split(warm.python_of_workers(server.place)), "-u", "-c", "what an unprepared one runs"],
         cwd=tmp_path,
         env={"A": "b"},
         input=f"{statement!r}\n",

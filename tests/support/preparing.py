@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import gc
 import os
-import shlex
 import sys
 import threading
 import types
@@ -24,17 +23,6 @@ from _pytest.pathlib import import_path
 
 from tests.support.forking import opened, request_in_a_fork
 from tests.support.huge_pages import collapse_memory
-from tests.support.paths import ROOT
-
-__all__ = ["ASKING", "python_of_workers"]
-
-#: The program that stands in for the Python of a worker.
-ASKING = ROOT / "tests" / "support" / "prepared_worker.py"
-
-
-def python_of_workers(place: str) -> str:
-    """What pytest-xdist starts as the Python of a worker; `place` is the path of the socket at LISTENING."""
-    return shlex.join([sys.executable, "-I", "-S", str(ASKING), place])
 
 
 def _import_tests(arguments: list[str]) -> None:

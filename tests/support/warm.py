@@ -15,6 +15,7 @@ import io
 import json
 import os
 import select
+import shlex
 import socket
 import subprocess
 import sys
@@ -33,12 +34,14 @@ __all__ = [
     "FIXED_THERE",
     "NEW_WORKERS",
     "RARELY",
+    "_ASKING",
     "Ended",
     "Running",
     "Server",
     "Started",
     "ask_at",
     "fixed",
+    "python_of_workers",
     "run",
     "serves",
     "share",
@@ -48,6 +51,8 @@ __all__ = [
 
 #: Thresholds of the garbage collector for a process that keeps little: by default it takes a twelfth of the time.
 RARELY = (50_000, 20, 20)
+#: The program that stands in for the Python of a worker of pytest-xdist.
+_ASKING = ROOT / "tests" / "support" / "prepared_worker.py"
 #: A variable of commands whose workers must be processes of a new Python.
 NEW_WORKERS = "FEEDSTOCK_TOOLS_TESTS_NEW_WORKERS"
 #: The interpreter and its libraries read these as they start: a fork cannot have others than its parent.
@@ -277,6 +282,11 @@ class Server:
         self._held.close()
         self._process.wait()
         self._folder.cleanup()
+
+
+def python_of_workers(place: str) -> str:
+    """What pytest-xdist starts as the Python of a worker; `place` is where a server of `preparing` is asked."""
+    return shlex.join([sys.executable, "-I", "-S", str(_ASKING), place])
 
 
 #: Whether forks are measured → the path of the socket of a server that the processes of a run share.
