@@ -22,6 +22,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 TYPE_CHECKING = False
@@ -169,11 +170,13 @@ def _make(folder: Path, extra: str) -> None:
     """Create the environment in `folder` and show the progress; raises `_CannotMakeError` on failure."""
     log = folder.parent / f"{folder.name}.log"
     target = str(ROOT) if extra == "build" else f"{ROOT}[{extra}]"
-    steps = [
-        ("creating it with venv", [_interpreter(), "-m", "venv", str(folder)]),
-        ("installing", [str(_program(folder, "python")), "-m", "pip", "install", "--progress-bar=off"]),
-    ]
-    steps[1][1].extend(["--disable-pip-version-check", "-e", target])
+    python, wheel = str(_program(folder, "python")), _wheel_of_pip()
+    creating = "creating it with venv"
+    steps = [(creating, [_interpreter(), "-m", "venv", "--without-pip", str(folder)])]
+    if wheel is None:
+        steps.append((creating, [python, "-m", "ensurepip", "--upgrade", "--default-pip"]))
+    install = [python, "-m", "pip", "install", "--progress-bar=off", "--disable-pip-version-check", "-e", target]
+    steps.append(("installing", install))
     with _interruptible(), _only_one(folder.parent / f"{folder.name}.lock") as lock, _terminating():
         if _is_current(folder):  # another process created it while this one waited
             return
@@ -184,6 +187,8 @@ def _make(folder: Path, extra: str) -> None:
             with log.open("wb") as output, _Status(began) as status:
                 for doing, command in steps:
                     status.show(doing)
+                    if wheel is not None and command is install:
+                        shutil.unpack_archive(str(wheel), _packages(folder), "zip")
                     if _run(command, output, status, lock):
                         raise _CannotMakeError(_explained(command, log))
             _marker(folder).write_text(_digest_of_declaration())
@@ -193,6 +198,24 @@ def _make(folder: Path, extra: str) -> None:
                 raise _CannotMakeError(f"Cannot create the environment: {error.strerror or error}: {folder}") from error
             raise
         _say(f"Environment ready after {time.monotonic() - began:.0f} s; later runs reuse it.")
+
+
+def _wheel_of_pip() -> Path | None:
+    """The wheel that this Python's ensurepip installs; None where it is not beside it, as on Debian.
+
+    To unpack it is to install it, without its programs, in a fiftieth of ensurepip's time (5 s).
+    """
+    module = find_spec("ensurepip")
+    origin = module.origin if module else None
+    wheels = sorted(Path(origin).parent.glob("_bundled/pip-*.whl")) if origin else []
+    return wheels[0] if wheels else None
+
+
+def _packages(folder: Path) -> str:
+    """The folder for packages of an environment."""
+    import sysconfig
+
+    return sysconfig.get_path("purelib", "venv", {"base": str(folder)})
 
 
 def _remove(folder: Path) -> None:

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -47,22 +48,19 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 VENV = """
 import sys
 from pathlib import Path
-folder, base = Path(sys.argv[1]), Path(sys._base_executable)
-if Path(__file__).with_name("no-ensurepip").exists():
-    print("The virtual environment was not created successfully because ensurepip is not available.")
-    sys.exit(1)
+assert sys.argv[1] == "--without-pip"
+folder, base = Path(sys.argv[2]), Path(sys._base_executable)
 (folder / "bin").mkdir(parents=True)
 (folder / "bin" / "python").symlink_to(base)
 (folder / "pyvenv.cfg").write_text(f"home = {base.parent}\\n")
 """
-#: In place of pip: installs the small project, or fails as pip does.
+#: In place of pip, in the wheel of ensurepip: installs the small project, or fails as pip does.
 PIP = """
 import sys, sysconfig
 from pathlib import Path
 assert sys.argv[1] == "install" and Path(sys.argv[-1], "pyproject.toml").is_file(), sys.argv
 if Path(sys.argv[-1], "pip-does.py").exists():
     exec(Path(sys.argv[-1], "pip-does.py").read_text())
-Path(sysconfig.get_path("purelib")).mkdir(parents=True)
 Path(sysconfig.get_path("purelib"), "small.py").write_text("print('small ran')")
 """
 
@@ -83,7 +81,11 @@ def quick(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         programs = project / "programs"
         programs.mkdir()
         (programs / "venv.py").write_text(VENV)
-        (programs / "pip.py").write_text(PIP)
+        bundled = programs / "ensurepip" / "_bundled"
+        bundled.mkdir(parents=True)
+        (programs / "ensurepip" / "__init__.py").touch()
+        with zipfile.ZipFile(bundled / "pip-1-py3-none-any.whl", "w") as wheel:
+            wheel.writestr("pip.py", PIP)
         monkeypatch.setenv("PYTHONPATH", str(programs))
     return project
 
@@ -280,7 +282,8 @@ def test_a_known_reason_is_reported_in_one_message(quick: Path, does: str, reaso
 
 
 def test_a_python_without_venv_gets_a_hint_what_to_install(quick: Path) -> None:
-    (quick / "programs" / "no-ensurepip").touch()
+    (wheel,) = (quick / "programs" / "ensurepip" / "_bundled").iterdir()
+    wheel.unlink()
     run = start(quick, *SMALL)
     assert run.returncode == 1
     assert "this Python has no venv.\nInstall it (Debian, Ubuntu: apt install python3-venv)" in run.stderr
