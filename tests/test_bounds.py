@@ -21,8 +21,8 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="on
 NARROW = Bounds(step_seconds=0.5, seconds=0.7, step_memory=64 << 20, memory=256 << 20)
 
 
-def program(statements: str, within: str = "NARROW") -> list[str]:
-    """The command that runs statements in a process that is held to bounds."""
+def program(statements: str, within: str = "NARROW") -> str:
+    """The program that runs statements in a process that is held to bounds."""
     start = f"""
 import os, time
 from pathlib import Path
@@ -33,12 +33,13 @@ NARROW = {NARROW!r}
 widen(os.environ.get(VARIABLE, ""))
 hold({within})
 """
-    return [sys.executable, "-c", start + statements]
+    return start + statements
 
 
 def held(statements: str, within: str = "NARROW", **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run statements in a process that is held to bounds."""
-    return command.run(program(statements, within), variables=command.environment(**variables))
+    """Run statements in a process that is held to bounds, a fork of one that has imported all of the library."""
+    words = command.changed(f"{program(statements, within)}\nraise SystemExit")
+    return command.run(words, variables=command.environment(**variables))
 
 
 def test_the_status_and_the_output_are_those_of_the_work() -> None:
@@ -124,7 +125,8 @@ def test_a_wrong_wish_is_bad_input() -> None:
 
 
 def test_the_child_ends_with_its_parent() -> None:
-    process = command.start(program("print(os.getpid(), flush=True)\ntime.sleep(60)", "READING"))
+    statements = "print(os.getpid(), flush=True)\ntime.sleep(60)"
+    process = command.start([sys.executable, "-c", program(statements, "READING")])
     assert process.stdout is not None
     child = int(process.stdout.readline())
     assert child != process.pid
@@ -135,7 +137,8 @@ def test_the_child_ends_with_its_parent() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_the_parent_reaches_the_child(number: signal.Signals) -> None:
-    process = command.start(program("print('here', flush=True)\nwhile True: time.sleep(0.05)", "READING"))
+    statements = "print('here', flush=True)\nwhile True: time.sleep(0.05)"
+    process = command.start([sys.executable, "-c", program(statements, "READING")])
     assert process.stdout is not None
     process.stdout.readline()
     process.send_signal(number)
