@@ -11,6 +11,7 @@ from functools import lru_cache, reduce, wraps
 from itertools import islice
 from operator import add
 from pathlib import Path
+from types import CodeType
 from typing import Any, cast
 
 import jinja2
@@ -263,7 +264,13 @@ def _environment(recipe: Path, undefined: type[jinja2.Undefined]) -> _Environmen
 def _compiled(recipe: Path, text: str, undefined: type[jinja2.Undefined]) -> tuple[_Environment, jinja2.Template]:
     """A template with the environment that counts its steps, which may outlive its entry in the cache above."""
     environment = _environment(recipe, undefined)  # type: ignore[arg-type]  # a class whose instances have a hash of their own
-    return environment, environment.from_string(text)
+    return environment, jinja2.Template.from_code(environment, _code(text), environment.make_globals(None))
+
+
+@lru_cache(maxsize=256)
+def _code(text: str) -> CodeType:
+    """The code of a template, which is that of the same text in any recipe, such as another state of a feedstock."""
+    return _environment(Path(), _Undefined).compile(text)
 
 
 def render(
