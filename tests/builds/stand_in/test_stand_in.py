@@ -22,6 +22,7 @@ from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.packages import packages_file, read_packages
 from feedstock_tools.facts.tools import read_tools
 from feedstock_tools.platforms import Platform
+from tests.support import command
 from tests.support.needs import needs
 
 HERE = Platform.here()
@@ -55,12 +56,18 @@ def without_compiler(root: Path) -> StandInChannel:
     return ensure_stand_in_channel(root, HERE, [], Provisions(path=""))
 
 
-def fake_zig(folder: Path) -> Zig:
+@pytest.fixture(scope="module")
+def its_zig(root: Path) -> Zig:
     """A folder like that of a fetched zig; the tests run nothing in it."""
-    zig = Zig(folder / "zig" / ZIG_VERSION, folder / "zig" / "cache")
+    zig = Zig(root / "zig" / ZIG_VERSION, root / "zig" / "cache")
     zig.folder.mkdir(parents=True, exist_ok=True)
     (zig.folder / "zig").touch()
     return zig
+
+
+@pytest.fixture(scope="module")
+def with_zig(root: Path, its_zig: Zig) -> StandInChannel:
+    return ensure_stand_in_channel(root, HERE, [], Provisions(path="", zig=its_zig))
 
 
 def solved(channel: StandInChannel, *specs: str, cuda: str | None = None) -> list[str]:
@@ -165,15 +172,16 @@ def test_a_damaged_record_is_reported(copied: Path) -> None:
         ensure_stand_in_channel(copied, HERE, [])
 
 
-def test_channels_with_zig_behind_them_are_the_same_wherever_they_lie(tmp_path: Path) -> None:
-    made = [
-        ensure_stand_in_channel(tmp_path / name, HERE, [], Provisions(path="", zig=fake_zig(tmp_path)))
-        for name in ("a", "b")
-    ]
+def test_channels_with_zig_behind_them_are_the_same_wherever_they_lie(
+    tmp_path: Path, its_zig: Zig, with_zig: StandInChannel
+) -> None:
+    other = ensure_stand_in_channel(tmp_path, HERE, [], Provisions(path="", zig=its_zig))
 
-    contents = [{path.name: path.read_bytes() for path in channel.folder.rglob("*.conda")} for channel in made]
+    contents = [
+        {path.name: path.read_bytes() for path in channel.folder.rglob("*.conda")} for channel in (with_zig, other)
+    ]
     assert contents[0] == contents[1]
-    assert made[0].compiler == f"{tmp_path}/zig/{ZIG_VERSION}/zig cc -fno-sanitize=undefined"
+    assert with_zig.compiler == f"{its_zig.folder}/zig cc -fno-sanitize=undefined"
 
 
 def test_without_a_compiler_its_compilers_say_so(without_compiler: StandInChannel, tmp_path: Path) -> None:
@@ -186,10 +194,8 @@ def test_without_a_compiler_its_compilers_say_so(without_compiler: StandInChanne
 
 
 def test_a_channel_made_without_a_compiler_is_not_taken_once_zig_is_there(
-    root: Path, without_compiler: StandInChannel, tmp_path: Path
+    without_compiler: StandInChannel, with_zig: StandInChannel
 ) -> None:
-    with_zig = ensure_stand_in_channel(root, HERE, [], Provisions(path="", zig=fake_zig(tmp_path)))
-
     assert without_compiler.folder != with_zig.folder
     assert without_compiler.identity == with_zig.identity, "what zig has built stays built"
 
@@ -288,10 +294,10 @@ def test_two_processes_at_once_make_one_channel(tmp_path: Path) -> None:
         "import sys; from pathlib import Path\n"
         "from feedstock_tools.builds.stand_in.channel import ensure_stand_in_channel\n"
         "from feedstock_tools.platforms import Platform\n"
-        "print(ensure_stand_in_channel(Path(sys.argv[1]), Platform.here(), []).folder)"
+        "print(ensure_stand_in_channel(Path(sys.argv[1]), Platform.here(), []).folder)\n"
+        "raise SystemExit"
     )
-    command = [sys.executable, "-c", code, str(tmp_path)]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    processes = [command.start(command.changed(code, str(tmp_path))) for _ in range(2)]
     folders = {process.communicate(timeout=300)[0].strip() for process in processes}
 
     assert [process.returncode for process in processes] == [0, 0]
