@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,18 +30,9 @@ print("ready", flush=True)
 READY_AND_WAITS = READY + "import time\nwhile True:\n    time.sleep(0.05)\n"
 
 
-def interrupted(arguments: list[str], folder: Path, seconds: float, more: int = 0) -> subprocess.CompletedProcess[str]:
-    """A command that gets SIGINT some time after it began (0: just then), and `more` of them at once."""
-    program = command.patched(READY if seconds else READY_AND_WAITS, *arguments)
-    with subprocess.Popen(
-        program,
-        cwd=folder,
-        env=command.environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+def interrupted(program: list[str], folder: Path, seconds: float, more: int = 0) -> subprocess.CompletedProcess[str]:
+    """A command that gets SIGINT some time after it began, and `more` of them at once."""
+    with command.start(program, folder, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         time.sleep(seconds)
@@ -54,23 +46,31 @@ def interrupted(arguments: list[str], folder: Path, seconds: float, more: int = 
     return subprocess.CompletedProcess(program, process.returncode, output, errors)
 
 
-#: Seconds between the moments at which a command is interrupted, and by how much they differ between commands.
-APART, LATER = 0.1, 0.025
+#: Seconds between the moments at which a command is interrupted, and by how much they differ between commands: in a new
+#: Python it imports modules at first, in a fork it works at once.
+APART, LATER = 0.1, 0.05
+APART_IN_A_FORK = 0.03
 
 
 @pytest.mark.parametrize(
-    ("arguments", "later"),
-    [(["build", "--list"], 0), (["status"], LATER), (["rehearse"], 2 * LATER), (["outputs"], 3 * LATER)],
+    ("arguments", "start", "apart", "later"),
+    [
+        (["build", "--list"], command.patched, APART, 0),
+        (["status"], command.changed, APART_IN_A_FORK, 0),
+        (["rehearse"], command.patched, APART, LATER),
+        (["outputs"], command.changed, APART_IN_A_FORK, 0),
+    ],
 )
 def test_an_interrupted_command_prints_one_message(
-    gpu_feedstock: TinyFeedstock, arguments: list[str], later: float
+    gpu_feedstock: TinyFeedstock, arguments: list[str], start: Callable[..., list[str]], apart: float, later: float
 ) -> None:
     forge = gpu_feedstock.folder / "conda-forge.yml"
     forge.write_text(f"{forge.read_text() if forge.exists() else ''}conda_build_tool: rattler-build\n")
     ended = []
     for moment in range(4):
-        seconds = moment * APART + later if moment else 0
-        run = interrupted(arguments, gpu_feedstock.folder, seconds, more=moment % 3)
+        seconds = moment * apart + later if moment else 0
+        program = start(READY if seconds else READY_AND_WAITS, *arguments)
+        run = interrupted(program, gpu_feedstock.folder, seconds, more=moment % 3)
         ended.append(run.returncode)
         if run.returncode == 130:
             assert run.stderr.strip() in ("Interrupted.", ""), moment  # nothing if it has its result already
