@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools import api
-from tests.support.feedstocks import TinyFeedstock
 from tests.support.library import make_library_folder
 from tests.support.paths import ROOT
 
@@ -22,15 +21,16 @@ FUNCTIONS = {name: getattr(api, name) for name in api.__all__ if inspect.isfunct
 
 
 @pytest.fixture
-def folder(tmp_path: Path, gpu_feedstock: TinyFeedstock, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that the examples use, as the current one; `tiny-feedstock` in it has one row built."""
+def folder(tmp_path: Path, tiny_channel: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that the examples use, as the current one."""
     make_library_folder(tmp_path)
-    (tmp_path / "tiny-channel").symlink_to(gpu_feedstock.channel)
+    (tmp_path / "tiny-channel").symlink_to(tiny_channel)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def test_the_examples_give_what_they_show(folder: Path) -> None:
+@pytest.mark.usefixtures("folder", "gpu_feedstock")
+def test_the_examples_give_what_they_show() -> None:
     shown = doctest.testfile(str(ROOT / "docs" / "library.md"), module_relative=False, encoding="utf-8")
 
     assert shown.attempted > 30
@@ -49,11 +49,13 @@ def test_a_function_says_what_goes_in_what_comes_out_and_how_it_fails(name: str)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_the_example_of_a_function_gives_what_it_shows(name: str, folder: Path) -> None:
-    channel = str((folder / "tiny-channel").resolve())
-    workspace = api.open_workspace(folder / "tiny-feedstock", None, [channel], os.environ)
-    of_the_library = {each: getattr(api, each) for each in api.__all__}
-    known = {"Path": Path, "os": os, "workspace": workspace, **of_the_library}
+def test_the_example_of_a_function_gives_what_it_shows(
+    name: str, folder: Path, tiny_channel: Path, request: pytest.FixtureRequest
+) -> None:
+    known: dict[str, object] = {"Path": Path, "os": os, **{each: getattr(api, each) for each in api.__all__}}
+    if re.search("workspace|tiny", inspect.getdoc(FUNCTIONS[name]) or ""):
+        built = request.getfixturevalue("gpu_feedstock").folder
+        known["workspace"] = api.open_workspace(built, None, [str(tiny_channel)], os.environ)
     (example,) = doctest.DocTestFinder(recurse=False).find(FUNCTIONS[name], name, globs=known)
     assert example.examples, "the docstring has no example"
     lines: list[str] = []
