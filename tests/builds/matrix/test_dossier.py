@@ -138,12 +138,19 @@ def test_the_requested_builds_must_be_done(gpu_feedstock: TinyFeedstock) -> None
     assert "is not done" in run.stderr
 
 
-def test_credentials_in_a_configuration_are_not_in_it(feedstock: TinyFeedstock) -> None:
+def test_a_build_is_given_no_secrets_and_credentials_in_a_configuration_are_not_in_it(
+    feedstock: TinyFeedstock,
+) -> None:
+    feedstock.edit("recipe/build-library.sh", "mkdir", "env\nmkdir")
+    secrets = {"UPLOAD_TOKEN": "correct-horse-battery", "AWS_SECRET_ACCESS_KEY": "staple-staple-staple"}
     for path in (feedstock.folder / ".ci_support").glob("*.yaml"):
         with path.open("a") as stream:
             stream.write("channel_sources:\n- https://me:word-nobody-sees@example.org/t/tk-nobody-sees/mine\n")
             stream.write("some_key:\n- value-of-a-secret-variable\n")
-    assert feedstock.build(ROW).returncode == 0
+    assert feedstock.build(ROW, environment=secrets).returncode == 0
+    logs = "".join(path.read_text() for path in (feedstock.artifacts / "logs").iterdir())
+    assert "PATH=" in logs
+    assert not any(value in logs for value in secrets.values())
     run = dossier(feedstock, ROW, "--no-packages", MY_TOKEN="value-of-a-secret-variable")  # noqa: S106
     assert run.returncode == 0, run.stderr
     texts = {path.name: path.read_text() for path in (feedstock.folder / "dossier").rglob("*") if path.is_file()}
@@ -161,15 +168,6 @@ def test_a_log_with_a_secret_is_refused_without_telling_it(gpu_feedstock: TinyFe
     assert run.returncode == 1
     assert "the log contains the value of UPLOAD_TOKEN" in run.stderr
     assert "correct-horse" not in run.stderr + run.stdout
-
-
-def test_a_build_is_given_no_secrets(feedstock: TinyFeedstock) -> None:
-    feedstock.edit("recipe/build-library.sh", "mkdir", "env\nmkdir")
-    secrets = {"UPLOAD_TOKEN": "correct-horse-battery", "AWS_SECRET_ACCESS_KEY": "staple-staple-staple"}
-    assert feedstock.build(ROW, environment=secrets).returncode == 0
-    text = "".join(path.read_text() for path in (feedstock.artifacts / "logs").iterdir())
-    assert "PATH=" in text
-    assert not any(value in text for value in secrets.values())
 
 
 @pytest.mark.parametrize(
