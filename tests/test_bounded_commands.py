@@ -131,10 +131,10 @@ def test_templates_of_a_variants_yaml_are_texts(feedstock: Path, arguments: tupl
 REPEATED = "{% set a %}{% for i in range(90000) %}\n" + f"{'x' * 9000}\n" * 40 + "{% endfor %}{% endset %}\n"
 
 #: Templates of a meta.yaml that take gigabytes, or minutes, where nothing measures values.
-V0_BOMBS = (
-    "{{ 'a'.encode() * 3000000000 }}",
-    "{% for i in range(90000) %}{% set x = ('a' * 90000)|list %}{% endfor %}",
-)
+V0_BOMBS = {
+    "bytes": "{{ 'a'.encode() * 3000000000 }}",
+    "lists": "{% for i in range(90000) %}{% set x = ('a' * 90000)|list %}{% endfor %}",
+}
 #: The commands that render a meta.yaml.
 V0_COMMANDS = {
     **{name: COMMANDS[name] for name in ("outputs", "rerender", "why", "rehearse", "build")},
@@ -162,10 +162,9 @@ def run_v0(feedstock: Path, recipe: str, *arguments: str, before: str = "") -> E
 NARROW = "from feedstock_tools.recipe.v0 import jinja\njinja._LARGEST_TOTAL //= 10"
 
 
-@pytest.mark.parametrize("name", V0_COMMANDS)
-@pytest.mark.parametrize("bomb", V0_BOMBS, ids=["bytes", "lists"])
+@pytest.mark.parametrize(("name", "bomb"), pairs(V0_COMMANDS, V0_BOMBS, 1))
 def test_a_template_of_a_meta_yaml_that_would_grow_is_refused(feedstock: Path, bomb: str, name: str) -> None:
-    recipe = f"{bomb}\npackage:\n  name: p\n  version: 1\n"
+    recipe = f"{V0_BOMBS[bomb]}\npackage:\n  name: p\n  version: 1\n"
     before = "" if name == "rerender" else NARROW  # the true bound takes seconds in all
     assert_refused(run_v0(feedstock, recipe, *V0_COMMANDS[name], before=before))
 
