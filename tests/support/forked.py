@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from feedstock_tools.builds.engines.process.guard import Guard
 from feedstock_tools.workers import worker_command
@@ -16,8 +18,8 @@ __all__ = ["ENDS", "WORKERS", "Popen", "fork_workers"]
 
 #: The modules of workers that begin once they have their limits: of builds, and of tests of packages.
 _GUARDED = ("feedstock_tools.builds.engines.embedded.worker", "feedstock_tools.builds.testing.worker")
-#: The modules of workers that start no worker: these, and that of bounded work.
-ENDS = (*_GUARDED, "feedstock_tools.bounds.apart")
+#: The modules of workers that start no worker: these, that of bounded work, and that of an upload.
+ENDS = (*_GUARDED, "feedstock_tools.bounds.apart", "feedstock_tools.channel.upload_worker")
 #: The same, and the process of a host of a fleet that forks for each of its builds.
 WORKERS = (*ENDS, "feedstock_tools.builds.fleet.host.forks")
 #: Of a worker, whose modules are found by its command, and which a build lets write none.
@@ -65,7 +67,7 @@ def _of_a_worker(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 class _Worker(Started):
-    """A worker in a fork; those of its streams that are pipes are pipes of bytes."""
+    """A worker in a fork; those of its streams that are pipes are pipes of bytes, or of text for `communicate`."""
 
     def __init__(
         self,
@@ -77,8 +79,12 @@ class _Worker(Started):
         stdout: int | None = None,
         stderr: int | None = None,
         start_new_session: bool = False,
+        text: bool = False,
     ) -> None:
         self.args, self.returncode = command, None
+        self._text = text
+        self._printed: list[bytes] = []
+        self._reader: threading.Thread | None = None
         ours: list[Any] = []
         theirs: list[int] = []
         for number, wanted in enumerate((stdin, stdout, stderr)):
@@ -97,6 +103,26 @@ class _Worker(Started):
         self.pid = self._running.pid
         if waits:
             _WAITING[self.pid] = self._running
+
+    def communicate(self, input: Any = None, timeout: float | None = None) -> tuple[Any, Any]:  # noqa: A002
+        """What it prints until its end on standard output; a call after one that took too long goes on."""
+        assert self.stdout is not None
+        assert self.stderr is None
+        if self._reader is None:
+            if self.stdin is not None:
+                with suppress(BrokenPipeError), cast("IO[Any]", self.stdin) as stdin:
+                    stdin.write(input.encode() if self._text else input or b"")
+            self._reader = threading.Thread(target=self._read)
+            self._reader.start()
+        self._reader.join(timeout)
+        if self._reader.is_alive():
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        self.wait(timeout)
+        return self._printed[0].decode() if self._text else self._printed[0], None
+
+    def _read(self) -> None:
+        with cast("IO[Any]", self.stdout) as stdout:
+            self._printed.append(stdout.read())
 
 
 def _ends(number: int, wanted: int | None) -> tuple[Any, int]:

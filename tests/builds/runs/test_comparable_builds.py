@@ -83,6 +83,7 @@ def hashes(folder: Path) -> dict[str, str]:
 def test_builds_in_other_folders_at_other_times_give_the_same_bytes(
     feedstock: TinyFeedstock, mounts: None, tmp_path: Path
 ) -> None:
+    feedstock.keep_outputs(2)
     script = next((feedstock.folder / "recipe").glob("*.sh"))
     script.write_text(script.read_text() + SCRIPT)
     first, second = tmp_path / "first", tmp_path / "a" / "deeper" / "second"
@@ -132,6 +133,7 @@ def test_the_example_built_again_elsewhere_by_others_has_the_same_bytes(
 
 
 def test_the_time_in_packages_is_that_of_the_environment_if_it_has_one(feedstock: TinyFeedstock) -> None:
+    feedstock.keep_outputs(2)
     done = feedstock.build(GPU, environment={"SOURCE_DATE_EPOCH": "1700000000"})
     assert done.returncode == 0, done.stdout
     for package in feedstock.artifacts.glob("*/*.conda"):
