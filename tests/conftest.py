@@ -67,7 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     The process that collects the workers' reports compares the run with the record, has child processes measured, and
     puts temporary folders into memory; if there are workers, it compiles what they import, and starts the process that
-    forks the commands of all of them.
+    forks the commands of all of them, and what these processes and the workers start themselves of feedstock-tools.
     """
     gc.disable()  # until all is collected; the process that collects the workers' reports keeps all of them anyway
     if not hasattr(config, "workerinput"):
@@ -83,6 +83,9 @@ def pytest_configure(config: pytest.Config) -> None:
                 config.stash[_COMMANDS] = start_server()
     elif "commands" in config.workerinput:
         share(measured_here(), config.workerinput["commands"])
+        from tests.support.forked import fork_workers  # whose modules the process that collects reports does not need
+
+        fork_workers()
     if measured_here():
         config.pluginmanager.register(Measuring())
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
