@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -14,7 +14,7 @@ from feedstock_tools.builds.engines.process.guard import Guard
 from feedstock_tools.workers import worker_command
 from tests.support.warm import FIXED_THERE, Running, Started, fixed, start
 
-__all__ = ["ENDS", "WORKERS", "Popen", "fork_workers"]
+__all__ = ["ENDS", "WORKERS", "Popen", "fork_workers", "workers_forked"]
 
 #: The modules of workers that begin once they have their limits: of builds, and of tests of packages.
 _GUARDED = ("feedstock_tools.builds.engines.embedded.worker", "feedstock_tools.builds.testing.worker")
@@ -42,6 +42,17 @@ def fork_workers() -> None:
     """Let this process have its workers forked from now on."""
     subprocess.Popen = Popen  # type: ignore[assignment,misc]
     Guard.attach = _attach_and_let_go  # type: ignore[assignment,method-assign]
+
+
+@contextmanager
+def workers_forked() -> Iterator[None]:
+    """Have the workers of this process forked for a while."""
+    before = subprocess.Popen, Guard.attach
+    fork_workers()
+    try:
+        yield
+    finally:
+        subprocess.Popen, Guard.attach = before  # type: ignore[misc,method-assign]
 
 
 class Popen(subprocess.Popen[Any]):
