@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from hashlib import sha256
@@ -27,7 +28,7 @@ from feedstock_tools.builds.stand_in.toolkits import (
     toolkits_folder,
 )
 from feedstock_tools.builds.stand_in.tools import found_tools, tools_folder
-from feedstock_tools.builds.stand_in.wheel_contents import entry_points, make_files, wheel_files
+from feedstock_tools.builds.stand_in.wheel_contents import byte_code, entry_points, make_files, wheel_files
 from feedstock_tools.builds.stand_in.zig import Zig, find_zig, zig_folder
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
@@ -44,6 +45,8 @@ __all__ = ["Provisions", "StandInChannel", "ensure_stand_in_channel", "is_stand_
 
 _COMPILER_ROLES = ("binutils", "c_compiler", "cxx_compiler")
 _CUDA_ROLES = ("nvcc", "nvcc_activation")
+#: Tools that builds start in Python several times each.
+_COMPILED = frozenset({"pip"})
 #: Packages without files that no build misses: versions, and what the compiler of the machine has of its own.
 _NOT_MISSED = re.compile(
     r"_|cuda-version$|python(_abi)?$|tzdata$|(sysroot|kernel-headers|binutils\w*|ld_impl|gcc\w*|gxx\w*|nvcc)_"
@@ -239,6 +242,7 @@ def _make(channel: Path, platform: Platform, behind: _Behind, kept: Path) -> Non
     builder = Platform.here()
     entries: dict[str, dict[str, object]] = {"noarch": {}, platform.subdir: {}, builder.subdir: {}}
     contents: dict[str, bool] = {}
+    compiled = cache(byte_code)  # pip has two packages of one wheel
     for package in (*read_packages(), *read_tools().packages, *_cross_tools(platform, builder)):
         if package.subdir not in entries:
             continue
@@ -250,7 +254,8 @@ def _make(channel: Path, platform: Platform, behind: _Behind, kept: Path) -> Non
         elif (wheel := behind.wheel_of(package)) is not None:
             points = entry_points(wheel[1]) if package.noarch else ()
             metadata = replace(_metadata(package, real=True), entry_points=points)
-            written = _linked(channel, metadata, wheel[0].sha256, wheel_files(*wheel), kept)
+            origin = wheel[0].sha256 + (f" {sys.implementation.cache_tag}" if package.name in _COMPILED else "")
+            written = _linked(channel, metadata, origin, _files_of_wheel(wheel, compiled), kept)
         else:
             files = tuple(_files(package, platform, behind))
             metadata = _metadata(package, real=bool(files) and package.role != "python")
@@ -269,6 +274,15 @@ def _make(channel: Path, platform: Platform, behind: _Behind, kept: Path) -> Non
         ),
     }
     (channel / "stand-in.json").write_text(json.dumps(record, indent=2), encoding="utf-8")
+
+
+def _files_of_wheel(
+    wheel: tuple[Wheel, Path], compiled: Callable[[Wheel, Path], Iterable[PackageFile]]
+) -> Iterator[PackageFile]:
+    """The files of a wheel; those of a tool that builds start often with its byte code, from `compiled`."""
+    yield from wheel_files(*wheel)
+    if wheel[0].package in _COMPILED:
+        yield from compiled(*wheel)
 
 
 def _is_not_missed(name: str, behind: _Behind) -> bool:

@@ -23,11 +23,12 @@ from feedstock_tools.builds.stand_in.elf import read_dynamic, with_run_path
 from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.errors import WorkError
 
-__all__ = ["Installation", "find_pythons", "python_files", "site_packages"]
+__all__ = ["UNCHECKED_HASH", "Installation", "find_pythons", "python_files", "site_packages"]
 
 _PROBE_SECONDS = 20
 _LIBPYTHON = "libpython"
-_UNCHECKED_HASH = 1
+#: Of byte code that Python uses without a look at the source (PEP 552).
+UNCHECKED_HASH = 1
 _LEFT_OUT_FOLDERS = {
     "__pycache__",
     "_bundled",
@@ -225,7 +226,7 @@ def _byte_code(file: PackageFile, installation: Installation) -> PackageFile | N
     if list(struct.unpack_from("<III", content.ljust(16, b"\0"), 4)) != expected:
         return None
     folder, _, _ = file.path.rpartition("/")
-    unchecked = content[:4] + struct.pack("<IQ", _UNCHECKED_HASH, 0) + content[16:]
+    unchecked = content[:4] + struct.pack("<IQ", UNCHECKED_HASH, 0) + content[16:]
     return PackageFile(f"{folder}/__pycache__/{name}", unchecked)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
+import sys
 import zipfile
 from dataclasses import replace
 from hashlib import sha256
@@ -14,7 +16,7 @@ import pytest
 from feedstock_tools.builds.stand_in import tools
 from feedstock_tools.builds.stand_in.channel import Provisions, ensure_stand_in_channel
 from feedstock_tools.builds.stand_in.tools import fetch_tools, found_tools, tools_among, wheels_for, why_no_tools
-from feedstock_tools.builds.stand_in.wheel_contents import entry_points, make_files, wheel_files
+from feedstock_tools.builds.stand_in.wheel_contents import byte_code, entry_points, make_files, wheel_files
 from feedstock_tools.builds.stand_in.wheels import Fetching
 from feedstock_tools.channel.archive import read_documents
 from feedstock_tools.errors import WorkError
@@ -159,6 +161,24 @@ def test_of_a_program_only_what_belongs_to_it_is_taken(tmp_path: Path) -> None:
     assert files == {"bin/demo": True, "share/demo/a": False, "bin/renamed": True}
 
 
+def test_python_takes_the_byte_code_of_a_package_without_a_look_at_the_source(tmp_path: Path) -> None:
+    wheel = _wheel(tmp_path, "demo", {"demo.py": "NUMBER = 1\n"})
+    (compiled,) = byte_code(wheel, tmp_path / wheel.file)
+    place = tmp_path / "prefix" / compiled.path
+    place.parent.mkdir(parents=True)
+    place.write_bytes(compiled.content)
+    source = tmp_path / "prefix" / "site-packages" / "demo.py"
+    source.write_text("NUMBER = 2\n")
+
+    spec = importlib.util.spec_from_file_location("demo", source)
+    assert spec is not None
+    assert spec.loader is not None
+    demo = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(demo)
+
+    assert (demo.NUMBER, demo.__file__) == (1, str(source))
+
+
 def test_make_calls_the_make_of_the_machine(tmp_path: Path) -> None:
     (script, _) = make_files("/usr/bin/env echo called")
     program = tmp_path / "make"
@@ -185,7 +205,8 @@ def test_a_tool_has_contents_once_its_wheel_is_fetched(root: Path, tmp_path: Pat
     with_pip = ensure_stand_in_channel(tmp_path / "channels", HERE, [], Provisions(path="", tools=folder))
 
     (package, *_) = sorted((with_pip.folder / "noarch").glob("pip-*.conda"))
-    documents = read_documents(package, ["info/link.json", "info/about.json", "site-packages/pip/__init__.py"])
+    code = f"site-packages/pip/__pycache__/__init__.{sys.implementation.cache_tag}.pyc"
+    documents = read_documents(package, ["info/link.json", "info/about.json", "site-packages/pip/__init__.py", code])
 
     assert without.folder.parent.name != with_pip.folder.parent.name
     assert without.identity == with_pip.identity
@@ -194,6 +215,7 @@ def test_a_tool_has_contents_once_its_wheel_is_fetched(root: Path, tmp_path: Pat
     assert b'"pip = pip:main"' in (documents["info/link.json"] or b"")
     assert b"of this machine" in (documents["info/about.json"] or b"")
     assert documents["site-packages/pip/__init__.py"] == b""
+    assert documents[code]
 
 
 @on_linux
