@@ -41,7 +41,7 @@ def work(piece):
     if piece == "slow":
         time.sleep(0.5)
     if piece == "third":
-        end = time.process_time() + 0.3
+        end = time.process_time() + 0.27
         while time.process_time() < end: pass
     if piece == "large":
         return "x" * 10**6
