@@ -42,7 +42,7 @@ CALLS: dict[str, list[str]] = {
     "import": ["import", "../gpukernel", "--dry-run"],
     "lint": ["lint", "."],
     "review": ["review", ".", "--no-rehearse"],
-    "rehearse": ["rehearse", GPU, "-c", "CHANNEL"],
+    "rehearse": ["rehearse", f"{GPU}_py3.11", "-c", "CHANNEL"],
     "plan": ["plan", "-c", "CHANNEL"],
     "build": ["build", "--list", "-c", "CHANNEL"],
     "test": ["test", f"{GPU}_py3.11", "-c", "CHANNEL"],
