@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from hashlib import sha256
@@ -32,6 +33,7 @@ from feedstock_tools.builds.stand_in.wheel_contents import byte_code, entry_poin
 from feedstock_tools.builds.stand_in.zig import Zig, find_zig, zig_folder
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
+from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.known_packages import KnownPackage
 from feedstock_tools.facts.packages import read_packages
@@ -39,6 +41,7 @@ from feedstock_tools.facts.tools import MAKE, Wheel, read_tools, tools_file
 from feedstock_tools.feedstock.folder import user_cache
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder
+from feedstock_tools.files.writing import write_whole
 from feedstock_tools.platforms import Platform
 
 __all__ = ["Provisions", "StandInChannel", "ensure_stand_in_channel", "is_stand_in", "stand_in_channel_of"]
@@ -250,17 +253,18 @@ def _make(channel: Path, platform: Platform, behind: _Behind, kept: Path) -> Non
         if package.role == "python" and package.subdir == builder.subdir and minor in real:
             metadata = replace(_metadata(package, real=True), version=real[minor].version)
             made = python_files(real[minor])
-            written = _linked(channel, metadata, real[minor].identity, made, kept)
+            written, known = _linked(channel, metadata, real[minor].identity, made, kept)
         elif (wheel := behind.wheel_of(package)) is not None:
             points = entry_points(wheel[1]) if package.noarch else ()
             metadata = replace(_metadata(package, real=True), entry_points=points)
             origin = wheel[0].sha256 + (f" {sys.implementation.cache_tag}" if package.name in _COMPILED else "")
-            written = _linked(channel, metadata, origin, _files_of_wheel(wheel, compiled), kept)
+            written, known = _linked(channel, metadata, origin, _files_of_wheel(wheel, compiled), kept)
         else:
             files = tuple(_files(package, platform, behind))
             metadata = _metadata(package, real=bool(files) and package.role != "python")
             written = write_package(channel, metadata, files)
-        entries[package.subdir][written.name] = _entry(metadata, written)
+            known = sha256(written.read_bytes()).hexdigest()
+        entries[package.subdir][written.name] = _entry(metadata, written, known)
         has_files = metadata.extra[STAND_IN] != _mark(package, real=False)
         contents[package.name] = has_files or contents.get(package.name, False)
     for subdir, packages in entries.items():
@@ -320,8 +324,10 @@ def _files(package: KnownPackage, platform: Platform, behind: _Behind) -> Iterab
     yield from cuda_runtime_files(package.name, version, behind.cuda.values())
 
 
-def _linked(channel: Path, metadata: PackageMetadata, origin: str, files: Iterable[PackageFile], kept: Path) -> Path:
-    """A large package, built once and linked into each channel.
+def _linked(
+    channel: Path, metadata: PackageMetadata, origin: str, files: Iterable[PackageFile], kept: Path
+) -> tuple[Path, str]:
+    """A large package, built once and linked into each channel, and its SHA-256.
 
     Args:
         origin: changes when the files do.
@@ -337,7 +343,20 @@ def _linked(channel: Path, metadata: PackageMetadata, origin: str, files: Iterab
         target.hardlink_to(package)
     except OSError:
         shutil.copyfile(package, target)
-    return target
+    return target, _known_sha256(package)
+
+
+def _known_sha256(package: Path) -> str:
+    """The SHA-256 of a kept package, computed once: it is in a file beside the package, with size and time of that."""
+    status, beside = package.stat(), package.with_name(f"{package.name}.sha256")
+    whose = f"{status.st_size} {status.st_mtime_ns}"
+    with suppress(OSError, ValueError):
+        known, _, its = beside.read_text(encoding="utf-8").partition(" ")
+        if its == whose:
+            return known
+    computed = sha256_of(package)
+    write_whole(beside, f"{computed} {whose}")
+    return computed
 
 
 def _mark(package: KnownPackage, *, real: bool) -> dict[str, str]:
@@ -363,10 +382,9 @@ def _metadata(package: KnownPackage, *, real: bool) -> PackageMetadata:
     )
 
 
-def _entry(metadata: PackageMetadata, written: Path) -> dict[str, object]:
-    content = written.read_bytes()
+def _entry(metadata: PackageMetadata, written: Path, its_sha256: str) -> dict[str, object]:
     entry = metadata.index_json()
-    entry |= {"sha256": sha256(content).hexdigest(), "size": len(content)}
+    entry |= {"sha256": its_sha256, "size": written.stat().st_size}
     return entry | {"run_exports": metadata.run_exports.to_json()}
 
 

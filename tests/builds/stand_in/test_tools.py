@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.stand_in import tools
+from feedstock_tools.builds.stand_in import channel, tools
 from feedstock_tools.builds.stand_in.channel import Provisions, ensure_stand_in_channel
 from feedstock_tools.builds.stand_in.tools import fetch_tools, found_tools, tools_among, wheels_for, why_no_tools
 from feedstock_tools.builds.stand_in.wheel_contents import byte_code, entry_points, make_files, wheel_files
@@ -216,6 +216,13 @@ def test_a_tool_has_contents_once_its_wheel_is_fetched(root: Path, tmp_path: Pat
     assert b"of this machine" in (documents["info/about.json"] or b"")
     assert documents["site-packages/pip/__init__.py"] == b""
     assert documents[code]
+
+
+def test_the_hash_of_a_kept_package_is_computed_again_once_it_has_changed(tmp_path: Path) -> None:
+    package = tmp_path / "demo-1.0-0.conda"
+    for content in (b"one", b"another"):
+        package.write_bytes(content)
+        assert {channel._known_sha256(package) for _ in range(2)} == {sha256(content).hexdigest()}
 
 
 @on_linux
