@@ -28,6 +28,7 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.report.testing import TestLines, compared_text
 from tests.support.feedstocks import HERE, TinyFeedstock
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
 SILENT = TestLines(io.StringIO(), several=False)
 BENCHMARK = """
 extra:
@@ -101,6 +102,7 @@ def test_a_file_alone_needs_no_feedstock(gpu_feedstock: TinyFeedstock, tmp_path:
 
 
 def test_a_benchmark_comes_with_the_package_and_goes_into_the_ledger(feedstock: TinyFeedstock) -> None:
+    feedstock.keep_outputs(1)
     recipe = feedstock.folder / "recipe/recipe.yaml"
     recipe.write_text(recipe.read_text() + BENCHMARK)
     assert feedstock.build(f"{HERE.name}_cuda11.2_py3.11").returncode == 0
