@@ -170,6 +170,7 @@ def test_the_state_of_a_guarded_channel_is_known(server: Guarded) -> None:
 def test_a_build_on_a_guarded_channel_shows_its_credentials_nowhere(
     kind: str, feedstock: TinyFeedstock, tiny_channel: Path, tmp_path: Path
 ) -> None:
+    feedstock.keep_outputs(1)
     with guarded(tiny_channel.parent) as server:
         base = server.with_password if kind == "password" else server.with_token
         guest = TinyFeedstock(feedstock.folder, f"{base}/{tiny_channel.name}")

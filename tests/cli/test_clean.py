@@ -112,6 +112,7 @@ def test_without_a_feedstock_only_the_users_cache_is_cleaned(tmp_path: Path) -> 
 
 @pytest.mark.usefixtures("within_limits")
 def test_the_work_of_a_killed_build_goes_with_the_next_one(feedstock: TinyFeedstock) -> None:
+    feedstock.keep_outputs(1)
     program = """
 import os, signal
 from feedstock_tools.builds.runs import row

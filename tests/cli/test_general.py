@@ -48,6 +48,7 @@ def test_quiet_leaves_what_a_check_found(tmp_path: Path) -> None:
 
 
 def test_a_quiet_build_prints_its_table(feedstock: TinyFeedstock) -> None:
+    feedstock.keep_outputs(1)
     run = feedstock.build(f"{CPU}_py3.11", "--quiet", "--jobs", "2")
     assert run.returncode == 0
     assert run.stdout.startswith("\npackage ")

@@ -85,6 +85,7 @@ def test_no_expression_gets_into_a_file(tmp_path: Path, value: str) -> None:
 
 
 def test_the_matrix_of_a_run_is_what_the_channel_lacks(gpu_feedstock: TinyFeedstock) -> None:
+    gpu_feedstock.keep_outputs(2)
     (gpu_feedstock.folder / "conda-forge.yml").write_text("conda_build_tool: rattler-build\n")
     everything = gpu_feedstock.run("ci", "--matrix", "github").stdout
     include = json.loads(everything.partition("include=")[2])

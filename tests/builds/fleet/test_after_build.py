@@ -36,6 +36,7 @@ def test_a_package_that_cannot_be_tried_is_named_and_the_others_are_tried(gpu_fe
 def test_a_host_does_so_after_each_build_and_the_log_says_what_came_of_it(
     tmp_path: Path, feedstock: TinyFeedstock
 ) -> None:
+    feedstock.keep_outputs(2)
     with fleet_in(tmp_path, 1, after_build=True) as fleet:
         run = feedstock.build(CPU, f"--fleet={fleet.local.fleet.path}")
     assert run.returncode == 0, run.stdout + run.stderr

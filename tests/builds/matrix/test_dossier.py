@@ -141,6 +141,7 @@ def test_the_requested_builds_must_be_done(gpu_feedstock: TinyFeedstock) -> None
 def test_a_build_is_given_no_secrets_and_credentials_in_a_configuration_are_not_in_it(
     feedstock: TinyFeedstock,
 ) -> None:
+    feedstock.keep_outputs(1)
     feedstock.edit("recipe/build-library.sh", "mkdir", "env\nmkdir")
     secrets = {"UPLOAD_TOKEN": "correct-horse-battery", "AWS_SECRET_ACCESS_KEY": "staple-staple-staple"}
     for path in (feedstock.folder / ".ci_support").glob("*.yaml"):

@@ -6,6 +6,7 @@ from tests.support.feedstocks import CPU, TinyFeedstock
 
 
 def test_a_recipe_beyond_a_bound_builds_once_the_bound_is_lifted(feedstock: TinyFeedstock) -> None:
+    feedstock.keep_outputs(1)
     feedstock.edit("recipe/recipe.yaml", 'version: "1.0.0"\n', 'version: "1.0.0"\n  long: ${{ "a" * 3000000 }}\n')
     refused = feedstock.build(f"{CPU}_py3.11")
     assert refused.returncode == 2, refused.stderr
