@@ -12,14 +12,12 @@ from typing import IO, Any, cast
 
 from feedstock_tools.builds.engines.process.guard import Guard
 from feedstock_tools.workers import worker_command
-from tests.support.warm import FIXED_THERE, Running, Started, fixed, start
+from tests.support.warm import BUILDERS, FIXED_THERE, Running, Started, fixed, start
 
 __all__ = ["ENDS", "WORKERS", "Popen", "fork_workers", "workers_forked"]
 
-#: The modules of workers that begin once they have their limits: of builds, and of tests of packages.
-_GUARDED = ("feedstock_tools.builds.engines.embedded.worker", "feedstock_tools.builds.testing.worker")
 #: The modules of workers that start no worker: these, that of bounded work, and that of an upload.
-ENDS = (*_GUARDED, "feedstock_tools.bounds.apart", "feedstock_tools.channel.upload_worker")
+ENDS = (*BUILDERS, "feedstock_tools.bounds.apart", "feedstock_tools.channel.upload_worker")
 #: The same, and the process of a host of a fleet that forks for each of its builds.
 WORKERS = (*ENDS, "feedstock_tools.builds.fleet.host.forks")
 #: Of a worker, whose modules are found by its command, and which a build lets write none.
@@ -105,7 +103,7 @@ class _Worker(Started):
         try:
             streams = (theirs[0], theirs[1], theirs[2])
             own = os.environ if env is None else env
-            waits = command[5] in _GUARDED
+            waits = command[5] in BUILDERS
             self._running = start(command[6:], cwd, own, streams, command[5], session=start_new_session, waits=waits)
         finally:
             for each in set(theirs) - {0, 1, 2, stdin, stdout, stderr}:

@@ -1,16 +1,17 @@
-"""The process that commands of `warm` are forks of, and their workers: what goes on in it, and in a fork.
+"""The processes that commands of `warm` are forks of, and their workers: what goes on in them, and in a fork.
 
-It starts no thread, and forks for each request; a request brings the streams of the fork, and a socket for its reply.
+They start no thread, and fork for each request; a request brings the streams of the fork, and a socket for its reply.
+There are two, since a process that has imported all takes three times as long to fork for each script of a build as one
+that has imported what builders do.
 """
 
 from __future__ import annotations
 
 import atexit
 import gc
-import importlib.metadata
+import importlib
 import json
 import os
-import pkgutil
 import runpy
 import select
 import signal
@@ -24,25 +25,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn, TextIO, cast
 
-from jinja2 import Environment
-
-import feedstock_tools
-from feedstock_tools.facts.cuda import load_cuda
-from feedstock_tools.facts.packages import read_packages
-from feedstock_tools.facts.tools import read_tools
-from feedstock_tools.generate import read_spec, render
-from feedstock_tools.generate.texts.rendering import RECIPE_FILES
-from feedstock_tools.pins.graph.from_facts import graph_of_facts
-from feedstock_tools.pins.graph.model import Release
 from tests.support.forked import ENDS, WORKERS, fork_workers
 from tests.support.huge_pages import collapse_memory
-from tests.support.paths import EXAMPLES
-from tests.support.warm import NEW_WORKERS, RARELY, ask_at
+from tests.support.warm import BUILDERS, NEW_WORKERS, RARELY, ask_at, place_of
 
 __all__ = ["opened", "request_in_a_fork"]
 
-#: Modules that commands import late, and often: none of them starts a thread.
-_LATE = ("encodings.unicode_escape", "networkx", "rattler", "rattler.exceptions", "rattler.package_streaming")
+#: What builders import late.
+_LATE = ("rattler", "rattler_build", "feedstock_tools.builds.engines.credentials", "feedstock_tools.channel.folder")
 
 
 @dataclass
@@ -55,11 +45,39 @@ class _Fork:
     memory: int = 0
 
 
-def _serve(life: socket.socket, listening: socket.socket) -> dict[str, Any] | None:
+@dataclass
+class _Link:
+    """A pipe between two servers, for what forks of one have used for forks of the other; only one end is open here."""
+
+    reading: int | None = None
+    writing: int | None = None
+
+    def tell(self, asker: int, seconds: float, memory: int) -> None:
+        if self.writing is not None:
+            os.write(self.writing, f"{asker} {seconds} {memory}\n".encode())
+
+    def told(self) -> list[tuple[int, float, int]]:
+        """What the other one has told since the last call."""
+        if self.reading is None:
+            return []
+        try:
+            lines = os.read(self.reading, 1 << 16).decode().splitlines()
+        except BlockingIOError:
+            return []
+        return [(int(asker), float(seconds), int(memory)) for asker, seconds, memory in map(str.split, lines)]
+
+    def close(self) -> None:
+        for end in (self.reading, self.writing):
+            if end is not None:
+                os.close(end)
+
+
+def _serve(life: socket.socket, listening: socket.socket, link: _Link) -> dict[str, Any] | None:
     """Fork for each request, and report how each fork ended. Returns the request in a fork, and None at the end.
 
     Args:
         life: its other end closes at the end of who started this process.
+        link: to another server.
     """
     wake, waker = os.pipe()
     os.set_blocking(waker, False)
@@ -74,7 +92,7 @@ def _serve(life: socket.socket, listening: socket.socket) -> dict[str, Any] | No
             return None
         if wake in ready:
             os.read(wake, 512)
-            _report_ended(running)
+            _report_ended(running, link)
         if listening not in ready:
             continue
         connection, _ = listening.accept()
@@ -86,6 +104,7 @@ def _serve(life: socket.socket, listening: socket.socket) -> dict[str, Any] | No
         if pid == 0:
             os.close(wake)
             os.close(waker)
+            link.close()
             for each in (life, listening, *(fork.reply for fork in running.values())):
                 each.close()
             _leave(request, streams, connection)
@@ -95,10 +114,10 @@ def _serve(life: socket.socket, listening: socket.socket) -> dict[str, Any] | No
             os.close(number)
 
 
-def request_in_a_fork(life: int, listening: int) -> dict[str, Any] | None:
+def request_in_a_fork(life: int, listening: int, link: _Link | None = None) -> dict[str, Any] | None:
     """The same with the numbers of two sockets, which are closed afterwards."""
     with socket.socket(fileno=life) as its_life, socket.socket(fileno=listening) as its_listening:
-        return _serve(its_life, its_listening)
+        return _serve(its_life, its_listening, link or _Link())
 
 
 def _received(connection: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
@@ -140,20 +159,30 @@ def _leave(request: Mapping[str, Any], streams: Sequence[int], connection: socke
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _report_ended(running: dict[int, _Fork]) -> None:
+def _report_ended(running: dict[int, _Fork], link: _Link) -> None:
+    for asker, seconds, memory in link.told():
+        _count(running, asker, seconds, memory)
     while running:
         pid, status, usage = os.wait4(-1, os.WNOHANG)
         if not pid:
             return
+        if pid not in running:  # the other server
+            continue
         fork = running.pop(pid)
         memory = max(usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024), fork.memory)
         seconds = usage.ru_utime + usage.ru_stime + fork.seconds
-        if fork.asker in running:
-            running[fork.asker].seconds += seconds
-            running[fork.asker].memory = max(memory, running[fork.asker].memory)
+        _count(running, fork.asker, seconds, memory)
+        link.tell(fork.asker, seconds, memory)
         report = {"status": os.waitstatus_to_exitcode(status), "seconds": seconds, "memory": memory}
         with fork.reply as reply, suppress(OSError):  # who asked has ended
             reply.sendall(json.dumps(report).encode())
+
+
+def _count(running: Mapping[int, _Fork], asker: int, seconds: float, memory: int) -> None:
+    """Count what a fork has used for another that asked for it, if that is one of ours."""
+    if asker in running:
+        running[asker].seconds += seconds
+        running[asker].memory = max(memory, running[asker].memory)
 
 
 def _become(request: dict[str, Any], place: str) -> NoReturn:
@@ -202,38 +231,35 @@ def opened(stream: TextIO, mode: str, buffering: int = -1) -> TextIO:
     return cast("TextIO", open(stream.fileno(), mode, buffering, encoding, errors, closefd=False))
 
 
-def _import_all() -> None:
-    """Import the modules that commands and `WORKERS` import, those of other processes and whole programs left out."""
-    for module in pkgutil.walk_packages(feedstock_tools.__path__, "feedstock_tools."):
-        if not module.name.endswith(("worker", "__main__")):
-            importlib.import_module(module.name)
-    importlib.import_module("feedstock_tools.builds.plan.plan")._own_stamp()
-    importlib.import_module("feedstock_tools.feedstock.up_to_date")._own_digest()
-    for name in (*WORKERS, *_LATE, "rattler_build"):
+def _request_of_two(life: int, listening: int, place: str) -> dict[str, Any] | None:
+    """Be the server of commands and of their workers, and have a child that is that of builders."""
+    for name in (*BUILDERS, *_LATE):
         importlib.import_module(name)
-    importlib.metadata.version("py-rattler-build")  # imports a parser of messages
-    _make_what_is_kept()
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    with socket.socket(socket.AF_UNIX) as of_builders:
+        of_builders.bind(place_of(BUILDERS[0], place))
+        of_builders.listen(128)
+        if os.fork() == 0:
+            os.close(reading)
+            os.close(listening)
+            return _when_ready(life, of_builders.detach(), _Link(writing=writing))
+    os.close(writing)
+    importlib.import_module("tests.support.warming").import_all()
+    return _when_ready(life, listening, _Link(reading=reading))
 
 
-def _make_what_is_kept() -> None:
-    """Make what many commands make and keep: facts, the graph of these, compiled templates, and lexers of Jinja."""
-    read_tools()
-    read_packages()
-    graph_of_facts(load_cuda()).bounds_of(Release("cuda", ""))
-    spec = read_spec(EXAMPLES / "gpuprobe")
-    for recipe_format in RECIPE_FILES:
-        render(spec, recipe_format)
-    for keeps_newline in (False, True):
-        assert Environment(keep_trailing_newline=keeps_newline, autoescape=True).lexer
-
-
-if __name__ == "__main__":
-    gc.disable()
-    _import_all()
+def _when_ready(life: int, listening: int, link: _Link) -> dict[str, Any] | None:
+    """Serve with the memory that this process has."""
     gc.freeze()
     collapse_memory()
     gc.set_threshold(*RARELY)
     gc.enable()
-    _request = request_in_a_fork(int(sys.argv[1]), int(sys.argv[2]))
+    return request_in_a_fork(life, listening, link)
+
+
+if __name__ == "__main__":
+    gc.disable()
+    _request = _request_of_two(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
     if _request is not None:
         _become(_request, sys.argv[3])

@@ -31,6 +31,7 @@ from tests.support.measuring import measured_here
 from tests.support.paths import ROOT
 
 __all__ = [
+    "BUILDERS",
     "FIXED_THERE",
     "NEW_WORKERS",
     "RARELY",
@@ -41,6 +42,7 @@ __all__ = [
     "Started",
     "ask_at",
     "fixed",
+    "place_of",
     "python_of_workers",
     "run",
     "serves",
@@ -53,6 +55,8 @@ __all__ = [
 RARELY = (50_000, 20, 20)
 #: The program that stands in for the Python of a worker of pytest-xdist.
 _ASKING = ROOT / "tests" / "support" / "prepared_worker.py"
+#: The modules of workers that begin once they have their limits: of builds, and of tests of packages.
+BUILDERS = ("feedstock_tools.builds.engines.embedded.worker", "feedstock_tools.builds.testing.worker")
 #: A variable of commands whose workers must be processes of a new Python.
 NEW_WORKERS = "FEEDSTOCK_TOOLS_TESTS_NEW_WORKERS"
 #: The interpreter and its libraries read these as they start: a fork cannot have others than its parent.
@@ -128,7 +132,7 @@ def start(
     group = os.getpgid(0) if _PLACES else 0
     asked = json.dumps(request | {"program": program, "session": session, "waits": waits, "group": group}).encode()
     connection = socket.socket(socket.AF_UNIX)
-    connection.connect(_PLACES[-1] if _PLACES else _place(measured_here()))
+    connection.connect(place_of(worker, _PLACES[-1] if _PLACES else _place(measured_here())))
     socket.send_fds(connection, [len(asked).to_bytes(4, "big")], streams)
     connection.sendall(asked)
     return Running(connection)
@@ -253,6 +257,11 @@ _PLACES: list[str] = []
 def ask_at(place: str) -> None:
     """In a fork, and in those that it forks itself: have others forked by the process that has forked it."""
     _PLACES.append(place)
+
+
+def place_of(worker: str | None, place: str) -> str:
+    """The socket of the server that forks this worker (None: a command), beside `place`, that of commands."""
+    return f"{place}-by-those-who-build" if worker in BUILDERS else place
 
 
 class Server:
