@@ -20,7 +20,6 @@ from tests.support.collected import COLLECTED
 from tests.support.compilers import c_compiler_in, lend_stand_in, share_stand_in
 from tests.support.compiling import compile_modules
 from tests.support.feedstocks import GPU, TinyFeedstock, copy_of_tiny
-from tests.support.forked import workers_forked
 from tests.support.in_memory import folder_in_memory
 from tests.support.limits import commands_limited, limited
 from tests.support.measuring import Measuring, begin_measuring, end_measuring, measured_here
@@ -210,15 +209,8 @@ def whole_feedstock(tmp_path: Path, tiny_channel: Path, _all_built_once: Path) -
 
 @pytest.fixture
 def new_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have commands start their workers as users do, where forks are not the same: as children, in a new Python."""
+    """Have this process and commands start workers as users do, where forks are not the same: in a new Python."""
     monkeypatch.setenv(NEW_WORKERS, "yes")
-
-
-@pytest.fixture
-def forked_workers() -> Iterator[None]:
-    """Have this process start its workers as commands of tests do: as forks of the process that forks those."""
-    with workers_forked():
-        yield
 
 
 @pytest.fixture

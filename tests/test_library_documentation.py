@@ -29,7 +29,7 @@ def folder(tmp_path: Path, tiny_channel: Path, monkeypatch: pytest.MonkeyPatch) 
     return tmp_path
 
 
-@pytest.mark.usefixtures("folder", "gpu_feedstock", "forked_workers")
+@pytest.mark.usefixtures("folder", "gpu_feedstock")
 def test_the_examples_give_what_they_show() -> None:
     shown = doctest.testfile(str(ROOT / "docs" / "library.md"), module_relative=False, encoding="utf-8")
 
@@ -48,7 +48,6 @@ def test_a_function_says_what_goes_in_what_comes_out_and_how_it_fails(name: str)
     assert "Raises:" in text
 
 
-@pytest.mark.usefixtures("forked_workers")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_example_of_a_function_gives_what_it_shows(
     name: str, folder: Path, tiny_channel: Path, request: pytest.FixtureRequest

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
 from feedstock_tools.builds.engines.process.guard import Guard
 from feedstock_tools.workers import worker_command
-from tests.support.warm import BUILDERS, FIXED_THERE, Running, Started, fixed, start
+from tests.support.warm import BUILDERS, FIXED_THERE, NEW_WORKERS, Running, Started, fixed, start
 
-__all__ = ["ENDS", "WORKERS", "Popen", "fork_workers", "workers_forked"]
+__all__ = ["ENDS", "WORKERS", "Popen", "fork_workers"]
 
 #: The modules of workers that start no worker: these, that of bounded work, and that of an upload.
 ENDS = (*BUILDERS, "feedstock_tools.bounds.apart", "feedstock_tools.channel.upload_worker")
@@ -37,20 +37,9 @@ def _attach_and_let_go(guard: Guard, pid: int) -> None:
 
 
 def fork_workers() -> None:
-    """Let this process have its workers forked from now on."""
+    """Have the workers of this process forked from now on, unless `NEW_WORKERS` is set when one starts."""
     subprocess.Popen = Popen  # type: ignore[assignment,misc]
     Guard.attach = _attach_and_let_go  # type: ignore[assignment,method-assign]
-
-
-@contextmanager
-def workers_forked() -> Iterator[None]:
-    """Have the workers of this process forked for a while."""
-    before = subprocess.Popen, Guard.attach
-    fork_workers()
-    try:
-        yield
-    finally:
-        subprocess.Popen, Guard.attach = before  # type: ignore[misc,method-assign]
 
 
 class Popen(subprocess.Popen[Any]):
@@ -65,7 +54,8 @@ class Popen(subprocess.Popen[Any]):
 
 def _is_worker(command: Any, options: Mapping[str, Any]) -> bool:
     """Whether a command starts one of the workers, with an environment that forks can have."""
-    if not (isinstance(command, list) and command[:4] == _BEGUN and command[5] in WORKERS):
+    is_one = isinstance(command, list) and command[:4] == _BEGUN and command[5] in WORKERS
+    if not is_one or NEW_WORKERS in os.environ:
         return False
     return _of_a_worker(options.get("env") or os.environ) == _of_a_worker(FIXED_THERE)
 

@@ -27,7 +27,7 @@ from typing import Any, NoReturn, TextIO, cast
 
 from tests.support.forked import ENDS, WORKERS, fork_workers
 from tests.support.huge_pages import collapse_memory
-from tests.support.warm import BUILDERS, NEW_WORKERS, RARELY, ask_at, place_of
+from tests.support.warm import BUILDERS, RARELY, ask_at, place_of
 
 __all__ = ["opened", "request_in_a_fork"]
 
@@ -195,7 +195,7 @@ def _become(request: dict[str, Any], place: str) -> NoReturn:
     sys.argv[1:] = request["arguments"]
     if request["worker"] not in WORKERS:  # whose command hides the folder where they start
         sys.path[0] = os.getcwd()  # noqa: PTH109
-    if request["worker"] not in ENDS and NEW_WORKERS not in os.environ:
+    if request["worker"] not in ENDS:
         ask_at(place)
         fork_workers()
     sys.stdin = opened(sys.stdin, "r")

@@ -58,9 +58,9 @@ def carry_out(
     sign = _SignOfLife(ledger)
     try:
         while not run.begin(crew):
+            observer.progress(run.progress())
             for work, message in drivers.hear(_TICK):
                 run.take(work, message)
-            observer.progress(run.progress())
             sign.give(crew.signs())
         return state.results
     finally:

@@ -31,8 +31,6 @@ pytestmark = needs("system", sys.platform == "linux", "looks at processes throug
 SECONDS = 60.0
 SOCKET = 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'
 HIDDEN = "a-secret-of-the-machine"
-#: For tests that build, but for those that measure the memory of child processes.
-forked_workers = pytest.mark.usefixtures("forked_workers")
 MACHINE = {"PATH": os.environ["PATH"], "MY_TOKEN": HIDDEN}
 SETTINGS = {**FIXED_THERE, "HOME": "/nonexistent", "PATH": os.environ["PATH"]}
 
@@ -99,7 +97,6 @@ def peak() -> int:
     return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) * 1024
 
 
-@forked_workers
 def test_a_byte_that_is_not_utf_8_neither_hangs_a_build_nor_hides_its_log(tmp_path: Path) -> None:
     began = time.monotonic()
     printed = built(tmp_path, "printf 'caf\\xe9\\n'\nhead -c 200000 /dev/zero | tr '\\0' x\necho\necho the end\n")
@@ -110,7 +107,6 @@ def test_a_byte_that_is_not_utf_8_neither_hangs_a_build_nor_hides_its_log(tmp_pa
     assert time.monotonic() - began < SECONDS / 2
 
 
-@forked_workers
 def test_all_lines_of_a_script_that_fails_are_kept(tmp_path: Path) -> None:
     printed = built(tmp_path, "for number in $(seq 20); do echo line $number; done\nprintf 'no end \\xff'\nexit 3\n")
     assert printed.reason is not None
@@ -119,7 +115,6 @@ def test_all_lines_of_a_script_that_fails_are_kept(tmp_path: Path) -> None:
     assert b"no end \xff+ exit 3\n" in printed.log
 
 
-@forked_workers
 def test_tests_print_what_they_want_too(tmp_path: Path) -> None:
     printed = built(tmp_path, "true\n", tests='"printf \'t\\\\xe9st\\\\n\'", "exit 4"')
     assert printed.reason is not None
@@ -127,7 +122,6 @@ def test_tests_print_what_they_want_too(tmp_path: Path) -> None:
     assert b" [tests] t\xe9st\n" in printed.log
 
 
-@forked_workers
 def test_the_log_is_in_order_and_names_folders_briefly(tmp_path: Path) -> None:
     printed = built(
         tmp_path, "echo one > $PREFIX/file\necho $PREFIX $SRC_DIR/x $BUILD_PREFIX\n", tests="echo $PREFIX/y"
@@ -139,7 +133,6 @@ def test_the_log_is_in_order_and_names_folders_briefly(tmp_path: Path) -> None:
     assert printed.log.index(b"[tests] $PREFIX/y") > places[-1]
 
 
-@forked_workers
 def test_a_script_sees_no_trace_of_the_way_that_its_output_takes(tmp_path: Path) -> None:
     script = "command -v bash; echo $PATH; bash -c 'echo $PATH'; ls -l /proc/self/fd; bash -c 'echo inner' > a; cat a\n"
     printed = built(tmp_path, script)
@@ -150,6 +143,7 @@ def test_a_script_sees_no_trace_of_the_way_that_its_output_takes(tmp_path: Path)
     assert len(descriptors) == 4, descriptors
 
 
+@pytest.mark.usefixtures("new_workers")  # peak() counts children
 def test_a_line_of_100_megabytes_needs_no_memory(tmp_path: Path) -> None:
     before = peak()
     printed = built(tmp_path, "head -c 100000000 /dev/zero | tr '\\0' y\necho\necho end\n", limit=1 << 20)
@@ -284,7 +278,6 @@ def test_both_ends_in_memory() -> None:
 
 
 @pytest.mark.parametrize("thing", ["mkfifo $PREFIX/pipe", f"cd $PREFIX; {sys.executable} -c '{SOCKET}'"])
-@forked_workers
 def test_what_cannot_be_packaged_is_not_waited_for(thing: str, tmp_path: Path) -> None:
     began = time.monotonic()
     printed = built(tmp_path, f"touch $PREFIX/file\n{thing}\n")
@@ -293,7 +286,6 @@ def test_what_cannot_be_packaged_is_not_waited_for(thing: str, tmp_path: Path) -
     assert time.monotonic() - began < 20
 
 
-@forked_workers
 def test_a_script_that_a_signal_ends_is_known_for_it(tmp_path: Path) -> None:
     printed = built(tmp_path, "echo before\nkill -9 $$\n")
     assert b"[script] before\n" in printed.log

@@ -28,7 +28,6 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.report.testing import TestLines, compared_text
 from tests.support.feedstocks import HERE, TinyFeedstock
 
-pytestmark = pytest.mark.usefixtures("forked_workers")
 SILENT = TestLines(io.StringIO(), several=False)
 BENCHMARK = """
 extra:

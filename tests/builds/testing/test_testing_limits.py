@@ -24,7 +24,6 @@ from tests.support import command
 from tests.support.feedstocks import TinyFeedstock
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.usefixtures("forked_workers")
 SILENT = TestLines(io.StringIO(), several=False)
 TWO = Gpus(("NVIDIA H200 (9.0)", "NVIDIA L4 (8.9)"), "580.159.04", "13.0")
 
