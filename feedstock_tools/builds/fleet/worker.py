@@ -166,10 +166,7 @@ class _Tie:
                 try:
                     await self._report(line, reading)
                 finally:
-                    connection.abort()
-                    reading.cancel()
-                    with suppress(Closed, OSError, asyncio.CancelledError):
-                        await reading
+                    await line.end(reading)
             self.host.attempts.look()
             await asyncio.sleep(_AGAIN)
 

@@ -79,6 +79,16 @@ class Line:
                     answer.set_exception(Closed("the connection ended"))
             self.connection.abort()
 
+    async def end(self, reading: asyncio.Task[None]) -> None:
+        """End the connection, and wait for the end of the task of `run`.
+
+        Raises:
+            asyncio.CancelledError: this task was cancelled meanwhile; that `run` is cancelled raises nothing.
+        """
+        self.connection.abort()
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+
     def _take(self, message: object) -> None:
         if not isinstance(message, dict) or type(message.get("id")) is not int:
             raise Closed("a message is neither a question nor an answer")

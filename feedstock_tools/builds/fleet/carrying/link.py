@@ -243,10 +243,7 @@ class Link:
                 self._note(error)
             finally:
                 self._line = None
-                connection.abort()
-                reading.cancel()
-                with suppress(Closed, OSError, asyncio.CancelledError):
-                    await reading
+                await line.end(reading)
             await asyncio.sleep(_EVERY)
 
     def _note(self, error: BaseException) -> None:
