@@ -35,7 +35,6 @@ __all__ = [
     "FIXED_THERE",
     "NEW_WORKERS",
     "RARELY",
-    "_ASKING",
     "Ended",
     "Running",
     "Server",
