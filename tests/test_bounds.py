@@ -70,7 +70,7 @@ def test_a_step_that_asks_for_too_much_memory_is_an_error_with_its_file() -> Non
 
 
 def test_steps_that_are_small_add_up_to_no_bound_of_a_step() -> None:
-    run = held("kept = []\nfor _ in range(3):\n  with step(): kept.append(bytearray(50 << 20))\nprint(len(kept))")
+    run = held("kept = []\nfor _ in range(3):\n  with step(): kept.append(bytearray(25 << 20))\nprint(len(kept))")
     assert run.stdout == "3\n", run.stderr
 
 
