@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from pytest_rerunfailures import ClientStatusDB, StatusDB
 
 from tests.support.channels import make_tiny_channel
@@ -28,6 +29,10 @@ from tests.support.order import dealt
 from tests.support.passing import RECORD, Passing
 from tests.support.paths import ROOT
 from tests.support.warm import NEW_WORKERS, RARELY, Server, python_of_workers, share, start_server
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("patient", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 #: The path of the socket at which workers have commands forked.
 _COMMANDS = pytest.StashKey[str]()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feedstock_tools.errors import InputError
@@ -287,7 +287,7 @@ def written(outputs: list[dict[str, Any]], flag: str) -> str:
     return context + f"recipe: {{name: all, version: '1'}}\noutputs: {json.dumps(parts)}\n"
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15)
 @given(st.lists(OUTPUTS, min_size=1, max_size=3), FLAGS)
 def test_any_recipe_has_the_outline_of_its_rendering(outputs: list[dict[str, Any]], flag: str) -> None:
     quick, whole = both(written(outputs, flag))

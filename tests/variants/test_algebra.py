@@ -25,7 +25,7 @@ def configurations(draw: st.DrawFn) -> VariantConfig:
     return VariantConfig(values, (KEYS[:zipped],) if zipped > 1 else ())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(configurations())
 def test_explode_and_squash_are_inverse(config: VariantConfig) -> None:
     squashed = squash(explode(config), config)
@@ -34,7 +34,7 @@ def test_explode_and_squash_are_inverse(config: VariantConfig) -> None:
     assert squashed.zip_keys == config.zip_keys
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(configurations())
 def test_the_space_is_the_product_with_groups_in_step(config: VariantConfig) -> None:
     space = explode(config)
@@ -47,7 +47,7 @@ def test_the_space_is_the_product_with_groups_in_step(config: VariantConfig) -> 
     assert space.count == len(list(space))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(configurations(), st.dictionaries(st.sampled_from(KEYS), st.sets(VALUES, max_size=3)))
 def test_selecting_by_key_is_selecting_variants(config: VariantConfig, choice: dict[str, set[str]]) -> None:
     space = explode(config)
@@ -57,7 +57,7 @@ def test_selecting_by_key_is_selecting_variants(config: VariantConfig, choice: d
     assert list(space.where(choice)) == kept
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(configurations(), st.dictionaries(st.sampled_from(KEYS), st.sets(VALUES, max_size=3)))
 def test_the_order_of_selections_does_not_matter(config: VariantConfig, choice: dict[str, set[str]]) -> None:
     forward = backward = explode(config)
@@ -69,7 +69,7 @@ def test_the_order_of_selections_does_not_matter(config: VariantConfig, choice: 
     assert list(forward) == list(backward) == list(explode(config).where(choice))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(configurations())
 def test_combining_with_itself_or_nothing_changes_nothing(config: VariantConfig) -> None:
     once = combine([config])
@@ -85,14 +85,14 @@ def test_a_space_of_a_billion_variants_is_never_made() -> None:
     assert space.where({"k3": {"7"}}).first()["k3"] == "7"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(configurations(), st.sets(st.sampled_from((*KEYS, "unknown"))))
 def test_the_axes_along_keys_are_those_that_have_one(config: VariantConfig, keys: set[str]) -> None:
     space = explode(config)
     assert space.along(keys).axes == tuple(axis for axis in space.axes if not keys.isdisjoint(axis.keys))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(configurations())
 def test_a_part_of_a_space_finds_its_keys(config: VariantConfig) -> None:
     space = explode(config)

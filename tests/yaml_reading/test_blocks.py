@@ -29,7 +29,7 @@ _LINES = st.builds(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.lists(_LINES, min_size=1, max_size=7).map("\n".join))
 def test_what_is_read_is_what_pyyaml_says(text: str) -> None:
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from feedstock_tools.errors import InputError
@@ -23,7 +23,6 @@ _KEYS = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(_KEYS, min_size=1, max_size=3).map("".join))
 def test_any_file_means_what_pyyaml_says(text: str) -> None:
     def read(parse: object) -> object:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 import yaml
-from hypothesis import given, settings, strategies
+from hypothesis import given, strategies
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.yaml_reading.values import parse_first, parse_texts, parse_types
@@ -68,7 +68,6 @@ def test_brackets_in_strings_do_not_count_as_depth() -> None:
     assert parse_texts(f"script: |\n  {script}") == {"script": script.replace("\n  ", "\n")}
 
 
-@settings(deadline=None)
 @given(
     strategies.recursive(
         strategies.none() | strategies.booleans() | strategies.floats(allow_nan=False) | strategies.text("ab: '[*&1"),

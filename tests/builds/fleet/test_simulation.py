@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts, read_hosts
@@ -102,7 +102,6 @@ ROWS = st.lists(
 )
 
 
-@settings(deadline=None)  # how long it takes depends on what else the machine does
 @given(ROWS, st.integers(1, 4), st.sampled_from([0.0, 0.2]), st.integers(0, 3))
 def test_every_row_is_built_once_and_no_host_builds_more_than_it_can(
     rows: list[tuple[int, int, set[str]]], count: int, preempted: float, seed: int

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from feedstock_tools.builds.plan.capacity import Capacity, Share
@@ -262,7 +262,6 @@ def test_where_nothing_runs_something_begins_if_any_row_that_is_due_fits(
     assert bool(decide(pending, [], hosts, now=0.0)) == can
 
 
-@settings(deadline=None)  # how long it takes depends on what else the machine does
 @given(situations(), st.data())
 def test_a_row_that_fits_begins_when_others_end_however_many_small_rows_follow(
     situation: tuple[list[Pending], list[Running], list[Host]], data: st.DataObject
