@@ -227,17 +227,19 @@ def _remove(folder: Path) -> None:
 def _run(command: list[str], log: IO[bytes], status: _Status, lock: IO[str]) -> int:
     """Run a step with its output in the log; return its exit status. The lock is held while the step runs."""
     options = {} if os.name == "nt" else {"pass_fds": (lock.fileno(),), "start_new_session": True}
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        **options,  # type: ignore[call-overload]
-    )
     lines: queue.Queue[bytes] = queue.Queue()
-    reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)
-    reader.start()
+    process: subprocess.Popen[bytes] | None = None
     try:
+        with _signals_later():
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                **options,  # type: ignore[call-overload]
+            )
+        reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)
+        reader.start()
         end = time.monotonic() + _LONGEST
         while reader.is_alive() or not lines.empty():
             if time.monotonic() > end:
@@ -252,7 +254,7 @@ def _run(command: list[str], log: IO[bytes], status: _Status, lock: IO[str]) -> 
             status.show(None)
         return int(process.wait())
     finally:
-        if process.poll() is None:
+        if process is not None and process.poll() is None:
             _kill(process)
 
 
@@ -403,6 +405,21 @@ def _terminating() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _signals_later() -> Iterator[None]:
+    """Have Ctrl-C and SIGTERM wait for the end of the block, unlike those of processes that start in it."""
+    came: list[int] = []
+    handled = [number for number in (signal.SIGINT, signal.SIGTERM) if callable(signal.getsignal(number))]
+    before = {number: signal.signal(number, lambda got, _: came.append(got)) for number in handled}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for each in came:
+            signal.raise_signal(each)
 
 
 def _say(text: str, end: str = "\n") -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -248,6 +249,23 @@ def test_a_set_up_that_is_interrupted_ends_with_all_it_started(
         os.kill(int((quick / "pid").read_text()), 0)
     (quick / "pip-does.py").unlink()
     assert start(quick, *SMALL).stdout == "small ran\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_ctrl_c_while_a_step_starts_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            started.append(self)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    sleeps = [sys.executable, "-c", "import time; time.sleep(60)"]
+    with (tmp_path / "log").open("wb") as log, (tmp_path / "lock").open("w") as lock, pytest.raises(KeyboardInterrupt):
+        bootstrap._run(sleeps, log, bootstrap._Status(0.0), lock)
+    assert [process.returncode for process in started] == [-signal.SIGKILL]
 
 
 def test_two_first_runs_at_once_make_one_environment(quick: Path) -> None:
