@@ -238,8 +238,8 @@ def _run(command: list[str], log: IO[bytes], status: _Status, lock: IO[str]) -> 
                 stderr=subprocess.STDOUT,
                 **options,  # type: ignore[call-overload]
             )
-        reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)
-        reader.start()
+            reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)
+            reader.start()
         end = time.monotonic() + _LONGEST
         while reader.is_alive() or not lines.empty():
             if time.monotonic() > end:
@@ -259,8 +259,9 @@ def _run(command: list[str], log: IO[bytes], status: _Status, lock: IO[str]) -> 
 
 
 def _read(stream: IO[bytes], lines: queue.Queue[bytes]) -> None:
-    for line in stream:
-        lines.put(line)
+    with stream:
+        for line in stream:
+            lines.put(line)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
