@@ -25,7 +25,7 @@ def main(arguments):
 
         fleet = any(each == "--fleet" or each.startswith("--fleet=") for each in arguments)
         extra = "fleet" if fleet else "build"
-        return run_in_environment(extra, "python", ["-m", "feedstock_tools.cli.build_locally"] + arguments)
+        return run_in_environment(extra, "python", ["-P", "-m", "feedstock_tools.cli.build_locally"] + arguments)
     # The modules of Python and of feedstock-tools count, and no file of the feedstock that has the name of one.
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != HERE]
     if sys.version_info >= (3, 11) and is_installed():

@@ -39,6 +39,8 @@ NEWEST_MINOR_TRIED = 20
 _TICK, _PAUSE = 0.2, 2.0
 #: The time limits for a Python to start, and for pip or another process to create an environment, in seconds.
 _PROBE_SECONDS, _LONGEST = 30.0, 7200.0
+#: How long a step's output is read after its end, in seconds, if a process that it started holds it open.
+_AFTER_END = 5.0
 #: The beginning of a line of pip's, and our progress message. `{}` is the text of the group.
 _STEPS = (
     (r"Collecting ([A-Za-z0-9._-]+)", "collecting {}"),
@@ -227,6 +229,8 @@ def _remove(folder: Path) -> None:
 def _run(command: list[str], log: IO[bytes], status: _Status, lock: IO[str]) -> int:
     """Run a step with its output in the log; return its exit status. The lock is held while the step runs."""
     options = {} if os.name == "nt" else {"pass_fds": (lock.fileno(),), "start_new_session": True}
+    # No module of the current folder, such as a `typing.py` of a feedstock, runs in place of Python's.
+    environment = {**os.environ, "PYTHONSAFEPATH": "1"}
     lines: queue.Queue[bytes] = queue.Queue()
     process: subprocess.Popen[bytes] | None = None
     try:
@@ -236,6 +240,7 @@ def _run(command: list[str], log: IO[bytes], status: _Status, lock: IO[str]) -> 
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
+                env=environment,
                 **options,  # type: ignore[call-overload]
             )
             reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)
@@ -243,8 +248,12 @@ def _run(command: list[str], log: IO[bytes], status: _Status, lock: IO[str]) -> 
         end = time.monotonic() + _LONGEST
         while reader.is_alive() or not lines.empty():
             if time.monotonic() > end:
-                log.write(b"timed out\n")
-                return 1
+                if process.returncode is None:
+                    log.write(b"timed out\n")
+                _kill(process)
+                break
+            if process.poll() is not None:
+                end = min(end, time.monotonic() + _AFTER_END)
             with suppress(queue.Empty):
                 line = lines.get(timeout=_TICK)
                 log.write(line)

@@ -98,17 +98,23 @@ def ran(quick: Path) -> Path:
     return quick
 
 
-SMALL = ("build", "python", "-m", "small")
+SMALL = ("build", "python", "-P", "-m", "small")
 
 
-def start(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def start(project: Path, *arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     program = [sys.executable, str(project / "feedstock_tools/bootstrap.py"), *arguments]
-    return command.run(program, variables=os.environ | {"PIP_NO_INDEX": "1"})
+    return command.run(program, folder, variables=os.environ | {"PIP_NO_INDEX": "1"})
 
 
 @pytest.mark.slow
-def test_a_first_run_makes_the_environment_with_a_message_and_a_second_uses_it(project: Path) -> None:
-    first = start(project, *SMALL)
+def test_a_first_run_makes_the_environment_with_no_module_of_the_current_folder_and_a_second_uses_it(
+    project: Path,
+) -> None:
+    feedstock = project / "feedstock"
+    feedstock.mkdir()
+    for module in ("venv", "ensurepip", "pip", "typing", "zipfile", "small"):
+        (feedstock / f"{module}.py").write_text("raise SystemExit('this is a file of the feedstock')")
+    first = start(project, *SMALL, folder=feedstock)
     assert (first.returncode, first.stdout) == (0, "small ran\n"), first.stderr
     assert "First run: creating an environment in" in first.stderr
     second = start(project, *SMALL)
@@ -249,6 +255,18 @@ def test_a_set_up_that_is_interrupted_ends_with_all_it_started(
         os.kill(int((quick / "pid").read_text()), 0)
     (quick / "pip-does.py").unlink()
     assert start(quick, *SMALL).stdout == "small ran\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="process groups of POSIX")
+def test_a_step_ends_although_a_process_that_it_started_holds_its_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bootstrap, "_AFTER_END", 0.1)
+    with (tmp_path / "log").open("wb") as log, (tmp_path / "lock").open("w") as lock:
+        status = bootstrap._run(["sh", "-c", "sleep 30 & echo left $!"], log, bootstrap._Status(0.0), lock)
+    left = int((tmp_path / "log").read_text().split()[1])
+    assert status == 0
+    wait_until(lambda: not Path(f"/proc/{left}/cmdline").exists() or not Path(f"/proc/{left}/cmdline").read_bytes())
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")

@@ -105,7 +105,7 @@ def test_in_its_repository_it_runs_the_environment_of_the_checkout(tmp_path: Pat
     (package / "bootstrap.py").write_text("def run_in_environment(*what):\n    print(what)\n    return 4\n")
     run = start(tmp_path, "--all")
     assert run.returncode == 4
-    assert run.stdout == "('build', 'python', ['-m', 'feedstock_tools.cli.build_locally', '--all'])\n"
+    assert run.stdout == "('build', 'python', ['-P', '-m', 'feedstock_tools.cli.build_locally', '--all'])\n"
 
 
 def with_ctrl_c(script: Path, before: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -124,6 +124,7 @@ def test_ctrl_c_while_the_installed_program_is_imported_is_answered_by_it(copied
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_ctrl_c_before_the_environment_s_python_has_started_is_answered_by_it(tmp_path: Path) -> None:
+    """By the code of the environment: the package in the current folder is not imported."""
     package = tmp_path / "feedstock_tools"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -132,7 +133,6 @@ def test_ctrl_c_before_the_environment_s_python_has_started_is_answered_by_it(tm
         "import os, sys\n"
         "def run_in_environment(extra, program, arguments):\n"
         "    os.kill(os.getpid(), 2)\n"
-        f"    os.chdir({str(ROOT)!r})\n"
         "    os.execv(sys.executable, [sys.executable, *arguments])\n"
     )
     run = with_ctrl_c(tmp_path / SCRIPT.name, "", "--list")
