@@ -19,12 +19,9 @@ from feedstock_tools.files.locks import named_wait
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
 from feedstock_tools.rerender.configurations.write import Changes
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.versions import parse_version
 
 __all__ = ["Repository", "commit_message", "find_repository"]
 
-#: Since then, other tools stand below the subject.
-_TOOLS_BELOW = "3.52.0"
 #: The time limit of a command of git with its hooks, in seconds.
 _SECONDS = 3600.0
 
@@ -135,7 +132,7 @@ def commit_message(rules: Rules, pinning: str | None) -> str:
     >>> print(commit_message(Rules.parse("3.50.1+25.3.1"), "2025.06.01.00.00.00"))
     MNT: Re-rendered with conda-build 25.3.1, conda-smithy 3.50.1, and conda-forge-pinning 2025.06.01.00.00.00
     """
-    if parse_version(rules.smithy) < parse_version(_TOOLS_BELOW):
+    if not rules.names_tools_below:
         last = f", conda-smithy {rules.smithy}, and conda-forge-pinning {pinning}"
         return (
             f"MNT: Re-rendered with conda-build {rules.conda_build_version}"

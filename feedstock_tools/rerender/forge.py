@@ -39,9 +39,7 @@ _OLD_PLATFORMS = {
 _CUDA_COMPILER = re.compile(r"""^[^#\n]*compiler\(("cuda"|'cuda')\)""", re.MULTILINE)
 # Setting -> the environment variable that selectors see, and its default.
 _VARIABLES = {
-    "compiler_stack": ("CF_COMPILER_STACK", "comp7"),
     "min_py_ver": ("CF_MIN_PY_VER", "27"),
-    "max_py_ver": ("CF_MAX_PY_VER", "37"),
     "min_r_ver": ("CF_MIN_R_VER", "34"),
     "max_r_ver": ("CF_MAX_R_VER", "34"),
 }
@@ -50,7 +48,7 @@ _FORMS: Mapping[str, str] = {
     "recipe_dir": "text",
     "conda_build_tool": "text",
     "config_version": "text",
-    **dict.fromkeys(_VARIABLES, "text"),
+    **dict.fromkeys((*_VARIABLES, "compiler_stack", "max_py_ver"), "text"),
     "noarch_platforms": "texts",
     "build_platform": "mapping of texts",
     "os_version": "mapping of texts",
@@ -124,7 +122,7 @@ def read_forge(feedstock: Path, rules: Rules | None = None) -> Forge:
         recipe=recipe,
         recipe_text=text,
         is_v1=is_v1,
-        fallback_image=_fallback_image(settings, chosen),
+        fallback_image=str(section(settings, "docker").get("fallback_image") or chosen.fallback_image),
         renderings=tuple(_renderings(settings, text, chosen)),
         self_hosted=bool(section(settings, "github_actions").get("self_hosted")),
         settings=settings,
@@ -161,11 +159,6 @@ def _read_settings(path: Path) -> Mapping[str, Any]:
     return settings
 
 
-def _fallback_image(settings: Mapping[str, Any], rules: Rules) -> str:
-    host = "quay.io/" if _is_at_least(rules, (3, 10, 1)) else ""
-    return str(section(settings, "docker").get("fallback_image") or f"{host}condaforge/linux-anvil-comp7")
-
-
 def _renderings(settings: Mapping[str, Any], recipe_text: str, rules: Rules) -> Iterator[Rendering]:
     environ = _environ(settings, recipe_text, rules)
     for name, built_on, provider in _placed(settings, rules):
@@ -181,9 +174,8 @@ def _renderings(settings: Mapping[str, Any], recipe_text: str, rules: Rules) -> 
 
 def _environ(settings: Mapping[str, Any], recipe_text: str, rules: Rules) -> dict[str, str]:
     environ = {variable: str(settings.get(name) or default) for name, (variable, default) in _VARIABLES.items()}
-    if not _is_at_least(rules, (3, 2, 4)):
-        old = {"compiler_stack": "comp4", "max_py_ver": "36"}
-        environ.update({_VARIABLES[name][0]: text for name, text in old.items() if not settings.get(name)})
+    environ["CF_COMPILER_STACK"] = str(settings.get("compiler_stack") or rules.compiler_stack)
+    environ["CF_MAX_PY_VER"] = str(settings.get("max_py_ver") or rules.max_py_ver)
     if rules.sets_build_platform:
         environ["CONFIG_VERSION"] = str(settings.get("config_version") or "2")
     if rules.sets_cuda_enabled and _CUDA_COMPILER.search(recipe_text):
@@ -226,7 +218,8 @@ def _wrong(settings: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]
             checked = ((key, item) for key, item in value.items() if item is not None)
             for key, item in checked:
                 if not (_is_text(item) or (of == "lists" and (_is_texts(item) or item is False))):
-                    yield (name, str(key)), f"'{name}.{key}' must be a name, not {_kind_of(item)}"
+                    wanted = "a name, a list of names or false" if of == "lists" else "a name"
+                    yield (name, str(key)), f"'{name}.{key}' must be {wanted}, not {_kind_of(item)}"
                 elif name == "build_platform" and not _is_platform(str(item)):
                     yield (name, str(key)), f"'{item}' is not a platform"
             unknown = (key for key in value if name == "build_platform" and not _is_platform(str(key)))
@@ -259,7 +252,3 @@ def _kind_of(value: Any) -> str:
     if isinstance(value, Mapping):
         return "a mapping"
     return "a list" if isinstance(value, list) else repr(value)
-
-
-def _is_at_least(rules: Rules, version: tuple[int, ...]) -> bool:
-    return tuple(int(part) for part in rules.smithy.removeprefix("v").split(".")) >= version

@@ -32,8 +32,6 @@ __all__ = [
 ]
 
 _RECIPE_CONFIG = "conda_build_config.yaml"
-#: conda-forge built `.tar.bz2` until autumn 2022, when this conda-smithy was released.
-_FIRST_WITH_CONDA_FILES = (3, 21, 3)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -202,5 +200,4 @@ def _ending(forge: Forge, rules: Rules) -> str:
     written = settings.get("pkg_format") if isinstance(settings, dict) else None
     if written is not None:
         return ".conda" if str(written) == "2" else ".tar.bz2"
-    numbers = tuple(int(part) for part in rules.smithy.removeprefix("v").split("."))
-    return ".conda" if numbers >= _FIRST_WITH_CONDA_FILES else ".tar.bz2"
+    return ".conda" if rules.builds_conda_files else ".tar.bz2"

@@ -54,6 +54,9 @@ class Rules:
     sets_linux_version: bool = True
     #: `compiler('cuda')` in the recipe sets CF_CUDA_ENABLED for selectors (3.15.0, `_render_ci_provider`).
     sets_cuda_enabled: bool = True
+    #: What CF_COMPILER_STACK and CF_MAX_PY_VER say without a setting (3.2.4, `_render_ci_provider`).
+    compiler_stack: str = "comp7"
+    max_py_ver: str = "37"
     #: BUILD_PLATFORM and CONFIG_VERSION are set for selectors (3.7.5, `_render_ci_provider`).
     sets_build_platform: bool = True
     #: `conda_build_tool: rattler-build` renders recipe.yaml (3.37.0, `_render_ci_provider`).
@@ -120,6 +123,8 @@ class Rules:
     #: the fallback if there is none (3.3.5); where no compiler is used, the last of the two images of 2018, and one
     #: value for the channels and the decrement (3.1.12); or unchanged.
     docker_image: Literal["unchanged", "two compilers", "fallback", "first", "first row"] = "first row"
+    #: The image where no setting names one: before, without its host (3.10.1, `_load_forge_config`).
+    fallback_image: str = "quay.io/condaforge/linux-anvil-comp7"
 
     # How a configuration is named and written (`dump_subspace_config_files`, `package_key`).
     #: Names begin with `linux_64`; before, with `linux` for the architecture 64 (3.7.5).
@@ -140,6 +145,12 @@ class Rules:
     names_fit_windows: bool = True
     #: How `true` and `false` are written: plain (3.48.1), both as `true` (3.48.0), or quoted.
     booleans: Literal["quoted", "all true", "plain"] = "plain"
+
+    # Packages and commits.
+    #: Packages are `.conda` files without a setting: conda-forge built `.tar.bz2` until autumn 2022 (3.21.3).
+    builds_conda_files: bool = True
+    #: The message of a commit names other tools below its subject (3.52.0, `commit_changes`).
+    names_tools_below: bool = True
 
     @classmethod
     def newest(cls) -> Rules:

@@ -234,6 +234,5 @@ def _program(name: str) -> Path | None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(process.pid, signal.SIGKILL)
+    process.kill()
     process.wait()

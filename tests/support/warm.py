@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -223,11 +224,12 @@ class Started(subprocess.Popen[str]):
         readers = [threading.Thread(target=read, args=each) for each in enumerate((self.stdout, self.stderr))]
         for reader in readers:
             reader.start()
+        end = None if timeout is None else time.monotonic() + timeout
         for reader in readers:
-            reader.join(timeout)
+            reader.join(None if end is None else max(0.0, end - time.monotonic()))
             if reader.is_alive():
                 raise subprocess.TimeoutExpired(self.args, timeout or 0)
-        self.wait(timeout)
+        self.wait(None if end is None else max(0.0, end - time.monotonic()))
         return texts[0], texts[1]
 
     def send_signal(self, sig: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import selectors
@@ -120,14 +121,14 @@ def output_of(process: subprocess.Popen[bytes], guard: Guard) -> Iterator[tuple[
             selector.register(pipe.descriptor, selectors.EVENT_READ)
         if guard.stop is not None:
             selector.register(guard.stop, selectors.EVENT_READ)
-        silent = last = 0.0
+        last, ended = 0.0, math.inf
         while output.is_open or errors.is_open:
             ready = {key.fd for key, _ in selector.select(LOOK_EVERY)}
             if guard.stop in ready:
                 raise Stopped
             if not ready and process.poll() is not None:
-                silent += LOOK_EVERY
-                if silent > _PATIENCE:  # an unknown process keeps the pipe open
+                ended = min(ended, time.monotonic())
+                if time.monotonic() - ended > _PATIENCE:  # an unknown process keeps the pipe open
                     return
             if ready:
                 first, second = output.read(), errors.read()
@@ -173,7 +174,7 @@ class _Pipe:
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
         self.is_open = True
-        bytes(_BLOCK_TO_KEEP)
+        bytes(_BLOCK_TO_KEEP)  # made and given back
         os.set_blocking(descriptor, False)
         if sys.platform == "linux":
             import fcntl
@@ -255,4 +256,5 @@ class LastLines:
 
 def how_it_ended(status: int) -> str:
     """`signal 9` or `status 1`, for an exit status from Popen or a shell."""
-    return f"signal {-status}" if status < 0 else f"signal {status - 128}" if status > 128 else f"status {status}"
+    number = -status if status < 0 else status - 128
+    return f"signal {number}" if number in signal.valid_signals() else f"status {status}"
