@@ -36,7 +36,10 @@ def main(arguments):
 
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, lambda *_: None)  # the program below handles it and decides on the status
-        return subprocess.call([program, "build"] + arguments)
+        try:
+            return subprocess.call([program, "build"] + arguments)
+        except OSError as error:
+            return missing("%s does not start: %s" % (program, error.strerror or error))
     return missing("feedstock-tools is not installed for this Python, and it is not on PATH.")
 
 

@@ -77,7 +77,7 @@ class _Many:
     "--migration",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Migration to lay on the feedstock, whether or not the pinning has it (feedstocks without need of it stay).",
+    help="Migration to apply, whether or not the pinning has it (feedstocks that do not need it stay as they are).",
 )
 @click.option(
     "--resume",

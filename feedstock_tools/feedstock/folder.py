@@ -105,7 +105,8 @@ def _how_to_build_the_example() -> str:
     example = data_folder("examples") / EXAMPLE
     if example.parent.parent.name == "_data":  # of an installation, which is no place to build in
         return f"To try the example, copy {example} here and run: feedstock-tools build ./{EXAMPLE} linux_64_cuda11.2"
-    return f"To try the example: feedstock-tools build --feedstock {example} linux_64_cuda11.2"
+    script = example.parent.parent / "build-locally.py"  # needs no installation
+    return f"To try the example: python3 {script} --feedstock {example} linux_64_cuda11.2"
 
 
 def user_cache(environment: Mapping[str, str], otherwise: Path) -> Path:

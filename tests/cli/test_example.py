@@ -19,7 +19,8 @@ def test_without_a_feedstock_build_names_the_example_and_how_to_build_it(tmp_pat
     run = command.run(command.tool("build", "linux_64_cuda11.2"), tmp_path)
     assert run.returncode == 2
     assert f"{tmp_path}: there is no feedstock in this folder" in run.stderr
-    assert f"feedstock-tools build --feedstock {EXAMPLES / 'gpuprobe'} linux_64_cuda11.2" in run.stderr
+    script = f"python3 {ROOT / 'build-locally.py'}"
+    assert f"{script} --feedstock {EXAMPLES / 'gpuprobe'} linux_64_cuda11.2" in run.stderr
     assert not list(tmp_path.iterdir())
 
 

@@ -255,6 +255,10 @@ class LastLines:
 
 
 def how_it_ended(status: int) -> str:
-    """`signal 9` or `status 1`, for an exit status from Popen or a shell."""
+    """How a process ended, by its exit status from Popen or a shell.
+
+    >>> how_it_ended(-9), how_it_ended(137), how_it_ended(1), how_it_ended(255)
+    ('signal 9', 'signal 9', 'status 1', 'status 255')
+    """
     number = -status if status < 0 else status - 128
     return f"signal {number}" if number in signal.valid_signals() else f"status {status}"
