@@ -13,7 +13,7 @@ from feedstock_tools.check.rows import Row
 from feedstock_tools.errors import InputError
 from feedstock_tools.pins.graph.demands import Demand
 from feedstock_tools.pins.graph.kinds import msvc_of, msvc_words
-from feedstock_tools.pins.graph.resolve import can_hold
+from feedstock_tools.pins.graph.resolve import is_satisfiable
 from feedstock_tools.versions import parse_version
 
 __all__ = ["complaints_of_row"]
@@ -71,7 +71,7 @@ def _libraries(row: Row) -> Iterator[Complaint]:
                 continue
             given = [Demand("cuda", f"=={row.toolkit.version}", ""), Demand("platform", row.subdir, "")]
             wanted = Demand(name, f"{version}.*", "")
-            if can_hold(row.graph, given) and not can_hold(row.graph, [*given, wanted]):
+            if is_satisfiable(row.graph, given) and not is_satisfiable(row.graph, [*given, wanted]):
                 matching = [release.version for release in library.releases if admits(wanted.spec, release.version)]
                 never_built = f"{name} {version} was never built for CUDA {row.toolkit.version} on {row.subdir}"
                 message = never_built if matching else f"there is no {name} {version} on conda-forge"

@@ -127,7 +127,8 @@ def _outcome(order: _Order, feedstock: Path) -> RerenderedFeedstock:
         return RerenderedFeedstock(feedstock, "not needed", reason)
     after = rerendered(replace(request, migrations=(order.migration,)))
     if after.files == before.files:
-        return RerenderedFeedstock(feedstock, "not needed", _already(order.migration, before.configurations))
+        keys = _keys(_settings_of(order.migration)[1])
+        return RerenderedFeedstock(feedstock, "not needed", _already(keys, before.configurations))
     return _applied(order, feedstock, after)
 
 
@@ -153,8 +154,8 @@ def _why_not(migration: Path, feedstock: Path, configurations: Iterable[Configur
     """Why a feedstock needs no migration, as far as its configurations without it tell; empty if it may need it."""
     settings, variants = _settings_of(migration)
     name = feedstock.resolve().name.removesuffix("-feedstock")
-    excluded = settings.get("exclude") or ()
-    if name in excluded:
+    excluded = settings.get("exclude")
+    if isinstance(excluded, list) and name in excluded:
         return f"the migration excludes {name}"
     own = feedstock / CI_SUPPORT / "migrations" / migration.name
     if own.is_file() and read_text(own, within=feedstock) == read_text(migration, within=None):
@@ -166,11 +167,11 @@ def _why_not(migration: Path, feedstock: Path, configurations: Iterable[Configur
     return ""
 
 
-def _already(migration: Path, configurations: Iterable[Configuration]) -> str:
-    """The values that configurations have and the migration does not change."""
+def _already(keys: set[str], configurations: Iterable[Configuration]) -> str:
+    """The values that configurations have for the keys of a migration that does not change them."""
     found: dict[str, set[str]] = {}
     for configuration in configurations:
-        for key in _keys(_settings_of(migration)[1]) & configuration.values.keys():
+        for key in keys & configuration.values.keys():
             found.setdefault(key, set()).update(configuration.values[key])
     have = "; ".join(f"{key} {', '.join(sorted(values))}" for key, values in sorted(found.items()))
     return f"the migration changes nothing: the configurations have {have}"

@@ -15,7 +15,7 @@ from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.channel.solving.solve import SolveError, solve
 from feedstock_tools.pins.graph.demands import parse_demands
 from feedstock_tools.pins.graph.from_channel import graph_of_channel
-from feedstock_tools.pins.graph.resolve import can_hold
+from feedstock_tools.pins.graph.resolve import is_satisfiable
 from feedstock_tools.platforms import Platform
 
 LINUX = Platform.parse("linux-64")
@@ -58,4 +58,4 @@ def test_just_what_a_solver_can_install_goes_together(tmp_path: Path, seed: int)
             solved = bool(solve(specs, [str(tmp_path)], LINUX))
         except SolveError:
             solved = False
-        assert can_hold(graph, demands) is solved, specs
+        assert is_satisfiable(graph, demands) is solved, specs

@@ -17,7 +17,7 @@ from feedstock_tools.pins.graph.explain import explain
 from feedstock_tools.pins.graph.kinds import kind_named, newest_first, preferred
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
 from feedstock_tools.pins.graph.pin_graph import pin_graph
-from feedstock_tools.pins.graph.resolve import all_sets, asked_kinds, can_hold, first_set
+from feedstock_tools.pins.graph.resolve import all_sets, asked_kinds, first_set, is_satisfiable
 
 
 def answer(graph: PinGraph, *demands: str) -> dict[str, str] | None:
@@ -89,7 +89,7 @@ def test_a_conflict_names_the_fewest_demands_and_the_nearest_that_hold(
     if nearest is not None:
         assert [str(demand) for demand in found.nearest[0]] == nearest
     for demands_that_hold in found.nearest:
-        assert can_hold(facts_graph, demands_that_hold)
+        assert is_satisfiable(facts_graph, demands_that_hold)
 
 
 def test_demands_that_hold_have_no_conflict(facts_graph: PinGraph) -> None:
@@ -207,7 +207,7 @@ def a_random_graph_against_brute_force(seed: int) -> None:
     assert {tuple(one.items()) for one in found} <= {tuple(one.items()) for one in full}
     first_of_each = [one for number, one in enumerate(full) if without_driver[number] not in without_driver[:number]]
     assert found == first_of_each
-    assert can_hold(graph, demands) == bool(held)
+    assert is_satisfiable(graph, demands) == bool(held)
 
 
 @pytest.mark.parametrize("texts", [["cuda=11.2"], ["platform=linux-64"]])

@@ -12,7 +12,7 @@ from feedstock_tools.pins.graph.demands import Demand
 from feedstock_tools.pins.graph.kinds import KINDS, kind_named, newest_first
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
 from feedstock_tools.pins.graph.paths import kinds_between
-from feedstock_tools.pins.graph.resolve import can_hold
+from feedstock_tools.pins.graph.resolve import is_satisfiable
 from feedstock_tools.versions import parse_version
 
 __all__ = ["Conflict", "explain", "smallest_conflict"]
@@ -54,17 +54,17 @@ class Conflict:
 
 def explain(graph: PinGraph, demands: Sequence[Demand]) -> Conflict | None:
     """Why no set meets the demands; None if one does."""
-    if can_hold(graph, demands):
+    if is_satisfiable(graph, demands):
         return None
     # The architecture of a GPU says more than its drivers, where it is reason enough.
     by_architecture = [_architecture_of(graph, demand) for demand in demands]
-    if not can_hold(graph, by_architecture):
+    if not is_satisfiable(graph, by_architecture):
         demands = by_architecture
     fewest = smallest_conflict(graph, demands)
     # What is not known of drivers for Windows leaves what is known for Linux, which is meant where no system is named.
     kinds = {demand.kind for demand in demands}
     on_linux = (Demand("platform", "linux-64", ""),) if "driver" in kinds and not kinds & _OF_SYSTEMS else ()
-    unknown = can_hold(graph.without_unknown(), [*fewest, *on_linux])
+    unknown = is_satisfiable(graph.without_unknown(), [*fewest, *on_linux])
     unknown = unknown or any(_beyond(graph, demand) for demand in fewest)
     not_known = {demand: _not_known(graph, demand, kinds) for demand in fewest} if unknown else {}
     sentences = tuple(not_known.get(demand) or _sentence(graph, demand, fewest) for demand in fewest)
@@ -81,7 +81,7 @@ def _architecture_of(graph: PinGraph, demand: Demand) -> Demand:
 
 
 def smallest_conflict(graph: PinGraph, demands: Sequence[Demand]) -> tuple[Demand, ...]:
-    """The smallest conflict among some demands (all of them if there is none: call `can_hold` first).
+    """The smallest conflict among some demands (all of them if there is none: call `is_satisfiable` first).
 
     Demands are dropped one by one while no set meets the rest, which yields a minimal conflict; then every
     smaller choice is tried, which yields the smallest.
@@ -89,11 +89,11 @@ def smallest_conflict(graph: PinGraph, demands: Sequence[Demand]) -> tuple[Deman
     rest = list(demands)
     for demand in demands:
         without = [other for other in rest if other != demand]
-        if not can_hold(graph, without):
+        if not is_satisfiable(graph, without):
             rest = without
     for size in range(1, len(rest)):
         for few in combinations(demands, size):
-            if not can_hold(graph, few):
+            if not is_satisfiable(graph, few):
                 return few
     return tuple(rest)
 
@@ -207,7 +207,9 @@ def _closed(graph: PinGraph, way: Way) -> bool:
 def _restriction(graph: PinGraph, demand: Demand, kind: str) -> str | None:
     """The versions of another kind that go with a demand; None if all do."""
     versions = graph.versions.get(kind, ())
-    going = [version for version in versions if can_hold(graph, [demand, Demand(kind, _exact(kind, version), "")])]
+    going = [
+        version for version in versions if is_satisfiable(graph, [demand, Demand(kind, _exact(kind, version), "")])
+    ]
     if len(going) == len(versions):
         return None
     title = kind_named(kind).title
@@ -246,7 +248,7 @@ def _replacement(graph: PinGraph, demand: Demand, others: Sequence[Demand]) -> t
     for kept in (*beside, others):
         for steps, version in enumerate(_by_distance(graph, demand)):
             nearer = Demand(demand.kind, _exact(demand.kind, version), f"{demand.kind}={version}")
-            if can_hold(graph, [*kept, nearer]):
+            if is_satisfiable(graph, [*kept, nearer]):
                 return steps, nearer
     return None
 
@@ -285,7 +287,7 @@ def _what_holds(graph: PinGraph, demands: Iterable[Demand]) -> tuple[Demand, ...
     """The demands in their order; one that conflicts with those before it is changed, or dropped."""
     possible: list[Demand] = []
     for demand in demands:
-        if can_hold(graph, [*possible, demand]):
+        if is_satisfiable(graph, [*possible, demand]):
             possible.append(demand)
         elif demand.kind not in {other.kind for other in possible} and (
             nearer := _replacement(graph, demand, possible)

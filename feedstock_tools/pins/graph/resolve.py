@@ -15,7 +15,7 @@ from feedstock_tools.pins.graph.demands import Demand
 from feedstock_tools.pins.graph.kinds import kind_named
 from feedstock_tools.pins.graph.model import Chosen, PinGraph, Release
 
-__all__ = ["all_sets", "asked_kinds", "can_hold", "first_set"]
+__all__ = ["all_sets", "asked_kinds", "first_set", "is_satisfiable"]
 
 
 def asked_kinds(graph: PinGraph, demands: Sequence[Demand], only: Sequence[str] = ()) -> tuple[str, ...]:
@@ -34,9 +34,9 @@ def asked_kinds(graph: PinGraph, demands: Sequence[Demand], only: Sequence[str] 
     return tuple(kind for kind in graph.versions if kind in wanted)
 
 
-def can_hold(graph: PinGraph, demands: Sequence[Demand], chosen: Chosen = MappingProxyType({})) -> bool:
+def is_satisfiable(graph: PinGraph, demands: Sequence[Demand], chosen: Chosen = MappingProxyType({})) -> bool:
     """Whether some set with the releases in `chosen` (None: without that kind) meets all demands and bounds."""
-    return _Search(graph, demands).can_end(dict(chosen))
+    return _Search(graph, demands).is_completable(dict(chosen))
 
 
 def first_set(graph: PinGraph, demands: Sequence[Demand], kinds: Sequence[str]) -> dict[str, str] | None:
@@ -88,19 +88,19 @@ class _Search:
         versions = self._open(kind, chosen)
         for version in versions:
             joined = {**chosen, kind: version}
-            if self.can_end(joined):
+            if self.is_completable(joined):
                 yield from self.sets(rest, joined)
         if kind in self._demanded or (versions and self._is_settled(kind, chosen)):
             return
         without = {**chosen, kind: None}
-        if self.can_end(without):
+        if self.is_completable(without):
             yield from self.sets(rest, without)
 
     def is_full(self, chosen: Chosen) -> bool:
         """Whether no release of an omitted kind could still join."""
         decided: dict[str, str | None] = {kind: version for kind, version in chosen.items() if version is not None}
         return not any(
-            self.can_end({**decided, kind: candidate})
+            self.is_completable({**decided, kind: candidate})
             for kind, version in chosen.items()
             if version is None
             for candidate in self._open(kind, decided)
@@ -114,15 +114,15 @@ class _Search:
         neighbours = self._graph.beside.get(kind, ())
         return all(chosen.get(other) is not None for other in neighbours if other in self._possible)
 
-    def can_end(self, chosen: dict[str, str | None]) -> bool:
+    def is_completable(self, chosen: dict[str, str | None]) -> bool:
         """Whether the choice can be completed with all demanded and needed kinds; others may be left out."""
-        return self._alive(chosen) and self._ending(chosen) is not None
+        return self._is_consistent(chosen) and self._completed(chosen) is not None
 
     def with_needed(self, chosen: dict[str, str | None]) -> dict[str, str | None]:
         """The choice, completed with all demanded and needed kinds."""
-        return self._ending(chosen) or chosen
+        return self._completed(chosen) or chosen
 
-    def _alive(self, chosen: dict[str, str | None]) -> bool:
+    def _is_consistent(self, chosen: dict[str, str | None]) -> bool:
         """Whether each chosen release exists, each demand can still be met, and no bound is violated."""
         for kind, version in chosen.items():
             if version is None:
@@ -135,22 +135,23 @@ class _Search:
                 return False
         return True
 
-    def _ending(self, chosen: dict[str, str | None]) -> dict[str, str | None] | None:
-        options: list[tuple[Sequence[str | None], str]] = [
-            (self._open(kind, chosen), kind) for kind in self._demanded if kind not in chosen
-        ]
-        options = options or self._needs(chosen)
-        if not options:
+    def _completed(self, chosen: dict[str, str | None]) -> dict[str, str | None] | None:
+        """The choice with a version for each demanded and needed kind, the kind with the fewest first; None if none."""
+        demanded = [(self._open(kind, chosen), kind) for kind in self._demanded if kind not in chosen]
+        option = min(demanded, key=lambda option: len(option[0])) if demanded else self._needed(chosen)
+        if option is None:
             return chosen
-        versions, kind = min(options, key=lambda option: len(option[0]))
+        versions, kind = option
         for version in versions:
             joined = {**chosen, kind: version}
-            if (version is not None or self._alive(joined)) and (ending := self._ending(joined)) is not None:
-                return ending
+            if (version is not None or self._is_consistent(joined)) and (
+                completed := self._completed(joined)
+            ) is not None:
+                return completed
         return None
 
-    def _needs(self, chosen: dict[str, str | None]) -> list[tuple[Sequence[str | None], str]]:
-        """A kind that some bound still needs, with the versions that meet it."""
+    def _needed(self, chosen: dict[str, str | None]) -> tuple[Sequence[str | None], str] | None:
+        """The versions that meet what some bound still needs, and their kind; None if nothing is needed."""
         for kind, version in chosen.items():
             if version is None:
                 continue
@@ -160,8 +161,8 @@ class _Search:
                     common = frozenset.intersection(*lacking)
                     wanted = min(common or frozenset.union(*lacking))
                     # If another way works without this kind, leaving it out is a choice too.
-                    return [([*self._open(wanted, chosen), *(() if common else (None,))], wanted)]
-        return []
+                    return [*self._open(wanted, chosen), *(() if common else (None,))], wanted
+        return None
 
     def _open(self, kind: str, chosen: Chosen) -> Sequence[str]:
         return self._graph.open_versions(chosen, kind, self._left.get(kind, ()))
