@@ -207,9 +207,8 @@ def _closed(graph: PinGraph, way: Way) -> bool:
 def _restriction(graph: PinGraph, demand: Demand, kind: str) -> str | None:
     """The versions of another kind that go with a demand; None if all do."""
     versions = graph.versions.get(kind, ())
-    going = [
-        version for version in versions if is_satisfiable(graph, [demand, Demand(kind, _exact(kind, version), "")])
-    ]
+    exact = {version: Demand(kind, _exact(kind, version), "") for version in versions}
+    going = [version for version in versions if is_satisfiable(graph, [demand, exact[version]])]
     if len(going) == len(versions):
         return None
     title = kind_named(kind).title

@@ -144,9 +144,9 @@ class _Search:
         versions, kind = option
         for version in versions:
             joined = {**chosen, kind: version}
-            if (version is not None or self._is_consistent(joined)) and (
-                completed := self._completed(joined)
-            ) is not None:
+            if version is None and not self._is_consistent(joined):
+                continue
+            if (completed := self._completed(joined)) is not None:
                 return completed
         return None
 
