@@ -1,4 +1,4 @@
-"""The build number of a recipe, as a literal, or as what its variables compute from one."""
+"""The build number of a recipe: a literal, or what its variables compute from one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _NUMBER = re.compile(r"\d{1,9}")
 
 
 def set_build_number(document: Document, number: int, *, output: str | None = None) -> Document:
-    """Give the recipe in `document` and its outputs another build `number`; or one `output` that has a number alone.
+    """Set the build `number` of the recipe in `document` and its outputs, or of one `output` that has its own.
 
-    Where one output has several, by selectors or branches, its lowest gets the number and the others keep their
-    distance. `{% set build = build + 200 %}` and the like stay as they are: what they start from changes.
+    Where an output has several numbers, by selectors or branches, the lowest becomes `number` and the others keep their
+    distance to it. Statements such as `{% set build = build + 200 %}` stay: the literal that they start from changes.
 
     Raises:
         InputError: no literal decides the build number.
@@ -43,7 +43,7 @@ def raise_build_number(document: Document, by: int = 1) -> Document:
     >>> raise_build_number(Document(Path("meta.yaml"), "build: {number: 4}  # again")).text
     'build: {number: 5}  # again'
     """
-    places = dict(place for group in _groups(document) for place in group)
+    places = dict(pair for group in _groups(document) for pair in group)
     return document.changed(change for place, base in places.items() for change in _changes(document, place, base + by))
 
 
@@ -52,13 +52,13 @@ def _changes(document: Document, place: Part | Variable, number: int) -> list[Ch
 
 
 def _groups(document: Document, output: str | None = None) -> list[list[tuple[Part | Variable, int]]]:
-    """What decides the build numbers, literals and variables with literals, together for the recipe and each output."""
+    """The literals, and variables with literals, that decide the build numbers of the recipe and of each output."""
     variables = read_variables(document)
     builds = [entry.value for keys in (("build",), ("outputs", "*", "build")) for entry in document.entries(*keys)]
-    named = [each for each in outputs_of(document) if output and is_output(document, each, output)]
-    own = [entry.value for each in named for entry in each.entries if entry.key == "build"]
-    if any("number" in build.members for build in own):
-        builds = own
+    named_outputs = [item for item in outputs_of(document) if output and is_output(document, item, output)]
+    own_builds = [entry.value for item in named_outputs for entry in item.entries if entry.key == "build"]
+    if any("number" in build.members for build in own_builds):
+        builds = own_builds
     groups = []
     for build in builds:
         parts = [leaf for entry in build.entries if entry.key == "number" for leaf in _leaves(entry.value)]
@@ -67,7 +67,7 @@ def _groups(document: Document, output: str | None = None) -> list[list[tuple[Pa
             if _NUMBER.fullmatch(part.text):
                 group[part] = int(part.text)
             else:
-                group |= {variable: int(variable.literal or 0) for variable in _starting(part.text, variables)}
+                group |= {variable: int(variable.literal or 0) for variable in _base_variables(part.text, variables)}
         if parts and not group:
             raise document.mistake(f"no literal decides the build number {parts[0].text}", parts[0], "Edit it by hand.")
         groups += [list(group.items())] if group else []
@@ -75,19 +75,23 @@ def _groups(document: Document, output: str | None = None) -> list[list[tuple[Pa
 
 
 def _leaves(part: Part) -> list[Part]:
-    """The values of a number in a recipe.yaml: itself, or those of its branches."""
+    """The scalars of a number in a recipe.yaml: itself, or those of its branches."""
     if part.kind == "scalar":
         return [part]
-    below = [entry.value for entry in part.entries if entry.key in {"then", "else"}] + list(part.items)
-    return [leaf for child in below for leaf in _leaves(child)]
+    children = [entry.value for entry in part.entries if entry.key in {"then", "else"}] + list(part.items)
+    return [leaf for child in children for leaf in _leaves(child)]
 
 
-def _starting(text: str, variables: tuple[Variable, ...]) -> list[Variable]:
-    """The variables with whole numbers that a build number starts from; of several with one name all.
+def _base_variables(text: str, variables: tuple[Variable, ...]) -> list[Variable]:
+    """The variables with whole numbers that a build number starts from, all statements of each name.
 
     A name that only chooses between numbers (`build + 100 if cuda else build`) or computes something else has no
     whole number as its literal, or does not have `build` or `number` in its name.
     """
-    behind = names_behind(text, variables)
-    numbers = [each for each in variables if each.name in behind and _NUMBER.fullmatch(each.literal or "")]
-    return [each for each in numbers if re.search(r"build|number", each.name)] or numbers
+    dependencies = names_behind(text, variables)
+    numbers = [
+        variable
+        for variable in variables
+        if variable.name in dependencies and _NUMBER.fullmatch(variable.literal or "")
+    ]
+    return [variable for variable in numbers if re.search(r"build|number", variable.name)] or numbers

@@ -1,8 +1,8 @@
-"""A file that people wrote, as text with places: an edit replaces characters of it and leaves all others as they are.
+"""A handwritten file, as text with positions: an edit replaces some characters and leaves all others as they are.
 
 YAML (`recipe.yaml`, `variants.yaml`, `conda-forge.yml`, migrations) is parsed as it is, `meta.yaml` and
-`conda_build_config.yaml` with their templates masked (`edit.masking`). Both give the same tree of parts, which know the
-characters they come from. A key may occur several times, with a selector each.
+`conda_build_config.yaml` with their templates masked (`edit.masking`). Both give the same tree of parts, each of which
+knows the characters it comes from. A key may occur several times, with a selector each.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Part:
 
     @property
     def members(self) -> dict[str, Part]:
-        """The values of a mapping by key, of a repeated key the last; empty for any other part."""
+        """The values of a mapping by key, the last one of a repeated key; empty for any other part."""
         return {entry.key: entry.value for entry in self.entries}
 
     @property
@@ -136,7 +136,7 @@ class Document:
         return self._line_starts[self.line_of(offset) - 1]
 
     def start_of(self, line: int) -> int:
-        """The first character of a line, counted from 1; of the last if there are fewer."""
+        """The first character of a line, counted from 1; that of the last line if there are fewer."""
         return self._line_starts[min(line, len(self._line_starts)) - 1]
 
     def line_end(self, offset: int) -> int:
@@ -149,10 +149,10 @@ class Document:
         return offset - self.line_start(offset)
 
     def comment_after(self, part: Part | Entry) -> str:
-        """The comment at the end of a value's line, of a list or mapping at that of its key; '' without one."""
-        at = part.end if not isinstance(part, Entry) or part.value.kind == "scalar" else part.start
-        rest = self.text[at : self.line_end(at)].rstrip("\r\n")
-        match = re.search(r"(?:^|\s)(#.*)$", rest)
+        """The comment at the end of a value's line (of the key's line for a list or mapping); '' without one."""
+        offset = part.end if not isinstance(part, Entry) or part.value.kind == "scalar" else part.start
+        tail = self.text[offset : self.line_end(offset)].rstrip("\r\n")
+        match = re.search(r"(?:^|\s)(#.*)$", tail)
         return match[1] if match else ""
 
     def selector_of(self, part: Part | Entry) -> str:
@@ -175,13 +175,13 @@ class Document:
         Raises:
             ValueError: two of them overlap.
         """
-        text, at = [], 0
+        pieces, position = [], 0
         for change in sorted(set(changes)):
-            if change.start < at:
+            if change.start < position:
                 raise ValueError("changes overlap")
-            text += [self.text[at : change.start], change.text]
-            at = change.end
-        return replace(self, text="".join(text) + self.text[at:])
+            pieces += [self.text[position : change.start], change.text]
+            position = change.end
+        return replace(self, text="".join(pieces) + self.text[position:])
 
     def mistake(self, message: str, at: Part | Entry | None = None, hint: str | None = None) -> InputError:
         """An error at a part of this document."""
@@ -226,7 +226,7 @@ def _below(part: Part, keys: tuple[str, ...]) -> Iterator[Entry]:
 
 
 class _Tree:
-    """Makes parts of nodes; a node that occurs again does so by an alias, which is a part without characters."""
+    """Makes parts from nodes. A node that occurs again is an alias, which becomes a part without characters."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -246,10 +246,10 @@ class _Tree:
         if node.id == "mapping":
             entries = tuple(self._entry(key, value) for key, value in pairs(node))
             style = "flow" if opening == "{" else None
-            return Part("mapping", start, end if style else _last(entries, end), style=style, entries=entries)
+            return Part("mapping", start, end if style else _block_end(entries, end), style=style, entries=entries)
         parts = tuple(self.part(item, start) for item in items(node))
         style = "flow" if opening == "[" else None
-        return Part("sequence", start, end if style else _last(parts, end), style=style, items=parts)
+        return Part("sequence", start, end if style else _block_end(parts, end), style=style, items=parts)
 
     def _scalar(self, node: Node, start: int, end: int) -> Part:
         source = self.text[start:end].rstrip() if node.style in {"|", ">"} else self.text[start:end]
@@ -260,7 +260,7 @@ class _Tree:
         return Entry(name.text or name.source, name.start, self.part(value, key.end_mark.index))
 
 
-def _last(children: tuple[Entry, ...] | tuple[Part, ...], end: int) -> int:
+def _block_end(children: tuple[Entry, ...] | tuple[Part, ...], end: int) -> int:
     """Where a list or mapping in block style ends: PyYAML's mark is after the space that follows its last child."""
     return children[-1].end if children else end
 

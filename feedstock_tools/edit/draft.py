@@ -61,7 +61,7 @@ class Draft:
         """The draft with a new text of a file.
 
         Raises:
-            InputError: what was edited is no longer valid YAML: the file is written in a way that edits cannot follow.
+            InputError: the edited text is not valid YAML: edits cannot follow the way in which the file is written.
         """
         _ = document.root
         return self._with(document.path, document)
@@ -99,10 +99,10 @@ class Draft:
 
 
 def open_draft(folder: Path) -> Draft:
-    """Read the files of the feedstock in `folder` that edits are about.
+    """Read the files of the feedstock in `folder` that edits can change.
 
     Raises:
-        InputError: a spec generates the recipe; else as `read_draft`.
+        InputError: a spec generates the recipe, or `read_draft` fails.
 
     >>> draft = open_draft(Path("solver-feedstock"))
     >>> draft.recipe_path.name, draft.changes().listed()
@@ -117,7 +117,7 @@ def open_draft(folder: Path) -> Draft:
 
 
 def read_draft(folder: Path) -> Draft:
-    """The same for a recipe that is only read, so that a spec may generate it.
+    """Read the same files without editing them, so that a spec may generate the recipe.
 
     Raises:
         InputError: the feedstock lacks a recipe or has two, or a file cannot be read.

@@ -17,7 +17,7 @@ def add_maintainer(document: Document, name: str) -> Document:
     """Add a person or team on GitHub, by `name`, to the maintainers of the recipe in `document`.
 
     Raises:
-        InputError: the name is not one of GitHub, or is there already.
+        InputError: the name is not valid on GitHub, or is a maintainer already.
 
     >>> add_maintainer(Document(Path("meta.yaml"), "extra: {recipe-maintainers: [anna]}"), "berta").text
     'extra: {recipe-maintainers: [anna, berta]}'
@@ -34,7 +34,7 @@ def drop_maintainer(document: Document, name: str) -> Document:
     """Remove a maintainer, by `name`, from the recipe in `document`.
 
     Raises:
-        InputError: nobody has this name, or nobody would be left.
+        InputError: no maintainer has this name, or none would remain.
 
     >>> drop_maintainer(Document(Path("meta.yaml"), "extra: {recipe-maintainers: [anna, berta]}"), "anna").text
     'extra: {recipe-maintainers: [berta]}'

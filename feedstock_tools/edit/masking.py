@@ -1,7 +1,7 @@
 """A `meta.yaml` as YAML of the same length, so that a YAML parser finds places in text that is a template.
 
 Statements and comments of Jinja become spaces, expressions become letters. Lines keep their selectors, since those are
-comments to YAML, so a key may occur several times, and both branches of an `if` are there.
+comments to YAML, so a key may occur several times, and both branches of an `if` occur.
 """
 
 from __future__ import annotations

@@ -10,22 +10,22 @@ from feedstock_tools.errors import InputError
 __all__ = ["PROVIDERS", "add_platform", "set_provider", "with_key"]
 
 _FORGE = "conda-forge.yml"
-#: Platforms that conda-forge does not build unless a feedstock asks for them, and those that they are crossed from.
+#: Platforms that conda-forge builds only if a feedstock requests them, and the platforms that cross-compile them.
 _CROSSED_FROM = {"linux_aarch64": "linux_64", "linux_ppc64le": "linux_64", "osx_arm64": "osx_64"}
 _PLATFORMS = (*_CROSSED_FROM, "linux_64", "osx_64", "win_64", "win_arm64")
 PROVIDERS = ("default", "azure", "github_actions", "circle", "travis", "drone", "woodpecker", "appveyor")
 
 
 def add_platform(draft: Draft, platform: str, *, native: bool = False) -> Draft:
-    """Build for one more platform, crossed from another machine or on its own.
+    """Build for one more platform, cross-compiled on another one or built natively.
 
-    A platform that is built by default (`win_64`) is there as soon as nothing skips it: a skip for it alone goes. One
-    that is built on its own machines is crossed from then on.
+    A platform that is built by default (`win_64`) is built as soon as nothing skips it: a skip for it alone is removed.
+    A platform that was built on its own machines is cross-compiled from then on.
 
     Args:
         draft: the feedstock.
         platform: such as `linux_aarch64`.
-        native: build it on its own machines, not crossed.
+        native: build it on its own machines rather than cross-compile it.
 
     Raises:
         InputError: the platform is unknown, or built in this way already.
@@ -46,7 +46,9 @@ def add_platform(draft: Draft, platform: str, *, native: bool = False) -> Draft:
                 continue
             if native or key == "build_platform":
                 raise forge.mistake(f"{name} is built already", entry)
-            draft = draft.remarked(f"{name} was built on its own machines ({entry.value.text}), and is crossed now")
+            draft = draft.remarked(
+                f"{name} was built on its own machines ({entry.value.text}), and is cross-compiled now"
+            )
     if native:
         return _unskipped(draft.with_document(_with_value(forge, "provider", name, "default")), name)
     forge = _with_value(forge, "build_platform", name, origin)
@@ -67,7 +69,7 @@ def set_provider(draft: Draft, platform: str, provider: str) -> Draft:
     name = platform.replace("-", "_")
     if name not in _PLATFORMS or provider not in PROVIDERS:
         hint = f"Expected one of {', '.join(_PLATFORMS)}, and one of {', '.join(PROVIDERS)}."
-        raise InputError(f"'{platform}' is not a platform, or '{provider}' no CI service", hint=hint)
+        raise InputError(f"'{platform}' is not a platform, or '{provider}' is not a CI service", hint=hint)
     return draft.with_document(_with_value(_forge(draft), "provider", name, provider))
 
 
@@ -93,9 +95,9 @@ def _with_value(document: Document, key: str, name: str, value: str) -> Document
 
 def _added(document: Document, mapping: Part, name: str, value: str) -> list[Change]:
     if mapping.is_flow:
-        at = mapping.entries[-1].end
-        return [Change(at, at, f", {name}: {value}")]
-    after = next((each for each in reversed(mapping.entries) if each.key < name), None)
+        end = mapping.entries[-1].end
+        return [Change(end, end, f", {name}: {value}")]
+    after = next((entry for entry in reversed(mapping.entries) if entry.key < name), None)
     if after is None:
         indent = " " * document.column_of(mapping.entries[0].start)
         return added_line(document, f"{indent}{name}: {value}", before=mapping.entries[0].start)
@@ -103,14 +105,14 @@ def _added(document: Document, mapping: Part, name: str, value: str) -> list[Cha
 
 
 def with_key(document: Document, key: str, value: str) -> Document:
-    """The document with `key: value` at its top: another value of the key, or a new key at its place."""
+    """The document with `key: value` at its top level: a new value of the key, or a new key at its place."""
     for entry in document.entries(key):
         return document.changed(replaced(document, entry.value, value))
     return _with_lines(document, f"{key}: {value}", key)
 
 
 def _with_lines(document: Document, lines: str, key: str) -> Document:
-    """The document with a key at its top, at its place among sorted ones, else at the end."""
+    """The document with a key at its top level: at its place if the keys are sorted, else at the end."""
     root = document.root
     if root is None:
         return Document(document.path, document.text + lines + document.newline)
@@ -131,5 +133,5 @@ def _unskipped(draft: Draft, name: str) -> Draft:
             return draft.with_document(recipe.changed(removed_entry(recipe, entry)))
         texts = [condition, *(item.text for item in entry.value.items)]
         if any(word in text.split() for text in texts):
-            draft = draft.remarked(f"{recipe.path.name}:{recipe.line_of(entry.start)} skips {word} still")
+            draft = draft.remarked(f"{recipe.path.name}:{recipe.line_of(entry.start)} still skips {word}")
     return draft

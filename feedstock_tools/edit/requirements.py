@@ -25,7 +25,7 @@ __all__ = [
     "requirement_lists",
 ]
 
-#: What stands above the requirements.
+#: Keys that stand above the requirements.
 _ABOVE = frozenset({"name", "version", "package", "source", "build", "script"})
 #: The sections of both formats.
 SECTIONS = ("build", "host", "run", "run_constrained", "run_constraints")
@@ -37,7 +37,7 @@ _CALL = re.compile(r"""\$?\{\{-?\s*(\w+)\(\s*['"]([^'"]+)['"].*\}\}""")
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Which requirements: of a section, an output, and under a condition; None: of any.
+    """Which requirements: those of a section, of an output, and under a condition; None stands for any.
 
     `condition` is a selector of a `meta.yaml`, or the `if` of a `recipe.yaml`.
     """
@@ -110,15 +110,15 @@ def drop_requirement(document: Document, requirement: str, where: Where) -> Docu
     >>> drop_requirement(Document(Path("meta.yaml"), "requirements: {run: [python, numpy >=2]}"), "numpy", Where()).text
     'requirements: {run: [python]}'
     """
-    gone: dict[Entry, list[Part]] = {}
+    removed: dict[Entry, list[Part]] = {}
     for entry, item in _named(document, name_of(requirement), where):
-        gone.setdefault(entry, []).append(item)
-    if not gone:
+        removed.setdefault(entry, []).append(item)
+    if not removed:
         raise _missing(document, requirement)
     changes: list[Change] = []
-    for entry, items in gone.items():
-        whole = len(items) == len(entry.value.items)
-        changes += removed_entry(document, entry) if whole else removed_items(document, entry.value, items)
+    for entry, items in removed.items():
+        is_whole = len(items) == len(entry.value.items)
+        changes += removed_entry(document, entry) if is_whole else removed_items(document, entry.value, items)
     return document.changed(changes)
 
 
@@ -126,8 +126,8 @@ def pin_requirement(document: Document, requirement: str, where: Where) -> Docum
     """Give the requirements of a package the version constraint of `requirement`; none removes it.
 
     Raises:
-        InputError: no requirement of `document` that `where` includes names the package, or all are made by functions
-            such as pin_subpackage.
+        InputError: no requirement of `document` that `where` includes names the package, or functions such as
+            pin_subpackage make all of them.
 
     >>> pin_requirement(Document(Path("meta.yaml"), "requirements: {run: [numpy >=2]}"), "numpy >=3", Where()).text
     'requirements: {run: [numpy >=3]}'
@@ -146,8 +146,8 @@ def pin_requirement(document: Document, requirement: str, where: Where) -> Docum
 
 
 def limit_requirement(document: Document, requirement: str, where: Where) -> Document:
-    """Limit the requirements of the package that `requirement` names to the condition of `where`, besides what they
-    have: a selector in a `meta.yaml`, a branch in a `recipe.yaml`.
+    """Limit the requirements of the package that `requirement` names to the condition of `where`, besides any that they
+    have already: with a selector in a `meta.yaml`, with a branch in a `recipe.yaml`.
 
     Raises:
         InputError: `where` has no condition, no requirement of `document` that it includes names the package, or one is
@@ -161,15 +161,15 @@ def limit_requirement(document: Document, requirement: str, where: Where) -> Doc
         raise InputError("a requirement is limited to a condition", hint="Expected --if CONDITION.")
     name, anywhere = name_of(requirement), replace(where, condition=None)
     named = list(_named(document, name, anywhere))
-    alone = list(_alone(document, name, anywhere))
-    if not named and not alone:
+    single_branches = list(_single_branches(document, name, anywhere))
+    if not named and not single_branches:
         raise _missing(document, name)
     changes: list[Change] = []
     for entry, item in named:
         if entry.value.is_flow:
             raise document.mistake("a list in brackets has no place for a condition", item)
         changes += _limited(document, entry.value, item, where.condition)
-    for branch in alone:
+    for branch in single_branches:
         lead = f"{document.newline}{' ' * (document.column_of(branch.start) + 2)}"
         text = f"{lead}- if: {quoted_like(None, where.condition)}{lead}  then: "
         start = branch.value.start
@@ -177,7 +177,7 @@ def limit_requirement(document: Document, requirement: str, where: Where) -> Doc
     return document.changed(changes)
 
 
-def _alone(document: Document, name: str, where: Where) -> Iterator[Entry]:
+def _single_branches(document: Document, name: str, where: Where) -> Iterator[Entry]:
     """The branches that are a requirement of the package, without a list, beside another branch."""
     for owner in _owners(document, where.output):
         for entry in _sections(owner, where.section):
@@ -216,7 +216,7 @@ def _limited(document: Document, list_: Part, item: Part, condition: str) -> lis
 
 
 def _both(first: str, second: str) -> str:
-    return " and ".join(f"({each})" if re.search(r"\bor\b", each) else each for each in (first, second))
+    return " and ".join(f"({part})" if re.search(r"\bor\b", part) else part for part in (first, second))
 
 
 def _named(document: Document, name: str, where: Where) -> Iterator[Found]:
@@ -233,18 +233,18 @@ def _named_in(document: Document, entry: Entry, name: str, condition: str | None
         fits = condition is None or document.selector_of(item) == condition
         if item.kind == "scalar" and name_of(item.text) == name and fits:
             yield entry, item
-        branches = {each.key: each for each in item.entries}
+        branches = {branch.key: branch for branch in item.entries}
         if "then" not in branches or (condition is not None and branches["if"].value.text != condition):
             continue
         if "else" not in branches and all(name_of(part.text) == name for part in _branch(branches["then"].value)):
             yield entry, item
             continue
-        for branch in (each for key, each in branches.items() if key in {"then", "else"}):
+        for branch in (branches[key] for key in branches if key in {"then", "else"}):
             yield from _named_in(document, branch, name, None)
 
 
 def _owners(document: Document, output: str | None) -> Iterator[Part]:
-    """The recipe itself, and its outputs; those with a name if one is given."""
+    """The recipe itself, and its outputs; if `output` is given, only those with this name."""
     root = document.root
     if root is None:
         return
@@ -269,7 +269,7 @@ def _sections(owner: Part, section: str | None) -> Iterator[Entry]:
         if entry.key == "requirements":
             if entry.value.kind == "sequence" and "run" in wanted:
                 yield entry
-            yield from (each for each in entry.value.entries if each.key in wanted)
+            yield from (section_entry for section_entry in entry.value.entries if section_entry.key in wanted)
 
 
 def _lists(owner: Part, section: str) -> Iterator[Part]:
@@ -301,13 +301,13 @@ def _added(document: Document, list_: Part, requirement: str, condition: str | N
 
 
 def _texts(item: Part, name: str) -> list[Part]:
-    """The requirements of a package that an item is, or that its branch holds."""
+    """The requirements of a package in an item: itself, or those that its branch holds."""
     parts = [item] if item.kind == "scalar" else _branch(item.members["then"])
     return [part for part in parts if name_of(part.text) == name]
 
 
 def _branch(part: Part) -> Sequence[Part]:
-    """The items of a branch, which may be one without a list."""
+    """The items of a branch, which may be a single one without a list."""
     return part.items if part.kind == "sequence" else (part,)
 
 
@@ -320,8 +320,8 @@ def _new_section(document: Document, owner: Part, where: Where, requirement: str
         lines = [f"  - if: {where.condition}", f"    then: {requirement}"]
     for entry in owner.entries:
         if entry.key == "requirements" and entry.value.entries:
-            before = [each for each in entry.value.entries if _rank(each.key) < _rank(section)]
-            after = before[-1] if before else entry.value.entries[-1]
+            earlier = [sibling for sibling in entry.value.entries if _rank(sibling.key) < _rank(section)]
+            after = earlier[-1] if earlier else entry.value.entries[-1]
             return added_entry(document, entry.value, section, lines, after)
     above = [entry for entry in owner.entries if entry.key in _ABOVE]
     if not above:
@@ -335,7 +335,7 @@ def _rank(section: str) -> int:
 
 
 def _missing(document: Document, name: str) -> InputError:
-    return document.mistake(f"no requirement that fits names '{name}'")
+    return document.mistake(f"no matching requirement names '{name}'")
 
 
 def _no_output(document: Document, message: str) -> InputError:

@@ -41,14 +41,14 @@ class Source:
 
 
 def sources_of(document: Document) -> list[Source]:
-    """The hashes of all sources, of outputs too, in the order of the recipe; a statement that several share once."""
+    """The hashes of all sources, of outputs too, in the order of the recipe; a shared statement counts once."""
     parts = [entry.value for keys in (("source",), ("outputs", "*", "source")) for entry in document.entries(*keys)]
     sources = (source for part in parts for source in _sources_in(document, part))
     return list({source.place: source for source in sources}.values())
 
 
 def sources_with_other_address(document: Document, values: Mapping[str, str]) -> tuple[Source, ...]:
-    """The sources whose address is another one with new values of variables; `url` is the new one."""
+    """The sources whose address changes with new values of variables; their `url` is the new address."""
     variables = read_variables(document)
     moved = []
     for source in sources_of(document):
@@ -64,7 +64,7 @@ def sources_with_other_address(document: Document, values: Mapping[str, str]) ->
 
 
 def hash_changes(document: Document, source: Source, digest: str) -> list[Change]:
-    """Give a source another hash, in its place or in the variable that holds it."""
+    """Change the hash of a source, in its place or in the variable that holds it."""
     if isinstance(source.place, Variable):
         return source.place.changed(digest)
     if names_in(source.place.text):
@@ -82,26 +82,32 @@ def _sources_in(document: Document, part: Part) -> Iterator[Source]:
     hashes = [entry for entry in part.entries if entry.key in DIGITS]
     for hash_ in hashes if urls else ():
         for place, selector in _places(document, hash_):
-            url = _url_of(document, urls, [each for each in hashes if each.key == hash_.key], hash_, selector)
-            own = document.selector_of(url)
+            url = _url_of(document, urls, [other for other in hashes if other.key == hash_.key], hash_, selector)
+            url_selector = document.selector_of(url)
             texts = tuple(item.text for item in (url.value.items or (url.value,)))
-            yield Source(hash_.key, place, texts, selector or own)
+            yield Source(hash_.key, place, texts, selector or url_selector)
 
 
 def _places(document: Document, hash_: Entry) -> list[tuple[Part | Variable, str]]:
     """What holds a hash, with its selector: the value itself, or the statements of the variable that it names."""
     selector = document.selector_of(hash_)
     names = names_in(hash_.value.text)
-    statements = [each for each in read_variables(document) if each.name in names and each.literal is not None]
-    chosen = [each for each in statements if holds_with(each.selector, selector)] or statements
-    return [(each, selector or each.selector) for each in chosen] or [(hash_.value, selector)]
+    statements = [
+        variable for variable in read_variables(document) if variable.name in names and variable.literal is not None
+    ]
+    chosen = [variable for variable in statements if holds_with(variable.selector, selector)] or statements
+    return [(variable, selector or variable.selector) for variable in chosen] or [(hash_.value, selector)]
 
 
 def _url_of(document: Document, urls: Sequence[Entry], hashes: Sequence[Entry], hash_: Entry, selector: str) -> Entry:
-    """The address that a hash is for: that with its selector, that at its place among as many, or the one before."""
-    fitting = [each for each in urls if holds_with(document.selector_of(each), selector)]
+    """The address that a hash is for.
+
+    It is the only one with the selector of the hash, else the one at the same place if there are as many addresses as
+    hashes, else the last one before the hash.
+    """
+    fitting = [url for url in urls if holds_with(document.selector_of(url), selector)]
     if len(fitting) == 1:
         return fitting[0]
     if len(urls) == len(hashes):
         return urls[hashes.index(hash_)]
-    return next((each for each in reversed(urls) if each.start < hash_.start), urls[0])
+    return next((url for url in reversed(urls) if url.start < hash_.start), urls[0])

@@ -50,7 +50,7 @@ class Variable:
 
     @property
     def literal(self) -> str | None:
-        """Its text, if it is written as such."""
+        """Its text if it is a literal, else None."""
         if self.part is not None:
             return None if self.part.kind != "scalar" or "{{" in self.part.text else self.part.text
         return self.expression.strip("'\"") if _LITERAL.fullmatch(self.expression) else None
@@ -91,9 +91,9 @@ def _statements(document: Document) -> list[Variable]:
         start = document.line_start(match.start())
         if document.text[start : match.start()].lstrip().startswith("#"):
             continue  # conda-build removes such lines before it renders
-        rest = document.text[match.end() : document.line_end(match.end())].rstrip()
+        tail = document.text[match.end() : document.line_end(match.end())].rstrip()
         inside = document.is_in_block(match.start())
-        statements.append(Variable(match[1], match[2], *match.span(2), selector_in(rest), is_in_block=inside))
+        statements.append(Variable(match[1], match[2], *match.span(2), selector_in(tail), is_in_block=inside))
     return statements
 
 
@@ -107,13 +107,13 @@ def expand(document: Document, text: str, values: Mapping[str, str], selector: s
     """A text with its templates expanded from the recipe's variables; None if they cannot be.
 
     Args:
-        values: variables with another value than the recipe gives them.
-        selector: of a name's statements those count that hold where this one does, else the first.
+        values: variables with other values than the recipe gives them.
+        selector: the statements of a name that hold where this selector does count, else the first.
     """
     lines: list[str] = []
     variables = read_variables(document)
     needed = names_behind(text, variables)
-    for variable in _effective([each for each in variables if each.name in needed], selector):
+    for variable in _effective([variable for variable in variables if variable.name in needed], selector):
         if variable.name in values and variable.literal is not None:
             lines.append(f"{{% set {variable.name} = {values[variable.name]!r} %}}")
         elif variable.part is None:
@@ -166,17 +166,17 @@ def _terms(selector: str) -> frozenset[str]:
 def is_undecided(text: str, variables: Sequence[Variable], selector: str) -> bool:
     """Whether a variable behind a text has statements with selectors only, none of which holds with `selector`."""
     for name in names_behind(text, variables):
-        own = [each for each in variables if each.name == name]
-        if own and not any(holds_with(each.selector, selector) for each in own):
+        statements = [variable for variable in variables if variable.name == name]
+        if statements and not any(holds_with(variable.selector, selector) for variable in statements):
             return True
     return False
 
 
 def _effective(variables: Sequence[Variable], selector: str) -> list[Variable]:
-    """The statements that count where `selector` holds: of those with selectors that hold with it, else the first."""
+    """The statements that count where `selector` holds: for each name those that hold with it, else the first."""
     chosen: list[Variable] = []
     for name in dict.fromkeys(variable.name for variable in variables):
-        own = [each for each in variables if each.name == name]
-        outside = [each for each in own if not each.is_in_block] or own
-        chosen += [each for each in outside if holds_with(each.selector, selector)] or outside[:1]
+        statements = [variable for variable in variables if variable.name == name]
+        outside = [statement for statement in statements if not statement.is_in_block] or statements
+        chosen += [statement for statement in outside if holds_with(statement.selector, selector)] or outside[:1]
     return sorted(chosen, key=lambda variable: variable.start)

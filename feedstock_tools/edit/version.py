@@ -16,7 +16,7 @@ from feedstock_tools.errors import InputError
 
 __all__ = ["left_behind", "set_version", "sources_that_change", "version_of"]
 
-#: What gives the hash of an address: of the kind sha256, sha1 or md5.
+#: Gives the hash for an address and a kind: sha256, sha1 or md5.
 Digest = Callable[[str, str], str]
 _VERSION = re.compile(r"[0-9A-Za-z_.+!]{1,64}")
 _PIECES = re.compile(r"([._-])")
@@ -24,7 +24,7 @@ _PIECES = re.compile(r"([._-])")
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """What a recipe writes its version in: variables with a literal, or the version itself."""
+    """The places where a recipe writes its version: variables with a literal, or the version itself."""
 
     variables: tuple[Variable, ...]
     parts: tuple[Part, ...]
@@ -44,7 +44,7 @@ def set_version(
 
     Args:
         document: a `meta.yaml` or `recipe.yaml`.
-        version: the new one.
+        version: the new version.
         hashes: the SHA-256 (or MD5, SHA-1: what the recipe has) of each source whose address changes, in the order of
             the recipe, one for each selector; or a function that gets an address and `sha256`, `md5` or `sha1`, and
             gives the hash.
@@ -62,10 +62,10 @@ def set_version(
         raise InputError(f"'{version}' is not a version", hint="A version has digits, letters and . _ + ! only.")
     base = _base(document, version, output, variables or {})
     sources = sources_with_other_address(document, base.values)
-    new = _hashes(document, sources, hashes)
+    digests = _hashes(document, sources, hashes)
     changes = [change for part in base.parts for change in replaced(document, part, version)]
-    changes += [change for each in base.variables for change in each.changed(base.values[each.name])]
-    for source, digest in zip(sources, new, strict=True):
+    changes += [change for variable in base.variables for change in variable.changed(base.values[variable.name])]
+    for source, digest in zip(sources, digests, strict=True):
         changes += hash_changes(document, source, digest)
     return set_build_number(document.changed(changes), 0, output=output)
 
@@ -85,7 +85,7 @@ def version_of(document: Document, output: str | None = None) -> str:
 def left_behind(
     document: Document, version: str, *, output: str | None = None, variables: Mapping[str, str] | None = None
 ) -> tuple[str, ...]:
-    """The variables that a change to another version leaves, though the old one seems to be in them, as sentences.
+    """Sentences on variables that a change of version leaves as they are, though they seem to contain the old one.
 
     >>> text = '{% set version = "12.8.90" %}\\n{% set cuda = "12.8" %}\\npackage: {version: {{ version }}}'
     >>> left_behind(Document(Path("meta.yaml"), text), "12.9.79")
@@ -113,15 +113,15 @@ def _repeats(literal: str, version: str) -> bool:
 def sources_that_change(
     document: Document, version: str, *, output: str | None = None, variables: Mapping[str, str] | None = None
 ) -> tuple[Source, ...]:
-    """The sources whose address is another one with a new version, in order."""
+    """The sources whose address changes with a new version, in order."""
     return sources_with_other_address(document, _base(document, version, output, variables or {}).values)
 
 
 def _version_parts(document: Document, output: str | None) -> list[Part]:
-    """What holds the version: of the recipe, or of all its outputs if these have the same; else of the named one."""
+    """The parts with the version: of the recipe, of all its outputs if these have the same, or of the named output."""
     if output is None and (parts := _at(document, ("package", "version"), ("recipe", "version"))):
         return parts
-    by_output = {output_name(each): _output_versions(each) for each in outputs_of(document)}
+    by_output = {output_name(part): _output_versions(part) for part in outputs_of(document)}
     named = {expand(document, name, {}) or name: parts for name, parts in by_output.items() if parts}
     if output is not None and output not in named:
         hint = f"Expected one of {', '.join(named)}." if named else None
@@ -136,8 +136,8 @@ def _version_parts(document: Document, output: str | None) -> list[Part]:
 
 
 def _output_versions(output: Part) -> list[Part]:
-    below = [entry.value for entry in output.entries if entry.key == "package"]
-    return [each.value for part in (output, *below) for each in part.entries if each.key == "version"]
+    packages = [entry.value for entry in output.entries if entry.key == "package"]
+    return [entry.value for part in (output, *packages) for entry in part.entries if entry.key == "version"]
 
 
 def _at(document: Document, *paths: tuple[str, ...]) -> list[Part]:
@@ -152,7 +152,7 @@ def _expanded(document: Document, text: str) -> str:
 
 
 def _base(document: Document, version: str, output: str | None, others: Mapping[str, str]) -> _Base:
-    """What decides the version, and what it becomes, with other variables that are given."""
+    """The parts and variables that decide the version, the given ones included, with their new values."""
     parts = _version_parts(document, output)
     literal = tuple(part for part in parts if "{{" not in part.text)
     variables: list[Variable] = []
@@ -163,7 +163,9 @@ def _base(document: Document, version: str, output: str | None, others: Mapping[
                 variables.append(variable)
                 values[variable.name] = value
     for name, value in others.items():
-        statements = [each for each in read_variables(document) if each.name == name and each.literal is not None]
+        statements = [
+            variable for variable in read_variables(document) if variable.name == name and variable.literal is not None
+        ]
         if not statements:
             raise document.mistake(f"the recipe sets no variable '{name}' to a literal")
         variables += statements
@@ -174,15 +176,15 @@ def _base(document: Document, version: str, output: str | None, others: Mapping[
 def _deciding(document: Document, part: Part, version: str) -> Iterator[tuple[Variable, str]]:
     """The variables with literals that a version is made of, with their new values."""
     variables = read_variables(document)
-    behind = names_behind(part.text, variables)
-    literals = [each for each in variables if each.name in behind and each.literal is not None]
-    names = list(dict.fromkeys(each.name for each in literals))
+    dependencies = names_behind(part.text, variables)
+    literals = [variable for variable in variables if variable.name in dependencies and variable.literal is not None]
+    names = list(dict.fromkeys(variable.name for variable in literals))
     values = next(filter(None, (_solved(document, part.text, name, version) for name in names)), None)
     values = values or _pieces(document, part.text, names, version)
     if not values:
         hint = 'Expected literals that make it up, such as {% set version = "1.2.3" %}. Edit the version by hand.'
         raise document.mistake(f"no literal of the recipe decides the version {part.text}", part, hint)
-    yield from ((each, values[each.name]) for each in literals if each.name in values)
+    yield from ((variable, values[variable.name]) for variable in literals if variable.name in values)
 
 
 def _solved(document: Document, text: str, name: str, version: str) -> dict[str, str]:
@@ -194,7 +196,7 @@ def _solved(document: Document, text: str, name: str, version: str) -> dict[str,
     before, middle, after = (expand(document, text, {name: mark}) or "").partition(mark)
     around = version[len(before) : len(version) - len(after)]
     fits = middle and version == before + around + after
-    old = next((each.literal or "" for each in read_variables(document) if each.name == name), "")
+    old = next((variable.literal or "" for variable in read_variables(document) if variable.name == name), "")
     spellings = [_in_the_manner_of(old, around), around] if fits else [_in_the_manner_of(old, version)]
     spellings += [version, version.replace("_", "-"), version.replace(".", "_"), version.replace(".", "-")]
     spellings.sort(key=lambda spelling: _separators(spelling) != _separators(old))
@@ -207,11 +209,11 @@ def _in_the_manner_of(old: str, version: str) -> str:
     >>> _in_the_manner_of("6-30-02", "6.30.4"), _in_the_manner_of("2.26.2-1", "2.27.3.1")
     ('6-30-04', '2.27.3-1')
     """
-    was, pieces = _PIECES.split(old), _PIECES.split(version)
-    if len(was) != len(pieces):
+    old_pieces, pieces = _PIECES.split(old), _PIECES.split(version)
+    if len(old_pieces) != len(pieces):
         return version
-    widths = [len(piece) if piece.startswith("0") else 0 for piece in was]
-    return "".join(was[at] if at % 2 else piece.zfill(widths[at]) for at, piece in enumerate(pieces))
+    widths = [len(piece) if piece.startswith("0") else 0 for piece in old_pieces]
+    return "".join(old_pieces[index] if index % 2 else piece.zfill(widths[index]) for index, piece in enumerate(pieces))
 
 
 def _separators(text: str) -> set[str]:
@@ -220,11 +222,11 @@ def _separators(text: str) -> set[str]:
 
 def _pieces(document: Document, text: str, names: Sequence[str], version: str) -> dict[str, str]:
     """The values of `{{ major }}.{{ minor }}.{{ patch }}` for a version; empty if the text is not of such a form."""
-    marks = {name: f"0a1b2c3{at}d" for at, name in enumerate(names)}
+    marks = {name: f"0a1b2c3{index}d" for index, name in enumerate(names)}
     pattern = re.escape(expand(document, text, marks) or "")
     places = sorted((pattern.find(mark), name) for name, mark in marks.items() if mark in pattern)
-    for at, (_, name) in enumerate(places):
-        pattern = pattern.replace(marks[name], f"(?P<{name}>{'[^.]+' if at else '.+'})", 1)
+    for index, (_, name) in enumerate(places):
+        pattern = pattern.replace(marks[name], f"(?P<{name}>{'[^.]+' if index else '.+'})", 1)
     match = None if any(mark in pattern for mark in marks.values()) else re.fullmatch(pattern, version)
     values = match.groupdict() if match else {}
     return values if expand(document, text, values) == version else {}
@@ -252,7 +254,7 @@ def _hashes(document: Document, sources: Sequence[Source], given: Sequence[str] 
 
 
 def _of_kind(source: Source) -> str:
-    """What tells a source apart from others with its address."""
+    """The words that distinguish a source from others with the same address."""
     words = [source.kind] if source.kind != "sha256" else []
     words += [f"[{source.selector}]"] if source.selector else []
     return f"  ({', '.join(words)})" if words else ""

@@ -64,16 +64,16 @@ def added_item(document: Document, list_: Part, text: str, comment: str = "", *,
     """Add an item to a list with items: at its place if the list is sorted, else at its end.
 
     Args:
-        text: the item as it must be written.
+        text: the item, written as in YAML.
         comment: a comment for the end of its line; not possible in brackets.
-        sort: False for its end in any case.
+        sort: False to add it at the end in any case.
     """
     before = _follower(list_, text) if sort else None
     if list_.is_flow:
         if before is not None:
             return [Change(before.start, before.start, f"{text}, ")]
-        at = list_.items[-1].end if list_.items else list_.start + 1
-        return [Change(at, at, f", {text}" if list_.items else text)]
+        end = list_.items[-1].end if list_.items else list_.start + 1
+        return [Change(end, end, f", {text}" if list_.items else text)]
     lead = " " * document.column_of(list_.start) + document.text[list_.start : list_.items[0].start]
     lead = lead if not lead.strip(" -") else " " * document.column_of(list_.start) + "- "
     line = f"{lead}{text}{'  ' + comment if comment else ''}"
@@ -89,14 +89,14 @@ def _follower(list_: Part, text: str) -> Part | None:
 
 
 def added_line(document: Document, line: str, *, before: int | None = None, after: int = 0) -> list[Change]:
-    """Add a line before the line of one character, or after that of another."""
+    """Add a line before the line of the character `before`, or after that of the character `after`."""
     if before is not None:
-        at = document.line_start(before)
-        return [Change(at, at, line + document.newline)]
-    at = document.line_end(after)
-    if document.text[:at].endswith(("\n", "\r")) or not document.text:
-        return [Change(at, at, line + document.newline)]
-    return [Change(at, at, document.newline + line)]
+        offset = document.line_start(before)
+        return [Change(offset, offset, line + document.newline)]
+    offset = document.line_end(after)
+    if document.text[:offset].endswith(("\n", "\r")) or not document.text:
+        return [Change(offset, offset, line + document.newline)]
+    return [Change(offset, offset, document.newline + line)]
 
 
 def added_entry(

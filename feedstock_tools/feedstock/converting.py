@@ -33,7 +33,7 @@ class Conversion:
 
     Attributes:
         recipe: the `recipe.yaml` in the twin; None if it cannot be converted.
-        lost: what has no form in a `recipe.yaml`, with its line; or why nothing could be converted.
+        lost: what has no equivalent in a `recipe.yaml`, with its line; or why nothing could be converted.
     """
 
     recipe: Path | None

@@ -161,12 +161,12 @@ def test_a_commit_names_its_edits(
         (("maintainer", "drop", "nobody"), "meta.yaml:32:5: 'nobody' is not a maintainer"),
         (("maintainer", "add", "a b"), "'a b' is not a name on GitHub"),
         (("build-number", "two"), "'two' is not a build number"),
-        (("requirement", "drop", "absent"), "no requirement that fits names 'absent'"),
+        (("requirement", "drop", "absent"), "no matching requirement names 'absent'"),
         (("requirement", "add", "x", "--section", "run", "--of", "lib"), "the recipe has no output 'lib'"),
         (("version", "1.3"), "cannot be downloaded"),
         (("vers", "1.3"), "Did you mean 'version'?"),
         (("drop-python", "three"), "'three' is not a version of Python"),
-        (("provider", "linux-64", "jenkins"), "'jenkins' no CI service"),
+        (("provider", "linux-64", "jenkins"), "'jenkins' is not a CI service"),
     ],
 )
 def test_a_mistake_writes_nothing(folder: Path, words: tuple[str, ...], message: str) -> None:
@@ -311,7 +311,7 @@ def test_a_platform_on_its_own_machines_is_crossed_from_then_on(folder: Path) ->
     forge = folder / "conda-forge.yml"
     forge.write_text("provider:\n  linux_aarch64: default\ntest: native\n")
     ended = edit(folder, "platform", "add", "linux-aarch64", "--write")
-    assert "linux_aarch64 was built on its own machines (default), and is crossed now" in ended.stderr
+    assert "linux_aarch64 was built on its own machines (default), and is cross-compiled now" in ended.stderr
     assert forge.read_text() == (
         "build_platform:\n  linux_aarch64: linux_64\nprovider:\n  linux_aarch64: default\ntest: native\n"
     )

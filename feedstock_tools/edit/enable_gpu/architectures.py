@@ -1,4 +1,4 @@
-"""GPU architectures in build scripts: for each CUDA version the list that its nvcc knows, in CUDA builds alone."""
+"""GPU architectures in build scripts: for each CUDA version the list that its nvcc knows, in CUDA builds only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from feedstock_tools.generate.texts.cuda.architectures import worded
 from feedstock_tools.generate.texts.lines import Line, quoted
 from feedstock_tools.generate.texts.needs import CUDA
 
-__all__ = ["Scripted", "architectures", "script_edits"]
+__all__ = ["ScriptEdits", "architectures", "script_edits"]
 
 #: Lines at the head of a script that settings belong below, and comments and blank lines between them.
 _HEAD = re.compile(r"#!.*|set\s+[-+].*|@?echo\s+(?:on|off)\s*|setlocal.*", re.IGNORECASE)
@@ -29,8 +29,8 @@ _WHY = "GPU architectures for the CUDA version of this build"
 
 
 @dataclass(frozen=True, slots=True)
-class Scripted:
-    """What scripts change: their files, and the recipe where commands stand in it."""
+class ScriptEdits:
+    """The changes for scripts: the changed files, and edits of the recipe where it holds the commands."""
 
     files: tuple[Document, ...]
     edits: Edits
@@ -40,7 +40,7 @@ def architectures(wishes: GpuWishes, versions: CudaVersions) -> Mapping[str, tup
     """The architectures for each CUDA version, as `sm_86` and `compute_86`.
 
     Raises:
-        InputError: nvcc of a version does not know one of the wishes' list, or the preset lacks a version.
+        InputError: nvcc of a version does not know a listed architecture, or the preset lacks a version.
     """
     facts = load_cuda()
     listed = wishes.listed_architectures
@@ -54,7 +54,7 @@ def architectures(wishes: GpuWishes, versions: CudaVersions) -> Mapping[str, tup
     return by_version
 
 
-def script_edits(scripts: Sequence[Script], wishes: GpuWishes, versions: CudaVersions) -> Scripted:
+def script_edits(scripts: Sequence[Script], wishes: GpuWishes, versions: CudaVersions) -> ScriptEdits:
     """The edits that pass architectures, and the options that turn CUDA on, to what the scripts call."""
     lists = architectures(wishes, versions)
     files: list[Document] = []
@@ -65,12 +65,12 @@ def script_edits(scripts: Sequence[Script], wishes: GpuWishes, versions: CudaVer
     systems = _systems(wishes)
     if not lists:
         unknown = f"the facts do not know nvcc of CUDA {', '.join(versions.built)}: choose GPU architectures by hand"
-        return Scripted((), Edits(remarks=(unknown,)))
+        return ScriptEdits((), Edits(remarks=(unknown,)))
     for script in scripts:
         if script.is_file and ("win" if script.is_batch else "unix") not in systems:
             continue
         system = system_of(script)
-        remarks += _left(script, system, _place(script), wishes)
+        remarks += _remarks(script, system, _place(script), wishes)
         if system is None:
             continue
         words = {version: worded(names, system.style) for version, names in lists.items()}
@@ -78,19 +78,19 @@ def script_edits(scripts: Sequence[Script], wishes: GpuWishes, versions: CudaVer
             lines = (_batch if script.is_batch else _shell)(script, system, words, wishes)
             files.append(_with_lines(script.document, lines))
         elif script.document.has_templates:
-            own = next((entry for entry in script.owner.settings if entry.key == "script_env"), None)
+            script_env = next((entry for entry in script.owner.settings if entry.key == "script_env"), None)
             name = free_name(script.document, "cuda_archs")
             variables[name] = _table(name, words)
             item = Line(f"- {system.variable}={{{{ {name}.get(cuda_compiler_version) }}}}", to_selector(CUDA, ()))
-            if own is not None and own.value.items:
-                changes += added_to_list(script.document, own.value, [item])
+            if script_env is not None and script_env.value.items:
+                changes += added_to_list(script.document, script_env.value, [item])
             else:
-                shown = Line(f"  {item.text}", item.selector)
-                settings.append(Setting(script.owner, (Line("script_env:"), shown)))
+                indented = Line(f"  {item.text}", item.selector)
+                settings.append(Setting(script.owner, (Line("script_env:"), indented)))
         else:
             changes += _commands(script, system, words, systems)
     edits = Edits(tuple(changes), tuple(settings), tuple(variables.values()), tuple(remarks))
-    return Scripted(tuple(files), edits)
+    return ScriptEdits(tuple(files), edits)
 
 
 def _systems(wishes: GpuWishes) -> set[str]:
@@ -105,7 +105,7 @@ def _place(script: Script) -> str:
     return f"{script.document.path.name}:{script.document.line_of(script.entry.start)}"
 
 
-def _left(script: Script, system: BuildSystem | None, place: str, wishes: GpuWishes) -> list[str]:
+def _remarks(script: Script, system: BuildSystem | None, place: str, wishes: GpuWishes) -> list[str]:
     """What the user must do by hand in a script."""
     if system is None:
         return [f"{place} calls no build system that this tool knows: pass GPU architectures to nvcc by hand"]
@@ -127,7 +127,7 @@ def _takes_options(script: Script, system: BuildSystem) -> bool:
 
 
 def _shell(script: Script, system: BuildSystem, words: Mapping[str, str], wishes: GpuWishes) -> list[str]:
-    """The lines for a shell script, in the brackets that it uses itself."""
+    """The lines for a shell script, with the kind of brackets that it uses itself."""
     text = script.text
     brackets = ("[[", "]]") if "[[" in text or "bash" in text.partition("\n")[0] else ("[", "]")
     lines = [
@@ -149,7 +149,7 @@ def _shell(script: Script, system: BuildSystem, words: Mapping[str, str], wishes
 
 
 def _batch(script: Script, system: BuildSystem, words: Mapping[str, str], wishes: GpuWishes) -> list[str]:
-    """The lines for a batch file; a list that it does not have leaves the choice to the build system."""
+    """The lines for a batch file; for a CUDA version without a list, the build system chooses."""
     lines = [f"rem {_WHY}"]
     for version, word in words.items():
         value = system.option.format(word)
@@ -162,12 +162,12 @@ def _batch(script: Script, system: BuildSystem, words: Mapping[str, str], wishes
 
 
 def _with_lines(document: Document, lines: Sequence[str]) -> Document:
-    """A script with lines below its head: the interpreter, shell options, and what echoes commands."""
-    head = at = 0
+    """A script with lines below its head: the interpreter, shell options, and commands that switch echoing."""
+    head = position = 0
     for line in document.text.splitlines(keepends=True):
-        at += len(line)
+        position += len(line)
         if _HEAD.fullmatch(line.rstrip("\r\n")):
-            head = at
+            head = position
         elif not _BETWEEN.fullmatch(line.rstrip("\r\n")):
             break
     block = document.newline.join([*lines, ""])
@@ -175,8 +175,8 @@ def _with_lines(document: Document, lines: Sequence[str]) -> Document:
     lead = document.newline if before and not before.endswith(document.newline * 2) else ""
     if before and not before.endswith(("\n", "\r")):
         lead = document.newline * 2
-    rest = document.text[head:]
-    tail = "" if rest.startswith(("\n", "\r")) or not rest else document.newline
+    body = document.text[head:]
+    tail = "" if body.startswith(("\n", "\r")) or not body else document.newline
     return document.changed([Change(head, head, lead + block + tail)])
 
 
@@ -187,7 +187,7 @@ def _table(name: str, words: Mapping[str, str]) -> Line:
 
 
 def _chosen(words: Mapping[str, str]) -> str:
-    """The list for the CUDA version as an expression of a `recipe.yaml`; newer versions get that of the newest."""
+    """The list for the CUDA version as an expression of a `recipe.yaml`; newer versions get the list of the newest."""
     if len(set(words.values())) == 1:
         return next(iter(words.values()))
     *older, newest = words
@@ -212,12 +212,12 @@ def _commands(script: Script, system: BuildSystem, words: Mapping[str, str], sys
         if commands.is_flow:
             raise document.mistake("a list in brackets cannot hold conditions", commands, "Write it in lines.")
         lead = " " * document.column_of(commands.start)
-        at = document.line_start(commands.start)
-        return [Change(at, at, "".join(f"{lead}{line.text}{document.newline}" for line in lines))]
+        offset = document.line_start(commands.start)
+        return [Change(offset, offset, "".join(f"{lead}{line.text}{document.newline}" for line in lines))]
     line = document.text[document.line_start(commands.start) : commands.start]
     lead = " " * (len(line) - len(line.lstrip()) + 2)
     first, *rest = commands.source.splitlines()
-    own = [f"{lead}- {first}", *shifted(rest, 2)]
-    written = document.newline.join(["", *(lead + line.text for line in lines), *own])
+    existing = [f"{lead}- {first}", *shifted(rest, 2)]
+    written = document.newline.join(["", *(lead + line.text for line in lines), *existing])
     start = commands.start - (len(line) - len(line.rstrip(" ")))
     return [Change(start, commands.end, written)]

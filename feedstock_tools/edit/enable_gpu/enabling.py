@@ -29,7 +29,7 @@ from feedstock_tools.rerender.rules import Rules
 
 __all__ = ["enable_gpu"]
 
-#: What is left to do in any case.
+#: What the user must do next in any case.
 _NEXT = "rerender to get the jobs with CUDA, and raise the build number, unless the version changes: build-number +1"
 #: Packages with builds for each CUDA version, which libraries link.
 _FRAMEWORKS = frozenset(
@@ -51,7 +51,7 @@ def enable_gpu(draft: Draft, wishes: GpuWishes, pinning: Path | None = None) -> 
 
     Raises:
         InputError: the recipe has CUDA builds already, compiles nothing, or is written in a way that cannot be edited;
-            a wish names what does not exist.
+            a wish names something that does not exist.
 
     >>> draft = enable_gpu(open_draft(Path("cpu-feedstock")), GpuWishes(libraries=("cublas",)))
     >>> draft.changes().listed()
@@ -67,10 +67,10 @@ def enable_gpu(draft: Draft, wishes: GpuWishes, pinning: Path | None = None) -> 
     tests = edits_of_tests(parts, wishes)
     edits = (numbers.edits, strings, preferred, scripts.edits, tests)
     document = parts.recipe.document
-    changes = [  # what is added in one place stands there in this order
-        *defined(document, [line for each in edits for line in each.variables]),
-        *(change for each in edits if each is not tests for change in each.changes),
-        *set_in([setting for each in edits for setting in each.settings], parts.recipe),
+    changes = [  # texts added at one place keep this order
+        *defined(document, [line for edit in edits for line in edit.variables]),
+        *(change for edit in edits if edit is not tests for change in edit.changes),
+        *set_in([setting for edit in edits for setting in edit.settings], parts.recipe),
         *requirement_changes(parts, wishes, versions),
         *tests.changes,
     ]
@@ -79,12 +79,12 @@ def enable_gpu(draft: Draft, wishes: GpuWishes, pinning: Path | None = None) -> 
         draft = draft.with_recipe(lambda recipe: with_metapackages(recipe, parts, wishes))
     for script in scripts.files:
         draft = draft.with_script(script)
-    remarks = [remark for each in edits for remark in each.remarks]
+    remarks = [remark for edit in edits for remark in edit.remarks]
     return draft.remarked(*remarks, *_unpinned(parts), *_zipped(draft), *_others(parts), *refusals, _NEXT)
 
 
 def _refusals(draft: Draft) -> list[str]:
-    """Remarks on platforms for which rattler-build refuses the `recipe.yaml` on disk, whatever the edit does."""
+    """Remarks on platforms for which rattler-build refuses the `recipe.yaml` on disk, even without the edit."""
     if draft.recipe.has_templates:
         return []
     rules = Rules.newest()
@@ -97,7 +97,7 @@ def _refusals(draft: Draft) -> list[str]:
             contents_with_rattler_build(folder, configuration, forge.builder_of(platform), rules)
         except InputError as error:
             refused.setdefault(error.mistakes[0].message, []).append(platform.subdir)
-    return [f"for {', '.join(names)}, without the edit too: {reason}" for reason, names in refused.items()]
+    return [f"for {', '.join(names)}, even without the edit: {reason}" for reason, names in refused.items()]
 
 
 def _skipped(draft: Draft, wishes: GpuWishes) -> Draft:

@@ -1,4 +1,4 @@
-"""Tests that tell CPU and CUDA builds apart: GPU code in a library, and commands of the user."""
+"""Tests that distinguish CPU and CUDA builds: for GPU code in a library, and the commands of the user."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _SECTION = "nv_fatbin"
 def edits_of_tests(parts: GpuParts, wishes: GpuWishes) -> Edits:
     """Tests of the packages with CUDA builds.
 
-    Files with GPU code are those of the wishes. Without any, it is the library that the tests of a package look for, if
-    it is the only one.
+    The wishes name the files with GPU code. If they name none, it is the library that the tests of a package look for,
+    provided that it is the only one.
     """
     changes: list[Change] = []
     remarks: list[str] = []
     tested = [_tested(owner, parts) for owner in parts.packages]
     files = [wishes.gpu_files or _only_library(owner) for owner in tested]
-    for at, (owner, own) in enumerate(zip(tested, files, strict=True)):
-        chosen = own if at == 0 or not wishes.gpu_files else ()
-        commands = [*_code_tests(chosen), *((test, CUDA) for test in (wishes.tests if at == 0 else ()))]
+    for index, (owner, gpu_files) in enumerate(zip(tested, files, strict=True)):
+        chosen = gpu_files if index == 0 or not wishes.gpu_files else ()
+        commands = [*_code_tests(chosen), *((test, CUDA) for test in (wishes.tests if index == 0 else ()))]
         if commands:
             changes += _added(owner, commands)
         if chosen and not wishes.gpu_files:
@@ -46,13 +46,13 @@ def edits_of_tests(parts: GpuParts, wishes: GpuWishes) -> Edits:
                 f"tests whether {chosen[0]} of {owner.name} holds GPU code: drop it if that library only calls others"
             )
         remarks += _compiling(owner)
-        if not commands and at == 0:
+        if not commands and index == 0:
             remarks.append(f"no test tells CPU and CUDA builds of {owner.name} apart: name a library with --gpu-file")
     return Edits(tuple(changes), remarks=tuple(remarks))
 
 
 def _compiling(owner: Owner) -> Iterator[str]:
-    """Remarks on tests that compile something, which may find CUDA missing."""
+    """Remarks on tests that compile something and may lack the CUDA compiler."""
     document = owner.document
     for entry in owner.part.entries:
         compiler = _COMPILER.search(document.text, entry.start, entry.end) if entry.key in {"test", "tests"} else None
@@ -62,7 +62,7 @@ def _compiling(owner: Owner) -> Iterator[str]:
 
 
 def _tested(owner: Owner, parts: GpuParts) -> Owner:
-    """Who has the tests of a package: itself, or the recipe whose name it has."""
+    """The owner of the tests of a package: the package itself, or the recipe with the same name."""
     has_own = any(entry.key in {"test", "tests"} for entry in owner.part.entries)
     return parts.recipe if owner.name == parts.recipe.name and not has_own else owner
 
@@ -74,7 +74,7 @@ def _only_library(owner: Owner) -> tuple[str, ...]:
 
 def _libraries(document: Document, entry: Entry) -> Iterator[str]:
     if entry.key == "test":
-        for commands in (each for each in entry.value.entries if each.key == "commands"):
+        for commands in (member for member in entry.value.entries if member.key == "commands"):
             for item in commands.value.items:
                 if "! -f" not in item.text and "! -e" not in item.text:
                     yield from _LIBRARY.findall(item.text)
@@ -88,7 +88,7 @@ def _libraries(document: Document, entry: Entry) -> Iterator[str]:
 
 
 def _code_tests(files: Iterable[str]) -> Iterator[tuple[str, Condition]]:
-    """Commands that hold for one accelerator each."""
+    """Commands that each succeed for one accelerator only, with its condition."""
     for name in files:
         path = f"${{PREFIX}}/{name}"
         yield f"grep -q {_SECTION} {path}", And((_LINUX, CUDA))
@@ -100,10 +100,10 @@ def _added(owner: Owner, commands: Sequence[tuple[str, Condition]]) -> list[Chan
     if not document.has_templates:
         return _with_script(owner, commands)
     lines = [Line(f"- {quoted(text)}", to_selector(condition, ())) for text, condition in commands]
-    for entry in (each for each in owner.part.entries if each.key == "test" and each.value.entries):
-        for own in entry.value.entries:
-            if own.key == "commands" and own.value.items:
-                return added_to_list(document, own.value, lines)
+    for entry in (section for section in owner.part.entries if section.key == "test" and section.value.entries):
+        for member in entry.value.entries:
+            if member.key == "commands" and member.value.items:
+                return added_to_list(document, member.value, lines)
         written = with_selectors(lines, "  ", None)
         return added_entry(document, entry.value, "commands", written, _last(document, entry.value))
     written = with_selectors(lines, "    ", None)
@@ -121,7 +121,7 @@ def _with_script(owner: Owner, commands: Sequence[tuple[str, Condition]]) -> lis
     lines = [Line("- script:")]
     for text, condition in commands:
         lines += [Line(f"    - if: {to_v1(condition)}"), Line(f"      then: {quoted(text)}")]
-    for entry in (each for each in owner.part.entries if each.key == "tests"):
+    for entry in (section for section in owner.part.entries if section.key == "tests"):
         if entry.value.items:
             return added_to_list(document, entry.value, lines)
     return _new_key(owner, "tests", [f"  {line.text}" for line in in_one_style(document, lines)])

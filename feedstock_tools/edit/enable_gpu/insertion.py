@@ -16,7 +16,7 @@ _SINGLE_BRANCH = re.compile(r"(\s*)(then|else): (?=\S)(.*)", re.DOTALL)
 
 
 def together(changes: Iterable[Change]) -> list[Change]:
-    """Changes of one document, of which several may add text at one place: there in the order given."""
+    """Changes of one document, in which several texts added at one place become one, in the order given."""
     added: dict[int, str] = {}
     others: dict[Change, None] = {}
     for change in changes:
@@ -24,7 +24,7 @@ def together(changes: Iterable[Change]) -> list[Change]:
             added[change.start] = added.get(change.start, "") + change.text
         else:
             others[change] = None
-    return [*others, *(Change(at, at, text) for at, text in added.items())]
+    return [*others, *(Change(offset, offset, text) for offset, text in added.items())]
 
 
 def added_to_list(document: Document, list_: Part, lines: Sequence[Line], after: Part | None = None) -> list[Change]:
@@ -85,9 +85,9 @@ def _selector_column(document: Document, list_: Part) -> int | None:
     ragged = 0
     for item in list_.items:
         if item.kind == "scalar" and document.selector_of(item):
-            at = document.text.index("#", item.end)
-            columns[document.column_of(at)] += 1
-            ragged += at - item.end == 2
+            offset = document.text.index("#", item.end)
+            columns[document.column_of(offset)] += 1
+            ragged += offset - item.end == 2
     if not columns:
         return None
     return -1 if ragged == columns.total() else columns.most_common(1)[0][0]
@@ -100,14 +100,14 @@ def in_one_style(document: Document, lines: Sequence[Line]) -> list[Line]:
     lists = len(re.findall(r"(?m)^\s*then:[ \t]*$", text)) > len(re.findall(r"(?m)^\s*then:[ \t]*[^\s#]", text))
     written: list[Line] = []
     for line in lines:
-        own = line.text
-        if double and re.search(r"\{\{ \w+\('", own):
-            own = own.replace("'", '"')
-        branch = _SINGLE_BRANCH.fullmatch(own)
+        content = line.text
+        if double and re.search(r"\{\{ \w+\('", content):
+            content = content.replace("'", '"')
+        branch = _SINGLE_BRANCH.fullmatch(content)
         if lists and branch and not document.has_templates:
             written += [Line(f"{branch[1]}{branch[2]}:"), Line(f"{branch[1]}  - {branch[3]}")]
         else:
-            written.append(Line(own, line.selector))
+            written.append(Line(content, line.selector))
     return written
 
 

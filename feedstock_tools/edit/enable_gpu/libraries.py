@@ -1,8 +1,8 @@
 """The packages of NVIDIA's libraries, as a recipe requires them in each era of conda-forge's CUDA packages.
 
-Until CUDA 11.8 one package, `cudatoolkit`, has the whole toolkit, and nvcc's run export brings it; from 12.0 on each
+Up to CUDA 11.8 one package, `cudatoolkit`, holds the whole toolkit, and nvcc's run export adds it; from 12.0 on each
 library has a package with its headers (conda-forge's `cuda-feedstock`, `recipe/doc/recipe_guide.md`). cuDNN, NCCL and
-the like have packages of their own in both.
+the like have packages of their own in both eras.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COMPONENTS: Mapping[str, str] = MappingProxyType(
     | {name: f"cuda-{name}-dev" for name in ("cudart", "cupti", "driver", "nvml", "nvrtc", "nvtx")}
     | {"cccl": "cuda-cccl", "profiler": "cuda-profiler-api"}
 )
-#: Libraries that are released apart from the toolkit, under one name for all CUDA versions.
+#: Libraries that are released separately from the toolkit, under one name for all CUDA versions.
 _APART: Mapping[str, str] = MappingProxyType(
     {
         "cudnn": "cudnn",

@@ -25,22 +25,22 @@ _OWN = ("build", "requirements", "tests")
 
 
 def with_metapackages(document: Document, parts: GpuParts, wishes: GpuWishes) -> Document:
-    """The recipe with two more outputs; one with a single package lists it as an output first.
+    """The recipe with two more outputs; a recipe with a single package first lists it as an output.
 
     Args:
         document: the recipe with its CUDA builds.
-        parts: what varies in it.
+        parts: the parts of it that vary.
         wishes: what the builds are like.
 
     Raises:
         InputError: the outputs are written in brackets.
     """
-    owner = next((each for each in parts.packages if each.name == parts.recipe.name), parts.packages[0])
+    owner = next((package for package in parts.packages if package.name == parts.recipe.name), parts.packages[0])
     number = _own_number(document, owner)
     if document.has_templates:
-        lines = _of_templates(owner, wishes, number)
+        lines = _outputs_v0(owner, wishes, number)
     else:
-        lines = _of_context(document, owner, wishes, number)
+        lines = _outputs_v1(document, owner, wishes, number)
     if parts.has_outputs:
         return document.changed(_in_list(document, lines))
     if document.has_templates:
@@ -50,7 +50,7 @@ def with_metapackages(document: Document, parts: GpuParts, wishes: GpuWishes) ->
 
 
 def _own_number(document: Document, owner: Owner) -> str | None:
-    """The number that an output has of its own."""
+    """The build number that an output sets itself."""
     for part in outputs_of(document) if owner.kind == "output" else ():
         build = part.members.get("build")
         name = part.members.get("name") or part.members.get("package", part).members.get("name")
@@ -66,7 +66,7 @@ def _text_of_name(owner: Owner) -> str:
     return name.text if name is not None else ""
 
 
-def _of_templates(owner: Owner, wishes: GpuWishes, number: str | None) -> list[str]:
+def _outputs_v0(owner: Owner, wishes: GpuWishes, number: str | None) -> list[str]:
     """The outputs for a `meta.yaml`, as the generator lays them out."""
     view = v0_view(spec_of(wishes, owner.name, None, python=owner.is_python), ())
     lines: list[str] = []
@@ -75,36 +75,36 @@ def _of_templates(owner: Owner, wishes: GpuWishes, number: str | None) -> list[s
         lines += [f"- name: {output['name']}", "  build:", *([f"    number: {number}"] if number else []), *build]
         lines.append("  requirements:")
         for section, needs in output["requirements"]:
-            own = [Line(need.text, need.selector) for need in needs]
-            lines += [f"    {section}:", *with_selectors(own, "      ", None)]
+            requirements = [Line(need.text, need.selector) for need in needs]
+            lines += [f"    {section}:", *with_selectors(requirements, "      ", None)]
     if number:  # PKG_BUILDNUM is the number of the recipe
         lines = [line.replace("{{ PKG_BUILDNUM }}", number) for line in lines]
     return lines
 
 
-def _of_context(document: Document, owner: Owner, wishes: GpuWishes, number: str | None) -> list[str]:
+def _outputs_v1(document: Document, owner: Owner, wishes: GpuWishes, number: str | None) -> list[str]:
     """The outputs for a `recipe.yaml`, where an output without a script runs none."""
     view: dict[str, Any] = v1_view(spec_of(wishes, owner.name, None, python=owner.is_python))
     skipped = [leaf.source for entry in document.entries("build", "skip") for leaf in leaves(entry.value)]
     lines: list[str] = []
     for output in view["outputs"][1:]:
-        build = [line for each in output["build"] for line in [each]]
+        build = list(output["build"])
         if skipped and "skip:" in build:
-            at = build.index("skip:") + 1
-            build[at:at] = [f"  - {text}" for text in skipped]
+            position = build.index("skip:") + 1
+            build[position:position] = [f"  - {text}" for text in skipped]
         lines += ["- package:", f"    name: {output['name']}", "  build:"]
         lines += shifted([f"number: {number}"] if number else [], 4)
         lines += shifted(build, 4)
         lines.append("  requirements:")
-        for key, own in output["requirements"]:
-            lines += [f"    {key}:", *shifted(own, 6)]
+        for key, requirements in output["requirements"]:
+            lines += [f"    {key}:", *shifted(requirements, 6)]
     return lines
 
 
 def _in_list(document: Document, lines: Sequence[str]) -> list[Change]:
     outputs = next(entry for entry in document.entries("outputs"))
     if outputs.value.is_flow:
-        raise document.mistake("outputs in brackets cannot be added to", outputs, "Write them in lines.")
+        raise document.mistake("a list of outputs in brackets cannot get more outputs", outputs, "Write them in lines.")
     lead = document.column_of(outputs.value.start)
     return placed(document, ["", *shifted(lines, lead)], after=outputs.value.end)
 
@@ -115,8 +115,8 @@ def _before_about(document: Document, lines: Sequence[str]) -> list[Change]:
     following = next((entry for entry in entries if entry.key in {"about", "extra"}), None)
     if following is None:
         return placed(document, ["", *lines[:-1]], after=entries[-1].end)
-    at = document.line_start(following.start)
-    return [Change(at, at, document.newline.join([*lines, ""]))]
+    offset = document.line_start(following.start)
+    return [Change(offset, offset, document.newline.join([*lines, ""]))]
 
 
 def _source_of_name(document: Document, key: str) -> str:
@@ -125,7 +125,7 @@ def _source_of_name(document: Document, key: str) -> str:
 
 
 def _as_outputs(document: Document, lines: Sequence[str]) -> Document:
-    """A `recipe.yaml` with one package as one with outputs: what is the package's own moves to its output."""
+    """A `recipe.yaml` with one package as one with outputs: the package's own sections move to its output."""
     root = document.root
     assert root is not None  # noqa: S101 - it has been edited
     chunks = _chunks(document, root, len(document.text))
@@ -160,17 +160,17 @@ def _as_outputs(document: Document, lines: Sequence[str]) -> Document:
 
 
 def _split_build(document: Document, entry: Entry, chunk: list[str]) -> tuple[list[str], list[str]]:
-    """The section `build` for all outputs, and that for one."""
+    """The section `build` for all outputs, and the one for the package's own output."""
     end = entry.start + len(document.newline.join(chunk))
     parts = _chunks(document, entry.value, end)
-    shared = [line for each, lines in parts if each.key in _SHARED for line in _trimmed(lines)]
-    own = [line for each, lines in parts if each.key not in _SHARED for line in _trimmed(lines)]
-    own += _default_script(document, entry)
-    return (["build:", *shared, ""] if shared else []), (["build:", *own] if own else [])
+    shared_lines = [line for member, lines in parts if member.key in _SHARED for line in _trimmed(lines)]
+    own_lines = [line for member, lines in parts if member.key not in _SHARED for line in _trimmed(lines)]
+    own_lines += _default_script(document, entry)
+    return (["build:", *shared_lines, ""] if shared_lines else []), (["build:", *own_lines] if own_lines else [])
 
 
 def _default_script(document: Document, build: Entry) -> list[str]:
-    """The script that rattler-build runs unasked for a recipe with one package, but not for an output."""
+    """The script that rattler-build runs by default for a recipe with one package, but not for an output."""
     files = [path for name in ("build.sh", "build.bat") if (path := document.path.parent / name).is_file()]
     if not files or "script" in build.value.members:
         return []

@@ -25,7 +25,7 @@ from feedstock_tools.platforms import Platform
 
 __all__ = ["requirement_changes", "spec_of"]
 
-#: What a build with the compiler of CUDA links, whatever else it uses.
+#: The library that every build with the compiler of CUDA links.
 _RUNTIME = "cudart"
 _ORDER = ("build", "host", "run")
 _WINDOWS = "win-64"
@@ -77,7 +77,7 @@ def spec_of(
 
 
 def _where(package: str, wishes: GpuWishes) -> str:
-    """The builds that require a package: those for Windows do not if conda-forge never built it there."""
+    """The condition of builds that require a package: not those for Windows if conda-forge never built it there."""
     library = load_cuda().libraries.get(package)
     wanted = not wishes.platforms or _WINDOWS in wishes.platforms
     windows = Platform.parse(_WINDOWS)
@@ -104,7 +104,7 @@ def _sections_of(owner: Owner, parts: GpuParts) -> list[str]:
     """The sections of an owner that CUDA builds add to.
 
     A package that collects the files of another's build gets the libraries too, since their run exports reach only
-    those that name them; one that inherits from a stage has them from there. conda-build takes the requirements of an
+    those that name them; one that inherits from a stage gets them from there. conda-build takes the requirements of an
     output with the recipe's own name from the recipe.
     """
     twins = {package for package in parts.packages if package.kind == "output" and package.name == parts.recipe.name}
@@ -136,12 +136,12 @@ def _changes(owner: Owner, wanted: Mapping[str, tuple[Need, ...]], versions: Cud
     if not lines:
         return []
     late = {"test", "tests", "about", "extra", "outputs"}
-    above = [each for each in owner.part.entries if each.key not in late]
+    above = [entry for entry in owner.part.entries if entry.key not in late]
     return added_entry(owner.document, owner.part, "requirements", lines, above[-1] if above else None)
 
 
 def _needs(wishes: GpuWishes, versions: CudaVersions, document: Document) -> Mapping[str, tuple[Need, ...]]:
-    """The requirements by section, those of all eras once."""
+    """The requirements by section, each once with its condition."""
     eras = _eras(versions, document)
     conditions: dict[str, dict[Need, list[Condition]]] = {section: {} for section in _ORDER}
     for era in eras:
@@ -152,17 +152,19 @@ def _needs(wishes: GpuWishes, versions: CudaVersions, document: Document) -> Map
         for section, needs in resolve_outputs(spec)[0].needs.items():
             for need in needs if section in conditions else ():
                 conditions[section].setdefault(need, []).append(era.condition)
-    return {section: tuple(_everywhere(conditions[section], eras)) for section in _ORDER}
+    return {section: tuple(_with_eras(conditions[section], eras)) for section in _ORDER}
 
 
-def _everywhere(needs: Mapping[Need, list[Condition]], eras: Sequence[_Era]) -> Iterable[Need]:
-    """The requirements with the condition of their era, if they are not those of all."""
+def _with_eras(needs: Mapping[Need, list[Condition]], eras: Sequence[_Era]) -> Iterable[Need]:
+    """The requirements, each with the condition of its era unless all eras have it."""
     for need, conditions in needs.items():
         if len(conditions) == len(eras) or need.condition is None:
             yield replace(need, why=None)
         else:
-            rest = need.condition
-            extra = [part for part in getattr(rest, "parts", (rest,)) if part != CUDA and not isinstance(part, Compare)]
+            current = need.condition
+            extra = [
+                part for part in getattr(current, "parts", (current,)) if part != CUDA and not isinstance(part, Compare)
+            ]
             condition = conditions[0] if not extra else And((conditions[0], *extra))
             yield replace(need, why=None, condition=condition)
 
@@ -172,7 +174,7 @@ def _eras(versions: CudaVersions, document: Document) -> list[_Era]:
     before: Condition = Compare("cuda", "<", FIRST_OF_COMPONENTS)
     eras = [_Era(old, before, old[-1])] if old else []
     if new or not old:
-        # Of old versions there will be no more, so a selector lists those; new ones would miss the next.
+        # There will be no more old versions, so a selector can list them; a list of new ones would miss the next.
         after: Condition = And((CUDA, Not(before)))
         if not document.has_templates:
             after = Compare("cuda", ">=", FIRST_OF_COMPONENTS)
@@ -214,17 +216,17 @@ def _lines(owner: Owner, needs: Iterable[Need], versions: CudaVersions) -> list[
 
 
 def _new_section(owner: Owner, section: str, lines: Sequence[Line]) -> list[Change]:
-    """A section below those that come before it."""
+    """A new section, below those that precede it."""
     document = owner.document
-    entries = next(each.value for each in owner.part.entries if each.key == "requirements" and each.value.entries)
+    entries = next(entry.value for entry in owner.part.entries if entry.key == "requirements" and entry.value.entries)
     written = with_selectors(in_one_style(document, lines), "  ", None)
-    earlier = [each for each in entries.entries if _rank(each.key) < _rank(section)]
+    earlier = [entry for entry in entries.entries if _rank(entry.key) < _rank(section)]
     if earlier:
         return added_entry(document, entries, section, written, earlier[-1])
     indent = " " * document.column_of(entries.entries[0].start)
     text = document.newline.join([f"{indent}{section}:", *(indent + line for line in written), ""])
-    at = document.line_start(entries.entries[0].start)
-    return [Change(at, at, text)]
+    offset = document.line_start(entries.entries[0].start)
+    return [Change(offset, offset, text)]
 
 
 def _rank(section: str) -> int:

@@ -1,4 +1,4 @@
-"""Build numbers that grow with the CUDA version, so that a solver takes the newest build that a driver runs."""
+"""Build numbers that grow with the CUDA version, so that a solver takes the newest build that the driver supports."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ __all__ = ["Numbering", "numbering"]
 _LITERAL = re.compile(r"\d{1,9}")
 _TEMPLATE = re.compile(r"\$?\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
 _VARIABLE = re.compile(r"(\w+)(?:\s*\|\s*int)?")
-#: What keeps a whole number whole.
+#: Sums and differences, which are whole numbers if their terms are.
 _WHOLE = re.compile(r"\w+(?:\s*[-+]\s*\w+)*")
 _BLOCK_END = re.compile(r"\{%[-+]?\s*(?:endif|endfor)\s*[-+]?%\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Numbering:
-    """What the numbers of CUDA builds change.
+    """The edits for the numbers of CUDA builds.
 
-    `replaced` are the templates of numbers that are no longer the number of the build: build strings that end with one
-    must name the build's own. That is `own` for outputs of a `meta.yaml` which got one: `PKG_BUILDNUM` in their strings
-    is the number of the recipe.
+    `replaced` are the templates that no longer give the number of the build: build strings that end with one of them
+    must name the new number. For an output of a `meta.yaml` that got a number of its own, `own` has this number, since
+    `PKG_BUILDNUM` in its strings is the number of the recipe.
     """
 
     edits: Edits
@@ -52,19 +52,19 @@ def numbering(parts: GpuParts, wishes: GpuWishes) -> Numbering:
     shared = _numbers(parts.recipe)
     together = not parts.others and not any(own.values())
     if parts.recipe.document.has_templates:
-        return _of_templates(parts, wishes, shared, own, together=together)
-    return _of_context(parts, wishes, shared, own, together=together)
+        return _numbering_v0(parts, wishes, shared, own, together=together)
+    return _numbering_v1(parts, wishes, shared, own, together=together)
 
 
 def _numbers(owner: Owner) -> list[Entry]:
     return [entry for entry in owner.settings if entry.key == "number" and entry.value.kind == "scalar"]
 
 
-def _of_templates(
+def _numbering_v0(
     parts: GpuParts, wishes: GpuWishes, shared: list[Entry], own: dict[Owner, list[Entry]], *, together: bool
 ) -> Numbering:
     document = parts.recipe.document
-    base, lines, changes = _base_of_templates(document, shared)
+    base, lines, changes = _base_v0(document, shared)
     if together and base is not None:
         steps = _steps(base, wishes)
         if lines or not shared:  # a literal so far, or no number at all
@@ -92,16 +92,16 @@ def _of_templates(
 
 
 def _own_numbers(document: Document, shared: list[Entry], base: str | None, offset: str) -> list[Line]:
-    """The numbers of an output that has none: those of the recipe with an offset, each with its selector."""
+    """The numbers for an output without any: those of the recipe plus an offset, each with its selector."""
     if base is not None:
-        statements = [each for each in read_variables(document) if each.name == base]
-        whole = base if all(_is_whole(each) for each in statements) else f"{base} | int"
+        statements = [variable for variable in read_variables(document) if variable.name == base]
+        whole = base if all(_is_whole(variable) for variable in statements) else f"{base} | int"
         return [Line(f"{{{{ {whole} + {offset} }}}}")]
     return [Line(_summed(entry, offset, "{{").text, document.selector_of(entry) or None) for entry in shared]
 
 
-def _base_of_templates(document: Document, shared: list[Entry]) -> tuple[str | None, list[Line], list[Change]]:
-    """The variable of the shared number; with what defines it, if it is a literal so far; None without one number."""
+def _base_v0(document: Document, shared: list[Entry]) -> tuple[str | None, list[Line], list[Change]]:
+    """The variable of the shared number, with its definition if that is a literal so far; None for several numbers."""
     if len(shared) > 1:
         return None, [], []
     text = shared[0].value.text if shared else "0"
@@ -111,7 +111,7 @@ def _base_of_templates(document: Document, shared: list[Entry]) -> tuple[str | N
         return name, [Line(f"{{% set {name} = {text} %}}")], changes
     inside = _TEMPLATE.fullmatch(text)
     variable = _VARIABLE.fullmatch(inside[1]) if inside else None
-    names = {each.name for each in read_variables(document)}
+    names = {statement.name for statement in read_variables(document)}
     return (variable[1] if variable and variable[1] in names else None), [], []
 
 
@@ -125,28 +125,28 @@ def _steps(base: str, wishes: GpuWishes) -> tuple[Line, ...]:
 
 def _after_last(document: Document, name: str, lines: Sequence[Line]) -> list[Change]:
     """Statements below the last one that sets a variable, and below the block that it is in."""
-    statements = [each for each in read_variables(document) if each.name == name]
-    if not all(_is_whole(each) for each in statements):
+    statements = [variable for variable in read_variables(document) if variable.name == name]
+    if not all(_is_whole(variable) for variable in statements):
         lines = [Line(line.text.replace(f"= {name} +", f"= {name} | int +"), line.selector) for line in lines]
-    at = statements[-1].end
-    while document.is_in_block(at):
-        end = _BLOCK_END.search(document.text, at)
+    offset = statements[-1].end
+    while document.is_in_block(offset):
+        end = _BLOCK_END.search(document.text, offset)
         if end is None:
             break
-        at = end.end()
+        offset = end.end()
     text = [f"{line.text}  # [{line.selector}]" for line in lines]
-    return placed(document, text, after=at)
+    return placed(document, text, after=offset)
 
 
 def _is_whole(variable: Variable) -> bool:
-    """Whether a variable is a whole number to Jinja and not its text."""
+    """Whether a variable is a whole number to Jinja rather than text."""
     if variable.part is not None:
         return variable.part.style not in {"'", '"'} and _LITERAL.fullmatch(variable.part.text) is not None
     return _WHOLE.fullmatch(variable.expression) is not None
 
 
 def _summed(entry: Entry, offset: str, opening: str) -> Change:
-    """A number with an offset, whatever it is made of."""
+    """The change that adds an offset to a number, a literal or a template."""
     text = entry.value.text
     inside = _TEMPLATE.fullmatch(text)
     inner = text if inside is None else inside[1]
@@ -159,7 +159,7 @@ def _number_setting(parts: GpuParts, shared: list[Entry], text: str) -> tuple[Se
     return () if shared else (Setting(parts.recipe, (Line(f"number: {text}"),)),)
 
 
-def _of_context(
+def _numbering_v1(
     parts: GpuParts, wishes: GpuWishes, shared: list[Entry], own: dict[Owner, list[Entry]], *, together: bool
 ) -> Numbering:
     document = parts.recipe.document
@@ -203,7 +203,7 @@ def _of_context(
 
 def _whole(document: Document, expression: str) -> str:
     """An expression as a whole number: a variable of the context that is one, else converted."""
-    named = [each for each in read_variables(document) if each.name == expression]
+    variables = [variable for variable in read_variables(document) if variable.name == expression]
     if re.fullmatch(r"\w+", expression):
-        return expression if named and all(_is_whole(each) for each in named) else f"{expression} | int"
+        return expression if variables and all(_is_whole(variable) for variable in variables) else f"{expression} | int"
     return f"({expression}) | int"

@@ -26,7 +26,7 @@ _FILLING = frozenset({"files", "script", "inherit", "cache"})
 
 @dataclass(frozen=True)
 class Owner:
-    """What has requirements: the recipe, an output, or a stage that outputs take their files from."""
+    """A part of a recipe with requirements: the recipe itself, an output, or a stage that outputs take files from."""
 
     document: Document
     part: Part
@@ -35,7 +35,7 @@ class Owner:
 
     @cached_property
     def build(self) -> Entry | None:
-        """Its section `build`; with the same key several times, the first with keys of its own."""
+        """Its section `build`; of several, the first that is not empty."""
         entries = [entry for entry in self.part.entries if entry.key == "build"]
         return next((entry for entry in entries if entry.value.entries), entries[0] if entries else None)
 
@@ -48,9 +48,9 @@ class Owner:
         """A section of its requirements."""
         for entry in self.part.entries:
             if entry.key == "requirements":
-                for each in entry.value.entries:
-                    if each.key == name:
-                        return each
+                for candidate in entry.value.entries:
+                    if candidate.key == name:
+                        return candidate
         return None
 
     def requirements(self, section: str) -> Iterator[tuple[Part, Part]]:
@@ -85,7 +85,7 @@ class Owner:
 
     @property
     def is_python(self) -> bool:
-        """Whether there is a build for each Python, and not one for several by the stable ABI."""
+        """Whether there is a build for each Python, rather than one for several through the stable ABI."""
         one_for_several = any(entry.key == "python_version_independent" for entry in self.settings) or any(
             "version_independent" in entry.value.members for entry in self.settings if entry.key == "python"
         )
@@ -98,12 +98,12 @@ class Owner:
 
     @cached_property
     def exact_pins(self) -> set[str]:
-        """The outputs that it requires in exactly the build made with it."""
+        """The outputs of which it requires exactly the build made with it."""
         return {name for section in ("host", "run") for name in self._pins(section, conditional=True)}
 
     @property
     def pins_everywhere(self) -> set[str]:
-        """Those that it requires in `run` on each platform."""
+        """The outputs that it pins so in `run` on every platform."""
         return self._pins("run", conditional=False)
 
     def _pins(self, section: str, *, conditional: bool) -> set[str]:
@@ -118,7 +118,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class GpuParts:
-    """Which parts of a recipe get what.
+    """The parts of a recipe, by what enabling CUDA changes in them.
 
     `builders` compile CUDA code, `packages` hold it, and `followers` pin the build of one that does; `others` are the
     remaining outputs, which stay one build for all.
@@ -142,14 +142,14 @@ class GpuParts:
 
 
 def leaves(item: Part) -> Iterator[Part]:
-    """The texts of an item: itself, or those of its branches."""
+    """The scalars of an item: itself, or those of its branches."""
     if item.kind == "scalar":
         yield item
     for entry in item.entries:
         if entry.key in {"then", "else"}:
             yield from leaves(entry.value)
-    for each in item.items:
-        yield from leaves(each)
+    for child in item.items:
+        yield from leaves(child)
 
 
 def gpu_parts(draft: Draft, named: Sequence[str]) -> GpuParts:
@@ -160,7 +160,7 @@ def gpu_parts(draft: Draft, named: Sequence[str]) -> GpuParts:
         named: outputs that compile CUDA code; without them all that have a compiler.
 
     Raises:
-        InputError: it is a GPU recipe already, builds for all platforms at once, compiles nothing, or lacks an output.
+        InputError: the recipe has CUDA builds already, is noarch, compiles nothing, or lacks a named output.
     """
     _refuse_gpu(draft)
     document = draft.recipe
@@ -213,7 +213,7 @@ def _of_one_package(recipe: Owner, named: Sequence[str]) -> GpuParts:
     if recipe.is_noarch:
         raise _noarch(recipe)
     if not recipe.compiles and not named:
-        hint = f"If CUDA code is compiled all the same, name it: --of {recipe.name}"
+        hint = f"If it compiles CUDA code nevertheless, name it: --of {recipe.name}"
         raise recipe.document.mistake("the recipe has no compiler, so there is nothing to compile for GPUs", hint=hint)
     return GpuParts(recipe, (recipe,), (recipe,))
 
@@ -224,31 +224,31 @@ def _noarch(owner: Owner) -> InputError:
 
 
 def _builders(document: Document, recipe: Owner, outputs: Sequence[Owner], named: Sequence[str]) -> tuple[Owner, ...]:
-    everything = (recipe, *outputs)
+    candidates = (recipe, *outputs)
     if not named:
-        builders = tuple(owner for owner in everything if owner.compiles and not owner.is_noarch)
+        builders = tuple(owner for owner in candidates if owner.compiles and not owner.is_noarch)
         if not builders:
             raise document.mistake("no output has a compiler", hint="Name those that compile CUDA code with --of.")
         return builders
     chosen = []
     for name in named:
-        matching = [owner for owner in everything if owner.name == name]
+        matching = [owner for owner in candidates if owner.name == name]
         if not matching:
-            names = sorted({owner.name for owner in everything})
+            names = sorted({owner.name for owner in candidates})
             near = get_close_matches(name, names, n=1)
             hint = f"Did you mean '{near[0]}'?" if near else f"It has {', '.join(names)}."
             raise document.mistake(f"the recipe has no output '{name}'", hint=hint)
         if matching[-1].is_noarch:
             raise _noarch(matching[-1])
         chosen += matching
-    if recipe.compiles and recipe not in chosen:  # what it builds, its outputs collect
+    if recipe.compiles and recipe not in chosen:  # its outputs collect the files that it builds
         chosen = [recipe, *chosen]
     return tuple(chosen)
 
 
 def _collecting(recipe: Owner, outputs: Sequence[Owner], packages: Sequence[Owner]) -> list[Owner]:
     """Outputs without a compiler that take files of the recipe's build or of a stage, and pin no other that does."""
-    names = {owner.name for owner in (*packages, *(each for each in outputs if each.fills_its_package))}
+    names = {owner.name for owner in (*packages, *(output for output in outputs if output.fills_its_package))}
     return [
         owner
         for owner in outputs

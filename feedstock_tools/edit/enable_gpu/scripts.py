@@ -24,7 +24,7 @@ _DEFAULT = MappingProxyType({"meta.yaml": ("build.sh", "bld.bat"), "recipe.yaml"
 class BuildSystem:
     """How a build system learns GPU architectures: from a variable of the environment, in a style of the generator.
 
-    `option` is written around the list where it is an argument; `appended` if the variable holds other things too.
+    `option` is the argument that holds the list; `appended` means that the variable may have other content too.
     """
 
     name: str
@@ -61,7 +61,7 @@ _BY_REQUIREMENT: Mapping[str, BuildSystem] = MappingProxyType(
     }
 )
 _PYTHON = re.compile(r"\bpip\s+install\b|\bsetup\.py\b|\bpython\s+-m\s+build\b|\bPYTHON\b")
-#: A script that begins CMAKE_ARGS anew loses what was in it.
+#: A script that sets CMAKE_ARGS without its old value loses that value.
 _RESET = re.compile(r"(?m)^\s*(?:export\s+|set\s+\"?)?CMAKE_ARGS=(?!.*CMAKE_ARGS)")
 _USED = re.compile(r"\$\{?CMAKE_ARGS|%CMAKE_ARGS%")
 
@@ -147,7 +147,7 @@ def _read(draft: Draft, path: Path) -> Document:
 
 
 def system_of(script: Script) -> BuildSystem | None:
-    """The build system that a script calls; None if it cannot be told."""
+    """The build system that a script calls; None if this is unclear."""
     text = script.text
     required = script.owner.names("host") | script.owner.names("build")
     if "rust" in script.owner.compilers and not re.search(r"\bcmake\b", text):
@@ -155,9 +155,9 @@ def system_of(script: Script) -> BuildSystem | None:
     torch = next((name for name in required if _BY_REQUIREMENT.get(name) is _TORCH), None)
     if torch is not None:
         return _TORCH
-    system = next((each for pattern, each in _BY_CALL.items() if re.search(pattern, text)), None)
+    system = next((candidate for pattern, candidate in _BY_CALL.items() if re.search(pattern, text)), None)
     if system is None and _PYTHON.search(text):
-        system = next((each for name, each in _BY_REQUIREMENT.items() if name in required), _NVCC)
+        system = next((candidate for name, candidate in _BY_REQUIREMENT.items() if name in required), _NVCC)
     if system in (_CMAKE, _CMAKE_ARGS) and script.is_file:
         reads = _USED.search(text) or system is _CMAKE_ARGS
         return _CMAKE_ARGS if reads and not _RESET.search(text) else _CMAKE

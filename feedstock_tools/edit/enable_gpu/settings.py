@@ -16,9 +16,9 @@ from feedstock_tools.generate.texts.lines import Line
 __all__ = ["Edits", "Setting", "defined", "free_name", "set_in"]
 
 _STATEMENT = re.compile(r"\{%.*?%\}", re.DOTALL)
-#: Keys that a new section `build` stands below.
+#: Keys below which a new section `build` stands.
 _ABOVE = ("name", "package", "recipe", "version", "script", "source", "inherit", "staging")
-#: Keys of `build` that new ones stand below.
+#: Keys of `build` below which new ones stand.
 _FIRST = ("number", "skip", "noarch")
 #: Keys of a recipe's `build` that its outputs have of their own, or not at all.
 _OF_RECIPE = frozenset({"number", "string", "skip", "noarch", "script", "script_env", "entry_points", "run_exports"})
@@ -34,7 +34,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """What a step changes in a recipe: places of its text, new settings and variables; and its remarks."""
+    """What a step changes in a recipe: its text, settings and variables that it adds; and its remarks."""
 
     changes: tuple[Change, ...] = ()
     settings: tuple[Setting, ...] = ()
@@ -45,8 +45,8 @@ class Edits:
 def set_in(settings: Sequence[Setting], recipe: Owner) -> list[Change]:
     """The changes that add all settings, those of one owner in one place.
 
-    An output of a `meta.yaml` without a section `build` has the recipe's; one that gets a section gets what that has
-    for linking and run exports too.
+    An output of a `meta.yaml` without a section `build` inherits the recipe's. If it gets a section, that also gets
+    the recipe's settings for linking and run exports.
 
     Raises:
         InputError: a section `build` is written in brackets.
@@ -61,7 +61,7 @@ def set_in(settings: Sequence[Setting], recipe: Owner) -> list[Change]:
 
 
 def _inherited(recipe: Owner) -> Iterator[tuple[Line, ...]]:
-    """The settings of a recipe that an output without any has too, but for those that it replaces or that are scripts'.
+    """The settings of a recipe that an output without any inherits, except those that it replaces or for scripts.
 
     (conda_build/metadata.py: get_output_metadata.)
     """

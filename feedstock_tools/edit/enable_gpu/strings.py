@@ -32,10 +32,10 @@ _LAST_TEMPLATE = re.compile(r"(\$?\{\{[^{}]*\}\})[ \t]*(?=#|\r?$|[\"']$)", re.MU
 
 
 def build_string_edits(parts: GpuParts, numbers: Numbering) -> Edits:
-    """The build strings of all that vary: a new one, or the recipe's own with the accelerator before the hash.
+    """The build strings of all packages that vary: a new one, or the recipe's own with the accelerator before the hash.
 
     Args:
-        parts: what varies.
+        parts: the parts of the recipe.
         numbers: the build numbers, which build strings end with.
     """
     document = parts.recipe.document
@@ -66,11 +66,11 @@ def build_string_edits(parts: GpuParts, numbers: Numbering) -> Edits:
 
 
 def _holder(parts: GpuParts, owner: Owner) -> Owner:
-    """What holds the build string of an owner: the recipe for an output of a `meta.yaml` with the recipe's own name.
+    """The holder of the build string of an owner: the recipe for an output of a `meta.yaml` with the recipe's own name.
 
     conda-build looks for the place of the hash in the recipe's own text, and names the package `h1234567` if it is not
-    there (conda_build/metadata.py: build_id). Outputs without a section get the recipe's string too, so it stays with
-    the output if one of those is the same for CPU and CUDA.
+    there (conda_build/metadata.py: build_id). Outputs without a section inherit the recipe's string, so it stays with
+    the output if one of them is the same for CPU and CUDA.
     """
     is_recipe = (
         owner.document.has_templates
@@ -113,7 +113,7 @@ def _with_accelerator(
 
 
 def preference(parts: GpuParts, wishes: GpuWishes) -> Edits:
-    """The features of builds that solvers must avoid, if the wishes prefer builds by them."""
+    """The features that make solvers avoid some builds, if the wishes prefer builds by features."""
     if wishes.by == "build_number":
         return Edits()
     document = parts.recipe.document
@@ -124,16 +124,16 @@ def preference(parts: GpuParts, wishes: GpuWishes) -> Edits:
     settings: list[Setting] = []
     remarks: list[str] = []
     for owner in parts.varying:
-        own = next((entry for entry in owner.settings if entry.key == key), None)
+        existing = next((entry for entry in owner.settings if entry.key == key), None)
         priority = f"down_prioritize_variant: ${{{{ 1 if {to_v1(avoided)} else 0 }}}}"
-        if own is not None and (document.has_templates or "down_prioritize_variant" in own.value.members):
-            place = f"{document.path.name}:{document.line_of(own.start)}"
+        if existing is not None and (document.has_templates or "down_prioritize_variant" in existing.value.members):
+            place = f"{document.path.name}:{document.line_of(existing.start)}"
             remarks.append(
                 f"{place} prefers other builds of {owner.name} already: add CPU and CUDA builds to it by hand"
             )
-        elif own is not None and own.value.entries:
-            lead = " " * document.column_of(own.value.entries[0].start)
-            changes += placed(document, [lead + priority], after=own.value.entries[-1].end)
+        elif existing is not None and existing.value.entries:
+            lead = " " * document.column_of(existing.value.entries[0].start)
+            changes += placed(document, [lead + priority], after=existing.value.entries[-1].end)
         elif document.has_templates:
             feature = Line(f"  - {owner.name}-{word}", to_selector(avoided, ()))
             settings.append(Setting(owner, (Line("track_features:"), feature)))

@@ -17,31 +17,31 @@ from feedstock_tools.versions import parse_version
 __all__ = ["CudaVersions", "cuda_versions"]
 
 _KEY = "cuda_compiler_version"
-#: Where migrations lie beside the pinning: in its feedstock, and in its package.
+#: The folders of migrations beside the pinning: in its feedstock, and in its package.
 _MIGRATIONS = ("migrations", "share/conda-forge/migrations")
 _VERSION = re.compile(r"\d{1,2}\.\d{1,2}")
 
 
 @dataclass(frozen=True, slots=True)
 class CudaVersions:
-    """CUDA versions, oldest first, and whether the pinning will bring others; `coming` are those it brings next."""
+    """CUDA versions, oldest first; `coming` are those that migrations of the pinning will add."""
 
     built: tuple[str, ...]
     coming: tuple[str, ...] = ()
 
     @property
     def old(self) -> tuple[str, ...]:
-        """Those with the package cudatoolkit, which has all libraries."""
+        """The versions with the package cudatoolkit, which has all libraries."""
         return tuple(version for version in self.built if not _is_new(version))
 
     @property
     def new(self) -> tuple[str, ...]:
-        """Those with a package for each library."""
+        """The versions with a package for each library."""
         return tuple(version for version in self.built if _is_new(version))
 
     @property
     def known(self) -> tuple[str, ...]:
-        """All of them with the coming ones, as far as the facts know their compilers."""
+        """All versions, coming ones included, whose compilers the facts know."""
         toolkits = load_cuda().toolkits
         return tuple(sorted({*self.built, *self.coming} & toolkits.keys(), key=parse_version))
 

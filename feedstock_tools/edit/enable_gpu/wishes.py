@@ -1,4 +1,4 @@
-"""What a user wants of the CUDA builds, checked before anything is read."""
+"""What a user wants from the CUDA builds, checked before any file is read."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from feedstock_tools.edit.importing.entries import UnsaidError, conditional, explained, literal, text_of
+from feedstock_tools.edit.importing.entries import InexpressibleError, conditional, explained, literal, text_of
 from feedstock_tools.edit.importing.inference import NEVER, Conditions, condition_text
 from feedstock_tools.edit.importing.merging import Merger, merged_order
 from feedstock_tools.edit.importing.output_content import (
@@ -36,7 +36,7 @@ _SOURCE = {"git_url": "git", "git_rev": "rev", "fn": "file_name"}
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a spec says of a recipe, what it cannot say, and how many lines of comment have no place in it."""
+    """The content of a spec, what of the recipe it cannot express, and how many comment lines have no place in it."""
 
     content: dict[str, Any]
     lost: tuple[str, ...]
@@ -47,7 +47,7 @@ def recipe_content(source: Source, samples: Sequence[Sample], name: str) -> Cont
     """The content of the spec of a feedstock called `name`."""
     written = WrittenConditions(source.text, is_v1=source.v1 is not None)
     conditions = Conditions(samples, written.all)
-    built = sum(1 << at for at, sample in enumerate(samples) if not sample.tree.skip)
+    built = sum(1 << index for index, sample in enumerate(samples) if not sample.tree.skip)
     return _Importer(source, samples, name, Merger(conditions, built, written)).content()
 
 
@@ -55,7 +55,7 @@ class _Importer:
     def __init__(self, source: Source, samples: Sequence[Sample], name: str, merger: Merger) -> None:
         self.source, self.samples, self.name, self.merger = source, samples, name, merger
         self.trees: Mapping[int, RecipeTree] = {
-            at: sample.tree for at, sample in enumerate(samples) if merger.among >> at & 1
+            index: sample.tree for index, sample in enumerate(samples) if merger.among >> index & 1
         }
         self.first = self.trees[min(self.trees)]
         self.writer = Writer("v1" if source.v1 is not None else "v0")
@@ -93,19 +93,21 @@ class _Importer:
         self._more_extra()
         content["verbatim"] = self.place.verbatim
         content["conda_forge"] = _plain(self.source.forge.settings)
-        said_text = repr(content)
+        content_text = repr(content)
         values = {name: value for tree in self.trees.values() for name, value in tree.values.items()}
-        used = (name for name in values if re.search(rf"\{{{name}\}}|\{{ {name} \}}", said_text))
+        used = (name for name in values if re.search(rf"\{{{name}\}}|\{{ {name} \}}", content_text))
         content["values"] = {name: values[name] for name in used}
         kept = {key: value for key, value in content.items() if value or key == "cuda"}
-        left = self.comments.lines - self.comments.taken
-        return Content(kept, (*self.place.lost, *self.lost, *lost), left)
+        comments_left = self.comments.lines - self.comments.taken
+        return Content(kept, (*self.place.lost, *self.lost, *lost), comments_left)
 
     def _outputs(self) -> list[dict[str, Any]]:
         names = merged_order([[output.name for output in tree.outputs] for tree in self.trees.values()])
         outputs = []
         for name in names:
-            trees = {at: output for at, tree in self.trees.items() for output in tree.outputs if output.name == name}
+            trees = {
+                index: output for index, tree in self.trees.items() for output in tree.outputs if output.name == name
+            }
             if all(tree.skip for tree in trees.values()):
                 self.lost.append(f"the output {name} is built nowhere")
                 continue
@@ -118,30 +120,30 @@ class _Importer:
         version = self.first.version
         keyed: dict[int, list[str]] = {}
         patches: dict[str, dict[int, list[str]]] = {}
-        for at, tree in self.trees.items():
+        for index, tree in self.trees.items():
             for item in tree.sources:
-                own = {key: value for key, value in item.items() if key != "patches"}
-                if "sha256" in own:
-                    own["sha256"] = unmarked(str(own["sha256"]), tree.values)
-                key = json.dumps(own, default=str)
-                keyed.setdefault(at, []).append(key)
-                found = item.get("patches") or []
-                patches.setdefault(key, {})[at] = [
-                    str(patch) for patch in (found if isinstance(found, list) else [found])
+                source_keys = {key: value for key, value in item.items() if key != "patches"}
+                if "sha256" in source_keys:
+                    source_keys["sha256"] = unmarked(str(source_keys["sha256"]), tree.values)
+                key = json.dumps(source_keys, default=str)
+                keyed.setdefault(index, []).append(key)
+                own_patches = item.get("patches") or []
+                patches.setdefault(key, {})[index] = [
+                    str(patch) for patch in (own_patches if isinstance(own_patches, list) else [own_patches])
                 ]
         items = []
-        for key, condition in self.merger.entries({at: keyed.get(at, []) for at in self.trees}):
+        for key, condition in self.merger.entries({index: keyed.get(index, []) for index in self.trees}):
             try:
                 source = {
                     _SOURCE.get(name, name): _source_value(value, version) for name, value in json.loads(key).items()
                 }
-            except UnsaidError as error:
+            except InexpressibleError as error:
                 self.lost.append(f"source: {error}")
                 continue
             unknown = set(source) - {"url", "sha256", "git", "rev", "path", "folder", "file_name"}
             self.lost += [f"source: the key {name}" for name in sorted(unknown)]
             source = {name: value for name, value in source.items() if name not in unknown}
-            among = sum(1 << at for at in patches[key])
+            among = sum(1 << index for index in patches[key])
             listed = self.merger.within(among).entries(patches[key])
             source["patches"] = self.place.values(
                 "patches",
@@ -156,7 +158,7 @@ class _Importer:
         return items
 
     def _platforms(self) -> dict[str, Any]:
-        built = {sample.setting.platform for at, sample in enumerate(self.samples) if at in self.trees}
+        built = {sample.setting.platform for index, sample in enumerate(self.samples) if index in self.trees}
         platforms: dict[str, Any] = {}
         for rendering in self.source.forge.renderings:
             platform, builder = rendering.platform, rendering.build_platform
@@ -165,19 +167,21 @@ class _Importer:
         return platforms
 
     def _build(self) -> dict[str, Any]:
-        numbers = {at: tree.number for at, tree in self.trees.items()}
+        numbers = {index: tree.number for index, tree in self.trees.items()}
         base = min(numbers.values())
         build: dict[str, Any] = {"number": str(base)}
-        if offsets := self._offsets({at: number - base for at, number in numbers.items()}):
+        if offsets := self._offsets({index: number - base for index, number in numbers.items()}):
             build["offsets"] = offsets
         if not self.first.alone:
-            tops = {at: tree.top for at, tree in self.trees.items()}
+            tops = {index: tree.top for index, tree in self.trees.items()}
             build |= self._top_script(tops)
             if requirements := requirements_of(tops, self.merger, self.place):
                 build["requirements"] = requirements
             if exports := ignored(tops, self.merger, self.place):
                 build["ignore_run_exports"] = exports
-            self.place.copy("build", self.writer.mapping(self.merger, {at: top.more_build for at, top in tops.items()}))
+            self.place.copy(
+                "build", self.writer.mapping(self.merger, {index: top.more_build for index, top in tops.items()})
+            )
         return build
 
     def _top_script(self, tops: Mapping[int, OutputTree]) -> dict[str, Any]:
@@ -192,24 +196,28 @@ class _Importer:
         return {"script": existing["unix"] if list(existing) == ["unix"] else existing}
 
     def _offsets(self, differences: Mapping[int, int]) -> list[dict[str, str]]:
-        """Amounts that add up to the build numbers: by single keys if that is possible, else by their sums."""
+        """Amounts that add up to the build numbers: by single keys if possible, else one for each sum."""
         if not any(differences.values()):
             return []
-        keys = sorted(frozenset().union(*(self.samples[at].looping for at in differences)))
-        left = dict(differences)
+        keys = sorted(frozenset().union(*(self.samples[index].looping for index in differences)))
+        remaining = dict(differences)
         offsets: list[tuple[int, int]] = []
         for key in ["cuda_compiler_version", *(key for key in keys if key != "cuda_compiler_version")]:
             by_value: dict[str | None, int] = {}
-            for at, amount in left.items():
-                value = self.samples[at].variant.get(key)
+            for index, amount in remaining.items():
+                value = self.samples[index].variant.get(key)
                 by_value[value] = min(amount, by_value.get(value, amount))
             for amount in sorted({amount for amount in by_value.values() if amount}):
-                mask = sum(1 << at for at in left if by_value[self.samples[at].variant.get(key)] == amount)
+                mask = sum(
+                    1 << index for index in remaining if by_value[self.samples[index].variant.get(key)] == amount
+                )
                 offsets.append((amount, mask))
-            left = {at: amount - by_value[self.samples[at].variant.get(key)] for at, amount in left.items()}
-        if any(left.values()):
+            remaining = {
+                index: amount - by_value[self.samples[index].variant.get(key)] for index, amount in remaining.items()
+            }
+        if any(remaining.values()):
             offsets = [
-                (amount, sum(1 << at for at, other in differences.items() if other == amount))
+                (amount, sum(1 << index for index, other in differences.items() if other == amount))
                 for amount in sorted(set(differences.values()) - {0})
             ]
         return [self._offset(amount, mask) for amount, mask in offsets]
@@ -220,29 +228,29 @@ class _Importer:
         return {"by": str(amount), "when": condition_text(always)}
 
     def _skip(self) -> list[Any]:
-        """The skips of the recipe: its own conditions as far as they go, and one for what is left."""
+        """The skips of the recipe: its own conditions as far as they fit, and one for the remaining settings."""
         conditions = self.merger.conditions
         skipped = conditions.everywhere & ~self.merger.among
-        left, whens = skipped, []
+        remaining, chosen = skipped, []
         options = [(conditions.mask(condition), condition) for condition in self.merger.written.all]
         options += [(mask, Word(word)) for word in ("win", "osx", "linux") if (mask := conditions.mask(Word(word)))]
         inside = [(mask, condition) for mask, condition in options if mask and not mask & ~skipped]
-        for mask, condition in sorted(inside, key=lambda each: -each[0].bit_count()):
-            if mask & left:
-                whens.append(condition)
-                left &= ~mask
-        if left:
-            rest = conditions.of(left, conditions.everywhere & ~(skipped & ~left))
-            if rest is not None and rest != NEVER:
-                whens.append(rest)
-        return [condition_text(condition) for condition in whens]
+        for mask, condition in sorted(inside, key=lambda option: -option[0].bit_count()):
+            if mask & remaining:
+                chosen.append(condition)
+                remaining &= ~mask
+        if remaining:
+            remainder = conditions.of(remaining, conditions.everywhere & ~(skipped & ~remaining))
+            if remainder is not None and remainder != NEVER:
+                chosen.append(remainder)
+        return [condition_text(condition) for condition in chosen]
 
     def _more_extra(self) -> None:
         more = {
             key: value for key, value in self.first.extra.items() if key not in ("recipe-maintainers", "feedstock-name")
         }
-        only = Merger(self.merger.conditions, 1 << min(self.trees), self.merger.written)
-        self.place.copy("extra", self.writer.mapping(only, {min(self.trees): more}))
+        single = Merger(self.merger.conditions, 1 << min(self.trees), self.merger.written)
+        self.place.copy("extra", self.writer.mapping(single, {min(self.trees): more}))
 
 
 def _source_value(value: Any, version: str) -> Any:
@@ -255,7 +263,7 @@ def _source_value(value: Any, version: str) -> Any:
 def _plain(value: Any) -> Any:
     """Settings with booleans and numbers as they are written."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items() if each is not None}
+        return {str(key): _plain(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     return str(value).lower() if isinstance(value, bool) else str(value)

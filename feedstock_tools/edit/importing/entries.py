@@ -9,34 +9,34 @@ from feedstock_tools.edit.importing.inference import condition_text
 from feedstock_tools.edit.importing.merging import Entry
 from feedstock_tools.edit.importing.reading.marks import CLOSE, OPEN, as_placeholders
 
-__all__ = ["UnsaidError", "conditional", "explained", "literal", "requirement", "text_of"]
+__all__ = ["InexpressibleError", "conditional", "explained", "literal", "requirement", "text_of"]
 
 _CALL = re.compile(f"{OPEN}(compiler|stdlib|cdt) ([^{OPEN}{CLOSE}]+){CLOSE}")
 _PIN = re.compile(f"{OPEN}pin (subpackage|compatible) ([^;{OPEN}{CLOSE}]+)([^{OPEN}{CLOSE}]*){CLOSE}")
 _BOUNDS = {"min_pin": "min", "lower_bound": "min", "max_pin": "max", "upper_bound": "max"}
 
 
-class UnsaidError(ValueError):
-    """A spec cannot say a text: it has braces or templates of its own."""
+class InexpressibleError(ValueError):
+    """A spec cannot express a text: it has braces or templates of its own."""
 
 
 def text_of(text: str) -> str:
     """A text with a spec's placeholders.
 
     Raises:
-        UnsaidError: a spec would read it as something else.
+        InexpressibleError: a spec would read it as something else.
     """
-    said_text = as_placeholders(text)
-    if said_text is None:
-        raise UnsaidError(text)
-    return said_text
+    converted = as_placeholders(text)
+    if converted is None:
+        raise InexpressibleError(text)
+    return converted
 
 
 def literal(text: str, version: str) -> str:
     """A text with placeholders, also for the version where it is written out.
 
     Raises:
-        UnsaidError: as for `text_of`.
+        InexpressibleError: as for `text_of`.
     """
     value = text_of(text)
     return value if len(version) < 3 else re.sub(rf"(?<![\w.]){re.escape(version)}(?![\w])", "{version}", value)
@@ -46,7 +46,7 @@ def requirement(entry: Entry) -> Any:
     """A requirement and its condition: a text, or a mapping.
 
     Raises:
-        UnsaidError: a spec has no words for it.
+        InexpressibleError: a spec cannot express it.
     """
     text, condition = " ".join(entry[0].split()), entry[1]
     call = _CALL.fullmatch(text)
@@ -56,9 +56,9 @@ def requirement(entry: Entry) -> Any:
     if not pin:
         return conditional("package", text_of(text), condition)
     item: dict[str, Any] = {"pin" if pin[1] == "subpackage" else "compatible": pin[2].strip()}
-    given = dict(part.split("=", 1) for part in pin[3].split(";") if "=" in part)
-    if given.pop("exact", "False").lower() != "true":
-        for name, bound in given.items():
+    bounds = dict(part.split("=", 1) for part in pin[3].split(";") if "=" in part)
+    if bounds.pop("exact", "False").lower() != "true":
+        for name, bound in bounds.items():
             item[_BOUNDS[name]] = "none" if bound in ("None", "") else bound
         if len(item) == 1 and pin[1] == "subpackage":
             item["exact"] = "false"

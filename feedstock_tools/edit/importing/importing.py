@@ -36,10 +36,10 @@ class VerbatimBlock:
 class Imported:
     """The spec of a recipe.
 
-    `text` is the spec, `texts` what it generates by path. `verbatim` are the blocks that it copies, `lost` what it does
-    not hold, and `differences` what the generated recipe means in other ways; `configurations` is the number in which
-    both were rendered, `comments_left` the number of lines of comment that only the recipe has.
-    `text_differences` are those of the packages' tests, scripts and descriptions.
+    `text` is the spec, `texts` are the generated files by path. `verbatim` are the blocks that the spec copies, `lost`
+    what it cannot hold, and `differences` what the generated recipe changes in the packages; `configurations` is the
+    number of configurations in which both were rendered, `comments_left` the number of comment lines that only the
+    recipe has. `text_differences` are the differences in the packages' tests, scripts and descriptions.
     """
 
     feedstock: Path
@@ -60,14 +60,14 @@ class Imported:
 
     @property
     def verbatim_lines(self) -> int:
-        """Those of them that are copied."""
+        """The lines of the spec that are copied."""
         return sum(block.lines for block in self.verbatim)
 
     def write(self, *, force: bool = False) -> Path:
         """Write the spec into the feedstock; gives its path.
 
         Raises:
-            InputError: there is one already, and `force` is not given.
+            InputError: there is one already, and `force` is False.
         """
         path = self.feedstock / SPEC_NAME
         if not force:
@@ -80,7 +80,7 @@ def refuse_spec(feedstock: Path) -> None:
     """Refuse a feedstock that has a spec.
 
     Raises:
-        InputError: it has.
+        InputError: the feedstock has a spec.
     """
     if (feedstock / SPEC_NAME).exists():
         raise InputError("is there already", path=feedstock / SPEC_NAME, hint="Replace it with --force.")
@@ -90,7 +90,7 @@ def import_recipe(feedstock: Path, *, pinning: Path | None = None, rules: Rules 
     """The spec whose generated recipe renders to what the recipe of a feedstock renders to. Nothing is written.
 
     Args:
-        pinning: conda-forge's pinning, whose variants are settings of the recipe besides the configurations that the
+        pinning: conda-forge's pinning; the recipe is read with its variants, besides the configurations that the
             feedstock has.
         rules: which versions of conda-smithy and conda-build to follow; default the newest.
 
@@ -115,10 +115,10 @@ def import_recipe(feedstock: Path, *, pinning: Path | None = None, rules: Rules 
     for with_keys in (with_used_keys, with_ignored_keys):
         if comparison.differences and comparison.configurations:
             keyed = with_keys(recipe, comparison)
-            other_text, others = _generated(keyed.content, source)
-            again = compare(feedstock, others, pinning, rules)
-            if len(again.differences) < len(comparison.differences):
-                recipe, text, texts, comparison = keyed, other_text, others, again
+            keyed_text, keyed_texts = _generated(keyed.content, source)
+            keyed_comparison = compare(feedstock, keyed_texts, pinning, rules)
+            if len(keyed_comparison.differences) < len(comparison.differences):
+                recipe, text, texts, comparison = keyed, keyed_text, keyed_texts, keyed_comparison
     return Imported(
         feedstock,
         text,
@@ -134,10 +134,10 @@ def import_recipe(feedstock: Path, *, pinning: Path | None = None, rules: Rules 
 
 
 def _feedstock_name(source: Source, samples: Sequence[Sample]) -> str:
-    """The feedstock's name: what the recipe says, else that of the folder."""
-    named = samples[0].tree.extra.get("feedstock-name")
-    if isinstance(named, str) and named:
-        return named
+    """The feedstock's name: the one that the recipe states, else that of the folder."""
+    name = samples[0].tree.extra.get("feedstock-name")
+    if isinstance(name, str) and name:
+        return name
     return source.forge.folder.resolve().name.removesuffix("-feedstock").lower()
 
 

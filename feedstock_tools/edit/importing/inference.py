@@ -1,7 +1,7 @@
-"""From the settings in which something holds to a condition that says so.
+"""Conditions inferred from the settings in which something holds.
 
 A set of settings is a number with a bit for each. Conditions that the recipe itself has come first, then single words
-and comparisons, then two of them, and at last a tree of them, which always exists.
+and comparisons, then pairs of these, and last a tree of them, which always exists.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from feedstock_tools.versions import parse_version
 
 __all__ = ["NEVER", "Conditions", "condition_text"]
 
-#: The answer for what holds in none of the settings.
+#: The answer for something that holds in none of the settings.
 NEVER: Literal["never"] = "never"
-#: Pairs are made of this many of the simplest conditions.
+#: Pairs consist of conditions among this many of the simplest ones.
 _MOST_PAIRED = 120
 
 
 class Conditions:
-    """The conditions that tell some settings apart, each with the settings in which it holds."""
+    """The conditions that distinguish some settings, each with the settings in which it holds."""
 
     def __init__(self, samples: Sequence[Sample], written: Iterable[Condition]) -> None:
         self._samples = tuple(samples)
         self.everywhere = (1 << len(self._samples)) - 1
         self._known: dict[int, Condition] = {}
         self._order: list[tuple[int, Condition]] = []
-        own = [condition for each in written for condition in (each, negated(each))]
-        atoms = [condition for each in _atoms(self._samples) for condition in (each, negated(each))]
+        own = [condition for base in written for condition in (base, negated(base))]
+        atoms = [condition for atom in _atoms(self._samples) for condition in (atom, negated(atom))]
         weighed = [(leaves(condition), 0, condition) for condition in own]
         weighed += [(leaves(condition), 1, condition) for condition in atoms]
-        for _, _, condition in sorted(weighed, key=lambda each: each[:2]):
+        for _, _, condition in sorted(weighed, key=lambda entry: entry[:2]):
             self._add(condition)
         self._answers: dict[tuple[int, int], Condition | None] = {}
 
@@ -57,13 +57,13 @@ class Conditions:
 
     def mask(self, condition: Condition | None) -> int:
         """The settings in which a condition holds."""
-        return sum(1 << at for at, sample in enumerate(self._samples) if holds(condition, sample.setting))
+        return sum(1 << index for index, sample in enumerate(self._samples) if holds(condition, sample.setting))
 
     def of(self, present: int, among: int, near: Sequence[Condition] = ()) -> Condition | Literal["never"] | None:
-        """The condition that holds in the settings `present` and in no other one of `among`; None if in all.
+        """The condition that holds in the settings `present` and in no others of `among`; None if in all of these.
 
         Args:
-            near: conditions that the recipe has where this is written; the first that fits is taken.
+            near: conditions that the recipe has near this place; the first that fits is used.
         """
         present &= among
         if present == among:
@@ -87,12 +87,12 @@ class Conditions:
         return self._tree(present, among)
 
     def _pairs(self, present: int, among: int) -> Iterator[Condition]:
-        some = [(mask & among, condition) for mask, condition in self._order[:_MOST_PAIRED]]
-        wider = [(mask, condition) for mask, condition in some if mask & present == present]
+        simplest = [(mask & among, condition) for mask, condition in self._order[:_MOST_PAIRED]]
+        wider = [(mask, condition) for mask, condition in simplest if mask & present == present]
         for (first, left), (second, right) in combinations(wider, 2):
             if first & second == present and (joined := both(left, right)) is not None:
                 yield joined
-        narrower = [(mask, condition) for mask, condition in some if mask and mask & ~present == 0]
+        narrower = [(mask, condition) for mask, condition in simplest if mask and mask & ~present == 0]
         for (first, left), (second, right) in combinations(narrower, 2):
             if first | second == present:
                 yield Or((left, right))
@@ -104,7 +104,9 @@ class Conditions:
             parts = (among & mask, among & ~mask)
             return sum(part.bit_count() for part in parts if part & present not in (0, part))
 
-        options = [(undecided(mask), at) for at, (mask, _) in enumerate(self._order) if among & mask not in (0, among)]
+        options = [
+            (undecided(mask), index) for index, (mask, _) in enumerate(self._order) if among & mask not in (0, among)
+        ]
         if not options or depth > 12:
             raise LookupError("no condition tells these settings apart")
         mask, question = self._order[min(options)[1]]
@@ -115,14 +117,14 @@ class Conditions:
             if inner == part:
                 answers.append(condition)
             elif inner:
-                rest = self._tree(inner, part, depth + 1)
-                joined = both(condition, rest)
+                nested = self._tree(inner, part, depth + 1)
+                joined = both(condition, nested)
                 answers += [joined] if joined is not None else []
         return answers[0] if len(answers) == 1 else Or(tuple(answers))
 
 
 def leaves(condition: Condition) -> int:
-    """The number of words and comparisons in a condition; a negation counts a little."""
+    """The weight of a condition: of its words and comparisons; a negation counts a little."""
     match condition:
         case Not(part):
             return leaves(part) + 1

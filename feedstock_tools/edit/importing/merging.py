@@ -1,4 +1,4 @@
-"""Many settings as one: lists whose entries, and texts whose values, say in which settings they hold."""
+"""Many settings merged into one: lists whose entries, and texts whose values, have the condition of their settings."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def merged_order(lists: Sequence[Sequence[_Item]]) -> list[_Item]:
     """
     merged: list[_Item] = []
     for items in sorted(dict.fromkeys(map(tuple, lists)), key=len, reverse=True):
-        at = 0
+        position = 0
         for item in items:
             if item in merged:
-                at = max(at, merged.index(item) + 1)
+                position = max(position, merged.index(item) + 1)
             else:
-                merged.insert(at, item)
-                at += 1
+                merged.insert(position, item)
+                position += 1
     return merged
 
 
@@ -44,15 +44,15 @@ class Merger:
     written: WrittenConditions
 
     def within(self, among: int) -> Merger:
-        """The same for fewer settings."""
+        """The merger for fewer settings."""
         return Merger(self.conditions, self.among & among, self.written)
 
     def entries(self, lists: Mapping[int, Sequence[str]]) -> list[Entry]:
         """The entries of lists, by setting."""
-        numbered = {at: _numbered(items) for at, items in lists.items() if self.among >> at & 1}
+        numbered = {index: _numbered(items) for index, items in lists.items() if self.among >> index & 1}
         merged: list[Entry] = []
         for text, number in merged_order(list(numbered.values())):
-            present = sum(1 << at for at, items in numbered.items() if (text, number) in items)
+            present = sum(1 << index for index, items in numbered.items() if (text, number) in items)
             condition = self.condition(present, text)
             if not isinstance(condition, str):
                 merged.append((text, condition))
@@ -60,16 +60,16 @@ class Merger:
 
     def choices(self, values: Mapping[int, str | None]) -> list[Entry]:
         """The values that a text has, by setting; the last stands for all other settings, if there is one in each."""
-        known = {at: value for at, value in values.items() if self.among >> at & 1}
+        known = {index: value for index, value in values.items() if self.among >> index & 1}
         candidates: list[tuple[int, str, Condition | None]] = []
         for value in dict.fromkeys(known.values()):
             if value is None:
                 continue
-            present = sum(1 << at for at, other in known.items() if other == value)
+            present = sum(1 << index for index, other in known.items() if other == value)
             condition = self.condition(present, value)
             if not isinstance(condition, str):
                 candidates.append((len(repr(condition)) if condition else 0, value, condition))
-        candidates.sort(key=lambda each: each[0])
+        candidates.sort(key=lambda candidate: candidate[0])
         entries: list[Entry] = [(value, condition) for _, value, condition in candidates]
         if len(entries) > 1 and None not in known.values():
             entries[-1] = (entries[-1][0], None)
@@ -81,7 +81,7 @@ class Merger:
 
 
 def _numbered(items: Sequence[str]) -> list[tuple[str, int]]:
-    """Each item with how often it was there before."""
+    """Each item with the number of times that it occurred before."""
     counts: dict[str, int] = {}
     numbered = []
     for item in items:

@@ -6,7 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from feedstock_tools.edit.importing.entries import UnsaidError, conditional, explained, literal, requirement, text_of
+from feedstock_tools.edit.importing.entries import (
+    InexpressibleError,
+    conditional,
+    explained,
+    literal,
+    requirement,
+    text_of,
+)
 from feedstock_tools.edit.importing.inference import NEVER, condition_text
 from feedstock_tools.edit.importing.merging import Entry, Merger, merged_order
 from feedstock_tools.edit.importing.reading.comments import Comments
@@ -27,7 +34,7 @@ ABOUT = {
 
 @dataclass
 class Place:
-    """Where in a recipe something stands, and what of it the spec could not hold."""
+    """A place in a recipe, and what of it the spec cannot hold."""
 
     name: str
     writer: Writer
@@ -41,12 +48,12 @@ class Place:
             self.verbatim.append(self.writer.block(section, lines))
 
     def values(self, title: str, entries: Sequence[Entry], value_of: Callable[[Entry], Any]) -> list[Any]:
-        """Entries of the spec for those of the recipe; `lost` gets those that it cannot hold."""
+        """The spec's entries for those of the recipe; `lost` gets those that the spec cannot hold."""
         values = []
         for entry in entries:
             try:
                 values.append(value_of(entry))
-            except UnsaidError as error:
+            except InexpressibleError as error:
                 self.lost.append(f"{self.name}, {title}: {error}")
         return values
 
@@ -63,9 +70,9 @@ def output_content(
         trees: the output in each setting that has it.
         merger: for all settings in which the recipe is built.
     """
-    building = sum(1 << at for at, tree in trees.items() if not tree.skip)
+    building = sum(1 << index for index, tree in trees.items() if not tree.skip)
     own = merger.within(building)
-    trees = {at: tree for at, tree in trees.items() if own.among >> at & 1}
+    trees = {index: tree for index, tree in trees.items() if own.among >> index & 1}
     content: dict[str, Any] = {"name": name, "kind": _kind(trees)}
     if why := place.comments.take_output(name):
         content["why"] = why
@@ -88,8 +95,8 @@ def output_content(
         content["test"] = test
     if about := about_of(trees[min(trees)].about, place):
         content["about"] = about
-    place.copy("build", place.writer.mapping(own, {at: tree.more_build for at, tree in trees.items()}))
-    place.copy("top", place.writer.mapping(own, {at: tree.more for at, tree in trees.items()}))
+    place.copy("build", place.writer.mapping(own, {index: tree.more_build for index, tree in trees.items()}))
+    place.copy("top", place.writer.mapping(own, {index: tree.more for index, tree in trees.items()}))
     if place.verbatim:
         content["verbatim"] = place.verbatim
     return content
@@ -104,19 +111,19 @@ def _kind(trees: Trees) -> str:
 
 
 def _number(samples: Sequence[Sample], trees: Trees) -> dict[str, Any]:
-    differs = {tree.number for at, tree in trees.items() if tree.number not in (None, samples[at].tree.number)}
+    differs = {tree.number for index, tree in trees.items() if tree.number not in (None, samples[index].tree.number)}
     own = {tree.number for tree in trees.values()}
     return {"number": str(own.pop())} if differs and len(own) == 1 else {}
 
 
 def _strings(samples: Sequence[Sample], trees: Trees, merger: Merger, place: Place) -> Any:
     values: dict[int, str | None] = {}
-    for at, tree in trees.items():
+    for index, tree in trees.items():
         text = tree.string
-        number = str(samples[at].tree.number if tree.number is None else tree.number)
+        number = str(samples[index].tree.number if tree.number is None else tree.number)
         if text and text.endswith(f"_{number}"):
             text = text[: -len(number)] + mark("build_number")
-        values[at] = text
+        values[index] = text
     strings = place.values(
         "build string", merger.choices(values), lambda entry: conditional("value", text_of(entry[0]), entry[1])
     )
@@ -124,7 +131,7 @@ def _strings(samples: Sequence[Sample], trees: Trees, merger: Merger, place: Pla
 
 
 def _independent(trees: Trees, merger: Merger) -> dict[str, str]:
-    present = sum(1 << at for at, tree in trees.items() if tree.independent)
+    present = sum(1 << index for index, tree in trees.items() if tree.independent)
     condition = merger.condition(present)
     if condition == NEVER:
         return {}
@@ -135,23 +142,23 @@ def requirements_of(trees: Trees, merger: Merger, place: Place) -> dict[str, lis
     """The requirements by section."""
     by_section = {}
     for section in SECTIONS:
-        entries = merger.entries({at: tree.requirements[section] for at, tree in trees.items()})
+        entries = merger.entries({index: tree.requirements[section] for index, tree in trees.items()})
         if items := place.values(section, entries, lambda entry: _explained(entry, place)):
             by_section[section] = items
     return by_section
 
 
 def _explained(entry: Entry, place: Place) -> Any:
-    said_entry = requirement(entry)
-    is_package = not isinstance(said_entry, dict) or "package" in said_entry
-    return explained("package", said_entry, place.comments.take(entry[0]) if is_package else None)
+    spec_entry = requirement(entry)
+    is_package = not isinstance(spec_entry, dict) or "package" in spec_entry
+    return explained("package", spec_entry, place.comments.take(entry[0]) if is_package else None)
 
 
 def ignored(trees: Trees, merger: Merger, place: Place) -> dict[str, list[Any]]:
-    """The run exports that are not taken over."""
+    """The run exports that outputs ignore."""
     by_key = {}
     for key in ("packages", "exporters"):
-        entries = merger.entries({at: tree.ignored[key] for at, tree in trees.items()})
+        entries = merger.entries({index: tree.ignored[key] for index, tree in trees.items()})
         if items := place.values("ignored run exports", entries, requirement):
             by_key[key] = items
     return by_key
@@ -163,41 +170,43 @@ def _lists(trees: Trees, merger: Merger, place: Place) -> dict[str, Any]:
     def globs(entry: Entry) -> Any:
         return conditional("path", text_of(entry[0]), entry[1])
 
-    for key, of in (("files", "files"), ("exclude_files", "excluded")):
-        entries = merger.entries({at: getattr(tree, of) for at, tree in trees.items()})
+    for key, attribute in (("files", "files"), ("exclude_files", "excluded")):
+        entries = merger.entries({index: getattr(tree, attribute) for index, tree in trees.items()})
         content[key] = place.values(key, entries, globs)
     content["requirements"] = requirements_of(trees, merger, place)
     kinds = dict.fromkeys(kind for tree in trees.values() for kind in tree.exports)
     exports = {
         kind: place.values(
-            "run exports", merger.entries({at: tree.exports.get(kind, ()) for at, tree in trees.items()}), requirement
+            "run exports",
+            merger.entries({index: tree.exports.get(kind, ()) for index, tree in trees.items()}),
+            requirement,
         )
         for kind in kinds
     }
     content["run_exports"] = exports["weak"] if set(exports) == {"weak"} else exports
     content["ignore_run_exports"] = ignored(trees, merger, place)
-    features = merger.entries({at: tree.features for at, tree in trees.items()})
+    features = merger.entries({index: tree.features for index, tree in trees.items()})
     content["track_features"] = place.values("track_features", features, requirement)
     for key in ("use_keys", "ignore_keys"):
         content[key] = list(merged_order([tree.keys[key] for tree in trees.values()]))
     points = merged_order([tree.entry_points for tree in trees.values()])
     content["entry_points"] = place.values(
-        "entry points", [(point, None) for point in points], lambda each: text_of(each[0])
+        "entry points", [(point, None) for point in points], lambda entry: text_of(entry[0])
     )
     return {key: value for key, value in content.items() if value}
 
 
 def script_of(samples: Sequence[Sample], trees: Trees, merger: Merger, place: Place) -> Any:
-    """The script of an output; one that a spec cannot say goes into a verbatim block."""
+    """The script of an output; one that a spec cannot express goes into a verbatim block."""
     files: dict[str, str] = {}
-    for at, tree in trees.items():
+    for index, tree in trees.items():
         if tree.script.file:
-            windows = samples[at].setting.platform.os == "win"
+            windows = samples[index].setting.platform.os == "win"
             files["win" if windows else "unix"] = _with_suffix(tree.script.file, windows=windows)
     variables = {
         name: place.values(
             "script variables",
-            merger.choices({at: tree.script.variables.get(name) for at, tree in trees.items()}),
+            merger.choices({index: tree.script.variables.get(name) for index, tree in trees.items()}),
             lambda entry: conditional("value", text_of(entry[0]), entry[1]),
         )
         for name in merged_order([list(tree.script.variables) for tree in trees.values()])
@@ -206,19 +215,19 @@ def script_of(samples: Sequence[Sample], trees: Trees, merger: Merger, place: Pl
         name: choices[0] if len(choices) == 1 and isinstance(choices[0], str) else choices
         for name, choices in variables.items()
     }
-    passed = merger.entries({at: tree.script.passed for at, tree in trees.items()})
+    passed = merger.entries({index: tree.script.passed for index, tree in trees.items()})
     if passed and place.writer.recipe_format == "v0":
         place.copy("build", place.writer.texts("script_env", passed))
-    commands = merger.entries({at: tree.script.commands for at, tree in trees.items()})
+    commands = merger.entries({index: tree.script.commands for index, tree in trees.items()})
     script: dict[str, Any] = {}
     if files:
         script = dict(files)
     elif commands:
         try:
             if any("\n" in text for text, _ in commands):
-                raise UnsaidError("several lines")
+                raise InexpressibleError("several lines")
             script = {"commands": [conditional("command", text_of(text), when) for text, when in commands]}
-        except UnsaidError:
+        except InexpressibleError:
             place.copy("build", place.writer.texts("script", commands))
             return None
     if environment and script:
@@ -235,14 +244,14 @@ def _with_suffix(file: str, *, windows: bool) -> str:
 
 def _test(trees: Trees, merger: Merger, place: Place) -> dict[str, Any]:
     content: dict[str, Any] = {}
-    lists = {key: {at: tree.tests.get(key, ()) for at, tree in trees.items()} for key in _SAY}
-    for key, say in _SAY.items():
+    lists = {key: {index: tree.tests.get(key, ()) for index, tree in trees.items()} for key in _TEST_ENTRIES}
+    for key, entry_of in _TEST_ENTRIES.items():
         entries = merger.entries(lists[key])
         try:
             if key == "commands" and any("\n" in text for text, _ in entries):
-                raise UnsaidError("several lines")
-            values = [say(entry) for entry in entries]
-        except UnsaidError:
+                raise InexpressibleError("several lines")
+            values = [entry_of(entry) for entry in entries]
+        except InexpressibleError:
             if place.writer.recipe_format == "v0":
                 place.copy("test", place.writer.texts(key, entries))
             else:
@@ -255,14 +264,14 @@ def _test(trees: Trees, merger: Merger, place: Place) -> dict[str, Any]:
     if any(tree.tests.get("pip_check") for tree in trees.values()):
         content["pip_check"] = "true"
     if place.writer.recipe_format == "v0":
-        place.copy("test", place.writer.mapping(merger, {at: tree.more_test for at, tree in trees.items()}))
+        place.copy("test", place.writer.mapping(merger, {index: tree.more_test for index, tree in trees.items()}))
     else:
-        more = {at: tree.more_test.get("tests", []) for at, tree in trees.items()}
+        more = {index: tree.more_test.get("tests", []) for index, tree in trees.items()}
         place.copy("test", place.writer.listed(merger, more))
     return content
 
 
-_SAY: Mapping[str, Callable[[Entry], Any]] = {
+_TEST_ENTRIES: Mapping[str, Callable[[Entry], Any]] = {
     "imports": lambda entry: conditional("module", text_of(entry[0]), entry[1]),
     "files": lambda entry: text_of(entry[0]),
     "source_files": lambda entry: text_of(entry[0]),
@@ -285,13 +294,11 @@ def about_of(about: Mapping[str, Any], place: Place, version: str = "") -> dict[
                 content[name] = literal(str(text), version).strip()
             elif value not in (None, "", []):
                 others[key] = value
-        except UnsaidError:
+        except InexpressibleError:
             others[key] = value
-    merger_free = place.writer.block(
-        "about", [line for key, value in others.items() for line in _plain(key, value, place)]
-    )
+    block = place.writer.block("about", [line for key, value in others.items() for line in _plain(key, value, place)])
     if others:
-        place.verbatim.append(merger_free)
+        place.verbatim.append(block)
     return content
 
 

@@ -1,4 +1,4 @@
-"""What a rendered output says besides its requirements: tests, script and description, as lines to compare."""
+"""What a rendered output has besides requirements: tests, script and description, as lines to compare."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def texts_of_meta(meta: Meta) -> dict[str, tuple[str, ...]]:
 
 
 def texts_of_content(content: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """The same of an output of a rendered `recipe.yaml`."""
+    """Tests, script and description of an output of a rendered `recipe.yaml`."""
     build = content.get("build")
     script = build.get("script") if isinstance(build, Mapping) else None
     return {
@@ -41,7 +41,7 @@ def _script(value: Any) -> Iterator[str]:
         file = str(value.get("file") or "")
         yield from [_ENDING.sub("", file)] if file else _script(value.get("content"))
         usual = {"content", "file", *(["interpreter"] if _ENDING.search(file) else [])}
-        yield from _lines({key: each for key, each in value.items() if key not in usual})
+        yield from _lines({key: item for key, item in value.items() if key not in usual})
     elif isinstance(value, Sequence) and not isinstance(value, str):
         for item in value:
             yield from _script(item)
@@ -54,10 +54,10 @@ def _sorted(value: Any) -> tuple[str, ...]:
 
 
 def _lines(value: Any, place: str = "") -> Iterator[str]:
-    """Nested values as lines `place: text`; empty ones say nothing."""
+    """Nested values as lines `place: text`; empty ones give no line."""
     if isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from _lines(each, f"{place}.{key}" if place else str(key))
+        for key, child in value.items():
+            yield from _lines(child, f"{place}.{key}" if place else str(key))
     elif isinstance(value, Sequence) and not isinstance(value, str):
         for item in value:
             yield from _lines(item, place)

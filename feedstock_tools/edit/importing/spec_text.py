@@ -24,8 +24,8 @@ def spec_text(content: Mapping[str, Any]) -> str:
         if key in _SECTIONS and lines:
             lines.append("")
         lines += _keyed(key, value, 0)
-    apart = [line for before, line in zip(["", *lines], lines, strict=False) if line or before]
-    return "\n".join(apart).rstrip() + "\n"
+    spaced = [line for previous, line in zip(["", *lines], lines, strict=False) if line or previous]
+    return "\n".join(spaced).rstrip() + "\n"
 
 
 def _keyed(key: str, value: Any, indent: int) -> list[str]:
@@ -37,13 +37,13 @@ def _keyed(key: str, value: Any, indent: int) -> list[str]:
         short = f"{name} {_flow(value)}" if _is_short(value) else ""
         if short and len(short) <= _WIDTH and key not in _SECTIONS:
             return [short]
-        return [name, *(line for inner, each in value.items() for line in _keyed(inner, each, indent + 2))]
+        return [name, *(line for inner, child in value.items() for line in _keyed(inner, child, indent + 2))]
     if isinstance(value, list) and value:
         return [name, *(line for item in value for line in _item(item, indent + 2, key == "outputs"))]
     return [f"{name} {_scalar(value)}".rstrip()]
 
 
-def _item(item: Any, indent: int, apart: bool) -> list[str]:
+def _item(item: Any, indent: int, spaced: bool) -> list[str]:
     blank = " " * indent
     if isinstance(item, Mapping):
         short = f"{blank}- {_flow(item)}" if _is_short(item) and "name" not in item else ""
@@ -51,18 +51,18 @@ def _item(item: Any, indent: int, apart: bool) -> list[str]:
             return [short]
         first, *rest = (line for key, value in item.items() for line in _keyed(key, value, indent + 2))
         lines = [f"{blank}- {first.strip()}", *rest]
-        return [*lines, ""] if apart else lines
+        return [*lines, ""] if spaced else lines
     if isinstance(item, list):
         return [f"{blank}- [{', '.join(map(_in_flow, item))}]"]
     return [f"{blank}- {_scalar(item)}"]
 
 
 def _is_short(value: Mapping[str, Any]) -> bool:
-    return all(isinstance(each, str | int) and "\n" not in str(each) for each in value.values())
+    return all(isinstance(item, str | int) and "\n" not in str(item) for item in value.values())
 
 
 def _flow(value: Mapping[str, Any]) -> str:
-    return f"{{{', '.join(f'{key}: {_in_flow(each)}' for key, each in value.items())}}}"
+    return f"{{{', '.join(f'{key}: {_in_flow(item)}' for key, item in value.items())}}}"
 
 
 def _in_flow(value: Any) -> str:

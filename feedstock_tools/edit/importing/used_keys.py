@@ -1,6 +1,6 @@
-"""Variant keys that a recipe uses without a trace in what it says: found by comparing it with what its spec generates.
+"""Variant keys that a recipe uses without a trace in its packages: a comparison with the generated recipe finds them.
 
-A key counts as used wherever its name stands in the text, in a branch that is never taken, too, and a used key is part
+A key counts as used wherever its name stands in the text, even in a branch that is never taken, and a used key is part
 of a configuration and of the hash.
 """
 
@@ -22,7 +22,7 @@ __all__ = ["with_ignored_keys", "with_used_keys"]
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """The configurations in which a key is missing, and those in which it must not be there."""
+    """The configurations in which a key is missing, and those in which it must be absent."""
 
     missing: frozenset[str]
     never: frozenset[str]
@@ -33,7 +33,7 @@ def with_used_keys(recipe: Content, comparison: Comparison) -> Content:
     content = dict(recipe.content)
     own = _splits(comparison.used, comparison.used_by_generated, 0)
     content["outputs"] = [
-        _with(output, "use_keys", own.get(output["name"], {}), comparison.configurations)
+        _with_keys(output, "use_keys", own.get(output["name"], {}), comparison.configurations)
         for output in content["outputs"]
     ]
     above: dict[str, list[_Split]] = {}
@@ -43,12 +43,12 @@ def with_used_keys(recipe: Content, comparison: Comparison) -> Content:
                 above.setdefault(key, []).append(split)
     top = {
         key: _Split(
-            frozenset().union(*(each.missing for each in splits)),
-            frozenset.intersection(*(each.never for each in splits)),
+            frozenset().union(*(split.missing for split in splits)),
+            frozenset.intersection(*(split.never for split in splits)),
         )
         for key, splits in above.items()
     }
-    content["build"] = _with(content.get("build") or {}, "use_keys", top, comparison.configurations)
+    content["build"] = _with_keys(content.get("build") or {}, "use_keys", top, comparison.configurations)
     return replace(recipe, content=content)
 
 
@@ -56,30 +56,38 @@ def with_ignored_keys(recipe: Content, comparison: Comparison) -> Content:
     """The content without the keys that only the generated recipe uses."""
     own = _splits(comparison.used_by_generated, comparison.used, 0)
     outputs = [
-        _with(output, "ignore_keys", own.get(output["name"], {}), comparison.configurations)
+        _with_keys(output, "ignore_keys", own.get(output["name"], {}), comparison.configurations)
         for output in recipe.content["outputs"]
     ]
     return replace(recipe, content={**recipe.content, "outputs": outputs})
 
 
-def _splits(used: UsedKeys, other: UsedKeys, at: int) -> dict[str, dict[str, _Split]]:
-    """By output and key: where `used` has the key and `other` does not, and where `used` does not."""
+def _splits(used: UsedKeys, other: UsedKeys, level: int) -> dict[str, dict[str, _Split]]:
+    """By output and key: the configurations where only `used` has the key, and those where `used` lacks it.
+
+    `level` is 0 for the keys of the output alone, 1 for those with the recipe's top level.
+    """
     by_output: dict[str, dict[str, _Split]] = {}
     nothing: tuple[frozenset[str], frozenset[str]] = frozenset(), frozenset()
     for output in dict.fromkeys(name for name, _ in used):
-        wheres = [where for name, where in used if name == output]
+        configurations = [configuration for name, configuration in used if name == output]
         missing: dict[str, set[str]] = {}
-        for where in wheres:
-            for key in used[output, where][at] - other.get((output, where), nothing)[at]:
-                missing.setdefault(key, set()).add(where)
+        for configuration in configurations:
+            for key in used[output, configuration][level] - other.get((output, configuration), nothing)[level]:
+                missing.setdefault(key, set()).add(configuration)
         by_output[output] = {
-            key: _Split(frozenset(places), frozenset(where for where in wheres if key not in used[output, where][at]))
+            key: _Split(
+                frozenset(places),
+                frozenset(
+                    configuration for configuration in configurations if key not in used[output, configuration][level]
+                ),
+            )
             for key, places in missing.items()
         }
     return by_output
 
 
-def _with(
+def _with_keys(
     owner: Mapping[str, Any], name: str, splits: Mapping[str, _Split], configurations: Mapping[str, Configuration]
 ) -> dict[str, Any]:
     items = [*owner.get(name, [])]
@@ -89,11 +97,13 @@ def _with(
 
 
 def _condition(split: _Split, configurations: Mapping[str, Configuration]) -> Condition | None:
-    """The simplest condition that holds wherever the key is missing, and nowhere where it must not be."""
+    """The simplest condition that holds wherever the key is missing, and nowhere that it must be absent."""
     needed = [_setting(configurations[name]) for name in split.missing]
     others = [_setting(configurations[name]) for name in split.never]
     for condition in _candidates(needed):
-        if all(holds(condition, each) for each in needed) and not any(holds(condition, each) for each in others):
+        if all(holds(condition, setting) for setting in needed) and not any(
+            holds(condition, setting) for setting in others
+        ):
             return condition
     return None
 

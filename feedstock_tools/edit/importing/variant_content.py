@@ -24,7 +24,7 @@ _NOTHING = RecipeTree(
     False,
     True,
     (),
-    OutputTree(  # a platform alone says nothing of a recipe
+    OutputTree(  # a platform alone tells nothing about a recipe
         "", "", None, None, None, False, ScriptTree(), (), (), {}, {}, {}, (), {}, (), False, {}, {}, {}, {}, {}
     ),
     (),
@@ -34,7 +34,7 @@ _NOTHING = RecipeTree(
 
 
 def variant_content(source: Source) -> tuple[dict[str, Any], list[Any], list[str]]:
-    """Keys with their values by platform, the groups of keys that go together, and what a spec cannot hold.
+    """Keys with their values by platform, the groups of zipped keys, and what a spec cannot hold.
 
     Raises:
         InputError: the file is invalid.
@@ -45,14 +45,22 @@ def variant_content(source: Source) -> tuple[dict[str, Any], list[Any], list[str
         return {}, [], lost
     renderings = list({rendering.platform: rendering for rendering in source.forge.renderings}.values())
     configs = [
-        load(path, each.platform, environ=each.environ, rules=source.rules.conda_build, within=source.forge.folder)
-        for each in renderings
+        load(
+            path,
+            rendering.platform,
+            environ=rendering.environ,
+            rules=source.rules.conda_build,
+            within=source.forge.folder,
+        )
+        for rendering in renderings
     ]
-    samples = [Sample(Setting(each.platform, each.platform), {}, _NOTHING, frozenset()) for each in renderings]
+    samples = [
+        Sample(Setting(rendering.platform, rendering.platform), {}, _NOTHING, frozenset()) for rendering in renderings
+    ]
     merger = Merger(Conditions(samples, ()), (1 << len(samples)) - 1, WrittenConditions("", is_v1=False))
     variants: dict[str, Any] = {}
     for key in merged_order([list(config.values) for config in configs]):
-        entries = merger.entries({at: config.values.get(key, ()) for at, config in enumerate(configs)})
+        entries = merger.entries({index: config.values.get(key, ()) for index, config in enumerate(configs)})
         values = [conditional("value", text, condition) for text, condition in entries]
         variants[key] = values[0] if len(values) == 1 and isinstance(values[0], str) else values
     zipped = merged_order([[*config.zip_keys] for config in configs])

@@ -36,28 +36,32 @@ class Writer:
     def mapping(self, merger: Merger, values: Mapping[int, Mapping[str, Any]]) -> list[str]:
         """The lines of a mapping: each key with its value, by setting."""
         known = {
-            at: {key: each for key, each in value.items() if each not in (None, "", [], {})}
-            for at, value in values.items()
-            if merger.among >> at & 1
+            index: {key: item for key, item in value.items() if item not in (None, "", [], {})}
+            for index, value in values.items()
+            if merger.among >> index & 1
         }
         lines: list[str] = []
         for key in merged_order([list(value) for value in known.values()]):
-            lines += self._key(key, {at: value[key] for at, value in known.items() if key in value}, merger)
+            lines += self._key(key, {index: value[key] for index, value in known.items() if key in value}, merger)
         return lines
 
     def listed(self, merger: Merger, values: Mapping[int, Sequence[Any]]) -> list[str]:
         """The lines of a list of mappings, by setting."""
-        signed = {at: [json.dumps(sorted(item)) for item in items] for at, items in values.items()}
+        signatures = {index: [json.dumps(sorted(item)) for item in items] for index, items in values.items()}
         lines: list[str] = []
         counts: dict[str, int] = {}
-        for signature, condition in merger.entries(signed):
+        for signature, condition in merger.entries(signatures):
             number = counts[signature] = counts.get(signature, -1) + 1
             alike = {
-                at: [item for item, own in zip(values[at], signed[at], strict=True) if own == signature]
-                for at in values
+                index: [
+                    item
+                    for item, item_signature in zip(values[index], signatures[index], strict=True)
+                    if item_signature == signature
+                ]
+                for index in values
             }
-            chosen = {at: items[number] for at, items in alike.items() if number < len(items)}
-            first, *rest = self.mapping(merger.within(sum(1 << at for at in chosen)), chosen)
+            chosen = {index: items[number] for index, items in alike.items() if number < len(items)}
+            first, *rest = self.mapping(merger.within(sum(1 << index for index in chosen)), chosen)
             lines += self._under([f"- {first}", *(f"  {line}" for line in rest)], condition)
         return lines
 
@@ -66,18 +70,18 @@ class Writer:
         return [f"{key}:", *(line for text, when in entries for line in self._text(text, when))]
 
     def _key(self, key: str, values: Mapping[int, Any], merger: Merger) -> list[str]:
-        present = sum(1 << at for at in values)
+        present = sum(1 << index for index in values)
         if not any(values.values()) and all(isinstance(value, list | Mapping) for value in values.values()):
             return []
-        if all(isinstance(value, list) and all(isinstance(each, str) for each in value) for value in values.values()):
+        if all(isinstance(value, list) and all(isinstance(item, str) for item in value) for value in values.values()):
             return self.texts(key, merger.entries(values))
         if all(isinstance(value, Mapping) and value for value in values.values()):
             inner = self.mapping(merger.within(present), values)
             return [f"{key}:", *(f"  {line}" for line in inner)] if inner else []
-        dumped = {at: json.dumps(value, default=str) for at, value in values.items()}
+        dumped = {index: json.dumps(value, default=str) for index, value in values.items()}
         lines: list[str] = []
         for text in dict.fromkeys(dumped.values()):
-            where = sum(1 << at for at, other in dumped.items() if other == text)
+            where = sum(1 << index for index, other in dumped.items() if other == text)
             condition = merger.condition(where)
             if condition == NEVER:
                 continue
@@ -85,8 +89,10 @@ class Writer:
             if condition is None or self.recipe_format == "v0":
                 lines += self._selected(block, condition)  # type: ignore[arg-type]
             else:
-                rest = merger.within(present)
-                expression = self._inline(rest.choices({at: json.loads(other) for at, other in dumped.items()}))
+                narrowed = merger.within(present)
+                expression = self._inline(
+                    narrowed.choices({index: json.loads(other) for index, other in dumped.items()})
+                )
                 return [f"{key}: {expression}"]
         return lines
 
@@ -101,9 +107,9 @@ class Writer:
 
     def _with_templates(self, value: Any) -> Any:
         if isinstance(value, Mapping):
-            return {key: self._with_templates(each) for key, each in value.items()}
+            return {key: self._with_templates(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            return [self._with_templates(each) for each in value]
+            return [self._with_templates(item) for item in value]
         return self.templated(value) if isinstance(value, str) else value
 
     def templated(self, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Whether the recipe that a spec generates is the recipe that it was imported from.
+"""Checks whether the recipe that a spec generates makes the packages of the recipe that it was imported from.
 
 Both are rendered in every configuration, by the renderers that a rerender uses, and the feedstock is rerendered with
 both.
@@ -35,8 +35,8 @@ UsedKeys = dict[tuple[str, str], tuple[frozenset[str], frozenset[str]]]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What differs in a configuration, or in the configurations: for each thing what the recipe and what the generated
-    one has."""
+    """A difference in one configuration, or a configuration that only one recipe has: what differs, and its text in the
+    recipe and in the generated one."""
 
     where: str
     what: str
@@ -49,9 +49,9 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A recipe and the one that its spec generates: what differs, of the packages and of their tests, scripts and
-    descriptions, in which configurations they were rendered, and the variant keys that each output of either uses in
-    each of them."""
+    """A recipe compared with the one that its spec generates: the differences of the packages, and of their tests,
+    scripts and descriptions; the configurations in which both were rendered; and the variant keys that each output of
+    either uses in each configuration."""
 
     differences: tuple[Difference, ...]
     texts: tuple[Difference, ...]
@@ -88,8 +88,14 @@ def compare(feedstock: Path, texts: Mapping[PurePosixPath, str], pinning: Path |
                 job = _Job(configuration, builder, rules)
                 differences += _outputs((feedstock / forge.recipe_dir, before), (generated / "recipe", after), job)
     distinct = dict.fromkeys(differences)
-    of_texts = tuple(each for each in distinct if each.what.rpartition(", ")[2] in PARTS)
-    return Comparison(tuple(each for each in distinct if each not in of_texts), of_texts, known, before, after)
+    text_differences = tuple(difference for difference in distinct if difference.what.rpartition(", ")[2] in PARTS)
+    return Comparison(
+        tuple(difference for difference in distinct if difference not in text_differences),
+        text_differences,
+        known,
+        before,
+        after,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +129,10 @@ def _configurations(old: Iterable[Configuration], new: Iterable[Configuration]) 
     for name in sorted(after.keys() - before.keys()):
         yield Difference(name, "the configuration", "", "there")
     for name in sorted(before.keys() & after.keys()):
-        mine, its = before[name].values, after[name].values
-        for key in sorted(mine.keys() | its.keys()):
-            if mine.get(key) != its.get(key):
-                yield Difference(name, f"the key {key}", _shown(mine.get(key)), _shown(its.get(key)))
+        old_values, new_values = before[name].values, after[name].values
+        for key in sorted(old_values.keys() | new_values.keys()):
+            if old_values.get(key) != new_values.get(key):
+                yield Difference(name, f"the key {key}", _shown(old_values.get(key)), _shown(new_values.get(key)))
 
 
 def _outputs(old_recipe: tuple[Path, UsedKeys], new_recipe: tuple[Path, UsedKeys], job: _Job) -> list[Difference]:
@@ -138,46 +144,48 @@ def _outputs(old_recipe: tuple[Path, UsedKeys], new_recipe: tuple[Path, UsedKeys
         return [Difference(configuration.name, "the recipe", "valid", str(error))]
     differences = []
     for name in dict.fromkeys((*old, *new)):
-        mine, its = old.get(name, []), new.get(name, [])
-        only = [each for each in mine if each not in its]
-        more = [each for each in its if each not in mine]
-        if not only and not more:
+        old_meanings, new_meanings = old.get(name, []), new.get(name, [])
+        removed = [meaning for meaning in old_meanings if meaning not in new_meanings]
+        created = [meaning for meaning in new_meanings if meaning not in old_meanings]
+        if not removed and not created:
             continue
-        if not (only and more):
-            differences.append(Difference(configuration.name, f"output {name}", str(len(mine)), str(len(its))))
+        if not (removed and created):
+            differences.append(
+                Difference(configuration.name, f"output {name}", str(len(old_meanings)), str(len(new_meanings)))
+            )
             continue
-        for part in only[0]:
-            if only[0][part] != more[0][part]:
-                lost = sorted(set(only[0][part]) - set(more[0][part]))
-                added = sorted(set(more[0][part]) - set(only[0][part]))
+        for part in removed[0]:
+            if removed[0][part] != created[0][part]:
+                lost = sorted(set(removed[0][part]) - set(created[0][part]))
+                added = sorted(set(created[0][part]) - set(removed[0][part]))
                 differences.append(Difference(configuration.name, f"{name}, {part}", _shown(lost), _shown(added)))
     return differences
 
 
 def _meanings(recipe: Path, keys: UsedKeys, job: _Job) -> dict[str, list[dict[str, tuple[str, ...]]]]:
-    """What each output of a recipe says, by its name."""
+    """What each output of a recipe means, by its name."""
     configuration, builder, rules = job.configuration, job.builder, job.rules
     by_output: dict[str, list[dict[str, tuple[str, ...]]]] = {}
     if (recipe / "recipe.yaml").is_file():
         for content, output in contents_with_rattler_build(recipe, configuration, builder, rules):
             requirements = content.get("requirements", {})
-            _add(by_output, output, requirements, requirements.get("run_exports"), texts_of_content(content))
-            _note(keys, configuration, output)
+            _add_meaning(by_output, output, requirements, requirements.get("run_exports"), texts_of_content(content))
+            _record_keys(keys, configuration, output)
     else:
         packages = packages_with_conda_build(recipe, configuration, builder, rules, keep_pins=True)
         for meta, output in packages:
             exports = meta.section("build").get("run_exports")
-            _add(by_output, output, output.requirements, exports, texts_of_meta(meta))
-            _note(keys, configuration, output)
+            _add_meaning(by_output, output, output.requirements, exports, texts_of_meta(meta))
+            _record_keys(keys, configuration, output)
     return by_output
 
 
-def _note(keys: UsedKeys, configuration: Configuration, output: RenderedOutput) -> None:
+def _record_keys(keys: UsedKeys, configuration: Configuration, output: RenderedOutput) -> None:
     own, above = keys.get((output.name, configuration.name), (frozenset(), frozenset()))
     keys[output.name, configuration.name] = own | output.used.own, above | output.used.top_level
 
 
-def _add(
+def _add_meaning(
     by_output: dict[str, list[dict[str, tuple[str, ...]]]],
     output: RenderedOutput,
     requirements: Mapping[str, Any],

@@ -28,7 +28,7 @@ _ABOUT = {
 
 
 def _license(text: str, line: int, problems: list[Problem]) -> str:
-    """A license that rattler-build takes: an SPDX expression, or a reference of the same words."""
+    """A license that rattler-build accepts: an SPDX expression, or a reference with the same words."""
     mistake = None if "${{" in text else license_mistake(text)
     if mistake is None:
         return text
@@ -43,7 +43,7 @@ def about_of(about: Mapped, outer: When, problems: list[Problem]) -> Dict:
     for name, values in grouped(about):
         if name not in _ABOUT:
             if listed(values) or any(isinstance(value, Mapped) for value in values):
-                problems.append(Problem(values[0].line, f"'about: {name}' has no form in a recipe.yaml"))
+                problems.append(Problem(values[0].line, f"'about: {name}' has no equivalent in a recipe.yaml"))
             continue
         comments = tuple(line for value in values for line in value.comments)
         remark = "; ".join(dict.fromkeys(value.remark for value in values if value.remark))

@@ -1,4 +1,4 @@
-"""The section `build` of an output, and what of it stands elsewhere in a `recipe.yaml`."""
+"""The section `build` of an output, and its keys that stand elsewhere in a `recipe.yaml`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Build", "build_of", "put_string", "script_of", "skips_of"]
 
 _TRUE = frozenset({"true", "yes", "on", "y"})
 _FALSE = frozenset({"false", "no", "off", "n"})
-#: Lists: the key of conda-build, and the place in rattler-build's `build`.
+#: Lists: the key in conda-build, and the place in rattler-build's `build`.
 _LISTS = {
     "missing_dso_whitelist": ("dynamic_linking", "missing_dso_allowlist"),
     "missing_dso_allowlist": ("dynamic_linking", "missing_dso_allowlist"),
@@ -54,8 +54,8 @@ _ELSEWHERE = frozenset(
     {"number", "string", "skip", "script", "script_env", "noarch", "noarch_python", "run_exports", "track_features"}
     | {"ignore_run_exports", "ignore_run_exports_from", "python_site_packages_path"}
 )
-#: Values that say what rattler-build does anyway.
-_AS_EVER = frozenset({("activate_in_script", "true"), ("disable_pip", "false"), ("preferred_env", "")})
+#: Values that state what rattler-build does by default.
+_DEFAULTS = frozenset({("activate_in_script", "true"), ("disable_pip", "false"), ("preferred_env", "")})
 _ORDER = ("number", "string", "skip", "noarch", "script", "python", "variant")
 _FOLDERS = re.compile(r"\$\{\{ (?:PYTHON|PREFIX|BUILD_PREFIX|RECIPE_DIR|SRC_DIR|SP_DIR)\b")
 _ENVIRONMENT = re.compile(r"([A-Za-z_]\w*)\s*=(.*)", re.DOTALL)
@@ -74,7 +74,7 @@ class Build:
 
     def section(self) -> Dict:
         """The section, in the order of rattler-build's documentation."""
-        ranks = {name: at for at, name in enumerate(_ORDER)}
+        ranks = {name: rank for rank, name in enumerate(_ORDER)}
         return Dict(tuple(sorted(self.keys, key=lambda key: ranks.get(key.name, len(ranks)))))
 
 
@@ -90,7 +90,7 @@ def _put(
 
 
 def build_of(build: Mapped, outer: When, given: Given, problems: list[Problem]) -> Build:
-    """What the section `build` of an output says, without its script."""
+    """The converted section `build` of an output, without its script."""
     converted = Build()
     _plain(converted, build, outer)
     skips = skips_of(build.all("skip"), outer)
@@ -112,8 +112,8 @@ def build_of(build: Mapped, outer: When, given: Given, problems: list[Problem]) 
     for name, value in build.entries:
         known = name in _ELSEWHERE or name in _LISTS or name in _SWITCHES or name in _BEHAVIOURS
         text = value.text.lower() if isinstance(value, Leaf) else ""
-        if not known and value.when != NEVER and (name, text) not in _AS_EVER:
-            problems.append(Problem(value.line, f"'build: {name}' has no form in a recipe.yaml"))
+        if not known and value.when != NEVER and (name, text) not in _DEFAULTS:
+            problems.append(Problem(value.line, f"'build: {name}' has no equivalent in a recipe.yaml"))
     return converted
 
 
@@ -142,13 +142,13 @@ def _outside_scripts(
 
 
 def put_string(
-    converted: Build, build: Mapped, outer: When, sections: Sequence[Key], rest: Sequence[Key], tests: Sequence[Value]
+    converted: Build, build: Mapped, outer: When, sections: Sequence[Key], others: Sequence[Key], tests: Sequence[Value]
 ) -> None:
-    """Set the build string: what the recipe says, or what conda-build would make where rattler-build differs.
+    """Set the build string: the recipe's own, or the one that conda-build would make where rattler-build differs.
 
     Args:
         sections: the requirements of the output, with those of the output that it inherits from.
-        rest: the other parts of the output.
+        others: the other parts of the output.
         tests: its tests.
     """
     noarch = next(
@@ -157,7 +157,7 @@ def put_string(
     strings = choices(build.all("string"), outer)
     default = default_string(sections, noarch)
     text = scalar(strings, default) if strings else None
-    values = [Dict(tuple(converted.keys)), *(key.value for key in rest)]
+    values = [Dict(tuple(converted.keys)), *(key.value for key in others)]
     ignored = build_only(sections, [*values, *tests])
     if ignored and not any(key.name == "variant" for key in converted.keys):
         converted.put(("variant", "ignore_keys"), List(tuple(Item(Scalar(name)) for name in ignored)))
@@ -178,7 +178,7 @@ def _notes(build: Mapped, name: str) -> tuple[tuple[str, ...], str]:
 
 
 def skips_of(nodes: Sequence[Node], outer: When) -> tuple[Item, ...]:
-    """The conditions under which an output is not built, one for each line that says so."""
+    """The conditions under which an output is not built, one for each line with a skip."""
     items = []
     for node in nodes:
         if not isinstance(node, Leaf) or node.when == NEVER or node.text.lower() in _FALSE or not node.text:
@@ -211,7 +211,7 @@ def _switch(
 
 
 def _features(converted: Build, build: Mapped, outer: When) -> None:
-    """Features that weigh an output down, as a number of rattler-build's own."""
+    """Features that lower the priority of an output, as the number that rattler-build has for this."""
     leaves = [leaf for leaf in listed(build.all("track_features")) if leaf.text]
     if not leaves:
         return
@@ -233,9 +233,9 @@ def _exports(converted: Build, build: Mapped, outer: When, given: Given, problem
     if exports is not None:
         converted.exports.append(Key("run_exports", exports, build.all("run_exports")[0].comments))
     by_name = requirement_items(_names_of(build.all("ignore_run_exports")), outer, given, problems)
-    origin = requirement_items(_names_of(build.all("ignore_run_exports_from")), outer, given, problems)
+    from_package = requirement_items(_names_of(build.all("ignore_run_exports_from")), outer, given, problems)
     keys = [Key("by_name", List(by_name))] if by_name else []
-    keys += [Key("from_package", List(origin))] if origin else []
+    keys += [Key("from_package", List(from_package))] if from_package else []
     if keys:
         converted.exports.append(Key("ignore_run_exports", Dict(tuple(keys))))
 
@@ -297,8 +297,8 @@ def _is_file(text: str, given: Given) -> bool:
 
 
 def _default_file(default: tuple[str, ...]) -> str:
-    """The files that conda-build runs anyway, named if rattler-build would look for others."""
-    unix, win = (next((name for name in default if name.endswith(end)), "") for end in (".sh", ".bat"))
+    """The files that conda-build runs by default, as an expression; '' if rattler-build finds them itself."""
+    unix, win = (next((name for name in default if name.endswith(suffix)), "") for suffix in (".sh", ".bat"))
     if win in {"", "build.bat"}:
         return ""
     return f"${{{{ {quoted(unix)} if unix else {quoted(win)} }}}}" if unix else win

@@ -1,6 +1,6 @@
-"""Whether a converted recipe makes the packages of the original: names, versions, build strings and requirements.
+"""Compares the packages of a converted recipe with the original's: names, versions, build strings and requirements.
 
-Hashes differ, since they are of other inputs; all else is compared, for each configuration of the feedstock.
+Hashes differ, since their inputs do; everything else is compared, for each configuration of the feedstock.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _Package = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a configuration builds in another way: lines with a sign, - for the original and + for the converted."""
+    """What a configuration builds differently: lines with a sign, - for the original and + for the converted recipe."""
 
     configuration: str
     lines: tuple[str, ...]
@@ -83,10 +83,10 @@ def compare_with_recipe(
     chosen = rules or Rules.newest()
     forge = read_forge(feedstock, chosen)
     folder = feedstock / forge.recipe_dir
-    own = read_text(folder / "recipe.yaml", within=feedstock)
+    recipe = read_text(folder / "recipe.yaml", within=feedstock)
 
     def originals(configuration: Configuration) -> Counter[_Package]:
-        return _packages_of(own, folder, forge, configuration, chosen)
+        return _packages_of(recipe, folder, forge, configuration, chosen)
 
     return _compared(folder, forge, text, originals, configurations, chosen)
 
@@ -125,13 +125,15 @@ def _packages_of(
 
 
 def _counted(packages: Mapping[str, _Package]) -> Counter[_Package]:
-    """How often each package is made, hashes aside.
+    """The number of times that each package is made, hashes aside.
 
     One that pins another exactly counts once: rattler-build makes it for each build of the other, while for conda-build
     the pin is not part of the hash, so that all have one name.
     """
     counts = Counter(packages.values())
-    return Counter({each: 1 if any(_EXACTLY in part for part in each) else number for each, number in counts.items()})
+    return Counter(
+        {package: 1 if any(_EXACTLY in part for part in package) else number for package, number in counts.items()}
+    )
 
 
 def without_hash(build: str) -> str:
@@ -145,16 +147,16 @@ def without_hash(build: str) -> str:
 
 def _differing(before: Counter[_Package], after: Counter[_Package]) -> Iterator[str]:
     """The lines in which the packages of a configuration differ, those of one name and build string side by side."""
-    gone, come = list((before - after).elements()), list((after - before).elements())
-    for package in gone:
-        other = next((each for each in come if each[0] == package[0]), None)
+    removed, added = list((before - after).elements()), list((after - before).elements())
+    for package in removed:
+        other = next((candidate for candidate in added if candidate[0] == package[0]), None)
         if other is None:
             yield f"- {package[0]}"
             continue
-        come.remove(other)
+        added.remove(other)
         yield from (f"{package[0]}: - {part}" for part in package[1:] if part not in other)
         yield from (f"{package[0]}: + {part}" for part in other[1:] if part not in package)
-    yield from (f"+ {package[0]}" for package in come)
+    yield from (f"+ {package[0]}" for package in added)
 
 
 def _of_v0(meta: Meta, output: RenderedOutput) -> _Package:
@@ -192,13 +194,13 @@ def _package(output: RenderedOutput, sections: Mapping[str, Sequence[Any]], expo
 def _lines(section: str, items: Iterable[Any], output: RenderedOutput, variant: Mapping[str, str]) -> Iterator[str]:
     for item in items:
         text = _canonical(item, variant)
-        # conda-build drops what an output requires of itself.
+        # conda-build drops the requirements of an output on itself.
         if text and not (section in {"build", "host", "run"} and text.split(" ")[0] == output.name):
             yield f"{section}: {text}"
 
 
 def _canonical(item: Any, variant: Mapping[str, str]) -> str:
-    """A requirement in one form: pins by their bounds, versions with operators, bare names where a variant pins."""
+    """A requirement in canonical form: pins by bounds, versions with operators, bare names where a variant pins."""
     if isinstance(item, Mapping):
         build = next(iter(item.values())).get("build")
         return _pin(pin_of_mapping(item), str(build) if build else "")
@@ -218,21 +220,21 @@ def _pin(pin: Pin, build: str) -> str:
 
 
 def _spec(text: str, variant: Mapping[str, str]) -> str:
-    name, _, rest = ensure_valid_spec(_spaced(text)).partition(" ")
+    name, _, constraint = ensure_valid_spec(_spaced(text)).partition(" ")
     name = name.lower()
-    if not rest:
+    if not constraint:
         return name
     pinned = variant.get(name.replace("_", "-"))
-    version, _, build = rest.partition(" ")
-    if pinned is not None and ensure_valid_spec(f"{name} {pinned}") == f"{name} {rest}":
+    version, _, build = constraint.partition(" ")
+    if pinned is not None and ensure_valid_spec(f"{name} {pinned}") == f"{name} {constraint}":
         return name
     if "=" in version.lstrip("=<>!~") and not _BOUNDS.search(version) and not build:
         start = len(version) - len(version.lstrip("=<>!~"))
-        head, _, build = version[start:].partition("=")
-        version = version[:start] + head
+        number, _, build = version[start:].partition("=")
+        version = version[:start] + number
     exact = bool(build) or "|" in version
-    either = [",".join(sorted(_bound(each, exact) for each in part.split(","))) for part in version.split("|")]
-    version = "|".join(sorted(either))
+    alternatives = [",".join(sorted(_bound(bound, exact) for bound in part.split(","))) for part in version.split("|")]
+    version = "|".join(sorted(alternatives))
     return " ".join(part for part in (name, "" if version == "*" and not build else version, build) if part)
 
 
@@ -245,11 +247,11 @@ def _spaced(text: str) -> str:
 
 def _bound(part: str, has_build: bool) -> str:
     operator = part[: len(part) - len(part.lstrip("=<>!~"))]
-    rest = part[len(operator) :]
-    bare = rest.rstrip("*").rstrip(".")
+    version = part[len(operator) :]
+    bare = version.rstrip("*").rstrip(".")
     if not bare:
         return "*"
-    if operator in {"", "=", "=="} and rest.endswith("*"):
+    if operator in {"", "=", "=="} and version.endswith("*"):
         return f"{bare}.*"
     if operator in {">=", ">", "<", "<="}:
         return operator + bare
@@ -257,4 +259,4 @@ def _bound(part: str, has_build: bool) -> str:
         return f"{bare}.*"
     if not operator:
         return f"=={bare}" if has_build else f"{bare}.*"
-    return operator + rest
+    return operator + version

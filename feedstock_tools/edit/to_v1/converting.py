@@ -1,4 +1,4 @@
-"""A feedstock with a `meta.yaml` made into one with a `recipe.yaml`: the recipe, and what else must change with it."""
+"""A feedstock with a `meta.yaml` made into one with a `recipe.yaml`: the recipe, and the files that change with it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["convert_recipe", "to_v1"]
 
 _FORGE = "conda-forge.yml"
 _WORD = re.compile(r"[A-Za-z_]\w*")
-#: Lines of a difference that a remark shows.
+#: The maximum number of lines of a difference that remarks show.
 _MOST_LINES = 6
-#: Configurations that are compared: those of the largest feedstocks differ in versions alone.
+#: The maximum number of configurations to compare: those of the largest feedstocks differ in versions only.
 _MOST_CONFIGURATIONS = 100
 
 
@@ -32,8 +32,8 @@ def to_v1(draft: Draft) -> Draft:
 
     Scripts, patches and `conda_build_config.yaml` stay as they are: the recipe names the scripts that rattler-build
     would look for under another name, and rattler-build reads the variant file. `conda-forge.yml` gets
-    `conda_build_tool: rattler-build`. What has no form in a `recipe.yaml` is among the remarks of the draft, with its
-    line; so is what the configurations in `.ci_support` would build in another way.
+    `conda_build_tool: rattler-build`. The remarks of the draft name, with its line, each part that has no equivalent in
+    a `recipe.yaml`, and what the configurations in `.ci_support` would build differently.
 
     Raises:
         InputError: the recipe is a `recipe.yaml` already, or cannot be read; with the line.
@@ -76,7 +76,7 @@ def _beside(folder: Path) -> Iterator[Path]:
 
 
 def _names(meta: Document, configurations: Sequence[Configuration]) -> Names:
-    """The keys of the variants; without configurations each name of the recipe is taken for one that is set."""
+    """The keys of the variants; without configurations, each name in the recipe counts as always set."""
     names = names_of(configuration.values for configuration in configurations)
     return names if configurations else replace(names, always=frozenset(_WORD.findall(meta.text)))
 
@@ -86,12 +86,12 @@ def _with_breaks(text: str, newline: str) -> str:
 
 
 def _compared(draft: Draft, converted: Converted, configurations: Sequence[Configuration]) -> Iterator[str]:
-    """What the converted recipe builds in another way."""
+    """Remarks on what the converted recipe builds differently."""
     if not configurations:
         yield "nothing was compared: there are no configurations in .ci_support"
         return
     if draft.document(draft.recipe_path) != draft.original.get(draft.recipe_path):
-        yield "nothing was compared: another edit of the same call changed the recipe before"
+        yield "nothing was compared: another edit of this call has changed the recipe already"
         return
     compared = configurations[:_MOST_CONFIGURATIONS]
     differences = compare_recipes(draft.folder, converted.text, compared)

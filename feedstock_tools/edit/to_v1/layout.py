@@ -19,7 +19,7 @@ _LONGEST_LINE = 120
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A text; `literal` ones are numbers and truth values, which are written without quotes."""
+    """A text; if it is `literal`, a number or a truth value, which is written without quotes."""
 
     text: str
     literal: bool = False
@@ -37,7 +37,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """A list; `spaced` ones have an empty line between items."""
+    """A list; if it is `spaced`, with an empty line between items."""
 
     items: tuple[Item, ...]
     spaced: bool = False
@@ -70,8 +70,8 @@ Value = Scalar | List | Dict
 def laid_out(value: Dict, indent: int = 0, *, spaced: bool = False) -> Iterator[str]:
     """The lines of a mapping; `spaced` puts an empty line before each key but the first."""
     lead = " " * indent
-    for at, key in enumerate(value.keys):
-        if spaced and at:
+    for index, key in enumerate(value.keys):
+        if spaced and index:
             yield ""
         yield from (lead + comment for comment in key.comments)
         yield from _keyed(f"{lead}{key.name}:", key.value, indent, key.remark)
@@ -87,8 +87,8 @@ def _keyed(start: str, value: Value, indent: int, remark: str = "") -> Iterator[
             yield from rest
         case List():
             yield start + tail
-            for at, item in enumerate(value.items) if value.spaced else ():
-                yield from [""] * bool(at)
+            for index, item in enumerate(value.items) if value.spaced else ():
+                yield from [""] * bool(index)
                 yield from _items([item], indent + 2)
             if not value.spaced:
                 yield from _items(value.items, indent + 2)
@@ -98,26 +98,26 @@ def _keyed(start: str, value: Value, indent: int, remark: str = "") -> Iterator[
 
 
 def _items(items: Sequence[Item], indent: int) -> Iterator[str]:
-    at = 0
-    while at < len(items):
-        if not items[at].when:
-            yield from _item(items[at], indent)
-            at += 1
+    start = 0
+    while start < len(items):
+        if not items[start].when:
+            yield from _item(items[start], indent)
+            start += 1
             continue
-        end = _end_of_run(items, at)
-        group = items[at:end]
+        end = _end_of_run(items, start)
+        group = items[start:end]
         shared = _shared(group)
-        other = end
-        while other < len(items) and items[other].when and are_exhaustive(items[other].when[:1], shared):
-            other += 1
-        yield from _conditional(group, items[end:other], shared, indent)
-        at = other
+        else_end = end
+        while else_end < len(items) and items[else_end].when and are_exhaustive(items[else_end].when[:1], shared):
+            else_end += 1
+        yield from _conditional(group, items[end:else_end], shared, indent)
+        start = else_end
 
 
-def _end_of_run(items: Sequence[Item], at: int) -> int:
+def _end_of_run(items: Sequence[Item], start: int) -> int:
     """Where the items that begin with the same condition end."""
-    end = at + 1
-    while end < len(items) and items[end].when[:1] == items[at].when[:1]:
+    end = start + 1
+    while end < len(items) and items[end].when[:1] == items[start].when[:1]:
         end += 1
     return end
 
@@ -157,8 +157,8 @@ def _item(item: Item, indent: int) -> Iterator[str]:
     lead = " " * indent
     yield from (lead + comment for comment in item.comments)
     if isinstance(item.value, Dict):
-        for at, line in enumerate(laid_out(item.value, indent + 2)):
-            yield f"{lead}- {line[indent + 2 :]}" if at == _first_key(item.value) else line
+        for number, line in enumerate(laid_out(item.value, indent + 2)):
+            yield f"{lead}- {line[indent + 2 :]}" if number == _first_key(item.value) else line
         return
     yield from _keyed(f"{lead}-", item.value, indent, item.remark)
 

@@ -1,4 +1,4 @@
-"""The outputs of a recipe, with what conda-build gives each of them of the top level.
+"""The outputs of a recipe, each with the parts of the top level that conda-build gives it.
 
 (conda_build/metadata.py: get_output_dicts_from_metadata, combine_top_level_metadata_with_output, get_output_metadata.)
 """
@@ -60,7 +60,7 @@ class Top:
 
 
 def outputs_of(top: Top, given: Given, problems: list[Problem]) -> tuple[Item, ...]:
-    """The outputs of the recipe, that of the top level included where conda-build makes one of it."""
+    """The outputs of the recipe, including one for the top level where conda-build makes one of it."""
     outputs = list(top.outputs)
     if _needs_outputs(top) and top.name not in {_name(output, given) for output in outputs}:
         name = Leaf(top.name, (), top.root.line)
@@ -84,7 +84,7 @@ def _needs_outputs(top: Top) -> bool:
 
 
 def stage_of(top: Top, given: Given, problems: list[Problem]) -> Item | None:
-    """The output that runs the script of the top level, whose files the others divide among them."""
+    """The output that runs the script of the top level, whose files the others divide among themselves."""
     if not top.stage:
         return None
     build = top.root.mapping("build")
@@ -123,32 +123,35 @@ def _output(output: Mapped, top: Top, given: Given, problems: list[Problem]) -> 
         keys.append(Key("source", source))
     build = build_of(own, outer, given, problems)
     default = top.scripts if is_top and not top.stage and not output.has("files") else ()
-    run = script_of(script, env, outer, given, default)
-    if run is None and default:
-        run = Dict((Key("file", Scalar("build")),))
-    if run is not None:
-        build.put(("script",), run)
+    converted_script = script_of(script, env, outer, given, default)
+    if converted_script is None and default:
+        converted_script = Dict((Key("file", Scalar("build")),))
+    if converted_script is not None:
+        build.put(("script",), converted_script)
     files = items_of(output.all("files"), outer)
     if files:
         build.put(("files",), List(files), output.all("files")[0].comments)
     _skip_absent(build, output, top)
-    rest = _rest(output, top, build.exports, given, problems, is_top=is_top)
+    others = _other_sections(output, top, build.exports, given, problems, is_top=is_top)
     sections = [
-        key for part in rest if isinstance(part.value, Dict) and part.name == "requirements" for key in part.value.keys
+        key
+        for part in others
+        if isinstance(part.value, Dict) and part.name == "requirements"
+        for key in part.value.keys
     ]
     staged = requirement_sections(top.root.all("requirements"), (), given, []) if inherits else []
-    tests = [part.value for part in rest if part.name == "tests"]
+    tests = [part.value for part in others if part.name == "tests"]
     put_string(build, own, outer, [*sections, *staged], [*sections, *staged], tests)
     section = build.section()
     if section:
         keys.append(Key("build", section, output.mapping("build").comments if output.has("build") else ()))
-    keys += rest
+    keys += others
     for key, value in output.entries:
         if key not in _KNOWN and value.when != NEVER:
             problems.append(Problem(value.line, f"an output has no '{key}' in a recipe.yaml"))
     for _, kind in choices(output.all("type"), outer):
         if kind not in {"conda", "conda_v2"}:
-            problems.append(Problem(output.line, f"an output of the type '{kind}' has no form in a recipe.yaml"))
+            problems.append(Problem(output.line, f"an output of the type '{kind}' has no equivalent in a recipe.yaml"))
     return Item(Dict(tuple(keys)), (), output.comments)
 
 
@@ -158,50 +161,50 @@ def _first_notes(output: Mapped) -> tuple[tuple[str, ...], str]:
 
 
 def _skip_absent(build: Build, output: Mapped, top: Top) -> None:
-    """An output that is there under conditions is skipped in all other cases: outputs have no `if:`."""
+    """Skip an output that exists only under conditions in all other cases: outputs have no `if:`."""
     absent = [Item(Scalar(all_of(negated(output.when))))] if output.when else []
     above = list(skips_of(top.root.mapping("build").all("skip"), ()))
     skips = [key.value for key in build.keys if key.name == "skip" and isinstance(key.value, List)]
     own = [item for value in skips for item in value.items]
     if absent or own:
         texts: dict[str, Item] = {}
-        for item in [*(Item(each.value) for each in above), *absent, *own]:
+        for item in [*(Item(skip.value) for skip in above), *absent, *own]:
             if isinstance(item.value, Scalar):
                 texts.setdefault(item.value.text, item)
         build.put(("skip",), List(tuple(texts.values())))
 
 
 def _own_build(output: Mapped, top: Top, *, is_top: bool) -> tuple[Mapped, tuple[Node, ...], tuple[Node, ...]]:
-    """The section `build` that counts for an output, its script, and the variables of that."""
+    """The effective section `build` of an output, its script, and the variables of the script."""
     above = top.root.mapping("build")
     mine = output.mapping("build")
-    given = [(key, value) for key, value in output.entries if key in _OF_BUILD]
+    own_keys = [(key, value) for key, value in output.entries if key in _OF_BUILD]
     script = (*output.all("script"), *mine.all("script"))
     env = mine.all("script_env")
     if is_top:
-        names = {key for key, _ in (*mine.entries, *given)}
+        names = {key for key, _ in (*mine.entries, *own_keys)}
         inherited = [(key, value) for key, value in above.entries if key not in names and key != "skip"]
         script = script or (above.all("script") if not top.stage else ())
         env = env or above.all("script_env")
-        entries = [*inherited, *given, *mine.entries]
+        entries = [*inherited, *own_keys, *mine.entries]
     elif output.has("build"):
-        number = [] if mine.has("number") else [pair for pair in given if pair[0] == "number"]
+        number = [] if mine.has("number") else [pair for pair in own_keys if pair[0] == "number"]
         entries = [*number, *mine.entries]
     else:
-        names = {key for key, _ in given}
+        names = {key for key, _ in own_keys}
         inherited = [
             (key, value)
             for key, value in above.entries
             if key not in names and key not in _NOT_INHERITED and key not in {"skip", "number", "script_env"}
         ]
-        entries = [*inherited, *given]
+        entries = [*inherited, *own_keys]
     if is_top:
         entries = [pair for pair in entries if pair[0] != "number" or pair[1] not in above.all("number")]
     kept = tuple(pair for pair in entries if pair[0] not in {"script", "script_env"})
     return replace(mine, entries=kept), script, env
 
 
-def _rest(
+def _other_sections(
     output: Mapped, top: Top, exports: Sequence[Key], given: Given, problems: list[Problem], *, is_top: bool
 ) -> list[Key]:
     keys = []
@@ -231,14 +234,14 @@ def _with_top(own: Sequence[Node], above: Sequence[Node]) -> list[Node]:
     names = {key for node in mapped for key, _ in node.entries}
     if not mapped:
         return list(own)
-    more = [
+    inherited = [
         replace(node, entries=tuple(pair for pair in node.entries if pair[0] not in names))
         for node in above
         if isinstance(node, Mapped)
     ]
-    return [*own, *more]
+    return [*own, *inherited]
 
 
 def condition_of(output: Mapped, outer: When) -> When:
-    """The conditions under which an output is there."""
+    """The conditions under which an output exists."""
     return without(output.when, outer)

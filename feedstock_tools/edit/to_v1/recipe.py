@@ -40,7 +40,7 @@ _SCRIPTS = ("build.sh", "bld.bat", "build.bat")
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """The text of a `recipe.yaml`, and what of the `meta.yaml` it lacks."""
+    """The text of a `recipe.yaml`, and the parts of the `meta.yaml` that it lacks."""
 
     text: str
     problems: tuple[Problem, ...]
@@ -92,11 +92,11 @@ def _converted(text: str, path: Path, names: Names, files: frozenset[str]) -> Co
 
 
 def _numbered(lines: list[FlatLine], entries: Sequence[Entry]) -> tuple[list[FlatLine], Sequence[Entry]]:
-    """The build number as a variable if requirements or tests name it: only build strings know it without."""
+    """The build number as a variable if requirements or tests name it: otherwise only build strings know it."""
     named = [line for line in lines if not _IN_BUILD.match(line.text)]
     if not any(re.search(r"\bbuild_number\b", expression_in(line.text)) for line in named):
         return lines, entries
-    places = [at for at, line in enumerate(lines) if _NUMBER_LINE.match(line.text) and not line.when]
+    places = [index for index, line in enumerate(lines) if _NUMBER_LINE.match(line.text) and not line.when]
     if not places or any(entry.name == "build_number" for entry in entries):
         return lines, entries
     match = _NUMBER_LINE.match(lines[places[0]].text)
@@ -109,7 +109,7 @@ def _numbered(lines: list[FlatLine], entries: Sequence[Entry]) -> tuple[list[Fla
 
 
 def _with_words(lines: Sequence[FlatLine], entries: Sequence[Entry]) -> list[FlatLine]:
-    """The lines with the words that conda-build writes where a text shows a truth value; rattler-build's are lower."""
+    """The lines with the words that conda-build writes for truth values in texts; rattler-build's are lowercase."""
     switches = "|".join(re.escape(entry.name) for entry in entries if entry.expression.lower() in {"true", "false"})
     if not switches:
         return [*lines]
@@ -123,7 +123,7 @@ def _has_outputs(lines: Sequence[FlatLine]) -> bool:
 
 
 def _numbers(lines: Sequence[FlatLine]) -> frozenset[str]:
-    """The variables that are a build number as they are; '' among them if the name is needed for another number."""
+    """The variables that alone make a build number; and '' if expressions need the name `build_number`."""
     whole = {match[1] for line in lines if (match := _NUMBER.fullmatch(line.text.strip()))}
     needed = any(re.search(r"\bbuild_number\b", expression_in(line.text)) for line in lines)
     return frozenset(whole if len(whole) == 1 or not needed else set()) | ({""} if needed else set())
@@ -163,12 +163,12 @@ def _context(entries: Sequence[Entry]) -> Dict:
 
 def _keys(root: Mapped, given: Given, problems: list[Problem]) -> list[Key]:
     top = _top(root, given)
-    many = bool(top.outputs)
-    keys = [_package(root, many=many)]
+    has_outputs = bool(top.outputs)
+    keys = [_package(root, has_outputs=has_outputs)]
     source = sources_of(root.all("source"), (), problems)
     if source is not None:
         keys.append(Key("source", source, *_notes(root, "source")))
-    keys += _several(top, given, problems) if many else _single(root, given, problems, top.scripts)
+    keys += _several(top, given, problems) if has_outputs else _single(root, given, problems, top.scripts)
     if root.has("about"):
         about = about_of(root.mapping("about"), (), problems)
         if about:
@@ -179,7 +179,7 @@ def _keys(root: Mapped, given: Given, problems: list[Problem]) -> list[Key]:
             keys.append(Key("extra", extra, *_notes(root, "extra")))
     for name, value in root.entries:
         if name not in _SECTIONS:
-            problems.append(Problem(value.line, f"the section '{name}' has no form in a recipe.yaml"))
+            problems.append(Problem(value.line, f"the section '{name}' has no equivalent in a recipe.yaml"))
     return keys
 
 
@@ -189,27 +189,27 @@ def _notes(root: Mapped, name: str) -> tuple[tuple[str, ...], str]:
 
 
 def _top(root: Mapped, given: Given) -> Top:
-    """The top level, with the output that runs its script if none of its outputs does."""
+    """The top level, with an output that runs its script if none of the recipe's outputs does."""
     scripts = tuple(name for name in _SCRIPTS if name in given.files)
     top = Top(root, scripts, given)
     names = {given.plain(text) for output in top.outputs for _, text in choices(output.all("name"), output.when)}
     own = root.mapping("build").all("script")
     needs_stage = bool(top.outputs) and top.name not in names and bool(scripts or listed(own) or own)
-    makes = any(
+    fills_outputs = any(
         output.has("script") or output.has("files") or output.mapping("build").has("script") for output in top.outputs
     )
-    stage = template(f"{top.name}-build") if needs_stage and makes else ""
+    stage = template(f"{top.name}-build") if needs_stage and fills_outputs else ""
     return replace(top, stage=stage)
 
 
-def _package(root: Mapped, *, many: bool) -> Key:
+def _package(root: Mapped, *, has_outputs: bool) -> Key:
     package = root.mapping("package")
     keys = []
     for name in ("name", "version"):
         text = scalar(choices(package.all(name), ()))
         if text is not None:
             keys.append(Key(name, Scalar(text), *_notes(package, name)))
-    return Key("recipe" if many else "package", Dict(tuple(keys)), *_notes(root, "package"))
+    return Key("recipe" if has_outputs else "package", Dict(tuple(keys)), *_notes(root, "package"))
 
 
 def _single(root: Mapped, given: Given, problems: list[Problem], scripts: tuple[str, ...]) -> list[Key]:
@@ -246,7 +246,7 @@ def _several(top: Top, given: Given, problems: list[Problem]) -> list[Key]:
 
 
 def _copied(node: Node) -> Value:
-    """A part that means the same in both formats."""
+    """A part with the same meaning in both formats."""
     match node:
         case Leaf():
             return Scalar(template(node.text), literal=node.style is None and node.text.lower() in {"true", "false"})

@@ -36,7 +36,7 @@ _PIN = re.compile(r"^(pin_subpackage|pin_compatible)\(")
 
 @dataclass(frozen=True)
 class Given:
-    """What is known besides the recipe: variants, variables with their expressions, and files beside the recipe."""
+    """The known facts besides the recipe: variants, variables with their expressions, and files beside the recipe."""
 
     names: Names
     files: frozenset[str] = frozenset()
@@ -54,7 +54,7 @@ class Given:
 
 
 def items_of(nodes: Sequence[Node], outer: When) -> tuple[Item, ...]:
-    """The texts of lists as items of a list."""
+    """The scalars of lists as items of one list."""
     return tuple(
         Item(Scalar(template(leaf.text)), without(leaf.when, outer), leaf.comments, leaf.remark)
         for leaf in listed(nodes)
@@ -155,19 +155,19 @@ def _version(version: str, has_build: bool, given: Given) -> str:
 def _bound(part: str, has_build: bool, given: Given) -> str:
     """One bound of a version."""
     operator = part[: len(part) - len(part.lstrip("=<>!~"))]
-    rest = part[len(operator) :]
-    if rest.endswith("*") and operator in {"=", "==", ">=", ">"}:
-        bare = rest.rstrip("*").rstrip(".")
+    version = part[len(operator) :]
+    if version.endswith("*") and operator in {"=", "==", ">=", ">"}:
+        bare = version.rstrip("*").rstrip(".")
         return f"{bare}.*" if operator in {"=", "=="} else f"{operator}{bare}"
     if operator == "=" and has_build:
-        return f"{rest}.*"
-    if operator or not _is_bare(rest, given):
+        return f"{version}.*"
+    if operator or not _is_bare(version, given):
         return part
-    return f"=={rest}" if has_build else f"{rest}.*"
+    return f"=={version}" if has_build else f"{version}.*"
 
 
 def _is_bare(version: str, given: Given) -> bool:
-    """Whether a version is one without an operator or a star; of a variable by the values that it can have."""
+    """Whether a version has no operator and no star; that of a variable by the values that it can have."""
     if version.endswith("*"):
         return False
     if "{{" not in version:
@@ -179,7 +179,7 @@ def _is_bare(version: str, given: Given) -> bool:
             return bool(_BARE.fullmatch(value))
         values = given.names.values.get(name)
         if values:
-            return all(_BARE.fullmatch(each) for each in values)
+            return all(_BARE.fullmatch(text) for text in values)
         node = parsed(name)
         if isinstance(node, nodes.CondExpr) and isinstance(node.expr1, nodes.Const):
             return bool(_BARE.fullmatch(str(node.expr1.value)))
@@ -207,11 +207,11 @@ def run_exports(nodes: Sequence[Node], outer: When, given: Given, problems: list
         return List(plain) if plain else None
     keys = []
     for name, kind in _EXPORTS.items():
-        nodes_of = [value for node in mapped for value in node.all(name)]
-        items = requirement_items(listed(nodes_of), outer, given, problems)
+        kind_nodes = [value for node in mapped for value in node.all(name)]
+        items = requirement_items(listed(kind_nodes), outer, given, problems)
         items = (*plain, *items) if kind == "weak" else items
         if items:
-            keys.append(Key(kind, List(items), nodes_of[0].comments if nodes_of else ()))
+            keys.append(Key(kind, List(items), kind_nodes[0].comments if kind_nodes else ()))
     for node in mapped:
         for name, value in node.entries:
             if name not in _EXPORTS:

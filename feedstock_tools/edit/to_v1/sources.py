@@ -36,9 +36,9 @@ def sources_of(nodes: Sequence[Node], outer: When, problems: list[Problem]) -> D
         if isinstance(node, Sequenced):
             is_list = True
             found_items = [item for item in node.items if isinstance(item, Mapped)]
-            items += [_source(each, outer, problems) for item in found_items for each in _apart(item)]
+            items += [_source(part, outer, problems) for item in found_items for part in _apart(item)]
         elif isinstance(node, Mapped) and node.entries:
-            items += [_source(each, outer, problems) for each in _apart(node)]
+            items += [_source(part, outer, problems) for part in _apart(node)]
     items = _with_patches([item for item in items if item.value])
     if len(items) == 1 and not is_list and not items[0].when and isinstance(items[0].value, Dict):
         return items[0].value
@@ -57,7 +57,7 @@ def _apart(source: Mapped) -> Iterator[Mapped]:
 
 
 def _with_patches(items: Sequence[Item]) -> list[Item]:
-    """Sources that are nothing but patches as patches of the one before."""
+    """The sources, with those that have only patches joined to the one before."""
     kept: list[Item] = []
     for item in items:
         assert isinstance(item.value, Dict)  # noqa: S101 - made so above
@@ -83,7 +83,7 @@ def _source(source: Mapped, outer: When, problems: list[Problem]) -> Item:
         elif name in _SOURCE:
             keys += _source_key(name, values, inner)
         elif any(value.when != NEVER for value in values):
-            problems.append(Problem(values[0].line, f"'source: {name}' has no form in a recipe.yaml"))
+            problems.append(Problem(values[0].line, f"'source: {name}' has no equivalent in a recipe.yaml"))
     return Item(Dict(tuple(keys)), when, source.comments)
 
 

@@ -1,6 +1,6 @@
 """Conditions on platforms in build strings, moved to the context of the recipe.
 
-rattler-build evaluates `osx` and its like in a build string for the machine that renders, else for the target.
+rattler-build evaluates `osx` and the like in a build string for the machine that renders, elsewhere for the target.
 """
 
 from __future__ import annotations

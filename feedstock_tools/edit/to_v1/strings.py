@@ -1,4 +1,4 @@
-"""Build strings that a recipe leaves to its build tool: where the two tools name packages in another way.
+"""Build strings that a recipe leaves to its build tool: where the two tools name packages differently.
 
 conda-build begins them with `py312` if Python is required in host and run, rattler-build if the output uses the key
 `python` of its variant, and with `np2` if it uses `numpy`.
@@ -19,7 +19,7 @@ _DIGITS = re.compile(r"(\d+)\.(\d+)[.\d]*(?:\.?\*)?")
 
 
 def default_string(sections: Sequence[Key], noarch: str | None) -> str:
-    """The build string that conda-build gives an output by its requirements, as a template."""
+    """The build string that conda-build gives an output with these requirements, as a template."""
     return f"{_prefix(sections, noarch)}h{{{{ hash }}}}_{{{{ build_number }}}}"
 
 
@@ -37,13 +37,13 @@ def _prefix(sections: Sequence[Key], noarch: str | None) -> str:
     return f"py{{{{ {named[1] if named else 'python'} | version_to_buildstring }}}}"
 
 
-def build_only(sections: Sequence[Key], rest: Sequence[Value]) -> tuple[str, ...]:
+def build_only(sections: Sequence[Key], others: Sequence[Value]) -> tuple[str, ...]:
     """The languages that an output requires in build alone, as for cross builds.
 
-    conda-build does not build such an output once for each of their versions (`ignore_build_only_deps`), rattler-build
-    does unless it is told to ignore the key.
+    conda-build does not build such an output once for each of their versions (`ignore_build_only_deps`); rattler-build
+    does, unless the recipe ignores the key.
     """
-    mentioned = [text for value in rest for text in _conditions(value)]
+    mentioned = [text for value in others for text in _conditions(value)]
     names = []
     for name in ("python", "numpy"):
         elsewhere = [text for section in ("host", "run") for text, _ in _items(sections, section)]
@@ -54,33 +54,33 @@ def build_only(sections: Sequence[Key], rest: Sequence[Value]) -> tuple[str, ...
     return tuple(names)
 
 
-def unnamed_where(strings: Sequence[tuple[When, str]], sections: Sequence[Key], rest: Sequence[Value]) -> When | None:
-    """Where an output uses no Python, though its build string names Python elsewhere; None if there is no such place.
+def unnamed_where(strings: Sequence[tuple[When, str]], sections: Sequence[Key], others: Sequence[Value]) -> When | None:
+    """The condition where an output uses no Python although its build string names it elsewhere; None if there is none.
 
-    rattler-build takes a key that any of its strings names for used, and builds the output once for each Python.
+    rattler-build considers a key used if any build string names it, and builds the output once for each Python.
 
     Args:
         strings: the build strings with their conditions.
         sections: the requirements of the output.
-        rest: its other parts.
+        others: its other parts.
     """
     naming = [when for when, text in strings if _PYTHON.search(text)]
-    others = [when for when, text in strings if not _PYTHON.search(text)]
+    not_naming = [when for when, text in strings if not _PYTHON.search(text)]
     required = [text for key in sections for text, _ in _items(sections, key.name)]
-    mentioned = [text for value in rest for text in _conditions(value)]
-    if not naming or not others or any(_PYTHON.search(text) for text in (*required, *mentioned)):
+    mentioned = [text for value in others for text in _conditions(value)]
+    if not naming or not not_naming or any(_PYTHON.search(text) for text in (*required, *mentioned)):
         return None
-    shared = [term for term in others[0] if all(term in when for when in others)]
+    shared = [term for term in not_naming[0] if all(term in when for when in not_naming)]
     apart = [term for term in shared if all(negated((term,))[0] in when for when in naming)]
     return (apart[0],) if apart else None
 
 
-def is_named_alike(sections: Sequence[Key], rest: Sequence[Value], noarch: str | None) -> bool:
+def is_named_alike(sections: Sequence[Key], others: Sequence[Value], noarch: str | None) -> bool:
     """Whether rattler-build names an output as conda-build does.
 
     Args:
         sections: the requirements of the output, those of the output that it inherits from included.
-        rest: the other parts of the output, whose conditions and templates can use variants.
+        others: the other parts of the output, whose conditions and templates can use variants.
     """
     if noarch:
         return noarch == "python" or not _prefix(sections, noarch)
@@ -89,7 +89,7 @@ def is_named_alike(sections: Sequence[Key], rest: Sequence[Value], noarch: str |
         return False
     bare = [when for text, when in used if text.strip() == "python"]
     prefix = _prefix(sections, noarch)
-    mentioned = any(_PYTHON.search(text) for value in rest for text in _conditions(value))
+    mentioned = any(_PYTHON.search(text) for value in others for text in _conditions(value))
     always = any(not when for when in bare)
     if prefix:
         return always and "python |" in prefix
@@ -118,6 +118,6 @@ def _conditions(value: Value) -> Iterator[str]:
         case Dict():
             for key in value.keys:
                 if key.name == "skip" and isinstance(key.value, List):
-                    yield from (each.value.text for each in key.value.items if isinstance(each.value, Scalar))
+                    yield from (item.value.text for item in key.value.items if isinstance(item.value, Scalar))
                 elif key.name != "tests":
                     yield from _conditions(key.value)

@@ -23,7 +23,7 @@ def tests_of(
     """The tests of an output.
 
     Args:
-        files: also those in files such as `run_test.py`, which conda-build finds beside the recipe.
+        files: whether to add tests in files such as `run_test.py`, which conda-build finds beside the recipe.
     """
     sections = [node for node in nodes if isinstance(node, Mapped)]
     items: list[Item] = []
@@ -40,8 +40,8 @@ def _tests_in(section: Mapped, outer: When, when: When, given: Given, problems: 
     imports = items_of(section.all("imports"), outer)
     commands = items_of(section.all("commands"), outer)
     notes = {name: _comments(section, name) for name in _KNOWN_TESTS}
-    for under, text in choices(section.all("script"), outer):
-        commands = (*commands, Item(Scalar(template(_RUNS.get(text, text))), under))
+    for script_when, text in choices(section.all("script"), outer):
+        commands = (*commands, Item(Scalar(template(_RUNS.get(text, text))), script_when))
     needs = [item for item in requires if item.when or item.value != Scalar("pip")]
     items = []
     if imports and needs:
@@ -66,7 +66,7 @@ def _tests_in(section: Mapped, outer: When, when: When, given: Given, problems: 
         items.append(Item(Dict((Key("downstream", item.value),)), (*when, *item.when), item.comments, item.remark))
     for name, value in section.entries:
         if name not in _KNOWN_TESTS and value.when != NEVER and (listed([value]) or isinstance(value, Mapped)):
-            problems.append(Problem(value.line, f"'test: {name}' has no form in a recipe.yaml"))
+            problems.append(Problem(value.line, f"'test: {name}' has no equivalent in a recipe.yaml"))
     return items
 
 
@@ -81,11 +81,11 @@ def _import(item: Item) -> Item:
 
 
 def _run_tests(given: Given) -> list[Item]:
-    """The tests in files that conda-build runs without being told."""
+    """The tests in files that conda-build runs by default."""
     items = []
-    for name, run in _RUNS.items():
+    for name, command in _RUNS.items():
         if name in given.files:
             when = {"run_test.sh": ("unix",), "run_test.bat": ("win",)}.get(name, ())
             files = Dict((Key("recipe", List((Item(Scalar(name)),))),))
-            items.append(Item(Dict((Key("script", List((Item(Scalar(run)),))), Key("files", files))), when))
+            items.append(Item(Dict((Key("script", List((Item(Scalar(command)),))), Key("files", files))), when))
     return items

@@ -1,4 +1,4 @@
-"""The flattened lines of a recipe as a tree: each value knows the conditions under which it is there.
+"""The flattened lines of a recipe as a tree: each value knows the conditions under which it exists.
 
 conda-build removes lines, not values, so a list item can begin with one of several lines that exclude each other; such
 items are one here, with keys that occur several times.
@@ -57,7 +57,7 @@ class Mapped:
         return tuple(value for name, value in self.entries if name == key)
 
     def has(self, key: str) -> bool:
-        """Whether a key is there at all."""
+        """Whether a key occurs at all."""
         return any(name == key for name, _ in self.entries)
 
     def mapping(self, key: str) -> Mapped:
@@ -77,7 +77,7 @@ def tree_of(lines: Sequence[FlatLine], path: Path) -> Mapped:
     """The tree of a recipe.
 
     Raises:
-        InputError: the lines are not YAML, or no mapping; with the line of the file.
+        InputError: the lines are not YAML, or not a mapping; with the line of the file.
     """
     text = "".join(f"{line.text}\n" for line in lines)
     document = Document(path, text)
@@ -108,22 +108,22 @@ class _Grower:
         return min(self.document.line_of(offset), len(self.lines)) - 1
 
     def node(self, part: Part, outer: When, key: Entry | None = None) -> Node:
-        """The node of a part, which `key` leads to."""
-        at = self.line(part.start if key is None else key.start)
-        flat = self.lines[at]
+        """The node of a part, whose entry in a mapping is `key`."""
+        index = self.line(part.start if key is None else key.start)
+        flat = self.lines[index]
         when = joined(outer, flat.when)
-        comments, remark = ((), "") if key is None else (self._above(at), self._after(part, key))
+        comments, remark = ((), "") if key is None else (self._above(index), self._after(part, key))
         if part.kind == "mapping":
             entries = tuple(pair for entry in part.entries for pair in self._entry(entry, when))
             return Mapped(entries, when, flat.number, comments, remark)
         if part.kind == "sequence":
             items = tuple(self._item(item, when) for item in part.items)
             return Sequenced(tuple(_merged(items)), when, flat.number, comments, remark)
-        text, when = self._text(part, when, at)
+        text, when = self._text(part, when, index)
         return Leaf(text, when, flat.number, comments, remark, part.style)
 
     def _entry(self, entry: Entry, outer: When) -> Iterator[tuple[str, Node]]:
-        """A key with its value; a folded text of which one line is left counts as one value for each line."""
+        """A key with its value; a folded text of which one line remains counts as one value for each line."""
         node = self.node(entry.value, outer, entry)
         body = self._body(entry.value) if isinstance(node, Leaf) and entry.value.source.startswith(">") else []
         if len(body) > 1 and all(without(line.when, node.when) for line in body):
@@ -139,37 +139,37 @@ class _Grower:
         return [line for line in self.lines[first + 1 : last + 1] if line.text.strip()]
 
     def _item(self, part: Part, outer: When) -> Node:
-        at = self.line(part.start)
-        comments = self._above(at)
+        index = self.line(part.start)
+        comments = self._above(index)
         if part.kind == "mapping":
             entries = tuple(pair for entry in part.entries for pair in self._entry(entry, outer))
-            return Mapped(entries, joined(outer, self.lines[at].when), self.lines[at].number, comments)
+            return Mapped(entries, joined(outer, self.lines[index].when), self.lines[index].number, comments)
         remark = self._after(part, None) if part.kind == "scalar" else ""
         return replace(self.node(part, outer), comments=comments, remark=remark)
 
-    def _above(self, at: int) -> tuple[str, ...]:
+    def _above(self, index: int) -> tuple[str, ...]:
         """The comments above a line, once."""
-        if at in self.used:
+        if index in self.used:
             return ()
-        self.used.add(at)
-        return self.lines[at].comments
+        self.used.add(index)
+        return self.lines[index].comments
 
     def _after(self, part: Part, key: Entry | None) -> str:
-        """What the comment at the end of a line says."""
+        """The text of the comment at the end of a line."""
         is_short = part.kind == "scalar" and not part.is_block_text
         end = part.end if is_short or key is None else key.start + len(key.key) + 1
-        rest = self.document.text[end : self.document.line_end(end)].strip()
-        at = self.line(end if not is_short else max(part.start, end - 1))
-        return " ".join(filter(None, (self.lines[at].remark, rest[1:].strip() if rest.startswith("#") else "")))
+        tail = self.document.text[end : self.document.line_end(end)].strip()
+        index = self.line(end if not is_short else max(part.start, end - 1))
+        return " ".join(filter(None, (self.lines[index].remark, tail[1:].strip() if tail.startswith("#") else "")))
 
-    def _text(self, part: Part, when: When, at: int) -> tuple[str, When]:
+    def _text(self, part: Part, when: When, index: int) -> tuple[str, When]:
         """The text of a scalar; of a block its lines, each under its own conditions."""
         if part.kind == "alias":
             return "", when
         if not part.is_block_text:
             return " ".join(part.text.split("\n")) if "\n" in part.text else part.text, when
         last = self.line(max(part.start, part.end - 1))
-        body = self.lines[at + 1 : last + 1]
+        body = self.lines[index + 1 : last + 1]
         shared = [line for line in body if line.text.strip()]
         margin = min((len(line.text) - len(line.text.lstrip()) for line in shared), default=0)
         texts = [_under(line.text[margin:], without(line.when, when)) for line in body]
@@ -178,23 +178,23 @@ class _Grower:
 
 
 def _under(text: str, when: When) -> str:
-    """A line of a block that is there under conditions, as a template."""
+    """A line of a block that exists under conditions, as a template."""
     return f'{{{{ {expression_of(text)} if {all_of(when)} else "" }}}}' if when else text
 
 
 def _merged(items: Sequence[Node]) -> Iterator[Node]:
-    """Items of a list, those together of which conda-build keeps the first line of one and the rest of the last."""
+    """The items of a list; those of which conda-build keeps one first line and the lines of the last become one."""
     pending: list[Node] = []
     for item in items:
-        if pending and _continues(item) and all(exclude(item.when, each.when) for each in pending):
-            entries = [entry for each in (*pending, item) if isinstance(each, Mapped) for entry in each.entries]
-            shared = tuple(part for part in item.when if all(part in each.when for each in pending))
+        if pending and _continues(item) and all(exclude(item.when, other.when) for other in pending):
+            entries = [entry for other in (*pending, item) if isinstance(other, Mapped) for entry in other.entries]
+            shared = tuple(part for part in item.when if all(part in other.when for other in pending))
             pending = []
-            comments = tuple(line for each in items for line in each.comments if each is item)
+            comments = tuple(line for other in items for line in other.comments if other is item)
             yield Mapped(tuple(entries), shared, item.line, comments)
             continue
         if isinstance(item, Mapped) and item.when and not _continues(item):
-            if pending and not all(exclude(item.when, each.when) for each in pending):
+            if pending and not all(exclude(item.when, other.when) for other in pending):
                 yield from pending
                 pending = []
             pending.append(item)
@@ -206,5 +206,5 @@ def _merged(items: Sequence[Node]) -> Iterator[Node]:
 
 
 def _continues(item: Node) -> bool:
-    """Whether an item has lines that stay where its first line goes."""
+    """Whether an item has lines that stay where conda-build removes its first line."""
     return isinstance(item, Mapped) and any(without(item.when, value.when) for _, value in item.entries)

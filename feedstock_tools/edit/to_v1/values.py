@@ -45,18 +45,18 @@ def choices(nodes: Sequence[Node], outer: When) -> list[Choice]:
 
 
 def scalar(options: Sequence[Choice], default: str | None = None, *, whole: bool = False) -> str | None:
-    """One text for several under conditions, of which the last that holds counts; None without any.
+    """One text for several under conditions, of which the last whose conditions hold counts; None without any.
 
     Args:
         default: the text where none holds; without it the key is absent there.
-        whole: do not take out what the texts begin or end with together.
+        whole: do not move a common beginning or end out of the expression.
 
     >>> scalar([(("unix",), "h{{ hash }}_0"), (("win",), "w{{ hash }}_0")])
     '${{ "h" if unix else "w" }}${{ hash }}_0'
     """
     if not options:
         return None if default is None else template(default)
-    last = max((at for at, (when, _) in enumerate(options) if not when), default=-1)
+    last = max((index for index, (when, _) in enumerate(options) if not when), default=-1)
     if last >= 0:
         default = options[last][1]
     chain = [*options[last + 1 :]]
@@ -75,25 +75,25 @@ def scalar(options: Sequence[Choice], default: str | None = None, *, whole: bool
 
 
 def _are_apart(chain: Sequence[Choice]) -> bool:
-    return all(exclude(first[0], second[0]) for at, first in enumerate(chain) for second in chain[at + 1 :])
+    return all(exclude(first[0], second[0]) for index, first in enumerate(chain) for second in chain[index + 1 :])
 
 
 def _chained(chain: Sequence[Choice], default: str | None) -> str:
     """`a if x else b if y else c`."""
     text = "" if default is None else f" else {_branch(default)}"
-    for at, (when, value) in reversed(list(enumerate(chain))):
-        text = f"{' else ' if at else ''}{_branch(value)} if {all_of(when)}{text}"
+    for index, (when, value) in reversed(list(enumerate(chain))):
+        text = f"{' else ' if index else ''}{_branch(value)} if {all_of(when)}{text}"
     return text
 
 
 def _shared(texts: Sequence[str]) -> tuple[str, list[str], str]:
-    """What texts with templates begin and end with together, and what is between."""
+    """The common beginning and end of texts with templates, and the parts between them."""
     pieces = [_PIECE.findall(text) for text in texts]
     shortest = min(map(len, pieces))
-    start = next((at for at in range(shortest) if len({each[at] for each in pieces}) > 1), shortest)
-    most = shortest - start
-    end = next((at for at in range(most) if len({each[-1 - at] for each in pieces}) > 1), most)
-    middles = ["".join(each[start : len(each) - end]) for each in pieces]
+    start = next((index for index in range(shortest) if len({words[index] for words in pieces}) > 1), shortest)
+    longest = shortest - start
+    end = next((index for index in range(longest) if len({words[-1 - index] for words in pieces}) > 1), longest)
+    middles = ["".join(words[start : len(words) - end]) for words in pieces]
     return "".join(pieces[0][:start]), middles, "".join(pieces[0][len(pieces[0]) - end :])
 
 
@@ -103,7 +103,7 @@ def _branch(text: str) -> str:
 
 
 def _covers(chain: Sequence[Choice]) -> bool:
-    """Whether one of some values that exclude each other always counts."""
+    """Whether one of several values that exclude each other always applies."""
     if len(chain) == 2:
         return are_exhaustive(chain[0][0], chain[1][0])
     texts = {when[0] for when, _ in chain if len(when) == 1}

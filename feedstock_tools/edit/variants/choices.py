@@ -11,7 +11,7 @@ __all__ = ["CUDA", "PYTHON", "Choice", "newest", "older_than"]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A key whose values are versions: what it is called in variant files and in selectors."""
+    """A key whose values are versions: its name in variant files, and in messages."""
 
     key: str
     title: str
@@ -22,7 +22,7 @@ PYTHON = Choice("python", "Python")
 
 
 def older_than(version: str, versions: Iterable[str]) -> list[str]:
-    """Those of some versions that are older than one."""
+    """The versions that are older than a given one."""
     return [other for other in versions if _order(other) < _order(version)]
 
 

@@ -49,11 +49,11 @@ class VersionList:
 
     @property
     def versions(self) -> list[str]:
-        """What it lists, without quotes."""
+        """The listed versions, without quotes."""
         return [word.strip("\"'") for word in self._words]
 
     def longer(self, version: str) -> str:
-        """What is inside the brackets, with one more version at the end, in quotes if the others are."""
+        """The text inside the brackets with one more version at its end, in quotes if the others are."""
         quote = next((word[0] for word in self._words if word[0] in "\"'"), "")
         return f"{self.text[self.start : self.end].rstrip(', ')}, {quote}{version}{quote}"
 
@@ -82,12 +82,12 @@ def version_lists(text: str, key: str, *, excluded: bool = False) -> Iterator[Ve
 
 
 def version_list(condition: str, key: str, *, excluded: bool = False) -> VersionList | None:
-    """The first of these lists; None if there is none."""
+    """The first list of versions of a key in a condition; None if there is none."""
     return next(version_lists(condition, key, excluded=excluded), None)
 
 
 def may_hold(condition: str, key: str, version: str, platform: Platform) -> bool:
-    """Whether a condition may hold for a version on a platform; so it may if it names anything else."""
+    """Whether a condition may hold for a version on a platform; it may if it names anything else."""
     return _truth(condition, key, version, platform) is not False
 
 
@@ -97,7 +97,7 @@ def must_hold(condition: str, key: str, version: str, platform: Platform) -> boo
 
 
 def _truth(condition: str, key: str, version: str, platform: Platform) -> bool | None:
-    """What a condition is; None if it names anything besides the platform and the key, or is no expression."""
+    """The truth of a condition; None if it names anything but the platform and the key, or is not an expression."""
     values: dict[str, Any] = {key: version}
     namespace = Namespace(platform.subdir, platform.subdir, values, {}, CondaBuildRules())
     try:
@@ -133,12 +133,13 @@ def allowing(condition: str, key: str, version: str, *, is_oldest: bool) -> str 
     pieces = re.split(r"(\s+or\s+)", condition)
     if any(term.count("(") != term.count(")") for term in pieces[::2]):
         return None
-    for at in range(0, len(pieces), 2):
-        term = _term_allowing(pieces[at], key, version, is_oldest=is_oldest)
+    for index in range(0, len(pieces), 2):
+        term = _term_allowing(pieces[index], key, version, is_oldest=is_oldest)
         if term:
-            return "".join([*pieces[:at], term, *pieces[at + 1 :]])
+            return "".join([*pieces[:index], term, *pieces[index + 1 :]])
         if term == "":
-            return "".join([*pieces[: max(0, at - 1)], *pieces[at + 1 + (at == 0) :]])  # without the `or` beside it
+            # The `or` beside the term goes too.
+            return "".join([*pieces[: max(0, index - 1)], *pieces[index + 1 + (index == 0) :]])
     return None
 
 

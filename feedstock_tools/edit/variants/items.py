@@ -44,7 +44,7 @@ def with_version(
             neighbour = list_.items[place]
             text = quoted_like(neighbour, _named(neighbour.text, version, migrated.get(choice.key, "")))
             renamed = (version_of(neighbour), version)
-            changes += _after(document, list_, place, text, renamed)
+            changes += _added_after(document, list_, place, text, renamed)
             for partner, partner_place in _beside(document, choice.key, entry, place):
                 item = partner.value.items[partner_place]
                 value = given.get(partner.key, migrated.get(partner.key))
@@ -53,7 +53,7 @@ def with_version(
                 if value is None:
                     source = re.sub(rf"(?<![\d.]){re.escape(renamed[0])}(?![\d.])", version, source)
                     copied.append(f"{partner.key}: {source}")
-                changes += _after(document, partner.value, partner_place, source, renamed)
+                changes += _added_after(document, partner.value, partner_place, source, renamed)
     if not changes:
         raise document.mistake(f"lists no version of {choice.title}", next(document.entries(choice.key)))
     if unused:
@@ -67,9 +67,9 @@ def with_version(
 
 
 def _nearest(list_: Part, version: str) -> int | None:
-    """The place in a list of the newest version that is older than one, else of the last; None if it has none.
+    """The place in a list of the newest version older than `version`, else of the last; None if it has none.
 
-    Python without the global interpreter lock stands beside its like.
+    A version of Python without the global interpreter lock stands beside others of this kind.
     """
     versions = {place: version_of(item) for place, item in enumerate(list_.items) if VERSION.match(item.text)}
     alike = {place: other for place, other in versions.items() if _is_threaded(other) == _is_threaded(version)}
@@ -93,43 +93,48 @@ def _named(neighbour: str, version: str, migrated: str) -> str:
     return re.sub(r"^\d+\.\d+", plain, number) + dash + build
 
 
-def _alike(document: Document, list_: Part, at: int) -> list[int]:
-    """The places of a version that a list has once for each selector; of one that it repeats otherwise that place."""
-    places = [place for place, item in enumerate(list_.items) if item.text == list_.items[at].text]
-    selectors = {document.selector_of(list_.items[place]) for place in places}
-    return places if len(selectors) == len(places) else [at]
+def _alike(document: Document, list_: Part, place: int) -> list[int]:
+    """The places of a version that a list has once for each selector; only `place` if the list repeats it otherwise."""
+    text = list_.items[place].text
+    places = [other for other, item in enumerate(list_.items) if item.text == text]
+    selectors = {document.selector_of(list_.items[other]) for other in places}
+    return places if len(selectors) == len(places) else [place]
 
 
 def _beside(document: Document, key: str, entry: Entry, place: int) -> Iterator[tuple[Entry, int]]:
-    """What is zipped with an item of a list: other lists, and the places in them."""
+    """The counterparts of an item in the lists zipped with its own: these lists, and the places in them."""
     for partner in zipped_lists(document, key, entry):
         for partner_place in counterparts(document, entry.value, place, partner.value):
             yield partner, partner_place
 
 
-def _after(document: Document, list_: Part, at: int, text: str, renamed: tuple[str, str]) -> list[Change]:
-    """Add an item after that with an index, with the selector that that one has; `renamed` are the neighbour's version
-    and the new one: a comment that names the first is copied with the second."""
-    selector = document.selector_of(list_.items[at])
-    comment = document.comment_after(list_.items[at])
-    own = comment.replace(*renamed) if names_version(comment, renamed[0]) else f"# [{selector}]" if selector else ""
-    sub = Part("sequence", list_.start, list_.items[at].end, style=list_.style, items=list_.items[: at + 1])
-    if list_.is_flow and at + 1 < len(list_.items):
-        return [Change(list_.items[at].end, list_.items[at].end, f", {text}")]
-    neighbour = list_.items[at]
-    place = document.text.find("#", neighbour.end, document.line_end(neighbour.end)) if own else -1
-    text = text.ljust(place - neighbour.start - 2)
-    return added_item(document, sub, text, own if not list_.is_flow else "", sort=False)
+def _added_after(document: Document, list_: Part, place: int, text: str, renamed: tuple[str, str]) -> list[Change]:
+    """Add an item after the one at `place`, with the selector of that one. `renamed` holds the neighbour's version and
+    the new one: a comment that names the first is copied with the second."""
+    selector = document.selector_of(list_.items[place])
+    comment = document.comment_after(list_.items[place])
+    new_comment = (
+        comment.replace(*renamed) if names_version(comment, renamed[0]) else f"# [{selector}]" if selector else ""
+    )
+    head = Part("sequence", list_.start, list_.items[place].end, style=list_.style, items=list_.items[: place + 1])
+    if list_.is_flow and place + 1 < len(list_.items):
+        return [Change(list_.items[place].end, list_.items[place].end, f", {text}")]
+    neighbour = list_.items[place]
+    comment_start = document.text.find("#", neighbour.end, document.line_end(neighbour.end)) if new_comment else -1
+    text = text.ljust(comment_start - neighbour.start - 2)
+    return added_item(document, head, text, new_comment if not list_.is_flow else "", sort=False)
 
 
 def without_version(draft: Draft, document: Document, choice: Choice, version: str) -> Draft:
     """Remove a version from the lists of the variant file, and what is zipped with it."""
     changes: list[Change] = []
     for entry in document.entries(choice.key):
-        gone = [at for at, item in enumerate(entry.value.items) if is_version(item, version)]
-        if gone and len(gone) == len(entry.value.items):
+        removed = [place for place, item in enumerate(entry.value.items) if is_version(item, version)]
+        if removed and len(removed) == len(entry.value.items):
             raise document.mistake(f"{choice.title} {version} is the only one that is built here", entry)
         for list_entry in (entry, *zipped_lists(document, choice.key, entry)):
-            partners = [place for at in gone for place in counterparts(document, entry.value, at, list_entry.value)]
-            changes += removed_items(document, list_entry.value, [list_entry.value.items[at] for at in partners])
+            partners = [
+                partner for place in removed for partner in counterparts(document, entry.value, place, list_entry.value)
+            ]
+            changes += removed_items(document, list_entry.value, [list_entry.value.items[place] for place in partners])
     return draft.with_document(document.changed(changes))

@@ -64,7 +64,7 @@ def version_of(item: Part) -> str:
 
 
 def is_version(item: Part, version: str) -> bool:
-    """Whether an item of a list of versions is that one."""
+    """Whether an item of a list is a version."""
     return item.kind == "scalar" and version_of(item) == version
 
 
@@ -81,7 +81,7 @@ def listing(document: Document, key: str, version: str) -> Part | None:
 
 
 def platforms_with(document: Document, key: str, version: str) -> tuple[Platform, ...]:
-    """The platforms that a file lists a version for; all where its selectors cannot be read."""
+    """The platforms for which a file lists a version; all if its selectors cannot be read."""
     number = re.compile(rf"{re.escape(version.rstrip('t'))}(?!\d)")
     platforms = []
     for platform in PLATFORMS:
@@ -107,13 +107,13 @@ def versions_on(platform: Platform, documents: Iterable[Document], key: str) -> 
 
 
 def _on(document: Document, platform: Platform) -> VariantConfig:
-    """What a variant file says for a platform, where CUDA is enabled."""
+    """The configuration in a variant file for a platform, with CUDA enabled."""
     environ = {"CF_CUDA_ENABLED": "True", "BUILD_PLATFORM": platform.subdir, "CONFIG_VERSION": "1"}
     return parse(document.text, document.path, platform, environ=environ)
 
 
 def zip_group(document: Document, key: str) -> frozenset[str]:
-    """The keys that a variant file zips with a key; empty if it does not say."""
+    """The keys that a variant file zips with a key; empty if it zips none."""
     for entry in document.entries("zip_keys"):
         for group in entry.value.items or ():
             names = {item.text for item in group.items} or {item.text for item in entry.value.items}
@@ -141,7 +141,7 @@ def with_pinned_lists(draft: Draft, key: str, pinning: Path) -> tuple[Document, 
 
 
 def are_even(document: Document, keys: frozenset[str]) -> bool:
-    """Whether the lists of some keys in a variant file have as many values as each other on every platform."""
+    """Whether the lists of some keys in a variant file have the same number of values on every platform."""
     for platform in PLATFORMS:
         try:
             config = _on(document, platform)
@@ -158,35 +158,36 @@ def zipped_with(document: Document, key: str) -> frozenset[str]:
 
 
 def zipped_lists(document: Document, key: str, entry: Entry) -> Iterator[Entry]:
-    """The lists zipped with one, of several by selector those with its selector."""
+    """The lists zipped with that of `entry`: of several by selector, the one with its selector."""
     for name in sorted(zipped_with(document, key)):
-        lists = [each for each in document.entries(name) if each.value.items]
-        same = [each for each in lists if document.selector_of(each) == document.selector_of(entry)]
+        lists = [partner for partner in document.entries(name) if partner.value.items]
+        same = [partner for partner in lists if document.selector_of(partner) == document.selector_of(entry)]
         yield from same[:1] or lists[:1]
 
 
-def counterparts(document: Document, list_: Part, at: int, other: Part) -> list[int]:
-    """The indices in another list of what is zipped with an item: at the same place among the items for its selector.
+def counterparts(document: Document, list_: Part, index: int, other: Part) -> list[int]:
+    """The places in another list of the items zipped with one: at the same place among the items for its selector.
 
-    Several if the other list tells more apart (`linux64 and native`, `linux64 and crossed`). Where the numbers of items
-    differ, those that name the version, or whose comments do; none if there are none, and the lists do not go together.
+    There are several if the other list distinguishes more (`linux64 and native`, `linux64 and crossed`). Where the
+    numbers of items differ, they are the items that name the version, or whose comments do. There are none if nothing
+    names it and the lists differ in length.
     """
-    selectors = [[document.selector_of(item) for item in each.items] for each in (list_, other)]
-    own = selectors[0][at]
-    places = [place for place, selector in enumerate(selectors[0]) if holds_with(selector, own)]
+    selectors = [[document.selector_of(item) for item in items] for items in (list_.items, other.items)]
+    own_selector = selectors[0][index]
+    places = [place for place, selector in enumerate(selectors[0]) if holds_with(selector, own_selector)]
     partners: list[int] = []
-    for condition in dict.fromkeys((own, *selectors[1])):
+    for condition in dict.fromkeys((own_selector, *selectors[1])):
         group = [place for place, selector in enumerate(selectors[1]) if holds_with(selector, condition)]
-        if holds_with(own, condition) and len(group) == len(places):
-            partners.append(group[places.index(at)])
-    number = version_of(list_.items[at])
-    named = [place for place, item in enumerate(other.items) if names_version(item.text, number)]
-    named = named or [
+        if holds_with(own_selector, condition) and len(group) == len(places):
+            partners.append(group[places.index(index)])
+    number = version_of(list_.items[index])
+    naming = [place for place, item in enumerate(other.items) if names_version(item.text, number)]
+    naming = naming or [
         place for place, item in enumerate(other.items) if names_version(document.comment_after(item), number)
     ]
-    return list(dict.fromkeys(partners or named)) or ([at] if len(list_.items) == len(other.items) else [])
+    return list(dict.fromkeys(partners or naming)) or ([index] if len(list_.items) == len(other.items) else [])
 
 
 def names_version(text: str, version: str) -> bool:
-    """Whether a text names a version, and not a longer one that has it in it."""
+    """Whether a text names a version, and not only a longer one that contains it."""
     return re.search(rf"(?<![\d.]){re.escape(version)}(?![\d.])", text) is not None

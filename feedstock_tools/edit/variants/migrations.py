@@ -1,4 +1,4 @@
-"""Migrations that add a version: the pinning's, and one that a feedstock keeps as its own, with other values than the
+"""Migrations that add a version: the pinning's, and one that a feedstock keeps as its own, with values other than the
 pinning's or before the pinning has it."""
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ __all__ = ["adds_version", "identity", "is_about", "is_own", "own_migration", "p
 
 
 def is_about(migration: Document, key: str) -> bool:
-    """Whether a migration is there for versions of a key: its ordering is of the key, or it has none."""
+    """Whether a migration is about versions of a key: its ordering is for the key, or it has no ordering."""
     ordering = [entry for entry in migration.entries("__migrator", "ordering") if entry.value.entries]
-    about = not ordering or any(each.key == key for entry in ordering for each in entry.value.entries)
+    about = not ordering or any(ordered.key == key for entry in ordering for ordered in entry.value.entries)
     return about and bool(versions_in(migration, key))
 
 
 def adds_version(migration: Document, key: str, version: str) -> bool:
-    """Whether a migration is there to add a version: it is the only one there, or the file is named for it.
+    """Whether the purpose of a migration is to add a version: it lists no other, or the file is named for it.
 
     One that lists all versions changes what is zipped with them, such as the platforms, unless it is named for the key
     too (`cuda110.yaml`).
@@ -36,7 +36,7 @@ def adds_version(migration: Document, key: str, version: str) -> bool:
 
 
 def pinned_migration(source: Path | None, key: str, version: str) -> Document | None:
-    """The migration that adds a version, of those in a folder the first that is named for it.
+    """The migration that adds a version; in a folder, the first one, with those that are named for it before others.
 
     Args:
         source: the folder of the pinning's migrations, or the file of one; None without a pinning.
@@ -60,7 +60,7 @@ def is_own(migration: Document) -> bool:
 
 
 def identity(migration: Document) -> tuple[str, str]:
-    """What a rerender knows a migration by: its time stamp, and the number of its round."""
+    """The values by which a rerender identifies a migration: its time stamp, and the number of its round."""
     number = (*migration.entries("__migrator", "migration_number"), None)[0]
     stamp = (*migration.entries("migrator_ts"), None)[0]
     return stamp.value.text if stamp else "", number.value.text if number else ""
@@ -68,12 +68,12 @@ def identity(migration: Document) -> tuple[str, str]:
 
 def values_beside(migration: Document, key: str, version: str) -> dict[str, str]:
     """The values of other keys that a migration has for the one version that it adds, each the same on all platforms;
-    with that of the key itself, such as `3.13.* *_cp313`."""
+    and the value of the key itself, such as `3.13.* *_cp313`."""
     if versions_in(migration, key) != {version}:
         return {}
     lists = [entry for entry in migration.root.entries if entry.value.items] if migration.root is not None else []
     texts = {
-        entry.key: {item.text for each in lists if each.key == entry.key for item in each.value.items}
+        entry.key: {item.text for other in lists if other.key == entry.key for item in other.value.items}
         for entry in lists
         if entry.key != "zip_keys"
     }
@@ -85,7 +85,7 @@ def own_migration(migration: Document, key: str, values: Mapping[str, str]) -> D
 
     Args:
         key: the key whose version it adds.
-        values: for other keys; one that the migration has not is added below the version, with its selector.
+        values: for other keys; a key that the migration lacks is added below the version, with its selector.
 
     >>> text = "__migrator: {migration_number: 1}\\ncuda_compiler_version:\\n  - 13.0\\nc_compiler_version:\\n  - 14\\n"
     >>> migration = Document(Path("cuda130.yaml"), text)
@@ -98,23 +98,23 @@ def own_migration(migration: Document, key: str, values: Mapping[str, str]) -> D
         for entry in lists:
             changes += [change for item in entry.value.items for change in replaced(migration, item, value)]
         if not lists and migration.root is not None:
-            at = [entry for entry in migration.entries(key) if entry.value.items][-1]
-            item = at.value.items[-1]
+            last = [entry for entry in migration.entries(key) if entry.value.items][-1]
+            item = last.value.items[-1]
             lead = migration.text[migration.line_start(item.start) : item.start]
             selector = selector_in(migration.comment_after(item))
             line = f"{lead}{quoted_like(item, value)}{f'  # [{selector}]' if selector else ''}"
-            changes += added_entry(migration, migration.root, name, [line], at)
+            changes += added_entry(migration, migration.root, name, [line], last)
     return migration.changed(changes)
 
 
 def _kept(migration: Document) -> list[Change]:
-    """Set `use_local`, at the top of what says how the migration works."""
+    """Set `use_local`, at the top of the section `__migrator`."""
     for entry in migration.entries("__migrator", "use_local"):
         return replaced(migration, entry.value, "true")
     for entry in migration.entries("__migrator"):
         if entry.value.is_flow:
-            at = entry.value.start + 1
-            return [Change(at, at, "use_local: true, ")]
+            offset = entry.value.start + 1
+            return [Change(offset, offset, "use_local: true, ")]
         if entry.value.entries:
             first = entry.value.entries[0]
             lead = " " * migration.column_of(first.start)

@@ -39,11 +39,11 @@ def _patches_for(folder: Path, choice: Choice, version: str) -> list[str]:
     """The paths of the patches below the folder of a recipe that are named for a version."""
     word = "cuda" if choice is CUDA else "(?:py(?:thon)?|cp)"
     digits = version.replace(".", "")
-    named = re.compile(
+    pattern = re.compile(
         rf"(?<![a-z0-9]){word}[-_]?{digits}(?![0-9a-z])|{word}.*(?<![\d.]){re.escape(version)}(?![.]?\d|[a-z])",
         re.IGNORECASE,
     )
-    paths = {path for pattern in _PATCHES for path in folder.glob(pattern) if named.search(path.name)}
+    paths = {path for glob in _PATCHES for path in folder.glob(glob) if pattern.search(path.name)}
     return sorted(path.relative_to(folder).as_posix() for path in paths)
 
 

@@ -47,11 +47,11 @@ class _Condition(NamedTuple):
 
 
 def add_skip(draft: Draft, key: str, version: str) -> Draft:
-    """Skip a version of CUDA or Python; where that is enough, raise a limit such as `py<39`.
+    """Skip a version of CUDA or Python; if raising a limit such as `py<39` is enough, raise it.
 
     Raises:
         InputError: the recipe has no section `build`, or the version is Python without the global interpreter lock,
-            for which selectors have no name of its own.
+            which no selector can name alone.
     """
     if not version[-1].isdigit():
         hint = "Expected it in a list of the recipe, or a migration."
@@ -69,7 +69,7 @@ def skip_where(draft: Draft, condition: str) -> Draft:
 
 
 def drop_skip(draft: Draft, key: str, version: str, *, is_oldest: bool = False) -> tuple[Draft, bool]:
-    """Build a version that a skip excludes by name; whether there was such a skip.
+    """Build a version that a skip excludes by name; the second result tells whether there was such a skip.
 
     A skip for this version alone goes; `… or py == 38` loses the term, `in ("11.8", "12.0")` the version, and a limit
     that begins with the next version (`py<39` for 3.8) is lowered by one. Outputs with the same condition follow.
@@ -87,8 +87,10 @@ def drop_skip(draft: Draft, key: str, version: str, *, is_oldest: bool = False) 
     recipe = _with_conditions(draft.recipe, _OF_RECIPE, change)
     if recipe is draft.recipe:
         return draft, False
-    gone = before - {condition.text for condition in _conditions(recipe, _OF_RECIPE)}
-    recipe = _with_conditions(recipe, _OF_OUTPUTS, lambda condition: change(condition) if condition in gone else None)
+    removed = before - {condition.text for condition in _conditions(recipe, _OF_RECIPE)}
+    recipe = _with_conditions(
+        recipe, _OF_OUTPUTS, lambda condition: change(condition) if condition in removed else None
+    )
     return draft.with_document(recipe), True
 
 
@@ -100,8 +102,8 @@ def list_in_skip(
     The skip of an output for which only builds without CUDA remain (`not in ("None",)`) stays.
 
     Args:
-        platforms: those that the version comes to; a skip for others stays.
-        others: those that have the version besides; where the skip excludes it there, it goes on to do so.
+        platforms: those for which the version is added; a skip for others stays.
+        others: those that have the version besides; if the skip excludes it there, it continues to do so.
     """
 
     recipe = _with_conditions(
@@ -131,12 +133,12 @@ def _listing(
 
 
 def keep_skipped(draft: Draft, key: str, version: str, built: Mapping[Platform, Collection[str]]) -> Draft:
-    """Go on to skip a platform for which a skip names all versions: `win and … in ("11.2", "11.8")` gets the new one.
+    """Keep skipping a platform for which a skip names all versions: `win and … in ("11.2", "11.8")` gets the new one.
 
     Nothing changes where the version would then be built nowhere.
 
     Args:
-        built: the versions besides the new one, for each platform that it comes to.
+        built: the versions besides the new one, for each platform for which it is added.
     """
 
     recipe = _with_conditions(draft.recipe, _OF_RECIPE, lambda condition: _longer(condition, key, version, built))
@@ -156,7 +158,7 @@ def _longer(condition: str, key: str, version: str, built: Mapping[Platform, Col
         return None
     names_all = any(
         versions
-        and all(must_hold(condition, key, each, platform) for each in versions)
+        and all(must_hold(condition, key, other, platform) for other in versions)
         and not must_hold(condition, key, "None", platform)
         for platform, versions in built.items()
     )
@@ -206,19 +208,19 @@ def _conditions(recipe: Document, keys: tuple[str, ...]) -> Iterator[_Condition]
 
 
 def _with_conditions(recipe: Document, keys: tuple[str, ...], change: Callable[[str], str | None]) -> Document:
-    """Change each condition of the skips at some keys; one that becomes '' goes, and one that becomes None stays."""
-    at = 0
-    while at < len(conditions := [*_conditions(recipe, keys)]):
-        condition = conditions[at]
+    """Change each condition of the skips at some keys: `change` gives the text, '' to remove it, None to keep it."""
+    index = 0
+    while index < len(conditions := [*_conditions(recipe, keys)]):
+        condition = conditions[index]
         changed = change(condition.text)
         if changed is not None:
             recipe = recipe.changed(_replaced(recipe, condition, changed))
-        at += changed != ""
+        index += changed != ""
     return recipe
 
 
 def _replaced(recipe: Document, condition: _Condition, text: str) -> list[Change]:
-    """Change the text of a condition; without any the skip goes, or its item."""
+    """Change the text of a condition; an empty text removes the skip, or its item."""
     entry, part = condition.entry, condition.part
     if text and recipe.has_templates:
         return [Change(condition.start, condition.start + len(condition.text), text)]
@@ -264,7 +266,10 @@ def _with_build_entry(recipe: Document, key: str, lines: list[str]) -> Document:
     """The recipe with one more key in its section `build`, after the number."""
     for build in recipe.entries("build"):
         if build.value.entries:
-            always = [entry for entry in build.value.entries if not recipe.is_in_block(entry.start)]
-            after = next((entry for entry in always if entry.key == "number"), always[-1] if always else None)
+            unconditional = [entry for entry in build.value.entries if not recipe.is_in_block(entry.start)]
+            after = next(
+                (entry for entry in unconditional if entry.key == "number"),
+                unconditional[-1] if unconditional else None,
+            )
             return recipe.changed(added_entry(recipe, build.value, key, lines, after))
     raise recipe.mistake("the recipe has no section 'build'", hint="Add one with a number.")

@@ -4,7 +4,7 @@ Where a version comes from decides what an edit changes:
 
 - a list in `conda_build_config.yaml` or `variants.yaml` gets or loses an item, and so do the lists zipped with it;
 - a migration in `.ci_support/migrations` is added from the pinning, or removed;
-- a version that the pinning itself has is skipped by the recipe, even if a migration there has it still.
+- a version that the pinning itself has is skipped by the recipe, even if a migration there still has it.
 """
 
 from __future__ import annotations
@@ -124,10 +124,10 @@ def _added(
     platforms: tuple[Platform, ...],
     given: Mapping[str, str],
 ) -> Draft:
-    """Build for one more version on some platforms, in the first place that can have it."""
+    """Build for one more version on some platforms, with the first of the sources that can add it."""
     migration, pinned = sources.migration, sources.pinned
-    lists = None if pinned is None else read_document(pinned, within=None)
-    others = () if lists is None or migration is None else platforms_with(lists, choice.key, version)
+    pinned_file = None if pinned is None else read_document(pinned, within=None)
+    others = () if pinned_file is None or migration is None else platforms_with(pinned_file, choice.key, version)
     before, draft = draft, list_in_skip(draft, choice.key, version, platforms, others)
     document = _own_file(draft, choice.key)
     list_ = None if document is None else listing(document, choice.key, version)
@@ -135,15 +135,15 @@ def _added(
         if draft is not before:
             return draft
         raise document.mistake(f"{choice.title} {version} is built already", list_)
-    is_migrated = any(is_about(own, choice.key) for own in draft.migrations)
+    is_migrated = any(is_about(local, choice.key) for local in draft.migrations)
     draft = _without_outdated(draft, choice, version, sources)
     if document is not None and not (is_migrated and migration):
         return with_version(draft, document, choice, version, given, migration)
     if migration is not None:
         return _migrated(draft, migration, choice, given, is_own=sources.is_named)
-    is_pinned = lists is None or listing(lists, choice.key, version) is not None
+    is_pinned = pinned_file is None or listing(pinned_file, choice.key, version) is not None
     if draft is not before and is_pinned and not given:
-        return draft.remarked(f"nothing but the skip was changed: the pinning must have {choice.title} {version}")
+        return draft.remarked(f"only the skip was changed: the pinning must have {choice.title} {version}")
     can_copy = pinned is not None and not is_migrated and choice is not PYTHON
     listed = _copied(draft, pinned, choice, version, given) if pinned is not None and can_copy else None
     if listed is None:
@@ -152,7 +152,7 @@ def _added(
 
 
 def _without_outdated(draft: Draft, choice: Choice, version: str, sources: Sources) -> Draft:
-    """The draft without a migration that adds the version, if a rerender drops it because the pinning has it anew.
+    """The draft without a migration that adds the version, if a rerender drops it because the pinning has a new one.
 
     Raises:
         InputError: a rerender keeps it.
@@ -172,10 +172,10 @@ def _copied(draft: Draft, pinned: Path, choice: Choice, version: str, given: Map
     copied = with_pinned_lists(draft, choice.key, pinned)
     if copied is None or listing(copied[0], choice.key, version) is not None:
         return None
-    lists, keys = copied
-    remark = f"no migration adds {choice.title} {version}: the pinning's lists are copied to {lists.path.name}"
-    listed = with_version(draft.remarked(remark), lists, choice, version, given, None)
-    longer = listed.document(lists.path)
+    variant_file, keys = copied
+    remark = f"no migration adds {choice.title} {version}: the pinning's lists are copied to {variant_file.path.name}"
+    listed = with_version(draft.remarked(remark), variant_file, choice, version, given, None)
+    longer = listed.document(variant_file.path)
     return listed if longer is not None and are_even(longer, keys) else None
 
 
@@ -205,7 +205,7 @@ def _impossible(draft: Draft, choice: Choice, version: str, migrations: Path | N
 def drop_version(draft: Draft, choice: Choice, version: str, pinned: Path | None = None) -> Draft:
     """Stop building for a version of CUDA or Python.
 
-    The remarks of the new draft name lines that mention the version still.
+    The remarks of the new draft name lines that still mention the version.
 
     Args:
         draft: the feedstock.

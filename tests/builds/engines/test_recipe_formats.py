@@ -119,7 +119,7 @@ def test_a_meta_yaml_without_a_spec_is_converted_and_built_and_lines_without_a_f
     assert "Converted the meta.yaml to a recipe.yaml for the embedded engine" in built.stdout
     assert "conda-build makes packages with the same names but for hashes." in built.stdout
     assert "Not converted: 1 line of the meta.yaml:" in built.stdout
-    assert "'about: license_url' has no form in a recipe.yaml" in built.stdout
+    assert "'about: license_url' has no equivalent in a recipe.yaml" in built.stdout
     assert built.stdout.count("-- built oldtiny-1.2-") == 1
     assert (without_spec / "recipe" / "meta.yaml").read_text() == before
     assert not (without_spec / "recipe" / "recipe.yaml").exists()

@@ -193,6 +193,6 @@ def test_platforms_that_rattler_build_refuses_anyway_are_named(feedstock: Callab
         (folder / f".ci_support/{platform.replace('-', '_')}_.yaml").write_text(text)
     (folder / "conda-forge.yml").write_text("conda_build_tool: rattler-build\n")
     draft = enable_gpu(open_draft(folder), GpuWishes(), pinning / "conda_build_config.yaml")
-    refusals = [remark for remark in draft.remarks if "without the edit too" in remark]
+    refusals = [remark for remark in draft.remarks if "even without the edit" in remark]
     assert len(refusals) == 1
-    assert refusals[0].startswith("for linux-aarch64, win-64, without the edit too: rattler-build refuses the recipe")
+    assert refusals[0].startswith("for linux-aarch64, win-64, even without the edit: rattler-build refuses the recipe")

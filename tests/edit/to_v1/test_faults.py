@@ -35,8 +35,8 @@ app:
         (7, "'build"),
         (10, "the license"),
         (11, "'about"),
-        (12, "'{% import %}' has no form in a recipe.yaml"),
-        (15, "the section 'app' has no form in a recipe.yaml"),
+        (12, "'{% import %}' has no equivalent in a recipe.yaml"),
+        (15, "the section 'app' has no equivalent in a recipe.yaml"),
     ]
     assert "license: LicenseRef-Not-a-license" in converted.text
 

@@ -101,7 +101,9 @@ def test_what_is_not_converted_is_named_when_it_is_written_too(feedstock: Path) 
     (feedstock / "recipe" / "meta.yaml").write_text(META + "  license_url: https://example.org\n")
     written = edit(feedstock, "--write")
     assert written.returncode == 0
-    assert "note: meta.yaml:19: not converted: 'about: license_url' has no form in a recipe.yaml" in written.stderr
+    assert (
+        "note: meta.yaml:19: not converted: 'about: license_url' has no equivalent in a recipe.yaml" in written.stderr
+    )
 
 
 BAD = {

@@ -9,22 +9,22 @@ __all__ = ["Comments"]
 
 _ITEM = re.compile(r"^\s*-\s+(?:if:|then:)?\s*(.*?)\s*(?:#.*)?$")
 _NAME = re.compile(r"[A-Za-z_][\w./-]*")
-#: What a comment in a recipe could mean to a template or a selector.
+#: Characters with which a comment could mean something to a template or a selector.
 _MEANING = re.compile(r"[{}\[\]]")
 
 
 class Comments:
-    """Comments above items of lists whose first word stands in one item alone; others have no sure place in a spec."""
+    """Comments above list items whose first word occurs in no other item; others have no certain place in a spec."""
 
     def __init__(self, text: str) -> None:
         lines = text.splitlines()
         items = [_word(line) for line in lines]
-        often = Counter(word for word in items if word)
+        counts = Counter(word for word in items if word)
         self.lines = sum(1 for line in lines if _is_comment(line))
         self._above: dict[str, list[str]] = {}
         for number, word in enumerate(items):
             above = _above(lines, number)
-            if word and often[word] == 1 and above and not any(map(_MEANING.search, above)):
+            if word and counts[word] == 1 and above and not any(map(_MEANING.search, above)):
                 self._above[word] = above
         self.taken = 0
 

@@ -1,7 +1,7 @@
-"""Values that show where they come from: equal to the value of a variant, and as text the name of its key.
+"""Values that show their origin: they equal the value of a variant, and print as the name of its key.
 
-A recipe rendered with such values has the names of keys where it used them, `cuda-version ⟨cuda⟩.*`, and yet every
-condition in it is decided by the values.
+A recipe rendered with such values has the names of keys where it used them, `cuda-version ⟨cuda⟩.*`, and yet the values
+decide every condition in it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
     "unmarked",
 ]
 
-#: Characters of no language, around the name of a key.
+#: Characters of no language, which enclose the name of a key.
 OPEN, CLOSE = "\ue000", "\ue001"
 _MARK = re.compile(f"{OPEN}([^{OPEN}{CLOSE}]*){CLOSE}")
 _PLACEHOLDER = re.compile(r"(?<!\$)\{[A-Za-z_]\w*\}")
@@ -46,7 +46,7 @@ def raw_of(value: str) -> str:
 
 
 class Marked(str):
-    """A text that is shown as something else."""
+    """A text that prints as something else."""
 
     __slots__ = ("shown",)
     shown: str
@@ -82,7 +82,7 @@ class Marked(str):
 
 
 class MarkedNumber(int):
-    """A number that is shown as something else."""
+    """A number that prints as something else."""
 
     shown: str
 
@@ -107,7 +107,7 @@ def unmarked(text: str, variant: Mapping[str, str]) -> str:
     'demo-fast'
     """
     keys = {name: key for key, name in _NAMES.items()}
-    return _MARK.sub(lambda mark: variant.get(keys.get(mark[1], mark[1]), mark[0]), text)
+    return _MARK.sub(lambda match: variant.get(keys.get(match[1], match[1]), match[0]), text)
 
 
 def as_placeholders(text: str) -> str | None:
@@ -122,4 +122,4 @@ def as_placeholders(text: str) -> str | None:
         return None
     if _PLACEHOLDER.search(bare) or re.search(r"\{\{|\}\}|\{%|%\}|\{#|#\}", bare) or re.search(r"\$" + OPEN, text):
         return None
-    return _MARK.sub(lambda mark: f"{{{mark[1]}}}", text)
+    return _MARK.sub(lambda match: f"{{{match[1]}}}", text)

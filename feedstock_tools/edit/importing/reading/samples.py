@@ -34,7 +34,7 @@ _ALIASES = {
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a recipe says in one setting; `looping` are the keys with several values that it can distinguish."""
+    """A recipe in one setting; `looping` are the keys with several values that it can distinguish."""
 
     setting: Setting
     variant: Variant
@@ -48,14 +48,17 @@ class Sample:
 
 
 def take_samples(source: Source) -> tuple[Sample, ...]:
-    """The recipe in every setting of its feedstock: the configurations that it has, and all that its variants span on
-    its platforms, built or not. Crossed ones also as if they were not, since a rerender renders them so.
+    """The recipe in every setting of its feedstock: its configurations, and all variants on its platforms, built or
+    not. Cross-compiled platforms are also read as native ones, since a rerender renders them so.
 
     Raises:
         InputError: the recipe, its variants or a configuration is invalid.
         BoundError: there are more settings than the limit.
     """
-    readings = [*_configured(source), *(_Reading(each, variants_of(source, each)) for each in source.forge.renderings)]
+    readings = [
+        *_configured(source),
+        *(_Reading(rendering, variants_of(source, rendering)) for rendering in source.forge.renderings),
+    ]
     looping = _looping_keys(source.text, [reading.config for reading in readings])
     samples: dict[object, Sample] = {}
     for reading in readings:
@@ -102,10 +105,10 @@ def _looping_keys(text: str, configs: Sequence[VariantConfig]) -> frozenset[str]
 
 
 def _rows(config: VariantConfig, looping: frozenset[str], source: Source) -> Iterator[Variant]:
-    part = explode(config).project(looping)
-    if part.count > most(_MOST):
+    space = explode(config).project(looping)
+    if space.count > most(_MOST):
         raise BoundError(f"the recipe distinguishes more than {_MOST} variants", path=source.recipe)
-    yield from part
+    yield from space
 
 
 def _setting(variant: Variant, platform: Platform, builder: Platform) -> Setting:

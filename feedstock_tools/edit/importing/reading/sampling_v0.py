@@ -95,10 +95,12 @@ def tree_v0(
         known = {**variant, **values}
         package = PackageNames(meta.name, meta.version, meta.build_number)
     version = meta.version
-    outs = output_dicts(meta)
+    output_mappings = output_dicts(meta)
     alone = not meta.outputs
-    metas = [output_meta(meta, out, lambda: view, None) for out in outs]
-    outputs = tuple(_output(each, {} if alone else out, known) for each, out in zip(metas, outs, strict=True))
+    metas = [output_meta(meta, out, lambda: view, None) for out in output_mappings]
+    outputs = tuple(
+        _output(own_meta, {} if alone else out, known) for own_meta, out in zip(metas, output_mappings, strict=True)
+    )
     outputs = tuple(replace(output, name=unmarked(output.name, known)) for output in outputs)
     top = _output(Meta(dict(data), variant, space, view, name), {}, known)
     return RecipeTree(
@@ -117,15 +119,15 @@ def tree_v0(
 
 
 def _with_names(template: str, raw: str) -> tuple[str, dict[str, str]]:
-    """The template with names in place of the texts that it sets, and those texts; of names that are set once."""
-    often = Counter(_ANY_SET.findall(raw))
+    """The template with a name in place of each text that it sets, and the texts; only for names that are set once."""
+    counts = Counter(_ANY_SET.findall(raw))
     values: dict[str, str] = {}
 
     def named(match: re.Match[str]) -> str:
         name = match[2]
         before = template[: match.start()]
         is_inside = len(_IF.findall(before)) > len(_ENDIF.findall(before))
-        if is_inside or often[name] != 1 or (name in RESERVED and name != "version"):
+        if is_inside or counts[name] != 1 or (name in RESERVED and name != "version"):
             return match[0]
         values[name] = match[3][1:-1]
         return f"{match[1]}{_OWN}{name}{match[4]}"

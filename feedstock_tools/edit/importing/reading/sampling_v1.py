@@ -67,7 +67,7 @@ def _number(value: Any) -> int | None:
 
 
 def _as_v0(source: Mapping[str, Any]) -> dict[str, Any]:
-    """A source by the names that its keys have in a meta.yaml."""
+    """A source with the names that its keys have in a meta.yaml."""
     names = {"git": "git_url", "rev": "git_rev", "tag": "git_rev", "branch": "git_rev", "target_directory": "folder"}
     return {names.get(key, "fn" if key == "file_name" else key): value for key, value in source.items()}
 
@@ -97,7 +97,7 @@ def _output(item: Mapping[str, Any], version: str, above: Mapping[str, Any], *, 
         requirements={key: _needs(requirements.get(name)) for key, name in _SECTIONS.items()},
         exports=_exports(requirements.get("run_exports")),
         ignored={"packages": _needs(ignored.get("by_name")), "exporters": _needs(ignored.get("from_package"))},
-        features=tuple(f"{package.get('name', '')}-p-{at}" for at in range(_steps(variant))),
+        features=tuple(f"{package.get('name', '')}-p-{step}" for step in range(_steps(variant))),
         keys={key: as_texts(variant.get(key)) for key in ("use_keys", "ignore_keys")},
         entry_points=as_texts(python.get("entry_points")),
         independent=any_true(python.get("version_independent")),
@@ -105,7 +105,7 @@ def _output(item: Mapping[str, Any], version: str, above: Mapping[str, Any], *, 
         about={} if alone else item.get("about") or {},
         more_build={
             **{key: value for key, value in build.items() if key not in _BUILD and key != "python"},
-            **({"python": rest} if (rest := _rest_of_python(python)) else {}),
+            **({"python": python_rest} if (python_rest := _rest_of_python(python)) else {}),
         },
         more_test={"tests": more_tests} if more_tests else {},
         more={} if alone else {key: value for key, value in item.items() if key not in _PARTS},
@@ -180,5 +180,5 @@ def _tests(items: list[Any]) -> tuple[dict[str, tuple[str, ...]], list[Any]]:
 def _is_plain(item: Mapping[str, Any]) -> bool:
     script = item["script"]
     requirements = item.get("requirements") or {}
-    lists = isinstance(script, str | list) and not any(isinstance(each, Mapping) for each in as_items(script))
-    return lists and set(item) <= {"script", "requirements", "files"} and set(requirements) <= {"run"}
+    is_text = isinstance(script, str | list) and not any(isinstance(line, Mapping) for line in as_items(script))
+    return is_text and set(item) <= {"script", "requirements", "files"} and set(requirements) <= {"run"}

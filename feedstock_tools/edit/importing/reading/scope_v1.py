@@ -1,7 +1,7 @@
 """The names that the expressions of a recipe.yaml see in one setting, and its parts with all of them evaluated.
 
-Expressions are evaluated by Jinja, whose language the engine's is but for a few functions; what it makes of a recipe is
-compared with what the engine makes of the generated one (`verification`).
+Jinja evaluates the expressions, since the engine's language is the same except for a few functions; `verification`
+compares the result with what the engine makes of the generated recipe.
 """
 
 from __future__ import annotations
@@ -102,7 +102,9 @@ class Scope:
                 chosen = self._item(node)
                 return chosen[0] if chosen else None
             return {
-                str(key): [self._skip(each) for each in as_items(value)] if key == "skip" else self.resolved(value)
+                str(key): [self._skip(condition) for condition in as_items(value)]
+                if key == "skip"
+                else self.resolved(value)
                 for key, value in node.items()
             }
         return self._text(node) if isinstance(node, str) else node
@@ -114,18 +116,18 @@ class Scope:
         chosen = item.get("then") if self._truth(item["if"]) else item.get("else")
         if chosen is None:
             return []
-        return [part for each in as_items(chosen) for part in self._item(each)]
+        return [part for branch_item in as_items(chosen) for part in self._item(branch_item)]
 
     def _skip(self, condition: Any) -> str:
         if isinstance(condition, Mapping):
-            return "true" if any(any_true(self._skip(each)) for each in self._item(condition)) else "false"
+            return "true" if any(any_true(self._skip(item)) for item in self._item(condition)) else "false"
         return str(self._truth(condition)).lower()
 
     def _truth(self, text: Any) -> bool:
         inner = _TEMPLATE.fullmatch(str(text).strip())
         try:
             value = self._evaluated(inner[1] if inner else str(text), strict=True)
-        except UndefinedError:  # what compares an undefined variable does not hold
+        except UndefinedError:  # a comparison with an undefined variable does not hold
             return False
         return value.lower() not in ("", "false") if isinstance(value, str) else bool(value)
 
@@ -199,7 +201,7 @@ def _compilers(variant: Variant, target: Platform) -> dict[str, Any]:
 def _match(version: Any, spec: Any) -> bool:
     text = raw_of(version) if isinstance(version, str) else str(int(version))
     limits = [limit.strip() for limit in raw_of(spec).split(",")]
-    if not text[:1].isdigit():  # such as "None", which is a version, before all numbers
+    if not text[:1].isdigit():  # such as "None", a version that precedes all numbers
         return all(limit.lstrip("=") == text or limit[:1] == "<" or limit[:2] == "!=" for limit in limits)
     if len(limits) == 1 and re.fullmatch(r"==?[A-Za-z]+", limits[0]):
         return False
@@ -224,7 +226,7 @@ def _digits(value: Any) -> str:
 
 
 class _Concatenations(NodeTransformer):
-    """Makes `~` add texts up, so that marked ones stay marked."""
+    """Makes `~` add texts, so that marked ones stay marked."""
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Filter:  # noqa: N802 - as jinja2 names them
         self.generic_visit(node)

@@ -1,4 +1,4 @@
-"""What a recipe says in one setting, the same for both formats: texts with marks, lists, and what is left over."""
+"""What a recipe says in one setting, the same for both formats: texts with marks, lists, and the remaining keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SECTIONS = ("build", "host", "run", "run_constrained")
 
 @dataclass(frozen=True, slots=True)
 class ScriptTree:
-    """A script: a file, or commands, and the variables that it sees; `passed` are handed on from the machine."""
+    """A script: a file, or commands, and the variables that it sees; `passed` are those that come from the machine."""
 
     file: str | None = None
     commands: tuple[str, ...] = ()
@@ -23,7 +23,7 @@ class ScriptTree:
 
 @dataclass(frozen=True, slots=True)
 class OutputTree:
-    """An output. `tests` are its imports, commands and the like; the `more…` what has no place elsewhere, by key."""
+    """An output. `tests` are its imports, commands and the like; the `more…` hold keys without a place elsewhere."""
 
     name: str
     version: str

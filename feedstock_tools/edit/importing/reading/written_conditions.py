@@ -11,7 +11,7 @@ from feedstock_tools.generate.spec.conditions import WORDS, And, Compare, Condit
 
 __all__ = ["WrittenConditions", "condition_of"]
 
-#: The most lines of a branch whose condition stands above.
+#: The maximum number of lines between a condition and a line of its branch.
 _FARTHEST = 40
 _SELECTOR = re.compile(r"\[([^\[\]]+)\]\s*$")
 _IF = re.compile(r"^\s*-?\s*if:\s*(.+?)\s*$")
@@ -24,12 +24,12 @@ _SUBJECTS = {"cuda_compiler_version": "cuda", "python": "python"}
 _MATCH = re.compile(r"(>=|<=|==|!=|<|>)?\s*(\d+(?:\.\d+)*)(?:\.\*)?")
 
 
-class _UnsaidError(ValueError):
+class _InexpressibleError(ValueError):
     pass
 
 
 def condition_of(text: str) -> Condition | None:
-    """An expression of a recipe as a condition of a spec; None where a spec has no words for it.
+    """An expression of a recipe as a condition of a spec; None if a spec cannot express it.
 
     >>> condition_of('unix and (cuda_compiler_version or "").startswith("12")')
     And(parts=(Word(name='unix'), Compare(subject='cuda', operator='==', version='12')))
@@ -37,7 +37,7 @@ def condition_of(text: str) -> Condition | None:
     inner = re.fullmatch(r"\$\{\{(.*)\}\}", text.strip(), re.DOTALL)
     try:
         tree = ast.parse((inner[1] if inner else text).strip(), mode="eval")
-        return _said(tree.body)
+        return _condition(tree.body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -49,7 +49,7 @@ def _bare(text: str) -> str:
 
 
 class WrittenConditions:
-    """The conditions of a recipe that a spec can say: all of them, and those beside a text."""
+    """The conditions of a recipe that a spec can express: all of them, and those beside a text."""
 
     def __init__(self, text: str, *, is_v1: bool) -> None:
         self._lines = text.splitlines()
@@ -99,13 +99,13 @@ def _on_line(line: str, *, is_v1: bool) -> Iterator[Condition]:
             yield condition
 
 
-def _said(node: ast.expr) -> Condition:
+def _condition(node: ast.expr) -> Condition:
     match node:
         case ast.BoolOp(op, values):
-            parts = tuple(map(_said, values))
+            parts = tuple(map(_condition, values))
             return And(parts) if isinstance(op, ast.And) else Or(parts)
         case ast.UnaryOp(ast.Not(), operand):
-            return negated(_said(operand))
+            return negated(_condition(operand))
         case ast.Name(name) if name in WORDS or name in _PLATFORMS:
             return Word(_PLATFORMS.get(name, name))
         case ast.Name(key) if re.fullmatch(r"is_\w+", key):
@@ -117,7 +117,7 @@ def _said(node: ast.expr) -> Condition:
         case ast.Call(ast.Attribute(owner, "startswith"), [ast.Constant(str(start))], []):
             if _is_cuda(owner) and start.rstrip(".").isdigit():
                 return Compare("cuda", "==", start.rstrip("."))
-    raise _UnsaidError
+    raise _InexpressibleError
 
 
 def _is_cuda(node: ast.expr) -> bool:
@@ -135,11 +135,11 @@ def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> Condition
     match left, right:
         case ast.Name(first), ast.Name(second) if {first, second} <= _PLATFORM_KEYS:
             if first == second or "build_platform" not in (first, second) or sign not in ("==", "!="):
-                raise _UnsaidError
+                raise _InexpressibleError
             return Word("cross") if sign == "!=" else Not(Word("cross"))
         case ast.Name("target_platform" | "host_platform"), ast.Constant(str(subdir)) if sign in ("==", "!="):
             if subdir not in WORDS:
-                raise _UnsaidError
+                raise _InexpressibleError
             return Word(subdir) if sign == "==" else Not(Word(subdir))
         case ast.Name("py"), ast.Constant(int(number)) if sign and 27 <= number < 400:
             return Compare("python", sign, f"{str(number)[0]}.{str(number)[1:]}")
@@ -149,18 +149,18 @@ def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> Condition
         case ast.Name(key), ast.Constant(value) if sign in ("==", "!=") and isinstance(value, str | int):
             text = str(value).lower() if isinstance(value, bool) else str(value)
             if key in WORDS or key == "python" or '"' in text:
-                raise _UnsaidError
+                raise _InexpressibleError
             return Equal(key, text) if sign == "==" else Not(Equal(key, text))
-    raise _UnsaidError
+    raise _InexpressibleError
 
 
 def _matched(subject: ast.expr, spec: str) -> Condition:
     if not isinstance(subject, ast.Name) or subject.id not in _SUBJECTS:
-        raise _UnsaidError
+        raise _InexpressibleError
     parts = []
     for limit in spec.split(","):
         match = _MATCH.fullmatch(limit.strip())
         if match is None:
-            raise _UnsaidError
+            raise _InexpressibleError
         parts.append(Compare(_SUBJECTS[subject.id], match[1] or "==", match[2]))
     return parts[0] if len(parts) == 1 else And(tuple(parts))

@@ -73,8 +73,8 @@ def _python(writer: Writing, name: str, operator: str, right: nodes.Expr) -> str
     """`py < 39` as a match of versions."""
     key = "python" if name == "py" else "numpy"
     if isinstance(right, nodes.Tuple | nodes.List) and operator in {"in", "notin"}:
-        each = [_python(writer, name, "eq", item) for item in right.items]
-        comparison = f"({' or '.join(each)})"
+        comparisons = [_python(writer, name, "eq", item) for item in right.items]
+        comparison = f"({' or '.join(comparisons)})"
         return comparison if operator == "in" else f"not {comparison}"
     if not isinstance(right, nodes.Const) or not isinstance(right.value, int) or operator not in _OPERATORS:
         raise UntranslatableError(f"'{name}' is compared with something that is not a number")
@@ -95,7 +95,7 @@ def _in(writer: Writing, left: nodes.Expr, operator: str, right: nodes.Tuple | n
     items = list(right.items)
     if isinstance(left, nodes.Name) and writer.is_variant(left.name):
         items = list(_of_variant(writer, left.name, items))
-    texts = [writer.text(each, Level.CONDITIONAL) for each in items]
+    texts = [writer.text(item, Level.CONDITIONAL) for item in items]
     if len(texts) == 1:
         return f"{writer.text(left, Level.CONCAT)} {'==' if operator == 'in' else '!='} {texts[0]}"
     return f"{writer.text(left, Level.CONCAT)} {_OPERATORS[operator]} ({', '.join(texts)})"

@@ -43,7 +43,7 @@ def _split(text: str) -> Iterable[str]:
 
 
 def simplified(parts: Iterable[str]) -> When:
-    """Conditions each once, `NEVER` if one of them cannot hold."""
+    """Each condition once; `NEVER` if they cannot all hold."""
     kept: list[str] = []
     for part in parts:
         value = truth(part)
@@ -82,7 +82,9 @@ def _truth(node: nodes.Expr) -> bool | None:
             right = node.ops[0].expr
             if isinstance(right, nodes.Const) and node.ops[0].op in {"eq", "ne"}:
                 return bool((node.expr.value == right.value) == (node.ops[0].op == "eq"))
-            if isinstance(right, nodes.Tuple | nodes.List) and all(isinstance(i, nodes.Const) for i in right.items):
+            if isinstance(right, nodes.Tuple | nodes.List) and all(
+                isinstance(item, nodes.Const) for item in right.items
+            ):
                 values = [item.value for item in right.items if isinstance(item, nodes.Const)]
                 if node.ops[0].op in {"in", "notin"}:
                     return bool((node.expr.value in values) == (node.ops[0].op == "in"))
@@ -105,7 +107,7 @@ def negated(when: When) -> When:
 
 
 def _opposite(text: str) -> str:
-    if text.startswith("not ") and _is_one(text.removeprefix("not ")):
+    if text.startswith("not ") and _binds_tightly(text.removeprefix("not ")):
         inner = text.removeprefix("not ")
         return inner[1:-1] if inner.startswith("(") and _is_wrapped(inner) else inner
     node = parsed(text)
@@ -119,19 +121,19 @@ def _opposite(text: str) -> str:
             .replace(" is defined", " is undefined")
             .replace(" is\0", " is defined")
         )
-    return f"not {text}" if _is_one(text) else f"not ({text})"
+    return f"not {text}" if _binds_tightly(text) else f"not ({text})"
 
 
-def _is_one(text: str) -> bool:
+def _binds_tightly(text: str) -> bool:
     """Whether a text binds at least as strongly as `not`."""
     return not isinstance(parsed(text), nodes.And | nodes.Or | nodes.CondExpr)
 
 
 def _is_wrapped(text: str) -> bool:
     depth = 0
-    for at, character in enumerate(text):
+    for index, character in enumerate(text):
         depth += {"(": 1, ")": -1}.get(character, 0)
-        if depth == 0 and at < len(text) - 1:
+        if depth == 0 and index < len(text) - 1:
             return False
     return text.endswith(")")
 
@@ -150,7 +152,7 @@ def all_of(when: When) -> str:
 
 
 def without(when: When, known: When) -> When:
-    """The conditions that are not among those that are known to hold."""
+    """The conditions that are not among the `known` ones, which hold already."""
     return tuple(part for part in when if part not in known)
 
 
@@ -159,17 +161,17 @@ def _complements(first: str, second: str) -> bool:
 
 
 def are_exhaustive(first: When, second: When) -> bool:
-    """Whether of two conditions always exactly one holds."""
+    """Whether exactly one of two conditions always holds."""
     if len(first) == 1 == len(second):
         return _complements(first[0], second[0])
     return bool(first and second) and (negated(first) == second or negated(second) == first)
 
 
 def exclude(first: When, second: When) -> bool:
-    """Whether two conditions never hold together, as far as their texts say."""
+    """Whether two conditions never hold together, as far as their texts tell."""
     systems = {"linux", "osx", "win"}
-    pairs = ((a, b) for a in first for b in second)
-    return any(_complements(a, b) or (a != b and {a, b} <= systems) for a, b in pairs)
+    pairs = ((left, right) for left in first for right in second)
+    return any(_complements(left, right) or (left != right and {left, right} <= systems) for left, right in pairs)
 
 
 def joined(*groups: Sequence[str]) -> When:

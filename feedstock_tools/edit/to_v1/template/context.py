@@ -58,9 +58,9 @@ def context_of(
 
     Args:
         used: the versions that the recipe names.
-        shared: several outputs read the context, all of it whatever they need: what depends on keys of which they
-            would be built once for each value is written where it is used.
-        numbers: those that are its build number, which may be called `build_number`; with '' no other may.
+        shared: several outputs read the context, and each reads all of it. An expression is therefore written where it
+            is used if it depends on a key with several values, for each of which all outputs would be built.
+        numbers: the versions that are the build number and may be called `build_number`; with '' no others may.
     """
     needed = _needed(variables, used)
     chosen = {tag: version for tag, version in variables.items() if tag in needed}
@@ -75,8 +75,8 @@ def context_of(
     entries = []
     comments: dict[str, tuple[str, ...]] = {}
     for tag, version in chosen.items():
-        own = [comments.get(each, ()) for each in tags_in(version.text) if each in inlined]
-        comments[tag] = tuple(dict.fromkeys(line for group in [*own, version.comments] for line in group))
+        inlined_comments = [comments.get(part, ()) for part in tags_in(version.text) if part in inlined]
+        comments[tag] = tuple(dict.fromkeys(line for group in [*inlined_comments, version.comments] for line in group))
         text = renamed(_with_ends(version.text, plain), final)
         if len(text) > _LONGEST:
             message = (
@@ -102,7 +102,7 @@ def _needed(variables: Mapping[str, Version], used: frozenset[str]) -> set[str]:
 
 
 def _reading(chosen: Mapping[str, Version], wanted: frozenset[str]) -> set[str]:
-    """The versions that depend on some names."""
+    """The versions that depend on the `wanted` names."""
     tags: set[str] = set()
     for tag, version in chosen.items():
         names = {name.name for name in _names(version.text)}
@@ -127,7 +127,7 @@ def _final_names(
         name = variables[tag].name
         base = f"{name}_value" if name in keys.values else name
         candidates = [base, *(f"{base}_{number}" for number in range(2, len(tags) + 3))]
-        first = next(each for each in candidates if each not in taken | reserved)
+        first = next(candidate for candidate in candidates if candidate not in taken | reserved)
         is_number = tag in numbers and (first != base or base == "build_number")
         names[tag] = "build_number" if is_number and "build_number" not in taken else first
         taken.add(names[tag])
@@ -140,7 +140,7 @@ def tags_in(text: str) -> list[str]:
 
 
 def operand(text: str) -> str:
-    """An expression in brackets where it would bind too little."""
+    """An expression, in brackets if it would bind too loosely."""
     node = parsed(text)
     loose = (
         nodes.CondExpr | nodes.And | nodes.Or | nodes.Not | nodes.Compare | nodes.Concat | nodes.BinExpr | nodes.Filter

@@ -46,7 +46,7 @@ class Level(IntEnum):
 
 
 class Writing(Protocol):
-    """What writes expressions: the parts of `writing.Writer` that others call."""
+    """A writer of expressions: the parts of `writing.Writer` that others call."""
 
     names: Names
     own: frozenset[str]
@@ -54,7 +54,7 @@ class Writing(Protocol):
     is_done: bool
 
     def text(self, node: nodes.Node | None, level: int) -> str:
-        """The text of a node, in brackets if it binds less than `level`."""
+        """The text of a node, in brackets if it binds more loosely than `level`."""
 
     def name(self, name: str) -> tuple[str, int]:
         """A name, and how strongly its text binds."""
@@ -64,7 +64,7 @@ class Writing(Protocol):
 
 
 class UntranslatableError(Exception):
-    """rattler-build has nothing for an expression; the message says for which part."""
+    """rattler-build has no equivalent of an expression; the message names the part."""
 
 
 @lru_cache(maxsize=1)
@@ -74,10 +74,10 @@ def _environment() -> Environment:
 
 @lru_cache(maxsize=8192)
 def parsed(expression: str) -> nodes.Expr:
-    """The tree of an expression, to be read and not to be changed.
+    """The tree of an expression, which callers must not change.
 
     Raises:
-        UntranslatableError: it is no expression.
+        UntranslatableError: it is not an expression.
     """
     try:
         body = _environment().parse("{{ (" + expression + ") }}").body
@@ -106,7 +106,7 @@ _TEMPLATE = re.compile(r"\{\{-?(.*?)-?\}\}", re.DOTALL)
 def text_parts(text: str) -> tuple[tuple[bool, str], ...]:
     """A text with templates in pieces: whether a piece is an expression, and the expression or the text."""
     pieces = _TEMPLATE.split(text)
-    return tuple((at % 2 == 1, piece.strip() if at % 2 else piece) for at, piece in enumerate(pieces) if piece)
+    return tuple((index % 2 == 1, piece.strip() if index % 2 else piece) for index, piece in enumerate(pieces) if piece)
 
 
 def is_text(node: nodes.Node) -> bool:
@@ -147,7 +147,7 @@ def bare_text(node: nodes.Expr) -> nodes.Expr:
 
 
 def is_nothing(node: nodes.Node) -> bool:
-    """Whether an expression is no value."""
+    """Whether an expression is None or undefined."""
     return (isinstance(node, nodes.Const) and node.value is None) or (
         isinstance(node, nodes.Name) and node.name in {"undefined", "None", "none"}
     )

@@ -1,7 +1,7 @@
-"""A `meta.yaml` without statements: each line with the conditions under which it is there, loops unrolled.
+"""A `meta.yaml` without statements: each line with the conditions under which it exists, loops unrolled.
 
-What a recipe sets is followed on the way; templates in the lines are written for rattler-build and name the versions of
-variables that count at their place.
+Statements that set variables are followed; templates in the lines are written for rattler-build, and name the versions
+of variables that apply at their place.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class _Follower:
         return taken
 
     def _conditions(self, expression: str, number: int, when: When = (), *, selector: bool) -> When:
-        """The conditions in an expression; one that has no form is a problem, and never holds."""
+        """The conditions in an expression; one without an equivalent is a problem, and never holds."""
         try:
             if selector:
                 return literals(expression, self.names, selector=True)
@@ -143,10 +143,10 @@ class _Follower:
         text = self._translated(line, selected)
         self.lines.append(FlatLine(text, selected, line.number, self._taken(), line.remark))
 
-    def _call(self, macro: Macro, given: str, when: When) -> None:
+    def _call(self, macro: Macro, argument_text: str, when: When) -> None:
         """The lines of a macro in place of its call."""
         self._repeat()
-        values = self.variables.resolved(f"[{given}]", when)
+        values = self.variables.resolved(f"[{argument_text}]", when)
         arguments = values.items if isinstance(values, nodes.List) else []
         kept = dict(self.variables.loop)
         self.variables.loop = {**kept, **dict(zip(macro.parameters, arguments, strict=False))}
@@ -190,9 +190,9 @@ class _Follower:
             self.problems.append(Problem(block.branches[0].number, "a selector on a line with 'if'"))
         for branch in block.branches:
             own = self._conditions(branch.condition, branch.number, when, selector=False) if branch.condition else ()
-            here = joined(when, before, own)
-            if here != NEVER:
-                self.follow(branch.body, here, first=first)
+            inner = joined(when, before, own)
+            if inner != NEVER:
+                self.follow(branch.body, inner, first=first)
             before = joined(before, negated(own))
 
     def _loop(self, loop: Loop, when: When, *, first: bool) -> None:
@@ -202,13 +202,13 @@ class _Follower:
             self.problems.append(Problem(loop.number, f"'{{% for %}}': {error}"))
             return
         kept = dict(self.variables.loop)
-        for at, (own, item) in enumerate(items):
-            here = joined(when, own)
+        for index, (own, item) in enumerate(items):
+            inner = joined(when, own)
             self._repeat()
-            if here == NEVER:
+            if inner == NEVER:
                 continue
             self.variables.loop = {**kept, **_bound(loop.names, item)}
-            self.follow(loop.body, here, first=first and at == 0)
+            self.follow(loop.body, inner, first=first and index == 0)
         self.variables.loop = kept
 
 

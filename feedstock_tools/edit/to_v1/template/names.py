@@ -1,4 +1,4 @@
-"""What the names in a recipe's templates and selectors can be: keys of its variants, and how often they are set."""
+"""The names in a recipe's templates and selectors: keys of its variants, and whether all configurations set them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Names:
     """The keys of a feedstock's variants with all their values.
 
     `always` are those that every configuration sets: only these can be read without a default, since rattler-build
-    refuses what is undefined. `looping` have several values in one configuration: whatever reads one of them is built
-    once for each.
+    refuses what is undefined. `looping` have several values in one configuration: whatever reads such a key is built
+    once for each value.
     """
 
     values: Mapping[str, frozenset[str]] = field(default_factory=dict)

@@ -49,7 +49,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """A line of text with its templates, without selector; `remark` is what a comment after it says."""
+    """A line of text with its templates, without selector; `remark` is the text of a comment after it."""
 
     text: str
     number: int
@@ -166,7 +166,7 @@ class _Reader:
             body, _ = self._body()
             yield Macro(match[1], tuple(filter(None, (name.strip() for name in match[2].split(",")))), body)
         else:
-            self.problems.append(Problem(mark.number, f"'{{% {word} %}}' has no form in a recipe.yaml"))
+            self.problems.append(Problem(mark.number, f"'{{% {word} %}}' has no equivalent in a recipe.yaml"))
             if word in {"macro", "raw"} or (word == "set" and "=" not in mark.words):
                 self._body()
 
@@ -182,7 +182,7 @@ class _Reader:
 
 
 def read_statements(text: str) -> tuple[tuple[Statement, ...], tuple[Problem, ...]]:
-    """The statements of a `meta.yaml`, and what of them cannot be read.
+    """The statements of a `meta.yaml`, and the problems with those that cannot be read.
 
     Raises:
         InputError: there are too many lines, or too long ones.
@@ -195,17 +195,17 @@ def read_statements(text: str) -> tuple[tuple[Statement, ...], tuple[Problem, ..
 def _pieces(text: str, problems: list[Problem]) -> Iterator[_Mark | TextLine | Remark]:
     raw = text.splitlines()
     lines = split_lines(text)
-    at = 0
-    while at < len(lines):
-        line, written = lines[at], raw[at].strip()
-        at += 1
+    index = 0
+    while index < len(lines):
+        line, written = lines[index], raw[index].strip()
+        index += 1
         if written.startswith("#") or not written:
             yield Remark(written, line.number)
             continue
         chunk, selector = line.text, line.selector or ""
-        while at < len(lines) and (_is_open(chunk, "{%", "%}") or _is_open(chunk, "{{", "}}")):
-            following = lines[at]
-            at += 1
+        while index < len(lines) and (_is_open(chunk, "{%", "%}") or _is_open(chunk, "{{", "}}")):
+            following = lines[index]
+            index += 1
             chunk += f"\n{following.text}"
             if following.selector and not selector:
                 problems.append(Problem(following.number, "a selector within a statement of several lines"))
@@ -217,7 +217,7 @@ def _is_open(text: str, start: str, end: str) -> bool:
 
 
 def _remark(written: str, selector: str) -> str:
-    """What the comment after a line says besides its selector."""
+    """The text of the comment after a line, without its selector."""
     if not selector:
         return ""
     match = _SELECTOR_PART.search(written)
@@ -237,26 +237,26 @@ def _split(chunk: str, number: int, selector: str, remark: str) -> Iterator[_Mar
         yield _Mark("endif", number, "", "")
         return
     chunk = _INLINE_IF.sub(_as_expression, chunk) if "\n" not in chunk else chunk
-    words = [match[1] for match in _STATEMENT.finditer(chunk)]
-    rest = _STATEMENT.sub("", chunk)
-    trailing = _TRAILING.match(rest.strip()) if rest.strip().startswith("#") else None
-    if not rest.strip() or trailing:
-        for each in words:
-            yield _Mark(each, number, selector, remark or (trailing[1] if trailing else ""))
+    statements = [match[1] for match in _STATEMENT.finditer(chunk)]
+    text = _STATEMENT.sub("", chunk)
+    trailing = _TRAILING.match(text.strip()) if text.strip().startswith("#") else None
+    if not text.strip() or trailing:
+        for statement in statements:
+            yield _Mark(statement, number, selector, remark or (trailing[1] if trailing else ""))
         return
-    ends = [each for each in words if each.startswith("end")]
-    before = [each for each in words if each not in ends]
-    for each in before:
-        yield _Mark(each, number, selector, remark)
-    yield TextLine(rest, number, selector, remark)
-    for each in ends:
-        yield _Mark(each, number, selector, remark)
+    ends = [statement for statement in statements if statement.startswith("end")]
+    before = [statement for statement in statements if statement not in ends]
+    for statement in before:
+        yield _Mark(statement, number, selector, remark)
+    yield TextLine(text, number, selector, remark)
+    for statement in ends:
+        yield _Mark(statement, number, selector, remark)
 
 
 def _as_expression(match: re.Match[str]) -> str:
     """`{% if a %}b{% else %}c{% endif %}` within a line, as an expression."""
-    yes, no = _joined(match[2]), _joined(match[3] or "")
-    return f"{{{{ ({yes}) if ({match[1].strip()}) else ({no}) }}}}"
+    value, otherwise = _joined(match[2]), _joined(match[3] or "")
+    return f"{{{{ ({value}) if ({match[1].strip()}) else ({otherwise}) }}}}"
 
 
 def _joined(text: str) -> str:

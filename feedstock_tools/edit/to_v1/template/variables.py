@@ -54,7 +54,7 @@ class Variables:
     static: set[str] = field(default_factory=set)
 
     def resolved(self, expression: str, when: When = ()) -> nodes.Expr:
-        """An expression with the versions of variables at this place, which is there under conditions."""
+        """An expression with the versions of variables at this place, which exists under the conditions `when`."""
         tree = copy.deepcopy(parsed(expression))
         for name in names_in(tree):
             tag = self.current.get(name.name)
@@ -65,7 +65,7 @@ class Variables:
         return result
 
     def _complete(self, version: Version) -> None:
-        """Make a version that is set under conditions only one that is always set, as undefined names are empty."""
+        """Turn a version that is set only under conditions into one that is always set: undefined names are empty."""
         text = f'{version.tag} if {all_of(version.scope)} else ""'
         self._add(version.name, text, version.line, (), "", ())
 
@@ -83,7 +83,7 @@ class Variables:
         """An expression of a template at this place, for rattler-build.
 
         Raises:
-            UntranslatableError: there is no form for it, and its value depends on the variant.
+            UntranslatableError: rattler-build has no equivalent, and the value depends on the variant.
         """
         node = self.resolved(expression, when)
         if not isinstance(node, nodes.Const) and not names_in(node):
@@ -112,7 +112,7 @@ class Variables:
         return all(name.name in self.static for name in names_in(node))
 
     def evaluated(self, expression: str) -> str:
-        """The text that an expression gives here, of what the recipe sets alone.
+        """The value, as text, of an expression that depends only on what the recipe sets.
 
         Raises:
             UntranslatableError: it cannot be evaluated.
@@ -129,7 +129,7 @@ class Variables:
         """Follow a statement that holds under some conditions.
 
         Raises:
-            UntranslatableError: there is no form for its expression.
+            UntranslatableError: rattler-build has no equivalent of its expression.
         """
         if len(self.versions) >= _MOST_VERSIONS:
             raise UntranslatableError(f"the recipe sets variables more than {_MOST_VERSIONS} times")
@@ -151,7 +151,7 @@ class Variables:
             self.static.add(tag)
 
     def _chosen(self, name: str, text: str, when: When) -> tuple[str, When]:
-        """The value of a variable after a statement that counts under conditions only, and when it has one."""
+        """The value of a variable after a statement under conditions, and the conditions under which it has one."""
         if not when:
             return text, ()
         condition = all_of(when)
@@ -173,7 +173,7 @@ class Variables:
         """The items of a list, each with the conditions under which it is there.
 
         Args:
-            source: the list as the recipe has it.
+            source: the list as the recipe writes it.
 
         Raises:
             UntranslatableError: the list is not written in the recipe.
@@ -216,13 +216,13 @@ class Variables:
             rendered = render(self.path, None, "".join([*self.statements, *values, text]), {}).split("\1")[:-1]
         except InputError as error:
             raise UntranslatableError(error.mistakes[0].message) from error
-        for each in rendered:
-            item, _, is_number = each.partition("\0")
+        for record in rendered:
+            item, _, is_number = record.partition("\0")
             yield (), nodes.Const(int(item) if is_number == "True" and item.lstrip("-").isdecimal() else item)
 
 
 def _added(text: str, old: str, condition: str) -> str:
-    """The value of a variable that was set before: what is added under a condition, or another value."""
+    """The value of a variable that was set before: with an addition under a condition, or another value."""
     node = parsed(text)
     added = _addition(node, old)
     if added is None:
@@ -234,12 +234,12 @@ def _added(text: str, old: str, condition: str) -> str:
 
 
 def _addition(node: nodes.Expr, old: str) -> nodes.Expr | None:
-    """What is added to the old value of a variable; None if the new value is not of that form."""
+    """The addition to the old value of a variable; None if the new value is not a sum with it."""
     if isinstance(node, nodes.Add) and isinstance(node.left, nodes.Name) and node.left.name == old:
         return node.right
     if isinstance(node, nodes.Concat) and isinstance(node.nodes[0], nodes.Name) and node.nodes[0].name == old:
-        rest = node.nodes[1:]
-        return rest[0] if len(rest) == 1 else nodes.Concat(rest)
+        added = node.nodes[1:]
+        return added[0] if len(added) == 1 else nodes.Concat(added)
     return None
 
 
@@ -247,13 +247,13 @@ def _source(node: nodes.Expr) -> str:
     """An expression in Jinja, of values without names of the variant."""
     match node:
         case nodes.Call() if isinstance(node.node, nodes.Name) and node.node.name == "range":
-            return f"range({', '.join(_source(each) for each in node.args)})"
+            return f"range({', '.join(_source(argument) for argument in node.args)})"
         case nodes.Call() if isinstance(node.node, nodes.Getattr):
-            given = ", ".join(_source(each) for each in node.args)
-            return f"({_source(node.node.node)}).{node.node.attr}({given})"
+            arguments = ", ".join(_source(argument) for argument in node.args)
+            return f"({_source(node.node.node)}).{node.node.attr}({arguments})"
         case nodes.Filter() if node.node is not None:
-            given = ", ".join(_source(each) for each in node.args)
-            return f"({_source(node.node)} | {node.name}({given}))"
+            arguments = ", ".join(_source(argument) for argument in node.args)
+            return f"({_source(node.node)} | {node.name}({arguments}))"
     return rewritten(node)
 
 
@@ -267,17 +267,17 @@ def _literal(text: str, node: nodes.Expr) -> str:
 def _either(
     first: Sequence[tuple[When, nodes.Expr]], second: Sequence[tuple[When, nodes.Expr]], when: When
 ) -> Iterator[tuple[When, nodes.Expr]]:
-    """The items of one of two lists; those of both, in order, need no condition."""
-    left = list(second)
-    rest = []
+    """The items of one of two lists; items of both, in order, need no condition."""
+    remaining = list(second)
+    merged = []
     for inner, item in first:
-        if left and left[0] == (inner, item):
-            left.pop(0)
-            rest.append((inner, item))
+        if remaining and remaining[0] == (inner, item):
+            remaining.pop(0)
+            merged.append((inner, item))
         else:
-            rest.append((when + inner, item))
-    if not left:
-        yield from rest
+            merged.append((when + inner, item))
+    if not remaining:
+        yield from merged
         return
     yield from ((when + inner, item) for inner, item in first)
     yield from ((negated(when) + inner, item) for inner, item in second)

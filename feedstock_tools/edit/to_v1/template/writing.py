@@ -1,6 +1,6 @@
 """Expressions of conda-build's templates and selectors, written as expressions of rattler-build.
 
-minijinja has filters for what Python has methods for, refuses names that are undefined, and compares values by type;
+minijinja has filters where Python has methods, refuses names that are undefined, and compares values by type;
 conda-build's selectors know Python's version as the number `py`, and read numbers out of variants.
 """
 
@@ -51,7 +51,7 @@ _DEEPEST = 200
 
 
 def translated(expression: str, names: Names, own: frozenset[str] = frozenset(), *, selector: bool = False) -> str:
-    """An expression of a `meta.yaml` as one of a `recipe.yaml`; one that is so already comes back as it is.
+    """An expression of a `meta.yaml` as one of a `recipe.yaml`; one that already is comes back unchanged.
 
     Args:
         own: variables of the recipe, which are always defined.
@@ -76,7 +76,7 @@ def written(node: nodes.Expr, names: Names, own: frozenset[str] = frozenset(), *
 
 
 def rewritten(node: nodes.Expr) -> str:
-    """A part of an expression that is one of rattler-build already."""
+    """The text of a tree that is an expression of rattler-build already."""
     return Writer(Names(), frozenset(), selector=False, is_done=True).text(node, Level.CONDITIONAL)
 
 
@@ -87,19 +87,19 @@ class Writer:
         self.own = own
         self.selector = selector
         self.depth = 0
-        #: Keys of variants that a condition around the place looks at.
-        self.looked_at: frozenset[str] = frozenset()
+        #: Keys of variants that a surrounding condition tests.
+        self.tested_keys: frozenset[str] = frozenset()
 
     def text(self, node: nodes.Node | None, level: int) -> str:
-        """The node's text, in brackets if it binds less than `level`."""
+        """The node's text, in brackets if it binds more loosely than `level`."""
         if node is None:
             return '""'
         self.depth += 1
         if self.depth > _DEEPEST:
             raise UntranslatableError("the expression is nested too deeply")
-        text, own = self._written(node)
+        text, binding = self._written(node)
         self.depth -= 1
-        return f"({text})" if own < level else text
+        return f"({text})" if binding < level else text
 
     def _written(self, node: nodes.Node) -> tuple[str, int]:
         match node:
@@ -128,7 +128,7 @@ class Writer:
             case nodes.Test():
                 return self._test(node)
             case nodes.Concat():
-                return " ~ ".join(self.text(bare_text(each), Level.FILTER) for each in node.nodes), Level.CONCAT
+                return " ~ ".join(self.text(bare_text(part), Level.FILTER) for part in node.nodes), Level.CONCAT
             case nodes.BinExpr():
                 return self._combined(node)
             case nodes.Neg():
@@ -136,17 +136,17 @@ class Writer:
             case nodes.Getitem():
                 return self._item(node)
             case nodes.List() | nodes.Tuple():
-                items = ", ".join(self.text(each, Level.CONDITIONAL) for each in node.items)
+                items = ", ".join(self.text(item, Level.CONDITIONAL) for item in node.items)
                 return (
                     f"[{items}]" if isinstance(node, nodes.List) or len(node.items) < 2 else f"({items})"
                 ), Level.ATOM
             case nodes.Dict():
                 pairs = (
-                    f"{self.text(p.key, Level.CONDITIONAL)}: {self.text(p.value, Level.CONDITIONAL)}"
-                    for p in node.items
+                    f"{self.text(pair.key, Level.CONDITIONAL)}: {self.text(pair.value, Level.CONDITIONAL)}"
+                    for pair in node.items
                 )
                 return "{" + ", ".join(pairs) + "}", Level.ATOM
-        raise UntranslatableError(f"{type(node).__name__.lower()} expressions have no form for rattler-build")
+        raise UntranslatableError(f"{type(node).__name__.lower()} expressions have no equivalent in rattler-build")
 
     def _nested(self, text: str) -> str:
         """A text with templates in it, which conda-build renders once more."""
@@ -157,19 +157,19 @@ class Writer:
 
     def _conditional(self, node: nodes.CondExpr) -> tuple[str, int]:
         test = self.condition(node.test, Level.OR)
-        before = self.looked_at
-        self.looked_at |= {name.name for name in names_in(node.test)}
+        before = self.tested_keys
+        self.tested_keys |= {name.name for name in names_in(node.test)}
         value = self.text(node.expr1, Level.OR)
         other = f" else {self.text(node.expr2, Level.CONDITIONAL)}" if node.expr2 is not None else ' else ""'
-        self.looked_at = before
+        self.tested_keys = before
         return f"{value} if {test}{other}", Level.CONDITIONAL
 
     def condition(self, node: nodes.Node, level: int) -> str:
         """A value where only its truth counts: texts such as `False` are true to minijinja."""
         if isinstance(node, nodes.Name) and self.selector:
-            false = sorted(self.names.truth_of(node.name) - {"false"})
-            if false:
-                return f"({self.text(node, Level.FILTER)} not in ({', '.join(map(quoted, [*false, 'false']))},))"
+            falsy = sorted(self.names.truth_of(node.name) - {"false"})
+            if falsy:
+                return f"({self.text(node, Level.FILTER)} not in ({', '.join(map(quoted, [*falsy, 'false']))},))"
             if node.name not in self.names.values and self.is_variant(node.name):
                 return f"({node.name} | default(false))"
         return self.text(node, level)
@@ -222,7 +222,7 @@ class Writer:
     def _filter(self, node: nodes.Filter) -> tuple[str, int]:
         name = _FILTER_NAMES.get(node.name, node.name)
         if node.node is None:
-            raise UntranslatableError("a filter block has no form for rattler-build")
+            raise UntranslatableError("a filter block has no equivalent in rattler-build")
         if name == "default":
             if isinstance(node.node, nodes.Name) and not self.is_done:
                 if node.node.name in self.names.always or node.node.name in self.own or node.node.name in PLATFORMS:
@@ -230,19 +230,19 @@ class Writer:
                 subject = node.node.name
             else:
                 subject = self.text(node.node, Level.FILTER)
-            given = ", ".join(self.text(each, Level.CONDITIONAL) for each in node.args[:1]) or '""'
+            given = ", ".join(self.text(argument, Level.CONDITIONAL) for argument in node.args[:1]) or '""'
             return f"{subject} | default({given})", Level.FILTER
         if name == "string":
             return self._written(node.node)
         if name == "float":
-            raise UntranslatableError("the filter 'float' has no form for rattler-build")
+            raise UntranslatableError("the filter 'float' has no equivalent in rattler-build")
         if name == "int" and isinstance(node.node, nodes.Filter) and node.node.name in {"float"}:
             return self._filter(nodes.Filter(node.node.node, "int", [], [], None, None))
         if name not in _FILTERS:
-            raise UntranslatableError(f"the filter '{node.name}' has no form for rattler-build")
+            raise UntranslatableError(f"the filter '{node.name}' has no equivalent in rattler-build")
         if name == "int":
             return self._whole(node.node)
-        arguments = [self.text(each, Level.CONDITIONAL) for each in node.args]
+        arguments = [self.text(argument, Level.CONDITIONAL) for argument in node.args]
         if name == "replace" and len(arguments) in {2, 3}:
             return replaced(self, node.node, arguments)
         given = ", ".join(arguments)
@@ -250,16 +250,16 @@ class Writer:
         return f"{self.text(node.node, Level.FILTER)} | {call}", Level.FILTER
 
     def _whole(self, node: nodes.Expr) -> tuple[str, int]:
-        """A number out of a text; minijinja refuses what Jinja takes for 0, such as the CUDA version `None`."""
+        """A text as a number; minijinja refuses texts that Jinja reads as 0, such as the CUDA version `None`."""
         text = f"{self.text(node, Level.FILTER)} | int"
-        keys = sorted({name.name for name in names_in(parsed(text))} - self.looked_at - self.own)
+        keys = sorted({name.name for name in names_in(parsed(text))} - self.tested_keys - self.own)
         for key in keys if not self.is_done else ():
-            wrong = sorted(value for value in self.names.values.get(key, ()) if not value[:1].isdecimal())
-            if wrong:
+            not_numbers = sorted(value for value in self.names.values.get(key, ()) if not value[:1].isdecimal())
+            if not_numbers:
                 test = (
-                    f"{key} != {quoted(wrong[0])}"
-                    if len(wrong) == 1
-                    else f"{key} not in ({', '.join(map(quoted, wrong))})"
+                    f"{key} != {quoted(not_numbers[0])}"
+                    if len(not_numbers) == 1
+                    else f"{key} not in ({', '.join(map(quoted, not_numbers))})"
                 )
                 return f"{text} if {test} else 0", Level.CONDITIONAL
         return text, Level.FILTER
@@ -276,7 +276,7 @@ class Writer:
             return f"{self.text(node.node, Level.FILTER)} == {node.name}", Level.COMPARE
         if node.name in {"string", "number", "iterable", "odd", "even"} and not node.args:
             return f"{self.text(node.node, Level.FILTER)} is {node.name}", Level.COMPARE
-        raise UntranslatableError(f"the test 'is {node.name}' has no form for rattler-build")
+        raise UntranslatableError(f"the test 'is {node.name}' has no equivalent in rattler-build")
 
     def _combined(self, node: nodes.BinExpr) -> tuple[str, int]:
         if isinstance(node, nodes.Add) and (is_text(node.left) or is_text(node.right)):
@@ -285,8 +285,8 @@ class Writer:
             start = self.text(left, Level.CONCAT if is_joined else Level.FILTER)
             return f"{start} ~ {self.text(bare_text(node.right), Level.FILTER)}", Level.CONCAT
         if isinstance(node, nodes.Mod) and isinstance(node.left, nodes.Const) and isinstance(node.left.value, str):
-            given = node.right.items if isinstance(node.right, nodes.Tuple) else [node.right]
-            return formatted(self, re.split(r"%[sd]", node.left.value), given)
+            arguments = node.right.items if isinstance(node.right, nodes.Tuple) else [node.right]
+            return formatted(self, re.split(r"%[sd]", node.left.value), arguments)
         level = Level.ADD if isinstance(node, nodes.Add | nodes.Sub) else Level.MULTIPLY
         return f"{self.text(node.left, level)} {node.operator} {self.text(node.right, level + 1)}", level
 
@@ -305,7 +305,7 @@ class Writer:
 
     def _call(self, node: nodes.Call) -> tuple[str, int]:
         if node.dyn_args or node.dyn_kwargs:
-            raise UntranslatableError("arguments with * have no form for rattler-build")
+            raise UntranslatableError("arguments with * have no equivalent in rattler-build")
         if isinstance(node.node, nodes.Getattr):
             return method_call(self, node, node.node)
         name = node.node.name if isinstance(node.node, nodes.Name) else ""
@@ -314,12 +314,12 @@ class Writer:
         if name in _CASTS and len(node.args) == 1:
             return self._filter(nodes.Filter(_cast(node.args[0]), _CASTS[name], [], [], None, None))
         if name not in _FUNCTIONS:
-            raise UntranslatableError(f"the function '{name or 'of a value'}' has no form for rattler-build")
-        return f"{name}({', '.join(self.text(each, Level.CONDITIONAL) for each in node.args)})", Level.ATOM
+            raise UntranslatableError(f"the function '{name or 'of a value'}' has no equivalent in rattler-build")
+        return f"{name}({', '.join(self.text(argument, Level.CONDITIONAL) for argument in node.args)})", Level.ATOM
 
 
 def _cast(node: nodes.Expr) -> nodes.Expr:
-    """A call such as `float(vc)` within another as the filter that it is."""
+    """A call such as `float(vc)` within another, as the filter with the same meaning."""
     if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name) and node.node.name in _CASTS and node.args:
         return nodes.Filter(_cast(node.args[0]), _CASTS[node.node.name], [], [], None, None)
     return node
