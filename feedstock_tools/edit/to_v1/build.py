@@ -198,16 +198,21 @@ def _switch(
     if any(isinstance(node, Sequenced) for node in nodes):
         converted.put(place, List(items_of(nodes, outer)))
         return
-    values = [(when, text) for when, text in choices(nodes, outer)]
+    values = [(when, (text.lower() in _TRUE) != is_opposite) for when, text in choices(nodes, outer)]
     if not values:
         return
-    when, text = values[-1]
-    value = (text.lower() in _TRUE) != is_opposite
-    if name == "detect_binary_files_with_prefix" and not value and not when:
+    *_, (last, value) = values
+    if name == "detect_binary_files_with_prefix" and not value and not last:
         return
-    word = str(value).lower()
-    shown = word if not when else f"${{{{ {word} if {all_of(when)} else {str(not value).lower()} }}}}"
-    converted.put(place, Scalar(shown, literal=not when), nodes[-1].comments, nodes[-1].remark)
+    shown = _word(not values[0][1])
+    for when, value in values:  # the last whose conditions hold counts
+        shown = f"{_word(value)} if {all_of(when)} else {shown}" if when else _word(value)
+    scalar = Scalar(f"${{{{ {shown} }}}}") if last else Scalar(shown, literal=True)
+    converted.put(place, scalar, nodes[-1].comments, nodes[-1].remark)
+
+
+def _word(value: bool) -> str:
+    return "true" if value else "false"
 
 
 def _features(converted: Build, build: Mapped, outer: When) -> None:

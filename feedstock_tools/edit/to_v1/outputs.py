@@ -14,7 +14,7 @@ from feedstock_tools.edit.to_v1.build import Build, build_of, put_string, script
 from feedstock_tools.edit.to_v1.layout import Dict, Item, Key, List, Scalar
 from feedstock_tools.edit.to_v1.requirements import Given, items_of, requirement_sections
 from feedstock_tools.edit.to_v1.sources import sources_of
-from feedstock_tools.edit.to_v1.template.conditions import NEVER, When, all_of, negated, without
+from feedstock_tools.edit.to_v1.template.conditions import NEVER, all_of, negated
 from feedstock_tools.edit.to_v1.template.statements import Problem
 from feedstock_tools.edit.to_v1.tests import tests_of
 from feedstock_tools.edit.to_v1.tree import Leaf, Mapped, Node, Sequenced
@@ -240,8 +240,3 @@ def _with_top(own: Sequence[Node], above: Sequence[Node]) -> list[Node]:
         if isinstance(node, Mapped)
     ]
     return [*own, *inherited]
-
-
-def condition_of(output: Mapped, outer: When) -> When:
-    """The conditions under which an output exists."""
-    return without(output.when, outer)

@@ -85,22 +85,18 @@ def requirement_items(leaves: Iterable[Leaf], outer: When, given: Given, problem
     """Requirements as items of a list."""
     items = []
     for leaf in leaves:
-        for when, text in _alternatives(leaf.text):
-            written = _requirement(text, given, leaf.line, problems)
-            if written:
-                items.append(Item(Scalar(written), (*without(leaf.when, outer), *when), leaf.comments, leaf.remark))
+        written = _requirement(_folded(leaf.text), given, leaf.line, problems)
+        if written:
+            items.append(Item(Scalar(written), without(leaf.when, outer), leaf.comments, leaf.remark))
     return tuple(items)
 
 
-def _alternatives(text: str) -> list[tuple[When, str]]:
-    """A requirement that is one expression with a condition, by its branches."""
-    words = _WORDS.findall(text)
-    if len(words) != 1 or not (text.startswith("{{") and text.endswith("}}")):
-        return [((), text)]
+def _folded(text: str) -> str:
+    """A requirement whose only expression is a constant, as that constant."""
+    if len(_WORDS.findall(text)) != 1 or not (text.startswith("{{") and text.endswith("}}")):
+        return text
     node = parsed(expression_of(text))
-    if isinstance(node, nodes.Const):
-        return [((), str(node.value))]
-    return [((), text)]
+    return str(node.value) if isinstance(node, nodes.Const) else text
 
 
 def _requirement(text: str, given: Given, line: int, problems: list[Problem]) -> str:

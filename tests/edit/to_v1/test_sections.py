@@ -231,3 +231,10 @@ source:
     assert first["target_directory"] == "demo"
     assert first["patches"] == ["one.patch", {"if": "win", "then": "two.patch"}]
     assert second == {"git": "https://example.org/data.git", "tag": "v${{ version }}"}
+
+
+def test_a_switch_with_several_conditions_keeps_all_of_them(tmp_path: Path) -> None:
+    lines = "  binary_relocation: false  # [osx]\n  binary_relocation: true  # [linux]\n"
+    made = content(tmp_path, HEAD + "build:\n" + lines)
+    chosen = "${{ true if linux else false if osx else true }}"
+    assert made["build"]["dynamic_linking"]["binary_relocation"] == chosen

@@ -314,7 +314,8 @@ class Writer:
         if name in _CASTS and len(node.args) == 1:
             return self._filter(nodes.Filter(_cast(node.args[0]), _CASTS[name], [], [], None, None))
         if name not in _FUNCTIONS:
-            raise UntranslatableError(f"the function '{name or 'of a value'}' has no equivalent in rattler-build")
+            called = f"the function '{name}'" if name else "the call of an expression"
+            raise UntranslatableError(f"{called} has no equivalent in rattler-build")
         return f"{name}({', '.join(self.text(argument, Level.CONDITIONAL) for argument in node.args)})", Level.ATOM
 
 
