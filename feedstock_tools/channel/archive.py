@@ -19,7 +19,7 @@ from feedstock_tools.bounds.limits import LIFTING, most
 from feedstock_tools.channel.metadata import DAMAGED, PackageFile, PackageMetadata
 from feedstock_tools.channel.tar import add_entry, ended
 from feedstock_tools.channel.waiting import wait_for
-from feedstock_tools.channel.zip import FORMAT, Member, blocks_of, write_members
+from feedstock_tools.channel.zip import FORMAT, Member, blocks_of, members_of, write_members
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.writing import replacing
 from feedstock_tools.files.zstandard import stored_blocks, stored_frame
@@ -240,7 +240,6 @@ def replace_document(path: Path, name: str, content: bytes) -> None:
     Raises:
         WorkError: the package is damaged or cannot be written, or has no such file.
     """
-    info = f"info-{path.name.removesuffix('.conda')}.tar.zst"
     try:
         replaced = stored_frame(wait_for(_info_with(path, name, content)))
         with (
@@ -248,8 +247,9 @@ def replace_document(path: Path, name: str, content: bytes) -> None:
             zipfile.ZipFile(path) as archive,
             part.open("wb") as stream,
         ):
+            info = members_of(archive, "info")
             members = (
-                Member(each.filename, (replaced,) if each.filename == info else blocks_of(archive, each))
+                Member(each.filename, (replaced,) if each in info else blocks_of(archive, each))
                 for each in archive.infolist()
             )
             write_members(stream, members)
@@ -270,29 +270,21 @@ def combine(path: Path, contents: Path, unpacked: Path, documents: Mapping[str, 
         WorkError: a package cannot be read or written.
     """
     stem = path.name.removesuffix(".conda")
-    tar: list[bytes] = []
-    for file in sorted(each for each in (unpacked / "info").rglob("*") if each.is_symlink() or each.is_file()):
-        name = file.relative_to(unpacked).as_posix()
-        if file.is_symlink():
-            add_entry(tar, name, b"", epoch * 1000, link=os.readlink(file))  # noqa: PTH115
-        else:
-            content = documents[name] if name in documents else file.read_bytes()
-            add_entry(tar, name, content, epoch * 1000, executable=bool(file.stat().st_mode & 0o100))
-    info = stored_frame(b"".join(ended(tar)))
     try:
+        info = stored_frame(b"".join(_packed_info(unpacked, documents, epoch)))
         with (
             replacing(path, message="cannot write the package") as part,
             zipfile.ZipFile(contents) as other,
             part.open("wb") as stream,
         ):
-            packed = next(member for member in other.infolist() if member.filename.startswith("pkg-"))
+            packed, *_ = members_of(other, "pkg")
             members = (
                 FORMAT,
                 Member(f"pkg-{stem}.tar.zst", blocks_of(other, packed)),
                 Member(f"info-{stem}.tar.zst", (info,), len(info)),
             )
             write_members(stream, members)
-    except (OSError, zipfile.BadZipFile, StopIteration) as error:
+    except (OSError, zipfile.BadZipFile) as error:
         raise WorkError(f"cannot write the package: {error}", path=path) from error
 
 
@@ -316,6 +308,19 @@ async def _info_with(path: Path, name: str, content: bytes) -> bytes:
     if not is_replaced:
         raise WorkError(f"the package has no {name}", path=path)
     return b"".join(ended(tar))
+
+
+def _packed_info(unpacked: Path, documents: Mapping[str, bytes], epoch: int) -> list[bytes]:
+    """The tar of the `info` part of an unpacked package, with some documents replaced; see `combine`."""
+    tar: list[bytes] = []
+    for file in sorted(each for each in (unpacked / "info").rglob("*") if each.is_symlink() or each.is_file()):
+        name = file.relative_to(unpacked).as_posix()
+        if file.is_symlink():
+            add_entry(tar, name, b"", epoch * 1000, link=os.readlink(file))  # noqa: PTH115
+        else:
+            content = documents[name] if name in documents else file.read_bytes()
+            add_entry(tar, name, content, epoch * 1000, executable=bool(file.stat().st_mode & 0o100))
+    return ended(tar)
 
 
 def _write_conda(stream: BinaryIO, metadata: PackageMetadata, files: Sequence[PackageFile]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-__all__ = ["FORMAT", "Member", "blocks_of", "write_members"]
+__all__ = ["FORMAT", "Member", "blocks_of", "members_of", "write_members"]
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _BLOCK = 1 << 20
@@ -22,8 +22,9 @@ class Member:
     size: int | None = None
 
 
+_VERSION = b'{"conda_pkg_format_version": 2}'
 #: The first member of every package.
-FORMAT = Member("metadata.json", (b'{"conda_pkg_format_version": 2}',), size=31)
+FORMAT = Member("metadata.json", (_VERSION,), len(_VERSION))
 
 
 def write_members(stream: BinaryIO, members: Iterable[Member]) -> None:
@@ -39,6 +40,18 @@ def write_members(stream: BinaryIO, members: Iterable[Member]) -> None:
             with archive.open(entry, "w", force_zip64=member.size is None) as target:
                 for block in member.blocks:
                     target.write(block)
+
+
+def members_of(archive: zipfile.ZipFile, part: str) -> list[zipfile.ZipInfo]:
+    """The members of a package that hold its part `info` or `pkg`, whatever the package was called when it was made.
+
+    Raises:
+        zipfile.BadZipFile: there is none.
+    """
+    found = [member for member in archive.infolist() if member.filename.startswith(f"{part}-")]
+    if not found:
+        raise zipfile.BadZipFile(f"it has no member named {part}-*")
+    return found
 
 
 def blocks_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
