@@ -32,7 +32,7 @@ __all__ = [
     "TooLargeError",
     "combine",
     "documents_of",
-    "explained_files",
+    "plausible_file_count",
     "read_documents",
     "read_package",
     "read_package_and",
@@ -59,7 +59,7 @@ _MOST_ENTRIES = {"info": 10_000, "pkg": 40_000}
 #: the most files (16,235; TensorFlow 15,632, PyTorch 13,043); those of more than ten take 470 bytes and more for each.
 _FILES_BASE, _BYTES_OF_A_FILE = 10_000, 250
 
-#: A file of `paths.json` as `json.dumps(..., indent=2)` would write it, which is not written in C.
+#: A file of `paths.json` as `json.dumps(..., indent=2)` would write it, whose indenting encoder is slow pure Python.
 _FILE = json.JSONEncoder(sort_keys=True, separators=(",\n      ", ": "))
 
 
@@ -185,10 +185,10 @@ def unpacked_size(path: Path) -> float:
     return most(_UNPACKED_BASE + _UNPACKED_TIMES * path.stat().st_size)
 
 
-def explained_files(size: int) -> int:
+def plausible_file_count(size: int) -> int:
     """The files that an archive of this size in bytes may have: more than any real one does.
 
-    >>> explained_files(0), explained_files(10_000_000)
+    >>> plausible_file_count(0), plausible_file_count(10_000_000)
     (10000, 50000)
     """
     return _FILES_BASE + size // _BYTES_OF_A_FILE
@@ -203,10 +203,10 @@ def unpack(path: Path, folder: Path) -> None:
     from rattler.package_streaming import PackageArchive
 
     async def look() -> None:
-        largest, explained = unpacked_size(path), explained_files(path.stat().st_size)
+        largest, most_files = unpacked_size(path), plausible_file_count(path.stat().st_size)
         archive = await PackageArchive.from_path(path)
         for part in _PARTS:
-            async for _ in _counted(archive, part, largest, min(_MOST_ENTRIES[part], explained)):
+            async for _ in _counted(archive, part, largest, min(_MOST_ENTRIES[part], most_files)):
                 pass
 
     try:
@@ -373,7 +373,7 @@ def _info_archive(metadata: PackageMetadata, paths: list[dict[str, object]]) -> 
 
 
 def _paths_json(paths: Iterable[Mapping[str, object]]) -> str:
-    """The text that `json.dumps(..., indent=2, sort_keys=True)` gives in five times as long.
+    """The same text as `json.dumps(..., indent=2, sort_keys=True)`, in a fifth of the time.
 
     >>> paths = [{"_path": "a", "size_in_bytes": 0}, {"_path": "b", "size_in_bytes": 1}]
     >>> document = {"paths": paths, "paths_version": 1}
