@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tarfile
 import zipfile
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from hashlib import sha256
@@ -19,7 +17,9 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from feedstock_tools.bounds.limits import LIFTING, most
 from feedstock_tools.channel.metadata import DAMAGED, PackageFile, PackageMetadata
+from feedstock_tools.channel.tar import add_entry, ended
 from feedstock_tools.channel.waiting import wait_for
+from feedstock_tools.channel.zip import FORMAT, Member, blocks_of, members_of, write_members
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.writing import replacing
 from feedstock_tools.files.zstandard import stored_blocks, stored_frame
@@ -32,7 +32,7 @@ __all__ = [
     "TooLargeError",
     "combine",
     "documents_of",
-    "explained_files",
+    "plausible_file_count",
     "read_documents",
     "read_package",
     "read_package_and",
@@ -59,12 +59,7 @@ _MOST_ENTRIES = {"info": 10_000, "pkg": 40_000}
 #: the most files (16,235; TensorFlow 15,632, PyTorch 13,043); those of more than ten take 470 bytes and more for each.
 _FILES_BASE, _BYTES_OF_A_FILE = 10_000, 250
 
-_ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
-
-#: The header of an empty file without a name, and the largest number that fits into its fields of eleven octal digits.
-_HEADER = tarfile.TarInfo().tobuf(tarfile.GNU_FORMAT)
-_LARGEST_NUMBER = 8**11 - 1
-#: A file of `paths.json` as `json.dumps(..., indent=2)` would write it, which is not written in C.
+#: A file of `paths.json` as `json.dumps(..., indent=2)` would write it, whose indenting encoder is slow pure Python.
 _FILE = json.JSONEncoder(sort_keys=True, separators=(",\n      ", ": "))
 
 
@@ -190,10 +185,10 @@ def unpacked_size(path: Path) -> float:
     return most(_UNPACKED_BASE + _UNPACKED_TIMES * path.stat().st_size)
 
 
-def explained_files(size: int) -> int:
+def plausible_file_count(size: int) -> int:
     """The files that an archive of this size in bytes may have: more than any real one does.
 
-    >>> explained_files(0), explained_files(10_000_000)
+    >>> plausible_file_count(0), plausible_file_count(10_000_000)
     (10000, 50000)
     """
     return _FILES_BASE + size // _BYTES_OF_A_FILE
@@ -208,10 +203,10 @@ def unpack(path: Path, folder: Path) -> None:
     from rattler.package_streaming import PackageArchive
 
     async def look() -> None:
-        largest, explained = unpacked_size(path), explained_files(path.stat().st_size)
+        largest, most_files = unpacked_size(path), plausible_file_count(path.stat().st_size)
         archive = await PackageArchive.from_path(path)
         for part in _PARTS:
-            async for _ in _counted(archive, part, largest, min(_MOST_ENTRIES[part], explained)):
+            async for _ in _counted(archive, part, largest, min(_MOST_ENTRIES[part], most_files)):
                 pass
 
     try:
@@ -245,21 +240,19 @@ def replace_document(path: Path, name: str, content: bytes) -> None:
     Raises:
         WorkError: the package is damaged or cannot be written, or has no such file.
     """
-    info = f"info-{path.name.removesuffix('.conda')}.tar.zst"
     try:
         replaced = stored_frame(wait_for(_info_with(path, name, content)))
         with (
             replacing(path, message="cannot write the package") as part,
             zipfile.ZipFile(path) as archive,
-            zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as copy,
+            part.open("wb") as stream,
         ):
-            for member in archive.infolist():
-                entry = zipfile.ZipInfo(member.filename, _ZIP_EPOCH)
-                with archive.open(member) as source, copy.open(entry, "w", force_zip64=True) as target:
-                    if member.filename == info:
-                        target.write(replaced)
-                    else:
-                        shutil.copyfileobj(source, target, 1 << 20)
+            info = members_of(archive, "info")
+            members = (
+                Member(each.filename, (replaced,) if each in info else blocks_of(archive, each))
+                for each in archive.infolist()
+            )
+            write_members(stream, members)
     except (OSError, zipfile.BadZipFile, TooLargeError) as error:
         raise WorkError(f"cannot write the package: {error}", path=path) from error
 
@@ -277,28 +270,21 @@ def combine(path: Path, contents: Path, unpacked: Path, documents: Mapping[str, 
         WorkError: a package cannot be read or written.
     """
     stem = path.name.removesuffix(".conda")
-    tar: list[bytes] = []
-    for file in sorted(each for each in (unpacked / "info").rglob("*") if each.is_symlink() or each.is_file()):
-        name = file.relative_to(unpacked).as_posix()
-        if file.is_symlink():
-            _add(tar, name, b"", epoch * 1000, link=os.readlink(file))  # noqa: PTH115
-        else:
-            content = documents[name] if name in documents else file.read_bytes()
-            _add(tar, name, content, epoch * 1000, executable=bool(file.stat().st_mode & 0o100))
-    info = stored_frame(b"".join(_ended(tar)))
     try:
+        info = stored_frame(b"".join(_packed_info(unpacked, documents, epoch)))
         with (
             replacing(path, message="cannot write the package") as part,
             zipfile.ZipFile(contents) as other,
-            zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive,
+            part.open("wb") as stream,
         ):
-            archive.writestr(zipfile.ZipInfo("metadata.json", _ZIP_EPOCH), b'{"conda_pkg_format_version": 2}')
-            packed = next(member for member in other.infolist() if member.filename.startswith("pkg-"))
-            entry = zipfile.ZipInfo(f"pkg-{stem}.tar.zst", _ZIP_EPOCH)
-            with other.open(packed) as source, archive.open(entry, "w", force_zip64=True) as target:
-                shutil.copyfileobj(source, target, 1 << 20)
-            archive.writestr(zipfile.ZipInfo(f"info-{stem}.tar.zst", _ZIP_EPOCH), info)
-    except (OSError, zipfile.BadZipFile, StopIteration) as error:
+            packed, *_ = members_of(other, "pkg")
+            members = (
+                FORMAT,
+                Member(f"pkg-{stem}.tar.zst", blocks_of(other, packed)),
+                Member(f"info-{stem}.tar.zst", (info,), len(info)),
+            )
+            write_members(stream, members)
+    except (OSError, zipfile.BadZipFile) as error:
         raise WorkError(f"cannot write the package: {error}", path=path) from error
 
 
@@ -315,30 +301,38 @@ async def _info_with(path: Path, name: str, content: bytes) -> bytes:
     archive = await PackageArchive.from_path(path)
     async for entry in _counted(archive, "info", unpacked_size(path), _MOST_ENTRIES["info"]):
         if entry.is_link:
-            _add(tar, entry.name, b"", 0, link=entry.link_target)
+            add_entry(tar, entry.name, b"", 0, link=entry.link_target)
         elif entry.is_file:
             is_replaced = is_replaced or entry.name == name
-            _add(tar, entry.name, content if entry.name == name else await entry.read(), 0)
+            add_entry(tar, entry.name, content if entry.name == name else await entry.read(), 0)
     if not is_replaced:
         raise WorkError(f"the package has no {name}", path=path)
-    return b"".join(_ended(tar))
+    return b"".join(ended(tar))
+
+
+def _packed_info(unpacked: Path, documents: Mapping[str, bytes], epoch: int) -> list[bytes]:
+    """The tar of the `info` part of an unpacked package, with some documents replaced; see `combine`."""
+    tar: list[bytes] = []
+    for file in sorted(each for each in (unpacked / "info").rglob("*") if each.is_symlink() or each.is_file()):
+        name = file.relative_to(unpacked).as_posix()
+        if file.is_symlink():
+            add_entry(tar, name, b"", epoch * 1000, link=os.readlink(file))  # noqa: PTH115
+        else:
+            content = documents[name] if name in documents else file.read_bytes()
+            add_entry(tar, name, content, epoch * 1000, executable=bool(file.stat().st_mode & 0o100))
+    return ended(tar)
 
 
 def _write_conda(stream: BinaryIO, metadata: PackageMetadata, files: Sequence[PackageFile]) -> None:
     stem = metadata.file_name.removesuffix(".conda")
     package, paths = _package_archive(files, metadata.timestamp)
+    info = _info_archive(metadata, paths)
     members = (
-        (f"pkg-{stem}.tar.zst", package),
-        (f"info-{stem}.tar.zst", _info_archive(metadata, paths)),
+        FORMAT,
+        Member(f"pkg-{stem}.tar.zst", stored_blocks(package), sum(map(len, package))),
+        Member(f"info-{stem}.tar.zst", stored_blocks(info), sum(map(len, info))),
     )
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(zipfile.ZipInfo("metadata.json", _ZIP_EPOCH), b'{"conda_pkg_format_version": 2}')
-        for name, tar in members:
-            entry = zipfile.ZipInfo(name, _ZIP_EPOCH)
-            entry.file_size = sum(map(len, tar))  # for whether it needs zip64
-            with archive.open(entry, "w") as target:
-                for block in stored_blocks(tar):
-                    target.write(block)
+    write_members(stream, members)
 
 
 def _package_archive(files: Sequence[PackageFile], timestamp: int) -> tuple[list[bytes], list[dict[str, object]]]:
@@ -348,17 +342,17 @@ def _package_archive(files: Sequence[PackageFile], timestamp: int) -> tuple[list
     for file in files:
         entry: dict[str, object] = {"_path": file.path}
         if file.link is not None:
-            _add(archive, file.path, b"", timestamp, link=file.link)
+            add_entry(archive, file.path, b"", timestamp, link=file.link)
             # conda records the hash of the link's target; nothing reads it for a link on installation.
             entry |= {"path_type": "softlink", "sha256": sha256(b"").hexdigest(), "size_in_bytes": 0}
         else:
             content = file.read()
-            _add(archive, file.path, content, timestamp, executable=file.executable)
+            add_entry(archive, file.path, content, timestamp, executable=file.executable)
             entry |= {"path_type": "hardlink", "sha256": sha256(content).hexdigest(), "size_in_bytes": len(content)}
             if file.prefix is not None and file.prefix.encode() in content:
                 entry |= {"prefix_placeholder": file.prefix, "file_mode": "text"}
         paths.append(entry)
-    return _ended(archive), paths
+    return ended(archive), paths
 
 
 def _info_archive(metadata: PackageMetadata, paths: list[dict[str, object]]) -> list[bytes]:
@@ -374,12 +368,12 @@ def _info_archive(metadata: PackageMetadata, paths: list[dict[str, object]]) -> 
     texts["info/paths.json"] = _paths_json(paths)
     archive: list[bytes] = []
     for name, text in sorted(texts.items()):
-        _add(archive, name, f"{text}\n".encode(), metadata.timestamp)
-    return _ended(archive)
+        add_entry(archive, name, f"{text}\n".encode(), metadata.timestamp)
+    return ended(archive)
 
 
 def _paths_json(paths: Iterable[Mapping[str, object]]) -> str:
-    """The text that `json.dumps(..., indent=2, sort_keys=True)` gives in five times as long.
+    """The same text as `json.dumps(..., indent=2, sort_keys=True)`, in a fifth of the time.
 
     >>> paths = [{"_path": "a", "size_in_bytes": 0}, {"_path": "b", "size_in_bytes": 1}]
     >>> document = {"paths": paths, "paths_version": 1}
@@ -389,43 +383,3 @@ def _paths_json(paths: Iterable[Mapping[str, object]]) -> str:
     files = ",\n    ".join(f"{{\n      {_FILE.encode(path)[1:-1]}\n    }}" for path in paths)
     listed = f"[\n    {files}\n  ]" if files else "[]"
     return f'{{\n  "paths": {listed},\n  "paths_version": 1\n}}'
-
-
-def _ended(archive: list[bytes]) -> list[bytes]:
-    """The parts of a tar with the two empty blocks that end it, and without the padding to 10 KiB of tarfile."""
-    return [*archive, bytes(2 * tarfile.BLOCKSIZE)]
-
-
-def _add(
-    archive: list[bytes],
-    name: str,
-    content: bytes,
-    timestamp: int,
-    *,
-    executable: bool = False,
-    link: str | None = None,
-) -> None:
-    """Add an entry to the parts of a tar; `TarFile.addfile` takes ten times as long."""
-    if name.startswith("/") or ".." in name.split("/"):
-        raise WorkError(f"'{name}' leads out of the package")
-    entry = tarfile.TarInfo(name)
-    entry.mtime = timestamp // 1000
-    entry.mode = 0o755 if executable else 0o644
-    if link is None:
-        entry.size = len(content)
-    else:
-        entry.type, entry.linkname = tarfile.SYMTYPE, link
-    archive += (_header(entry), content, bytes(-len(content) % tarfile.BLOCKSIZE))
-
-
-def _header(entry: tarfile.TarInfo) -> bytes:
-    """The header of an entry as tarfile writes it, with the names of most entries in a quarter of the time."""
-    names = (entry.name, entry.linkname)
-    is_short = all(name.isascii() and len(name) <= tarfile.LENGTH_NAME for name in names)
-    if not is_short or not 0 <= entry.mtime <= _LARGEST_NUMBER or entry.size > _LARGEST_NUMBER:
-        return entry.tobuf(tarfile.GNU_FORMAT, errors="surrogateescape")
-    name, link = (text.encode().ljust(tarfile.LENGTH_NAME, b"\0") for text in names)
-    numbers = b"%011o\0%011o\0" % (entry.size, int(entry.mtime))
-    before = b"%b%07o\0%b%b" % (name, entry.mode, _HEADER[108:124], numbers)
-    after = entry.type + link + _HEADER[257:]
-    return b"%b%06o\0 %b" % (before, sum(before) + sum(after) + sum(b" " * 8), after)

@@ -13,7 +13,8 @@ from pathlib import Path
 from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, read_package
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.waiting import wait_for
-from feedstock_tools.errors import WorkError
+from feedstock_tools.digests import sha256_of
+from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import OF_INDEXER, remove
 from feedstock_tools.files.writing import replacing
@@ -21,6 +22,8 @@ from feedstock_tools.platforms import KNOWN_SUBDIRS
 from feedstock_tools.reading import open_file
 
 __all__ = ["add_packages", "complete_index", "index_channel"]
+
+_BLOCK = 1 << 20
 
 
 def index_channel(folder: Path, *, replaced: bool = False) -> None:
@@ -48,7 +51,10 @@ def index_channel(folder: Path, *, replaced: bool = False) -> None:
 
 
 def add_packages(
-    folder: Path, packages: Sequence[Path], known: Mapping[Path, PackageMetadata] | None = None
+    folder: Path,
+    packages: Sequence[Path],
+    known: Mapping[Path, PackageMetadata] | None = None,
+    hashes: Mapping[Path, str] | None = None,
 ) -> tuple[Path, ...]:
     """Copy packages into a channel folder and index it; return their paths there.
 
@@ -57,16 +63,17 @@ def add_packages(
 
     Args:
         known: the metadata of packages that the caller has read already.
+        hashes: the sha256 that packages must have; their files may have changed since the caller has read them.
 
     Raises:
-        WorkError: a package is damaged or misnamed, or the folder cannot be written.
+        WorkError: a package is damaged or misnamed or has another hash, or the folder cannot be written.
     """
     targets = tuple(_target(folder, package, (known or {}).get(package)) for package in packages)
     with locked(folder):
         new = [target for target in targets if not target.exists()]
         try:
             for package, target in zip(packages, targets, strict=True):
-                _copy_whole(package, target)
+                _copy_whole(package, target, (hashes or {}).get(package))
             index_channel(folder, replaced=len(new) < len(targets))
             remove(folder / OF_INDEXER)
         except BaseException:
@@ -117,11 +124,19 @@ def _target(folder: Path, package: Path, known: PackageMetadata | None) -> Path:
     return folder / metadata.subdir / package.name
 
 
-def _copy_whole(source: Path, target: Path) -> None:
+def _copy_whole(source: Path, target: Path, expected: str | None) -> None:
+    """Copy a package into the channel, unless the sha256 of the copy is not the expected one."""
     with replacing(target, message="cannot add the package to the channel") as part:
-        shutil.copyfile(source, part)
-        with part.open("r+b") as stream:
-            os.fsync(stream.fileno())  # records of its presence stay true after a power cut
+        try:
+            with open_file(source, within=None) as package, part.open("wb") as copy:
+                shutil.copyfileobj(package, copy, _BLOCK)
+                copy.flush()
+                os.fsync(copy.fileno())  # records of its presence stay true after a power cut
+        except InputError as error:
+            raise WorkError.of(list(error.mistakes)) from error
+        if expected is not None and sha256_of(part) != expected:
+            hint = "Run the command again when no other program writes to this file."
+            raise WorkError("the package has changed since it was checked: its sha256 differs", path=source, hint=hint)
 
 
 def _refuse_damaged(folder: Path) -> None:

@@ -177,7 +177,7 @@ class FolderTarget:
 
     def put(self, package: Path, file: str, sha256: str) -> str:
         """See `Target`."""
-        add_packages(self.folder, [package])
+        add_packages(self.folder, [package], hashes={package: sha256})
         return "published"
 
     def finish(self) -> None:

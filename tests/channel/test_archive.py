@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 from rattler.package_streaming import extract
 
-from feedstock_tools.channel.archive import read_documents, read_package, replace_document, write_package
+from feedstock_tools.channel.archive import (
+    combine,
+    read_documents,
+    read_package,
+    replace_document,
+    unpack,
+    write_package,
+)
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
 from feedstock_tools.errors import WorkError
 
@@ -71,6 +78,33 @@ def test_a_document_is_replaced_and_the_contents_stay(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.glob("linux-64/*")] == [path.name]
     with pytest.raises(WorkError, match=r"has no info/other\.json"):
         replace_document(path, "info/other.json", b"")
+
+
+def test_a_document_of_a_package_that_was_renamed_is_replaced(tmp_path: Path) -> None:
+    path = write_package(tmp_path, LIBRARY, FILES)
+    renamed = path.rename(tmp_path / "another-1-0.conda")
+    replace_document(renamed, "info/about.json", b"{}")
+    assert read_documents(renamed, ["info/about.json"]) == {"info/about.json": b"{}"}
+    with zipfile.ZipFile(renamed) as archive:
+        assert archive.namelist() == ["metadata.json", f"pkg-{path.stem}.tar.zst", f"info-{path.stem}.tar.zst"]
+
+
+def test_what_cannot_be_combined_is_an_error_about_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, contents = write_package(tmp_path, LIBRARY, FILES), write_package(tmp_path / "contents", LIBRARY, FILES)
+    before = path.read_bytes()
+    unpack(path, tmp_path / "unpacked")
+
+    def refused(_: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as locked:
+        locked.setattr(Path, "read_bytes", refused)
+        with pytest.raises(WorkError, match=r"cannot write the package: .*Permission denied"):
+            combine(path, contents, tmp_path / "unpacked", {}, 0)
+    _without_index(contents)
+    with pytest.raises(WorkError, match=r"it has no member named pkg-\*"):
+        combine(path, contents, tmp_path / "unpacked", {}, 0)
+    assert path.read_bytes() == before
 
 
 def test_a_package_cannot_write_outside_of_its_prefix(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import add_packages, complete_index, index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.repodata import read_records
+from feedstock_tools.channel.targets import FolderTarget
+from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
 
 ADD_FIVE = """
@@ -75,6 +77,20 @@ def test_a_package_under_another_name_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(WorkError, match=r"must be named one-1\.0-h_0\.conda"):
         add_packages(tmp_path / "channel", [renamed])
+
+
+def test_a_package_with_another_hash_than_the_caller_knows_is_refused(tmp_path: Path) -> None:
+    one, two, channel = package(tmp_path, "one"), package(tmp_path, "two"), tmp_path / "channel"
+    known = {one: sha256_of(one), two: sha256_of(two)}
+    write_package(tmp_path, PackageMetadata("two", "1.0", "h_0", 0, "linux-64", license="MIT"))
+    with pytest.raises(WorkError, match="its sha256 differs") as raised:
+        add_packages(channel, [one, two], hashes=known)
+    assert raised.value.mistakes[0].path == two
+    assert not list(channel.glob("linux-64/*.conda"))
+    assert len(add_packages(channel, [one], hashes=known)) == 1
+    with pytest.raises(WorkError, match="its sha256 differs"):
+        FolderTarget(tmp_path / "target").put(two, f"linux-64/{two.name}", known[two])
+    assert not list(tmp_path.glob("target/linux-64/*.conda"))
 
 
 def test_a_damaged_package_in_the_channel_is_named(tmp_path: Path) -> None:

@@ -106,6 +106,21 @@ def test_the_parts_of_another_package_are_not_taken(tmp_path: Path) -> None:
     assert not bucket.uploads
 
 
+def test_an_upload_without_parts_is_begun_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have been begun for another build, with whose hash the object would appear."""
+    package = tmp_path / "a.conda"
+    package.write_bytes(b"a" * 250)
+    bucket = Bucket(left=0)
+    with pytest.raises(OSError, match="lost"):
+        upload(bucket, package)
+    bucket.left = 1000
+    monkeypatch.delattr(Bucket, "copy_object")  # which would set the right hash later
+    package.write_bytes(b"b" * 250)
+    upload(bucket, package, "def")
+    assert bucket.objects["mine/a.conda"] == (b"b" * 250, {"sha256": "def"})
+    assert not bucket.uploads
+
+
 def test_a_package_with_another_end_gets_its_own_hash(tmp_path: Path) -> None:
     package = tmp_path / "a.conda"
     package.write_bytes(b"a" * 250)

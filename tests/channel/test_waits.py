@@ -200,7 +200,7 @@ def test_a_bucket_that_never_answers_is_named_and_given_up(
                 ask_bucket()
             assert "a-key" not in str(caught.value)
     assert time.monotonic() - began < 30
-    assert said[0] == "waiting for s3://bucket/channel to say what it has"
+    assert said[0] == "waiting for s3://bucket/channel to list its packages"
     assert said[1] == f"waiting for noarch/{package.name} to be sent to s3://bucket/channel"
 
 

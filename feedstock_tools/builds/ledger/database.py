@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from feedstock_tools.builds.ledger.records import (
     EnvironmentRecord,
     PackageRecord,
     TestRecord,
+    moment_of,
     now,
 )
 from feedstock_tools.builds.ledger.rows import (
@@ -47,6 +49,7 @@ _LONGEST = 64 << 20
 _BESIDE = ("-journal", "-wal", "-shm")
 #: A build makes one package; earlier versions recorded a few.
 _MOST_PACKAGES = 1000
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
 #: The columns that change when a build ends.
 _ENDING = ("result", "reason", "ended", "seconds", "peak_memory", "marks")
 
@@ -256,7 +259,10 @@ class Ledger:
     def _of_packages(
         self, columns: str, record_of: Callable[[Sequence[Any]], _OfPackage], packages: Iterable[str] | None
     ) -> tuple[_OfPackage, ...]:
-        """The records of a table that belong to some packages by their hashes, or to any; the oldest first."""
+        """The records of a table that belong to some packages by their hashes, or to any; the oldest first.
+
+        By time and not by number: those of other machines are recorded here later than they were made.
+        """
         found: list[_OfPackage] = []
         chosen: Iterable[tuple[list[str], str]] = [([], "1")]
         if packages is not None:
@@ -264,7 +270,7 @@ class Ledger:
         with self._explained(), self._undamaged():
             for part, condition in chosen:
                 found += map(record_of, self._database.execute(f"SELECT {columns} WHERE {condition}", part))
-        return tuple(sorted(found, key=_number))
+        return tuple(sorted(found, key=_age))
 
     def holds(self, record: BuildRecord) -> bool:
         """Whether the channel holds the packages of a build, unchanged since they were recorded."""
@@ -380,5 +386,10 @@ class Ledger:
         return WorkError(f"the ledger is damaged: {error}", path=self.path, hint=hint)
 
 
-def _number(record: BuildRecord | TestRecord | ComparisonRecord) -> int:
+def _number(record: BuildRecord) -> int:
     return record.id or 0
+
+
+def _age(record: TestRecord | ComparisonRecord) -> tuple[datetime, int]:
+    """When it ended, and its number; one with an invalid time counts as the oldest."""
+    return moment_of(record.ended or record.started) or _BEGINNING, record.id or 0

@@ -99,8 +99,9 @@ def collect(folders: Sequence[Path], artifacts: Artifacts, feedstock: Feedstock 
         feedstock: the feedstock to which the builds must belong; None: any.
 
     Raises:
-        InputError: every folder contains no ledger, or one that cannot be read as such, or is of another feedstock.
-        WorkError: every folder is refused; every reason at once. Or the target cannot be written.
+        InputError: no folder holds a readable ledger of this feedstock.
+        WorkError: every folder is refused; every reason at once. Or the target cannot be written, or a package changes
+            while it is copied.
 
     >>> other = open_workspace(workspace.feedstock.folder, Path("elsewhere"), [], os.environ)
     >>> collect([workspace.artifacts.root], other.artifacts, other.feedstock).packages
@@ -272,15 +273,17 @@ def _take_over(new: Sequence[_Found], recorded: Sequence[BuildRecord], ledger: L
             ledger.promise(replace(copied, id=record.id, result="running"), each.environments)
             begun.append((each, replace(copied, id=record.id)))
     by_channel: dict[str, dict[str, Path]] = {}
+    hashes: dict[Path, str] = {}
     for found, record in begun:
         if record.result == "done":
             for package in record.packages:
                 path = found.part.root / package.channel / package.file
                 by_channel.setdefault(package.channel, {})[package.file] = path
+                hashes[path] = package.sha256
     for channel, packages in by_channel.items():
         missing = [path for file, path in packages.items() if not (artifacts.root / channel / file).is_file()]
         if missing:
-            add_packages(artifacts.root / channel, missing)
+            add_packages(artifacts.root / channel, missing, hashes=hashes)
         else:  # a run that was cut off may have copied the last one, and not indexed it
             complete_index(artifacts.root / channel)
     ended = [

@@ -6,12 +6,13 @@ packages in the subdirs of its channels, each the very file of its record with t
 
 from __future__ import annotations
 
+import os
 import re
-import shutil
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from feedstock_tools.bounds.limits import LIFTING, most
 from feedstock_tools.builds.ledger import (
@@ -29,13 +30,14 @@ from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
 from feedstock_tools.feedstock.layout import LEDGER, STAND_IN_CHANNEL
 from feedstock_tools.platforms import KNOWN_SUBDIRS
-from feedstock_tools.reading import is_inside
+from feedstock_tools.reading import is_inside, open_file
 
 __all__ = ["Part", "find_parts", "is_plain_log", "mistakes_of", "read_part"]
 
 #: Bytes of a ledger, ten times those of one with 50,000 builds, and the records in it.
 _LARGEST_LEDGER = 4 << 30
 _MOST_RECORDS = 500_000
+_BLOCK = 1 << 20
 #: Characters of a name or a path, and of any other word.
 _LONGEST = 4096
 #: The end of a journal that belongs to several databases: SQLite would remove the file that it names.
@@ -88,7 +90,7 @@ def read_part(root: Path, folder: Path) -> Part:
         folder: an empty folder for the copy. Close the part's ledger before you remove it.
 
     Raises:
-        InputError: the ledger is not a regular file, or too large.
+        InputError: the ledger is not a regular file, cannot be read, or is too large.
         WorkError: it is damaged, or cannot be copied.
     """
     _copy_ledger(root, folder)
@@ -209,17 +211,34 @@ def _copy_ledger(root: Path, folder: Path) -> None:
         source = root / name
         if name != LEDGER and not (source.exists() or source.is_symlink()):
             continue
-        if not _is_own_file(root, source):
-            raise InputError("is not a regular file of this folder", path=source)
-        size = source.stat().st_size
-        if size > most(_LARGEST_LEDGER):
-            raise InputError(f"is larger than {_LARGEST_LEDGER >> 30} GiB", path=source, hint=LIFTING)
         try:
-            shutil.copyfile(source, folder / name)
+            with _opened(root, source) as stream, (folder / name).open("wb") as copy:
+                _copy_within_bounds(stream, copy, source)
             if name.endswith("-journal") and _ends_with(folder / name, _SUPER_JOURNAL):
                 raise InputError("belongs to several databases, which no ledger's journal does", path=source)
         except OSError as error:
             raise WorkError(f"cannot copy the ledger: {error.strerror or error}", path=source) from error
+
+
+def _opened(root: Path, path: Path) -> BinaryIO:
+    """Open a regular file of a part. What was opened is checked, too: a link may have taken its place meanwhile."""
+    if _is_own_file(root, path):
+        named = path.lstat()
+        stream = open_file(path, within=root)
+        if stat.S_ISREG(named.st_mode) and os.path.samestat(named, os.fstat(stream.fileno())):
+            return stream
+        stream.close()
+    raise InputError("is not a regular file of this folder", path=path)
+
+
+def _copy_within_bounds(stream: BinaryIO, copy: BinaryIO, source: Path) -> None:
+    """Copy a file up to the size that it has now, if that is not too large."""
+    left = os.fstat(stream.fileno()).st_size
+    if left > most(_LARGEST_LEDGER):
+        raise InputError(f"is larger than {_LARGEST_LEDGER >> 30} GiB", path=source, hint=LIFTING)
+    while left > 0 and (block := stream.read(min(left, _BLOCK))):
+        copy.write(block)
+        left -= len(block)
 
 
 def _ends_with(path: Path, ending: bytes) -> bool:

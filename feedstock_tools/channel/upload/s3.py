@@ -45,7 +45,7 @@ class S3Target:
         """See `Target`: from the hash that `put` stores with an object, else by reading it."""
         client, bucket = self._client, urlsplit(self.url).netloc
         digests: dict[str, str | None] = {}
-        with _explained(self.url), named_wait(f"{self.url} to say what it has", None):
+        with _explained(self.url), named_wait(f"{self.url} to list its packages", None):
             for file in files:
                 head = _head(client, bucket, self._key(file))
                 if head is not None:
@@ -164,7 +164,7 @@ def _upload_by_parts(target: _Object, package: Path, sha256: str) -> None:
         sent.append({"PartNumber": number, "ETag": etag})
     target.client.complete_multipart_upload(**target.place, UploadId=upload, MultipartUpload={"Parts": sent})
     head = target.client.head_object(**target.place)
-    if head["Metadata"].get(_HASH) != sha256:  # begun with a package of another end
+    if head["Metadata"].get(_HASH) != sha256:  # the upload was begun for another build of this package
         source = {"Bucket": target.bucket, "Key": target.key}
         target.client.copy_object(**target.place, CopySource=source, MetadataDirective="REPLACE", **_metadata(sha256))
 
@@ -172,7 +172,8 @@ def _upload_by_parts(target: _Object, package: Path, sha256: str) -> None:
 def _begun(target: _Object, package: Path) -> tuple[str | None, dict[int, str]]:
     """An interrupted upload all of whose parts are those of a package, with their numbers and tags.
 
-    Other interrupted uploads to the same place are removed: they are of another package.
+    Other interrupted uploads to the same place are removed: they are of another package, or may be, since they have no
+    parts.
     """
     listed = target.client.list_multipart_uploads(Bucket=target.bucket, Prefix=target.key).get("Uploads") or []
     for each in listed:
@@ -191,9 +192,9 @@ def _begun(target: _Object, package: Path) -> tuple[str | None, dict[int, str]]:
 
 
 def _are_of(uploaded: Mapping[int, str], package: Path) -> bool:
-    """Whether the parts of an upload are those of a package: S3 tags a part with its MD5."""
+    """Whether an upload has parts, and all are those of a package: S3 tags a part with its MD5."""
     if not uploaded:
-        return True
+        return False
     tags = {
         number: md5(part, usedforsecurity=False).hexdigest() for number, part in _parts(package) if number in uploaded
     }

@@ -13,6 +13,7 @@ import pytest
 from feedstock_tools.builds.ledger import (
     SCHEMA_VERSION,
     BuildRecord,
+    ComparisonRecord,
     EnvironmentRecord,
     Ledger,
     PackageRecord,
@@ -290,6 +291,28 @@ def test_tests_of_a_package_are_kept_with_their_benchmark(tmp_path: Path) -> Non
         assert ledger.tests(["ab"]) == ledger.tests() == (kept,)
         assert replace(kept, id=None) == test
         assert ledger.tests(["cd"]) == ()
+
+
+def test_what_happened_to_packages_is_ordered_by_time_whatever_was_recorded_first(tmp_path: Path) -> None:
+    """As `collect` records it, which reads one machine after the other."""
+    day, next_day = "2026-01-01T01:00:00+00:00", "2026-01-02T01:00:00+00:00"
+    test = TestRecord("ab", ".", "linux-64/tiny-1-0.conda", next_day, "passed", "", "here")
+    comparison = ComparisonRecord("ab", ".", test.file, next_day, "same", "", "here")
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        for record in (
+            test,
+            replace(test, started=day, ended="2026-01-01T22:00:00-05:00", machine="ended last"),
+            replace(test, started=day, machine="early"),
+            replace(test, started="someday", machine="without a time"),
+            replace(test, machine="at the same time"),
+        ):
+            ledger.record_test(record)
+        ledger.record_comparison(comparison)
+        ledger.record_comparison(replace(comparison, started=day, machine="early"))
+        order = ["without a time", "early", "here", "at the same time", "ended last"]
+        assert [each.machine for each in ledger.tests()] == order
+        assert [each.machine for each in ledger.tests(["ab"])] == order
+        assert [each.machine for each in ledger.comparisons()] == ["early", "here"]
 
 
 def test_a_dead_run_is_distinguished_from_a_live_one() -> None:

@@ -73,7 +73,8 @@ def test_a_call_that_was_cut_off_is_taken_up(
         if cut_off == "Ledger.finish":  # which `promise` calls too
             broken.setattr(Ledger, "promise", promise)
         broken.setattr(
-            f"feedstock_tools.builds.publish.collect.{cut_off}", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+            f"feedstock_tools.builds.publish.collect.{cut_off}",
+            lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt),
         )
         with pytest.raises(KeyboardInterrupt):
             collect([source], target)
@@ -92,7 +93,7 @@ def test_a_call_that_was_cut_off_before_the_index_is_taken_up(
     target = Artifacts(tmp_path / "target")
     source = part(gpu_feedstock, tmp_path / "part")
 
-    def copied_and_killed(folder: Path, packages: list[Path]) -> None:
+    def copied_and_killed(folder: Path, packages: list[Path], **_: object) -> None:
         for package in packages:
             place = folder / package.parent.name / package.name
             place.parent.mkdir(parents=True, exist_ok=True)

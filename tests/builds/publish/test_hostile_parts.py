@@ -6,17 +6,20 @@ import functools
 import os
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from feedstock_tools.builds.ledger import BuildRecord, EnvironmentRecord, Ledger, PackageRecord, SolvedPackage
+from feedstock_tools.builds.publish import collect as merging
 from feedstock_tools.builds.publish import parts
 from feedstock_tools.builds.publish.collect import Collected, collect
 from feedstock_tools.channel.archive import write_package
+from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
@@ -221,6 +224,38 @@ def test_a_link_to_the_ledger_of_somebody_else_is_refused(tmp_path: Path) -> Non
     bad, other = make_part(tmp_path / "bad"), make_part(tmp_path / "other", "other")
     linked(bad / "ledger.sqlite", other / "ledger.sqlite")
     refused(tmp_path, bad, "is not a regular file of this folder")
+
+
+def test_a_link_that_takes_the_place_of_the_ledger_after_the_check_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, other = make_part(tmp_path / "bad"), make_part(tmp_path / "other", "other")
+    is_own_file = parts._is_own_file
+
+    def replaced_after_the_check(root: Path, path: Path) -> bool:
+        is_own = is_own_file(root, path)
+        linked(bad / "ledger.sqlite", other / "ledger.sqlite")
+        return is_own
+
+    monkeypatch.setattr(parts, "_is_own_file", replaced_after_the_check)
+    with pytest.raises(InputError, match="by a link"):
+        collect([bad], Artifacts(tmp_path / "target"))
+
+
+def test_a_package_that_is_replaced_after_the_check_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad, target = make_part(tmp_path / "bad"), Artifacts(tmp_path / "target")
+    other = write_package(tmp_path / "other", metadata("tiny"), [PackageFile("file", HIDDEN.encode())])
+
+    def replaced_before_the_copy(folder: Path, packages: Sequence[Path], **options: Any) -> tuple[Path, ...]:
+        linked(bad / "linux-64" / other.name, other)
+        return add_packages(folder, packages, **options)
+
+    monkeypatch.setattr(merging, "add_packages", replaced_before_the_copy)
+    with pytest.raises(WorkError, match="its sha256 differs"):
+        collect([bad], target)
+    assert not list(target.root.glob("linux-64/*.conda"))
+    with Ledger(target.ledger) as ledger:
+        assert [record.result for record in ledger.builds()] == ["running"]
 
 
 def test_a_journal_that_names_a_file_to_be_removed_is_refused(tmp_path: Path) -> None:

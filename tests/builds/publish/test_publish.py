@@ -113,6 +113,24 @@ def test_packages_that_failed_their_last_test_do_not_go(gpu_feedstock: TinyFeeds
     assert publish(gpu_feedstock, str(tmp_path / "channel"), BUILT).returncode == 0
 
 
+def test_the_last_test_is_the_newest_whatever_was_recorded_last(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
+    """`collect` records the earlier tests of other machines after the later ones of this machine."""
+    with Ledger(gpu_feedstock.artifacts / "ledger.sqlite") as ledger:
+        one, other = (build.packages[0] for build in ledger.builds()[:2])
+        for package, hour, result in (
+            (one, 2, "failed"),
+            (one, 1, "passed"),
+            (other, 2, "passed"),
+            (other, 1, "failed"),
+        ):
+            started = f"2026-01-01T0{hour}:00:00+00:00"
+            ledger.record_test(TestRecord(package.sha256, package.channel, package.file, started, result, "", "here"))
+    run = publish(gpu_feedstock, str(tmp_path / "channel"), BUILT)
+    assert run.returncode == 1
+    assert f"{one.file} was rejected by the last `test`" in run.stderr
+    assert other.file not in run.stderr
+
+
 def test_stand_in_builds_stay_on_the_machine(gpu_feedstock: TinyFeedstock) -> None:
     with sqlite3.connect(gpu_feedstock.artifacts / "ledger.sqlite") as ledger:
         ledger.execute("UPDATE builds SET marks = ?", (json.dumps({"channel": "stand-in"}),))
