@@ -202,13 +202,22 @@ class FleetCrew:
             if _is_readable(attempt.stop):
                 raise Stopped from None
             time.sleep(_PAUSE)
+            self._let_go(order.attempt)
             raise Elsewhere(f"{host} did not take {work.name}: {error}") from None
         except Refused as error:
             if "no room" not in str(error) and "already" not in str(error):
                 self._exclude(host, str(error))
             time.sleep(_PAUSE)
+            self._let_go(order.attempt)
             raise Elsewhere(f"{host} refused {work.name}: {error}") from None
         return self._noted(_UnderWay(order.attempt, host, lease, time.monotonic()))
+
+    def _let_go(self, attempt: str) -> None:
+        """No longer follow an attempt whose start was not confirmed, just before its row waits again.
+
+        Its host may have begun it: `returned` takes it over if the row waits, and would end it if the row did not.
+        """
+        del self._followed[attempt]
 
     def _noted(self, under_way: _UnderWay) -> _UnderWay:
         self._followed[under_way.name] = under_way
