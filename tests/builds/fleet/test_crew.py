@@ -142,3 +142,17 @@ def test_an_attempt_whose_start_was_not_confirmed_is_taken_over(
     assert built.failed.reason == "its disk is full"
     crew.finish()
     assert fleet.asked == ["lacks", "lacks", "start", "events", "forget"], "the attempt was ended or begun twice"
+
+
+def test_only_attempts_that_go_on_give_signs_of_life(planned: tuple[FleetCrew, Agenda], fleet: _Fleet) -> None:
+    crew, rows = planned
+    signs = []
+    fleet.on_events = lambda: signs.append(list(crew.signs()))
+    _build(planned)
+    assert signs[0] == [("h1", fleet.attempts[0]["attempt"])]
+    assert list(crew.signs()) == []
+    asked = list(fleet.asked)
+    assert crew.returned([rows.todo[0].name]) == [], "its host reports it until it has forgotten it"
+    assert crew.returned([]) == []
+    crew.finish()
+    assert fleet.asked == asked

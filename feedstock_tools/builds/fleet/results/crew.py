@@ -95,6 +95,7 @@ class FleetCrew:
         works = (*agenda.todo, *agenda.done)
         self._owner = digest_of_values([this_machine(), str(workspace.artifacts.root)])
         self._rows = {key_of(self._owner, work.name, work.identities): work for work in works}
+        #: The attempts of this run by name. None before one begins, and after its end: its host may still report it.
         self._followed: dict[str, _UnderWay | None] = {}
         self._taken_over: dict[str, str] = {}
         self._losses: dict[str, int] = {}
@@ -247,6 +248,8 @@ class FleetCrew:
             finally:
                 if not following.followed.is_over():
                     following.quarantine.clear()
+                if under_way.name in self._followed:
+                    self._followed[under_way.name] = None
         self._forget(under_way.host, under_way.name)
         return following.result()
 
