@@ -156,3 +156,24 @@ def test_only_attempts_that_go_on_give_signs_of_life(planned: tuple[FleetCrew, A
     assert crew.returned([]) == []
     crew.finish()
     assert fleet.asked == asked
+
+
+@pytest.mark.parametrize("meanwhile", ["builds of others", "a row of this run"])
+def test_each_absence_of_a_host_is_waited_for_anew(
+    planned: tuple[FleetCrew, Agenda], fleet: _Fleet, meanwhile: str
+) -> None:
+    crew, _ = planned
+    fleet.is_connected = False
+    assert crew.is_waiting()
+    fleet.is_connected = True
+    if meanwhile == "builds of others":
+        fleet.attempts = [{"attempt": "another's", "key": "another", "runs": True, "cores": [0], "memory": 1}]
+        assert crew.is_waiting()
+        fleet.attempts = []
+    else:
+        _build(planned)
+    fleet.now += 3600.0
+    fleet.is_connected = False
+    assert crew.is_waiting()
+    fleet.now += 3600.0
+    assert not crew.is_waiting()

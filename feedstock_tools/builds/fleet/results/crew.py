@@ -149,15 +149,16 @@ class FleetCrew:
     def is_waiting(self) -> bool:
         """See `Crew`: for the hub, for hosts that went away a short while ago, or for those that others use."""
         if any(self._of_others(state) for state in self._present()):
+            self._idle_since = None
             return True
         usable = [state for state in self._link.listing.hosts.values() if state.name not in self._excluded]
         away = not self._link.is_up or any(not state.is_present for state in usable)
         if not away:
             self._idle_since = None
             return False
-        self._idle_since = self._idle_since or time.monotonic()
+        since = self._idle_since = self._idle_since or time.monotonic()
         longest = max((state.lease for state in usable), default=LEASE)
-        return time.monotonic() - self._idle_since < min(_PATIENCE, 2 * longest + MARGIN)
+        return time.monotonic() - since < min(_PATIENCE, 2 * longest + MARGIN)
 
     def signs(self) -> Iterable[tuple[str, str]]:
         """See `Crew`: no host writes into the ledger, so the run does for the attempts that it follows."""
@@ -165,6 +166,7 @@ class FleetCrew:
 
     def build(self, work: Work, host: str, attempt: Attempt, watch: Watch) -> BuiltRow | None:
         """See `Crew`."""
+        self._idle_since = None
         place = self._places[work.configuration]
         taken_over = self._taken_over.pop(work.name, None)
         claimed = claim(place.artifacts, place.ledger, work, stand_in=place.stand_in)
