@@ -1,4 +1,4 @@
-"""The crew of a fleet over a connection that answers as told: answers that are lost, attempts that end, absences."""
+"""The crew of a fleet over a connection that answers as told: answers that are lost, ends, absences, refusals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from feedstock_tools.builds.fleet.results import crew as crews
 from feedstock_tools.builds.fleet.results.crew import FleetCrew
 from feedstock_tools.builds.fleet.results.events import Finished, line_of
 from feedstock_tools.builds.fleet.results.following import Place
-from feedstock_tools.builds.fleet.trust.signing import Refused
+from feedstock_tools.builds.fleet.trust.signing import Busy, Refused
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.plan.agenda import Agenda, agenda
 from feedstock_tools.builds.plan.capacity import Capacity, Share
@@ -177,3 +177,19 @@ def test_each_absence_of_a_host_is_waited_for_anew(
     assert crew.is_waiting()
     fleet.now += 3600.0
     assert not crew.is_waiting()
+
+
+@pytest.mark.parametrize(
+    ("refusal", "hosts"),
+    [
+        (Busy("come back later"), ["h1"]),
+        (Refused("part-7 of no-room-already.patch does not follow: no room, already"), []),
+    ],
+)
+def test_a_host_that_is_busy_is_asked_again_and_one_that_refuses_for_another_reason_is_not(
+    planned: tuple[FleetCrew, Agenda], fleet: _Fleet, refusal: Refused, hosts: list[str]
+) -> None:
+    fleet.refusal = refusal
+    with pytest.raises(Elsewhere, match="h1 refused"):
+        _build(planned)
+    assert [host.name for host in planned[0].hosts()] == hosts

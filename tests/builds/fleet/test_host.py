@@ -25,7 +25,7 @@ from feedstock_tools.builds.fleet.host.spool import ORDER
 from feedstock_tools.builds.fleet.orders.compiling import Delivery, Parcels, compile_order, parcels_of
 from feedstock_tools.builds.fleet.orders.order import Order
 from feedstock_tools.builds.fleet.results.events import Finished, HostEvent, events_of
-from feedstock_tools.builds.fleet.trust.signing import Refused
+from feedstock_tools.builds.fleet.trust.signing import Busy, Refused
 from feedstock_tools.builds.plan.agenda import agenda
 from feedstock_tools.builds.plan.capacity import Capacity, Share
 from feedstock_tools.builds.plan.hosts import Host
@@ -110,14 +110,15 @@ def test_an_order_is_performed_once_and_by_the_same_program(fleet: Fleet, feedst
     parcels, order = _prepared(feedstock)
     with fleet.link() as link:
         Delivery(link, parcels, feedstock.artifacts).provide("h1", order)
-        for changed, reason in (
-            (replace(order, version="0.0.1"), "the order is of 0.0.1"),
-            (replace(order, attempt="../../x"), "32 hexadecimal digits"),
-            (replace(order, share=Share((0,), 1 << 60, 1)), "has no room"),
-            (replace(order, share=Share((99_999,), 1, 1)), "has no room"),
+        for changed, kind, reason in (
+            (replace(order, version="0.0.1"), Refused, "the order is of 0.0.1"),
+            (replace(order, attempt="../../x"), Refused, "32 hexadecimal digits"),
+            (replace(order, share=Share((0,), 1 << 60, 1)), Busy, "has no room"),
+            (replace(order, share=Share((99_999,), 1, 1)), Busy, "has no room"),
         ):
-            with pytest.raises(Refused, match=reason):
+            with pytest.raises(Refused, match=reason) as refused:
                 link.ask("h1", "start", {"order": changed.to_json()})
+            assert refused.type is kind
         odd: tuple[dict[str, Any], ...] = (
             {},
             {"order": {}},

@@ -20,7 +20,7 @@ from feedstock_tools.builds.fleet.carrying.lines import Line
 from feedstock_tools.builds.fleet.carrying.transport import Closed, dial
 from feedstock_tools.builds.fleet.folder import FleetFolder
 from feedstock_tools.builds.fleet.trust.certificates import client_context
-from feedstock_tools.builds.fleet.trust.signing import Refused, sign, signing_key
+from feedstock_tools.builds.fleet.trust.signing import Busy, Refused, sign, signing_key
 from feedstock_tools.errors import WorkError
 
 __all__ = ["Away", "HostState", "Link", "Listing"]
@@ -186,7 +186,7 @@ class Link:
 
         Raises:
             Away: the host cannot be reached now, or it is over.
-            Refused: it does not do it, with the reason.
+            Refused: it does not do it, with the reason; `Busy` if it may do it later.
         """
         signed = sign(self._key, host, operation, arguments)
         self.sent += len(signed.text) + len(signed.signature) + len(data)
@@ -211,7 +211,8 @@ class Link:
         if answer.get("absent"):
             raise Away(f"{host} is not connected")
         if "refused" in answer:
-            raise Refused(str(answer["refused"])[:2000])
+            kind = Busy if answer.get("busy") is True else Refused
+            raise kind(str(answer["refused"])[:2000])
         return answer
 
     async def _ask(self, question: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:

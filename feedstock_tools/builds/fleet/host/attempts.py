@@ -18,7 +18,7 @@ from feedstock_tools.builds.fleet.host.spool import AFTER_BUILD, EVENTS, FILES, 
 from feedstock_tools.builds.fleet.host.store import is_hash
 from feedstock_tools.builds.fleet.orders.order import Order
 from feedstock_tools.builds.fleet.results.events import Finished, HostEvent, events_of
-from feedstock_tools.builds.fleet.trust.signing import Refused
+from feedstock_tools.builds.fleet.trust.signing import Busy, Refused
 from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.files.temporary import remove
 
@@ -99,7 +99,7 @@ class Attempts:
             content: the order's JSON; `until` is the end of its lease, as `clock` counts.
 
         Raises:
-            Refused: this host cannot perform it, or has performed it.
+            Refused: this host cannot perform it, or has performed it; `Busy` if it can do so later.
         """
         try:
             order = Order.from_json(content)
@@ -193,7 +193,7 @@ class Attempts:
         self.look()
         busy = [running.order for name, running in self._running.items() if not self._has_ended(name)]
         if any(other.name == order.name for other in busy):
-            raise Refused(f"this host builds {order.name} already")
+            raise Busy(f"this host builds {order.name} already")
         memory = sum(other.share.memory for other in busy) + order.share.memory
         taken = {core for other in busy for core in other.share.cores}
         free = set(self._host.capacity.cores) - taken
@@ -202,7 +202,7 @@ class Attempts:
             or memory > self._host.capacity.memory
             or not free.issuperset(order.share.cores)
         ):
-            raise Refused("this host has no room for it now")
+            raise Busy("this host has no room for it now")
 
     def _remove(self, attempt: str) -> None:
         """Remove the folder of an attempt; its order cannot be repeated."""

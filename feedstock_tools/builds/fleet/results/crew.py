@@ -20,7 +20,7 @@ from feedstock_tools.builds.fleet.results.events import Damaged, HostEvent, even
 from feedstock_tools.builds.fleet.results.following import Followed, Following, Place
 from feedstock_tools.builds.fleet.results.late import LateResults
 from feedstock_tools.builds.fleet.results.quarantine import Rejected
-from feedstock_tools.builds.fleet.trust.signing import Refused
+from feedstock_tools.builds.fleet.trust.signing import Busy, Refused
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.capacity import Capacity, Share
 from feedstock_tools.builds.plan.hosts import Host, others_in, with_others
@@ -208,7 +208,7 @@ class FleetCrew:
             self._let_go(order.attempt)
             raise Elsewhere(f"{host} did not take {work.name}: {error}") from None
         except Refused as error:
-            if "no room" not in str(error) and "already" not in str(error):
+            if not isinstance(error, Busy):
                 self._exclude(host, str(error))
             time.sleep(_PAUSE)
             self._let_go(order.attempt)
