@@ -25,7 +25,7 @@ from feedstock_tools.builds.fleet.host.lease import clock
 from feedstock_tools.builds.fleet.host.settings import HostSettings, read_settings
 from feedstock_tools.builds.fleet.host.store import Store
 from feedstock_tools.builds.fleet.trust.certificates import client_context
-from feedstock_tools.builds.fleet.trust.signing import Refused, public_key, verified
+from feedstock_tools.builds.fleet.trust.signing import Busy, Refused, public_key, verified
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.files.temporary import remove
 
@@ -94,7 +94,7 @@ class _Host:
                 raise Refused(f"there is no operation {operation!r}")
             return self._operations[operation](arguments, data)
         except Refused as error:
-            return {"refused": str(error)}
+            return {"refused": str(error), "busy": isinstance(error, Busy)}
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             return {"refused": f"the request has another form: {error!r}"}
         except OSError as error:

@@ -22,8 +22,8 @@ __all__ = ["Pending", "Start", "Waiting", "decide", "pending_row", "without_host
 
 #: The expected number of preemptions during a row above which a host that stays is better for it.
 _LONG = 0.25
-#: And above which the row waits for such a host: with as many, a row takes more than three times as long on average,
-#: ((e**x - 1) / x, if it begins again after each).
+#: Above this number the row waits for such a host: with that many preemptions, a row takes more than three times as
+#: long on average ((e**x - 1) / x, if it begins again after each).
 _TOO_LONG = 2.0
 
 
@@ -157,8 +157,8 @@ def decide(
             continue
         found = choice.best()
         if found is not None:
-            room, portion = found
-            host, share, is_open = room.kind.take(room, row.needs, portion, occupancy)
+            free_host, portion = found
+            host, share, is_open = free_host.kind.take(free_host, row.needs, portion, occupancy)
             starts.append(Start(row.row, host, share))
             begun |= row.places
             still_open -= not is_open

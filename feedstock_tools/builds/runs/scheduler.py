@@ -19,12 +19,12 @@ from feedstock_tools.builds.plan.hosts import EngineNeeds, Host
 from feedstock_tools.builds.plan.order import seconds_left
 from feedstock_tools.builds.plan.work import Place, Work
 from feedstock_tools.builds.runs.decide import Start
-from feedstock_tools.builds.runs.drivers import Drivers, Ended
 from feedstock_tools.builds.runs.hosts.crew import Crew
 from feedstock_tools.builds.runs.observer import Observer, Progress
 from feedstock_tools.builds.runs.retries import NextAttempt
 from feedstock_tools.builds.runs.row import BuiltRow
 from feedstock_tools.builds.runs.state import RunState
+from feedstock_tools.builds.runs.threads import Ended, RowThreads
 from feedstock_tools.errors import WorkError
 
 __all__ = ["carry_out"]
@@ -53,30 +53,32 @@ def carry_out(
         WorkError: the artifacts folder, the ledger or a channel cannot be used; all builds here have been ended.
     """
     state = RunState(agenda.todo, fail_fast=limits.fail_fast, engines=engines)
-    drivers = Drivers(crew, limits)
-    run = _Run(agenda, state, drivers, observer, _TimeLeft(agenda.todo, limits.jobs))
+    threads = RowThreads(crew, limits)
+    run = _Run(agenda, state, threads, observer, _TimeLeft(agenda.todo, limits.jobs))
     sign = _SignOfLife(ledger)
     try:
         while not run.begin(crew):
             observer.progress(run.progress())
-            for work, message in drivers.hear(_TICK):
+            for work, message in threads.hear(_TICK):
                 run.take(work, message)
             sign.give(crew.signs())
         return state.results
     finally:
         with signals_held_back():  # a second Ctrl-C must not keep builds from being recorded
-            if len(drivers):
-                observer.ending(len(drivers), go_on=crew.outlives_run)
-            drivers.end_all()
+            if len(threads):
+                observer.ending(len(threads), go_on=crew.outlives_run)
+            threads.end_all()
 
 
 class _Run:
     """The state of a run, the threads that change it, and who watches."""
 
-    def __init__(self, agenda: Agenda, state: RunState, drivers: Drivers, observer: Observer, left: _TimeLeft) -> None:
+    def __init__(
+        self, agenda: Agenda, state: RunState, threads: RowThreads, observer: Observer, left: _TimeLeft
+    ) -> None:
         self._works = {work.name: work for work in agenda.todo}
         self._state = state
-        self._drivers = drivers
+        self._threads = threads
         self._observer = observer
         self._left = left
         self._began: dict[str, float] = {}
@@ -98,7 +100,7 @@ class _Run:
         if start.row not in self._began:
             self._observer.begin(work)
         self._began[start.row] = now
-        self._drivers.start(work, start)
+        self._threads.start(work, start)
 
     def take(self, work: Work, message: Event | NextAttempt | Ended) -> None:
         """Handle an event of a running row."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,14 +18,17 @@ from uuid import uuid4
 import pytest
 
 from feedstock_tools.builds.engines.contract import Output
+from feedstock_tools.builds.fleet.host.attempts import Attempts
 from feedstock_tools.builds.fleet.host.lease import Lease, clock, renew
 from feedstock_tools.builds.fleet.host.settings import SETTINGS, read_settings
+from feedstock_tools.builds.fleet.host.spool import ORDER
 from feedstock_tools.builds.fleet.orders.compiling import Delivery, Parcels, compile_order, parcels_of
 from feedstock_tools.builds.fleet.orders.order import Order
 from feedstock_tools.builds.fleet.results.events import Finished, HostEvent, events_of
-from feedstock_tools.builds.fleet.trust.signing import Refused
+from feedstock_tools.builds.fleet.trust.signing import Busy, Refused
 from feedstock_tools.builds.plan.agenda import agenda
 from feedstock_tools.builds.plan.capacity import Capacity, Share
+from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.builds.plan.workspace import open_workspace
 from feedstock_tools.builds.runs.under_way import Attempt
 from feedstock_tools.errors import InputError
@@ -105,14 +110,15 @@ def test_an_order_is_performed_once_and_by_the_same_program(fleet: Fleet, feedst
     parcels, order = _prepared(feedstock)
     with fleet.link() as link:
         Delivery(link, parcels, feedstock.artifacts).provide("h1", order)
-        for changed, reason in (
-            (replace(order, version="0.0.1"), "the order is of 0.0.1"),
-            (replace(order, attempt="../../x"), "32 hexadecimal digits"),
-            (replace(order, share=Share((0,), 1 << 60, 1)), "has no room"),
-            (replace(order, share=Share((99_999,), 1, 1)), "has no room"),
+        for changed, kind, reason in (
+            (replace(order, version="0.0.1"), Refused, "the order is of 0.0.1"),
+            (replace(order, attempt="../../x"), Refused, "32 hexadecimal digits"),
+            (replace(order, share=Share((0,), 1 << 60, 1)), Busy, "has no room"),
+            (replace(order, share=Share((99_999,), 1, 1)), Busy, "has no room"),
         ):
-            with pytest.raises(Refused, match=reason):
+            with pytest.raises(Refused, match=reason) as refused:
                 link.ask("h1", "start", {"order": changed.to_json()})
+            assert refused.type is kind
         odd: tuple[dict[str, Any], ...] = (
             {},
             {"order": {}},
@@ -212,6 +218,45 @@ def _process_apart(fleet: Fleet) -> Path:
 
 def _reported(attempts: list[Mapping[str, Any]], order: Order) -> bool:
     return any(each["attempt"] == order.attempt and not each["runs"] for each in attempts)
+
+
+@contextmanager
+def _restarted(root: Path) -> Iterator[Attempts]:
+    """The attempts of a host whose worker starts."""
+    attempts = Attempts(root, Host("h1", Capacity((0,), 1 << 30), 1))
+    try:
+        yield attempts
+    finally:
+        attempts.end_all()
+
+
+def test_a_host_that_starts_removes_attempts_whose_order_it_cannot_read(
+    tmp_path: Path, feedstock: TinyFeedstock
+) -> None:
+    _, order = _prepared(feedstock)
+    whole = order.to_json()
+    contents = {
+        "missing": None,
+        "cut off": "{",
+        "no object": '"order"',
+        "of another version": json.dumps({**whole, "added": 1}),
+        "a row of another form": json.dumps({**whole, "row": {"rows": []}}),
+        "a share of another form": json.dumps({**whole, "share": {"cores": 1}}),
+        "whole": json.dumps(whole),
+    }
+    names = {f"{number:032x}": content for number, content in enumerate(contents.values())}
+    for name, content in names.items():
+        folder = tmp_path / "attempts" / name
+        folder.mkdir(parents=True)
+        if content is not None:
+            (folder / ORDER).write_text(content)
+    *damaged, kept = names
+    with _restarted(tmp_path) as attempts:
+        assert [each["attempt"] for each in attempts.report()] == [kept]
+        assert [path.name for path in (tmp_path / "attempts").iterdir()] == [kept]
+        for name in damaged:
+            with pytest.raises(Refused, match="ordered before"):
+                attempts.start({**whole, "attempt": name}, clock() + 100)
 
 
 def test_a_lease_is_over_after_its_time_or_without_a_file(tmp_path: Path) -> None:

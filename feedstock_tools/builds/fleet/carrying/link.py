@@ -20,17 +20,21 @@ from feedstock_tools.builds.fleet.carrying.lines import Line
 from feedstock_tools.builds.fleet.carrying.transport import Closed, dial
 from feedstock_tools.builds.fleet.folder import FleetFolder
 from feedstock_tools.builds.fleet.trust.certificates import client_context
-from feedstock_tools.builds.fleet.trust.signing import Refused, sign, signing_key
+from feedstock_tools.builds.fleet.trust.signing import Busy, Refused, sign, signing_key
 from feedstock_tools.errors import WorkError
 
 __all__ = ["Away", "HostState", "Link", "Listing"]
 
-_EVERY = 0.5
+#: The pause between two readings of the list of hosts, and between two attempts to connect.
+_POLL_SECONDS = 0.5
+#: The longest that the hub may take to connect, and to answer a question about its hosts, in seconds.
 _ANSWERS_WITHIN = 10.0
-_LONGEST = 90.0
-#: A hub that has closed as many connections without an answer does not want this client.
+#: The longest that a request to a host may take: longer than the hub waits for the host.
+_REQUEST_SECONDS = 90.0
+#: How often a thread that waits for an answer checks whether its run is over.
+_CHECK_SECONDS = 0.2
+#: After this many connections closed without an answer, the hub is taken to reject this client.
 _CLOSED_OFTEN = 3
-_LOOK = 0.2
 #: How long a host whose worker ended may take to come back before its builds count as lost, in seconds.
 RETURNS_WITHIN = 4.0
 #: Added to the lease of a silent host: a build ends some seconds after its lease.
@@ -182,7 +186,7 @@ class Link:
 
         Raises:
             Away: the host cannot be reached now, or it is over.
-            Refused: it does not do it, with the reason.
+            Refused: it does not do it, with the reason; `Busy` if it may do it later.
         """
         signed = sign(self._key, host, operation, arguments)
         self.sent += len(signed.text) + len(signed.signature) + len(data)
@@ -193,10 +197,10 @@ class Link:
             "signature": signed.signature,
             "data": data,
         }
-        future = asyncio.run_coroutine_threadsafe(self._ask(question, _LONGEST), self._loop)
+        future = asyncio.run_coroutine_threadsafe(self._ask(question, _REQUEST_SECONDS), self._loop)
         while True:
             try:
-                answer = future.result(_LOOK)
+                answer = future.result(_CHECK_SECONDS)
                 break
             except (NotYet, TimeoutError):
                 if future.done() or is_over():
@@ -207,7 +211,8 @@ class Link:
         if answer.get("absent"):
             raise Away(f"{host} is not connected")
         if "refused" in answer:
-            raise Refused(str(answer["refused"])[:2000])
+            kind = Busy if answer.get("busy") is True else Refused
+            raise kind(str(answer["refused"])[:2000])
         return answer
 
     async def _ask(self, question: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
@@ -232,7 +237,7 @@ class Link:
             except (OSError, TimeoutError) as error:
                 self._problem = _in_words(error)
                 self._note(error)
-                await asyncio.sleep(_EVERY)
+                await asyncio.sleep(_POLL_SECONDS)
                 continue
             line = Line(connection)
             reading = asyncio.create_task(line.run())
@@ -244,7 +249,7 @@ class Link:
             finally:
                 self._line = None
                 await line.end(reading)
-            await asyncio.sleep(_EVERY)
+            await asyncio.sleep(_POLL_SECONDS)
 
     def _note(self, error: BaseException) -> None:
         """Wait no longer for a first answer of a hub that closes every connection: it is another fleet's."""
@@ -258,7 +263,7 @@ class Link:
             self._listing = _listing(answer)
             self._line = line
             self._first.set()
-            await asyncio.sleep(_EVERY)
+            await asyncio.sleep(_POLL_SECONDS)
 
 
 def _in_words(error: BaseException) -> str:

@@ -18,7 +18,7 @@ from feedstock_tools.builds.fleet.host.spool import AFTER_BUILD, EVENTS, FILES, 
 from feedstock_tools.builds.fleet.host.store import is_hash
 from feedstock_tools.builds.fleet.orders.order import Order
 from feedstock_tools.builds.fleet.results.events import Finished, HostEvent, events_of
-from feedstock_tools.builds.fleet.trust.signing import Refused
+from feedstock_tools.builds.fleet.trust.signing import Busy, Refused
 from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.files.temporary import remove
 
@@ -29,6 +29,8 @@ MODULE = "feedstock_tools.builds.fleet.host.attempt"
 #: What such a process needs, imported once for all of them.
 _NEEDED = "feedstock_tools.builds.fleet.host.performing"
 _NAME = re.compile("[0-9a-f]{32}")
+#: What reading an order of another form raises.
+_OTHER_FORM = (LookupError, TypeError, ValueError, AttributeError)
 #: Forgotten attempts whose names are remembered, so that their orders cannot be repeated.
 _REMEMBERED = "forgotten"
 #: The variables of the worker that its attempts see; builds see fewer.
@@ -52,7 +54,7 @@ class Attempts:
     """The attempts of a host, in the folder of its worker."""
 
     def __init__(self, root: Path, host: Host, *, after_build: bool = False) -> None:
-        """Settle what an earlier worker left: its builds have ended with it.
+        """Settle what an earlier worker left: its builds have ended with it, and what it cannot report is removed.
 
         Args:
             after_build: each build is followed by the package's hello-world and benchmark.
@@ -66,9 +68,14 @@ class Attempts:
         self._leaving: set[str] = set()
         variables = {name: value for name, value in os.environ.items() if name in PASSED_ON}
         self._forks = Forks([MODULE, _NEEDED], variables)
-        self._known = {path.name: self._order(path) for path in self._folder.iterdir() if _NAME.fullmatch(path.name)}
-        for name in self._known:
-            self._settle(name)
+        self._known: dict[str, Order] = {}
+        for path in [path for path in self._folder.iterdir() if _NAME.fullmatch(path.name)]:
+            order = _order_in(path)
+            if order is None:
+                self._remove(path.name)
+            else:
+                self._known[path.name] = order
+                self._settle(path.name)
 
     def report(self) -> list[dict[str, Any]]:
         """Every attempt that the client has not taken: what it is, and whether it runs."""
@@ -83,7 +90,6 @@ class Attempts:
                 "memory": order.share.memory,
             }
             for name, order in self._known.items()
-            if order is not None
         ]
 
     def start(self, content: Mapping[str, Any], until: float) -> None:
@@ -93,11 +99,11 @@ class Attempts:
             content: the order's JSON; `until` is the end of its lease, as `clock` counts.
 
         Raises:
-            Refused: this host cannot perform it, or has performed it.
+            Refused: this host cannot perform it, or has performed it; `Busy` if it can do so later.
         """
         try:
             order = Order.from_json(content)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except _OTHER_FORM as error:
             raise Refused(f"the order has another form: {error!r}") from None
         self._refuse(order)
         folder = self._folder / order.attempt
@@ -165,10 +171,8 @@ class Attempts:
                 self.stop(attempt)
             return
         self._leaving.discard(attempt)
-        with (self._root / _REMEMBERED).open("a") as file:
-            file.write(f"{attempt}\n")
         del self._known[attempt]
-        remove(self._folder / attempt)
+        self._remove(attempt)
 
     def end_all(self) -> None:
         """End all running attempts, and wait until they have ended; none can be started after that."""
@@ -189,7 +193,7 @@ class Attempts:
         self.look()
         busy = [running.order for name, running in self._running.items() if not self._has_ended(name)]
         if any(other.name == order.name for other in busy):
-            raise Refused(f"this host builds {order.name} already")
+            raise Busy(f"this host builds {order.name} already")
         memory = sum(other.share.memory for other in busy) + order.share.memory
         taken = {core for other in busy for core in other.share.cores}
         free = set(self._host.capacity.cores) - taken
@@ -198,7 +202,13 @@ class Attempts:
             or memory > self._host.capacity.memory
             or not free.issuperset(order.share.cores)
         ):
-            raise Refused("this host has no room for it now")
+            raise Busy("this host has no room for it now")
+
+    def _remove(self, attempt: str) -> None:
+        """Remove the folder of an attempt; its order cannot be repeated."""
+        with (self._root / _REMEMBERED).open("a") as file:
+            file.write(f"{attempt}\n")
+        remove(self._folder / attempt)
 
     def _place(self, attempt: object) -> Path:
         if not isinstance(attempt, str) or attempt not in self._known:
@@ -214,11 +224,13 @@ class Attempts:
         """Whether the end of an attempt is recorded, though its process may be about to exit."""
         return any(isinstance(event, Finished) for event in _last_events(self._folder / name / EVENTS))
 
-    def _order(self, folder: Path) -> Order | None:
-        try:
-            return Order.from_json(json.loads((folder / ORDER).read_bytes()))
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+
+def _order_in(folder: Path) -> Order | None:
+    """The order of an attempt; None if it is missing, damaged or of another version."""
+    try:
+        return Order.from_json(json.loads((folder / ORDER).read_bytes()))
+    except (OSError, *_OTHER_FORM):
+        return None
 
 
 def _last_events(file: Path) -> Iterator[HostEvent]:

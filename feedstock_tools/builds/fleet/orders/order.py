@@ -95,11 +95,16 @@ class Order:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Order:
-        """The inverse; `KeyError` or `TypeError` for any other document."""
+        """The inverse.
+
+        Raises:
+            LookupError, TypeError, ValueError, AttributeError: it is another document.
+        """
         share = content["share"]
-        return cls(
+        order = cls(
             **{
                 **content,
+                "identities": dict(content["identities"]),
                 "pythons": tuple(content["pythons"]),
                 "wanted": tuple(content["wanted"]),
                 "made": tuple(Made(**each) for each in content["made"]),
@@ -107,6 +112,9 @@ class Order:
                 "share": Share(tuple(share["cores"]), share["memory"], share["jobs"]),
             }
         )
+        if not isinstance(order.name, str):
+            raise TypeError("the row has no name")
+        return order
 
 
 def key_of(owner: str, row: str, identities: Mapping[str, str]) -> str:

@@ -20,7 +20,7 @@ from feedstock_tools.builds.fleet.results.events import Damaged, HostEvent, even
 from feedstock_tools.builds.fleet.results.following import Followed, Following, Place
 from feedstock_tools.builds.fleet.results.late import LateResults
 from feedstock_tools.builds.fleet.results.quarantine import Rejected
-from feedstock_tools.builds.fleet.trust.signing import Refused
+from feedstock_tools.builds.fleet.trust.signing import Busy, Refused
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.capacity import Capacity, Share
 from feedstock_tools.builds.plan.hosts import Host, others_in, with_others
@@ -95,6 +95,7 @@ class FleetCrew:
         works = (*agenda.todo, *agenda.done)
         self._owner = digest_of_values([this_machine(), str(workspace.artifacts.root)])
         self._rows = {key_of(self._owner, work.name, work.identities): work for work in works}
+        #: The attempts of this run by name. None before one begins, and after its end: its host may still report it.
         self._followed: dict[str, _UnderWay | None] = {}
         self._taken_over: dict[str, str] = {}
         self._losses: dict[str, int] = {}
@@ -148,15 +149,16 @@ class FleetCrew:
     def is_waiting(self) -> bool:
         """See `Crew`: for the hub, for hosts that went away a short while ago, or for those that others use."""
         if any(self._of_others(state) for state in self._present()):
+            self._idle_since = None
             return True
         usable = [state for state in self._link.listing.hosts.values() if state.name not in self._excluded]
         away = not self._link.is_up or any(not state.is_present for state in usable)
         if not away:
             self._idle_since = None
             return False
-        self._idle_since = self._idle_since or time.monotonic()
+        since = self._idle_since = self._idle_since or time.monotonic()
         longest = max((state.lease for state in usable), default=LEASE)
-        return time.monotonic() - self._idle_since < min(_PATIENCE, 2 * longest + MARGIN)
+        return time.monotonic() - since < min(_PATIENCE, 2 * longest + MARGIN)
 
     def signs(self) -> Iterable[tuple[str, str]]:
         """See `Crew`: no host writes into the ledger, so the run does for the attempts that it follows."""
@@ -164,6 +166,7 @@ class FleetCrew:
 
     def build(self, work: Work, host: str, attempt: Attempt, watch: Watch) -> BuiltRow | None:
         """See `Crew`."""
+        self._idle_since = None
         place = self._places[work.configuration]
         taken_over = self._taken_over.pop(work.name, None)
         claimed = claim(place.artifacts, place.ledger, work, stand_in=place.stand_in)
@@ -202,13 +205,22 @@ class FleetCrew:
             if _is_readable(attempt.stop):
                 raise Stopped from None
             time.sleep(_PAUSE)
+            self._let_go(order.attempt)
             raise Elsewhere(f"{host} did not take {work.name}: {error}") from None
         except Refused as error:
-            if "no room" not in str(error) and "already" not in str(error):
+            if not isinstance(error, Busy):
                 self._exclude(host, str(error))
             time.sleep(_PAUSE)
+            self._let_go(order.attempt)
             raise Elsewhere(f"{host} refused {work.name}: {error}") from None
         return self._noted(_UnderWay(order.attempt, host, lease, time.monotonic()))
+
+    def _let_go(self, attempt: str) -> None:
+        """No longer follow an attempt whose start was not confirmed, just before its row waits again.
+
+        Its host may have begun it: `returned` takes it over if the row waits, and would end it if the row did not.
+        """
+        del self._followed[attempt]
 
     def _noted(self, under_way: _UnderWay) -> _UnderWay:
         self._followed[under_way.name] = under_way
@@ -238,6 +250,8 @@ class FleetCrew:
             finally:
                 if not following.followed.is_over():
                     following.quarantine.clear()
+                if under_way.name in self._followed:
+                    self._followed[under_way.name] = None
         self._forget(under_way.host, under_way.name)
         return following.result()
 

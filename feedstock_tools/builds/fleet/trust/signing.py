@@ -14,7 +14,7 @@ from feedstock_tools.errors import InputError
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-__all__ = ["Refused", "Signed", "make_signing_key", "public_key", "sign", "signing_key", "verified"]
+__all__ = ["Busy", "Refused", "Signed", "make_signing_key", "public_key", "sign", "signing_key", "verified"]
 
 SIGNING_KEY, PUBLIC_KEY = "orders.key", "orders.pub"
 #: Bytes of an order: a row with hundreds of outputs takes a tenth of it.
@@ -23,6 +23,10 @@ _LARGEST = 8 << 20
 
 class Refused(Exception):  # noqa: N818 - not an error of the program
     """A host does not do what it was sent; the message gives the reason."""
+
+
+class Busy(Refused):
+    """A host cannot begin a row now, but may later."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from feedstock_tools.builds.plan.hosts import Demand, Host, Portion, portion_on
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.work import Place
 
-__all__ = ["Choice", "Free", "Kind", "Occupancy", "Room", "Running", "Taken", "kinds_with_room"]
+__all__ = ["Choice", "Free", "FreeHost", "Kind", "Occupancy", "Running", "Taken", "kinds_with_room"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +117,10 @@ class Free(NamedTuple):
         return cores if cores > 0 else 0, gpu and self.gpus < 1, memory if memory > 0 else 0
 
 
-class Room(NamedTuple):
-    """A host with free resources while rows are given to it; `at` is its place among the hosts.
+class FreeHost(NamedTuple):
+    """A host with free resources while rows are given to it; `at` is its position among the hosts.
 
-    Of the rooms in which a row can begin, the least is the best: `minus_cores` are its free cores, negated.
+    Of those on which a row can begin, the least is the best: `minus_cores` are its free cores, negated.
     """
 
     minus_cores: int
@@ -130,7 +130,10 @@ class Room(NamedTuple):
 
 
 class Kind:
-    """Equal hosts with room. Those of which as much is free differ in nothing but their places among the hosts."""
+    """Equal hosts with room.
+
+    Hosts of a kind with equal free resources are interchangeable except for their position.
+    """
 
     def __init__(self, host: Host, hosts: Sequence[Host]) -> None:
         """Hold no host yet.
@@ -154,17 +157,19 @@ class Kind:
         else:
             heappush(places, at)
 
-    def remove(self, room: Room) -> None:
-        """Let no row begin in a room; it is the first of those as large, as `best` and `nearest` return it."""
-        places = self._places[room.free]
+    def remove(self, free_host: FreeHost) -> None:
+        """Let no row begin on a host; it is the first of those as free, as `best` and `nearest` return it."""
+        places = self._places[free_host.free]
         heappop(places)
         if not places:
-            del self._places[room.free]
-            self._order.remove(room.free)
+            del self._places[free_host.free]
+            self._order.remove(free_host.free)
 
-    def take(self, room: Room, needs: Needs, portion: Portion, occupancy: Occupancy) -> tuple[str, Share, bool]:
-        """Let a row begin in a room: the name of its host, its share, and whether others could begin there too."""
-        at, free = room.at, room.free
+    def take(
+        self, free_host: FreeHost, needs: Needs, portion: Portion, occupancy: Occupancy
+    ) -> tuple[str, Share, bool]:
+        """Let a row begin on a host: the name of the host, its share, and whether others could begin there too."""
+        at, free = free_host.at, free_host.free
         host = self._hosts[at]
         left = self._left.get(at)
         if left is None:
@@ -174,14 +179,14 @@ class Kind:
         if (cut := self._cuts.get(key)) is None:
             cut = self._cuts[key] = _cut(left, portion, needs)
         share, self._left[at] = cut
-        self.remove(room)
+        self.remove(free_host)
         less = Free(free.cores - portion.cores, free.memory - portion.memory, free.jobs - 1, free.gpus - needs.gpu)
         if is_open := less.is_open:
             self.add(less, at)
         return host.name, share, is_open
 
-    def best(self, portion: Portion, *, gpu: bool) -> Room | None:
-        """The first room in which a row can begin now."""
+    def best(self, portion: Portion, *, gpu: bool) -> FreeHost | None:
+        """The best host on which a row can begin now."""
         found, at = None, -1
         for free in self._order:
             if free.cores < (found or portion).cores:
@@ -190,10 +195,10 @@ class Kind:
                 first = self._places[free][0]
                 if found is None or first < at:
                     found, at = free, first
-        return None if found is None else Room(-found.cores, at, found, self)
+        return None if found is None else FreeHost(-found.cores, at, found, self)
 
-    def nearest(self, portion: Portion, *, gpu: bool) -> tuple[tuple[int, bool, int], int, Room] | None:
-        """The room that lacks the least for a row, after what it lacks and its place."""
+    def nearest(self, portion: Portion, *, gpu: bool) -> tuple[tuple[int, bool, int], int, FreeHost] | None:
+        """The host that lacks the least for a row, after what it lacks and its position."""
         cores = min(self._order[0].cores, portion.cores) if self._order else 0
         found = None
         for free in self._order:
@@ -205,7 +210,7 @@ class Kind:
         if found is None:
             return None
         lacks, at, free = found
-        return lacks, at, Room(-free.cores, at, free, self)
+        return lacks, at, FreeHost(-free.cores, at, free, self)
 
     def __len__(self) -> int:
         return sum(map(len, self._places.values()))
@@ -269,21 +274,21 @@ class Choice:
             groups.setdefault(rank, []).append((kind, portion_on(demand.needs, kind.host)))
         self._groups = list(groups.values())
 
-    def best(self) -> tuple[Room, Portion] | None:
-        """The best room in which a row can begin now, and what the row gets there."""
+    def best(self) -> tuple[FreeHost, Portion] | None:
+        """The best host on which a row can begin now, and what the row gets there."""
         gpu = self._demand.needs.gpu
         for group in self._groups:
             best = None
             for kind, portion in group:
-                room = kind.best(portion, gpu=gpu)
-                if room is not None and (best is None or room < best[0]):
-                    best = room, portion
+                found = kind.best(portion, gpu=gpu)
+                if found is not None and (best is None or found < best[0]):
+                    best = found, portion
             if best is not None:
                 return best
         return None
 
-    def nearest(self) -> Room | None:
-        """The room that lacks the least for a row that must wait."""
+    def nearest(self) -> FreeHost | None:
+        """The host that lacks the least for a row that must wait."""
         gpu = self._demand.needs.gpu
         every = (kind.nearest(portion, gpu=gpu) for group in self._groups for kind, portion in group)
         return min(found)[2] if (found := [each for each in every if each]) else None

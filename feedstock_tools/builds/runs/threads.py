@@ -1,4 +1,4 @@
-"""The threads of a run: each drives the build of one row, here or on a host; one queue collects their events."""
+"""The threads of a run: each builds one row, here or on a host; one queue collects their events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from feedstock_tools.builds.runs.retries import NextAttempt, retry_of
 from feedstock_tools.builds.runs.row import BuiltRow
 from feedstock_tools.builds.runs.under_way import Attempt
 
-__all__ = ["Drivers", "Ended"]
+__all__ = ["Ended", "RowThreads"]
 
 #: Bytes of output that may wait for an observer.
 _MOST_UNREAD = 16 << 20
@@ -39,7 +39,7 @@ class Ended:
     elsewhere: str = ""
 
 
-class Drivers:
+class RowThreads:
     """The threads that build rows."""
 
     def __init__(self, crew: Crew, limits: Limits) -> None:
@@ -63,7 +63,7 @@ class Drivers:
 
     def start(self, work: Work, start: Start) -> None:
         """Start to build a row."""
-        thread = threading.Thread(target=self._drive, args=(work, start), name=work.name, daemon=True)
+        thread = threading.Thread(target=self._run, args=(work, start), name=work.name, daemon=True)
         self._threads[work.name] = thread
         thread.start()
 
@@ -95,7 +95,7 @@ class Drivers:
             with self._counting:
                 self._unread += sign * len(message.content)
 
-    def _drive(self, work: Work, start: Start) -> None:
+    def _run(self, work: Work, start: Start) -> None:
         """A row's thread."""
         try:
             ended = Ended(self._attempts(work, start))
