@@ -21,7 +21,7 @@ from feedstock_tools.builds.engines.contract import Output
 from feedstock_tools.builds.fleet.host.attempts import Attempts
 from feedstock_tools.builds.fleet.host.lease import Lease, clock, renew
 from feedstock_tools.builds.fleet.host.settings import SETTINGS, read_settings
-from feedstock_tools.builds.fleet.host.spool import ORDER
+from feedstock_tools.builds.fleet.host.spool import EVENTS, ORDER
 from feedstock_tools.builds.fleet.orders.compiling import Delivery, Parcels, compile_order, parcels_of
 from feedstock_tools.builds.fleet.orders.order import Order
 from feedstock_tools.builds.fleet.results.events import Finished, HostEvent, events_of
@@ -251,6 +251,7 @@ def test_a_host_that_starts_removes_attempts_whose_order_it_cannot_read(
         if content is not None:
             (folder / ORDER).write_text(content)
     *damaged, kept = names
+    (tmp_path / "attempts" / kept / EVENTS).write_text("damaged\n")
     with _restarted(tmp_path) as attempts:
         assert [each["attempt"] for each in attempts.report()] == [kept]
         assert [path.name for path in (tmp_path / "attempts").iterdir()] == [kept]

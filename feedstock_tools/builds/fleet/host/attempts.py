@@ -17,7 +17,7 @@ from feedstock_tools.builds.fleet.host.lease import renew
 from feedstock_tools.builds.fleet.host.spool import AFTER_BUILD, EVENTS, FILES, ORDER, STOP, append
 from feedstock_tools.builds.fleet.host.store import is_hash
 from feedstock_tools.builds.fleet.orders.order import Order
-from feedstock_tools.builds.fleet.results.events import Finished, HostEvent, events_of
+from feedstock_tools.builds.fleet.results.events import Damaged, Finished, HostEvent, events_of
 from feedstock_tools.builds.fleet.trust.signing import Busy, Refused
 from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.files.temporary import remove
@@ -234,13 +234,14 @@ def _order_in(folder: Path) -> Order | None:
 
 
 def _last_events(file: Path) -> Iterator[HostEvent]:
-    """The last events of a file; a cut line is none."""
+    """The last events of a file; a line that is cut off or damaged is none."""
     try:
         size = file.stat().st_size
         content = _part(file, max(0, size - (1 << 16)), 1 << 16)
     except OSError:
         return
-    yield from events_of(content.rpartition(b"\n")[0].rpartition(b"\n")[2])
+    with suppress(Damaged):
+        yield from events_of(content.rpartition(b"\n")[0].rpartition(b"\n")[2])
 
 
 def _part(file: Path, offset: int, size: int) -> bytes:

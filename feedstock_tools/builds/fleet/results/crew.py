@@ -220,7 +220,7 @@ class FleetCrew:
 
         Its host may have begun it: `returned` takes it over if the row waits, and would end it if the row did not.
         """
-        del self._followed[attempt]
+        self._followed.pop(attempt, None)
 
     def _noted(self, under_way: _UnderWay) -> _UnderWay:
         self._followed[under_way.name] = under_way
