@@ -211,10 +211,9 @@ def _about(project: Project, origin: Origin) -> Iterator[str]:
     homepage = project.homepage or origin.homepage
     yield "about:"
     yield f"  homepage: {quoted(homepage or 'https://example.org')}" + ("" if homepage else "  # the project's page")
-    has_license = project.license is not None
-    yield f"  license: {quoted(project.license or 'LicenseRef-Unknown')}" + (
-        "" if has_license else "  # an SPDX expression"
-    )
+    choice = " or ".join(project.possible_licenses)
+    hint = f"{choice}: the license's text does not say which" if choice else "an SPDX expression"
+    yield f"  license: {quoted(project.license or 'LicenseRef-Unknown')}" + ("" if project.license else f"  # {hint}")
     yield f"  license_file: {quoted(project.license_file or 'LICENSE')}" + (
         "" if project.license_file else "  # the project has none under a usual name"
     )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.generate.license_texts import license_file, licenses_of_text
 from feedstock_tools.generate.spec.review_checks import license_mistake
 from feedstock_tools.reading import is_file, read_text
 
@@ -32,23 +33,18 @@ _FIND = re.compile(r"^\s*find_(?:package|dependency)\s*\(\s*(\w+)", re.IGNORECAS
 #: Packages that compilers and `python` bring.
 _OF_COMPILERS = frozenset({"CUDA", "CUDAToolkit", "Python", "Python3", "PythonInterp", "PythonLibs", "Threads"})
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*\(?([^;()]*)\)?\s*(;.*)?")
-#: Words of a license's text → its identifier, the more particular text first.
-_LICENSES = (
-    (r"Apache License\s+Version 2\.0", "Apache-2.0"),
-    (r"Permission is hereby granted, free of charge", "MIT"),
-    (r"Neither the name of", "BSD-3-Clause"),
-    (r"Redistribution and use in source and binary forms", "BSD-2-Clause"),
-    (r"Mozilla Public License Version 2\.0", "MPL-2.0"),
-    (r"GNU LESSER GENERAL PUBLIC LICENSE\s+Version 3", "LGPL-3.0-or-later"),
-    (r"GNU GENERAL PUBLIC LICENSE\s+Version 3", "GPL-3.0-or-later"),
-    (r"GNU GENERAL PUBLIC LICENSE\s+Version 2", "GPL-2.0-or-later"),
-)
 #: Classifiers of a license → its identifier, where a classifier means one license alone.
 _CLASSIFIERS = {
     "License :: OSI Approved :: MIT License": "MIT",
     "License :: OSI Approved :: Apache Software License": "Apache-2.0",
     "License :: OSI Approved :: Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
     "License :: OSI Approved :: ISC License (ISCL)": "ISC",
+    "License :: OSI Approved :: Boost Software License 1.0 (BSL-1.0)": "BSL-1.0",
+    "License :: OSI Approved :: University of Illinois/NCSA Open Source License": "NCSA",
+    "License :: OSI Approved :: GNU General Public License v2 or later (GPLv2+)": "GPL-2.0-or-later",
+    "License :: OSI Approved :: GNU General Public License v3 or later (GPLv3+)": "GPL-3.0-or-later",
+    "License :: OSI Approved :: GNU Lesser General Public License v3 or later (LGPLv3+)": "LGPL-3.0-or-later",
+    "License :: OSI Approved :: GNU Affero General Public License v3 or later (AGPLv3+)": "AGPL-3.0-or-later",
 }
 #: Build requirements of projects that compile, each with its languages.
 _COMPILED = {
@@ -61,7 +57,6 @@ _REPOSITORY = ("repository", "source", "sourcecode", "code", "github", "gitlab")
 #: Endings of sources, each with its languages.
 _SUFFIXES = (({".c", ".pyx"}, ("c",)), ({".cc", ".cpp", ".cxx"}, ("cxx",)), ({".rs"}, ("rust",)))
 _PLACES = ("*.*", "src/**/*.*", "python/**/*.*", "*/*.*")
-_LICENSE_FILES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE", "COPYING", "COPYING.txt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +68,8 @@ class Project:
     `libraries` and `programs` are what CMake installs under the names of its targets. `only_gpu`: it does not build
     without a CUDA compiler. `kernels`: CMake compiles CUDA code, rather than linking CUDA's libraries alone.
     `cuda_switches` are options of CMake that are off and have CUDA in their names. `packages` are those that its
-    CMakeLists.txt looks for, as CMake names them; `parts` folders in it with a pyproject.toml.
+    CMakeLists.txt looks for, as CMake names them; `parts` folders in it with a pyproject.toml. `license` is None where
+    its files leave several `possible_licenses`.
     """
 
     kind: Literal["cmake", "python"]
@@ -97,6 +93,7 @@ class Project:
     cuda_switches: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    possible_licenses: tuple[str, ...] = ()
 
 
 def read_project(folder: Path) -> Project:
@@ -120,6 +117,7 @@ def _cmake_project(folder: Path) -> Project:
         hint = "Add it: project(name VERSION 1.0.0 LANGUAGES CXX)"
         raise InputError("there is no project(…)", path=folder / "CMakeLists.txt", hint=hint)
     rest = found[2]
+    licenses = licenses_of_text(folder)
     version = re.search(r"\bVERSION\s+\"?([0-9][0-9.]*)", rest)
     summary = re.search(r"\bDESCRIPTION\s+\"([^\"]+)\"", rest)
     homepage = re.search(r"\bHOMEPAGE_URL\s+\"([^\"]+)\"", rest)
@@ -129,8 +127,9 @@ def _cmake_project(folder: Path) -> Project:
         version=version[1] if version else None,
         summary=summary[1] if summary else None,
         homepage=homepage[1] if homepage else None,
-        license=_license_of(folder),
-        license_file=_license_file(folder),
+        license=licenses[0] if len(licenses) == 1 else None,
+        possible_licenses=licenses,
+        license_file=license_file(folder),
         languages=_languages(text, rest),
         only_gpu="cuda" in _languages_of_project(rest),
         kernels="cuda" in _languages_of_project(rest) | _enabled_languages(text),
@@ -185,6 +184,8 @@ def _python_project(folder: Path) -> Project:
     python = about.get("requires-python") or info["Requires-Python"]
     addresses = _addresses(about, info)
     languages = _compiled_languages(folder, build, str(system.get("build-backend", "")))
+    stated = _stated_license(about, info)
+    licenses = (stated,) if stated else licenses_of_text(folder)
     cmake = _cmake_project(folder) if "cuda" in languages else None
     return Project(
         kind="python",
@@ -194,8 +195,9 @@ def _python_project(folder: Path) -> Project:
         homepage=_labelled(addresses, ("homepage", *addresses)),
         repository=_labelled(addresses, _REPOSITORY),
         documentation=_labelled(addresses, ("documentation", "docs")),
-        license=_stated_license(about, info) or _license_of(folder),
-        license_file=_license_file(folder),
+        license=licenses[0] if len(licenses) == 1 else None,
+        possible_licenses=licenses,
+        license_file=license_file(folder),
         languages=languages,
         only_gpu=cmake is not None and cmake.only_gpu,
         kernels=cmake is not None and cmake.kernels,
@@ -294,14 +296,3 @@ def _module(folder: Path, name: str) -> str:
     parents = (folder / "src", folder / "python", folder)
     packages = [path.parent.name for parent in parents for path in sorted(parent.glob("*/__init__.py"))]
     return next((package for package in packages if package.lower() == usual), usual)
-
-
-def _license_file(folder: Path) -> str | None:
-    return next((name for name in _LICENSE_FILES if is_file(folder / name)), None)
-
-
-def _license_of(folder: Path) -> str | None:
-    """The license whose words the license file has."""
-    name = _license_file(folder)
-    text = re.sub(r"\s+", " ", read_text(folder / name, _LARGEST, within=folder)) if name else ""
-    return next((identifier for words, identifier in _LICENSES if re.search(words, text, re.IGNORECASE)), None)
