@@ -1,4 +1,4 @@
-"""What a project says of itself: CMakeLists.txt, pyproject.toml, PKG-INFO and the text of its license.
+"""What a project says about itself: CMakeLists.txt, pyproject.toml, PKG-INFO and the text of its license.
 
 Nothing of the project is run: names, versions and requirements are read where they stand as literals.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.generate.cmake_lists import CMakeLists, read_cmake_lists
 from feedstock_tools.generate.license_texts import license_file, licenses_of_text
 from feedstock_tools.generate.spec.review_checks import license_mistake
 from feedstock_tools.reading import is_file, read_text
@@ -22,16 +23,9 @@ from feedstock_tools.reading import is_file, read_text
 __all__ = ["Project", "read_project"]
 
 _LARGEST = 1024 * 1024
-_PROJECT = re.compile(r"^\s*project\s*\(\s*\"?([A-Za-z0-9_.+-]+|\$\{\w+\})\"?([^)]*)\)", re.IGNORECASE | re.MULTILINE)
-_ENABLED = re.compile(r"^\s*(?:enable_language|check_language)\s*\(\s*([A-Z ]+)", re.IGNORECASE | re.MULTILINE)
-_INSTALLED = re.compile(r"^\s*install\s*\(\s*TARGETS\s+([^)]*)", re.IGNORECASE | re.MULTILINE)
-#: An option that is off, and a package that the project looks for.
-_SWITCH = re.compile(
-    r"^\s*option\s*\(\s*(\w*CUDA\w*)\s+(?:\"[^\"]*\"\s*)?(?:OFF|NO|FALSE|0)?\s*\)", re.IGNORECASE | re.MULTILINE
-)
-_FIND = re.compile(r"^\s*find_(?:package|dependency)\s*\(\s*(\w+)", re.IGNORECASE | re.MULTILINE)
-#: Packages that compilers and `python` bring.
-_OF_COMPILERS = frozenset({"CUDA", "CUDAToolkit", "Python", "Python3", "PythonInterp", "PythonLibs", "Threads"})
+_PACKAGE = re.compile(r"[a-z0-9_][a-z0-9_.-]*")
+#: Characters that no line of a file has.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]+")
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*\(?([^;()]*)\)?\s*(;.*)?")
 #: Classifiers of a license → its identifier, where a classifier means one license alone.
 _CLASSIFIERS = {
@@ -111,62 +105,50 @@ def read_project(folder: Path) -> Project:
 
 
 def _cmake_project(folder: Path) -> Project:
-    text = re.sub(r"#.*", "", read_text(folder / "CMakeLists.txt", _LARGEST, within=folder))
-    found = _PROJECT.search(text)
-    if found is None:
-        hint = "Add it: project(name VERSION 1.0.0 LANGUAGES CXX)"
-        raise InputError("there is no project(…)", path=folder / "CMakeLists.txt", hint=hint)
-    rest = found[2]
+    lists = read_cmake_lists(folder)
     licenses = licenses_of_text(folder)
-    version = re.search(r"\bVERSION\s+\"?([0-9][0-9.]*)", rest)
-    summary = re.search(r"\bDESCRIPTION\s+\"([^\"]+)\"", rest)
-    homepage = re.search(r"\bHOMEPAGE_URL\s+\"([^\"]+)\"", rest)
     return Project(
         kind="cmake",
-        name=_package_name(found[1]),
-        version=version[1] if version else None,
-        summary=summary[1] if summary else None,
-        homepage=homepage[1] if homepage else None,
+        name=_name_of_cmake(lists),
+        version=lists.version,
+        summary=_line(lists.summary),
+        homepage=_line(lists.homepage),
         license=licenses[0] if len(licenses) == 1 else None,
         possible_licenses=licenses,
         license_file=license_file(folder),
-        languages=_languages(text, rest),
-        only_gpu="cuda" in _languages_of_project(rest),
-        kernels="cuda" in _languages_of_project(rest) | _enabled_languages(text),
-        libraries=_installed(
-            text, r"add_library\s*\(\s*([\w.+-]+)(?!\s+(?:STATIC|OBJECT|INTERFACE|ALIAS|IMPORTED|MODULE))"
-        ),
-        programs=_installed(text, r"add_executable\s*\(\s*([\w.+-]+)"),
-        cuda_switches=tuple(dict.fromkeys(_SWITCH.findall(text))),
-        packages=tuple(sorted(set(_FIND.findall(text)) - _OF_COMPILERS)),
+        languages=lists.languages,
+        only_gpu=lists.only_gpu,
+        kernels=lists.kernels,
+        libraries=lists.libraries,
+        programs=lists.programs,
+        cuda_switches=lists.cuda_switches,
+        packages=lists.packages,
         parts=tuple(sorted(path.parent.name for path in folder.glob("*/pyproject.toml"))),
     )
 
 
-def _installed(text: str, definition: str) -> tuple[str, ...]:
-    """The targets of a kind that the file itself installs and does not rename."""
-    installed = {name for listed in _INSTALLED.findall(text) for name in listed.split()}
-    renamed = set(re.findall(r"set_target_properties\s*\(\s*([\w.+-]+)[^)]*OUTPUT_NAME", text))
-    return tuple(name for name in re.findall(definition, text) if name in installed - renamed)
+def _name_of_cmake(lists: CMakeLists) -> str:
+    """The package of a project of CMake.
 
-
-def _languages(text: str, arguments: str) -> tuple[str, ...]:
-    """The languages of a CMakeLists.txt; CMake takes C and C++ where project() names none."""
-    named = (_languages_of_project(arguments) or {"c", "cxx"}) | _enabled_languages(text)
-    if "CUDAToolkit" in _FIND.findall(text):
-        named.add("cuda")
-    return tuple(language for language in ("c", "cxx", "fortran", "cuda") if language in named)
-
-
-def _languages_of_project(arguments: str) -> set[str]:
-    """The languages that project() names."""
-    bare = re.sub(r"\"[^\"]*\"|\b(VERSION|DESCRIPTION|HOMEPAGE_URL)\s+[0-9.]+", " ", arguments)
-    return {word.lower() for word in re.findall(r"\b(CXX|CUDA|Fortran|C)\b", bare, re.IGNORECASE)}
-
-
-def _enabled_languages(text: str) -> set[str]:
-    """The languages that a CMakeLists.txt enables after project(), perhaps on a condition."""
-    return {word.lower() for listed in _ENABLED.findall(text) for word in listed.split()}
+    Raises:
+        InputError: project() names an unknown variable, or what no package can be called.
+    """
+    if lists.name is None:
+        message = (
+            f"the name in project({lists.written_name} …) is not a literal, and no set() before it gives it one value"
+        )
+        hint = "Write the name, such as project(demo VERSION 1.0.0 LANGUAGES CXX)."
+        raise InputError(message, path=lists.path, line=lists.line, hint=hint)
+    name = _package_name(re.sub(r"\s+", "-", lists.name))
+    if not _PACKAGE.fullmatch(name):
+        hint = "Letters, digits, '-', '_' and '.' can be in it."
+        raise InputError(
+            f"project() has the name {lists.name[:100]!r}, which no package can have",
+            path=lists.path,
+            line=lists.line,
+            hint=hint,
+        )
+    return name
 
 
 def _python_project(folder: Path) -> Project:
@@ -183,10 +165,11 @@ def _python_project(folder: Path) -> Project:
     needed = about.get("dependencies") if "dependencies" in about else info.get_all("Requires-Dist", [])
     python = about.get("requires-python") or info["Requires-Python"]
     addresses = _addresses(about, info)
-    languages = _compiled_languages(folder, build, str(system.get("build-backend", "")))
+    backend = str(system.get("build-backend", ""))
+    cmake = read_cmake_lists(folder) if _builds_with_cmake(folder, build, backend) else None
+    languages = cmake.languages if cmake else _compiled_languages(folder, build)
     stated = _stated_license(about, info)
     licenses = (stated,) if stated else licenses_of_text(folder)
-    cmake = _cmake_project(folder) if "cuda" in languages else None
     return Project(
         kind="python",
         name=_package_name(name),
@@ -201,7 +184,7 @@ def _python_project(folder: Path) -> Project:
         languages=languages,
         only_gpu=cmake is not None and cmake.only_gpu,
         kernels=cmake is not None and cmake.kernels,
-        cuda_switches=cmake.cuda_switches if cmake else (),
+        cuda_switches=cmake.cuda_switches if cmake and "cuda" in languages else (),
         build=build,
         run=_requirements(needed),
         module=_module(folder, name),
@@ -246,12 +229,14 @@ def _stated_license(about: Mapping[str, Any], info: Message) -> str | None:
     return next(valid, None) or next((_CLASSIFIERS[text] for text in classifiers if text in _CLASSIFIERS), None)
 
 
-def _compiled_languages(folder: Path, build: tuple[str, ...], backend: str) -> tuple[str, ...]:
-    """The languages that a Python project compiles, as far as its files tell."""
-    of_tools = [_COMPILED[name] for need in build if (name := need.split(" ")[0]) in _COMPILED]
+def _builds_with_cmake(folder: Path, build: tuple[str, ...], backend: str) -> bool:
     with_cmake = "scikit_build_core" in backend or any(need.startswith("scikit-build") for need in build)
-    if is_file(folder / "CMakeLists.txt") and with_cmake:
-        return _cmake_project(folder).languages
+    return with_cmake and is_file(folder / "CMakeLists.txt")
+
+
+def _compiled_languages(folder: Path, build: tuple[str, ...]) -> tuple[str, ...]:
+    """The languages that a Python project compiles without CMake, as far as its files tell."""
+    of_tools = [_COMPILED[name] for need in build if (name := need.split(" ")[0]) in _COMPILED]
     suffixes = (
         {path.suffix for place in _PLACES for path in folder.glob(place)}
         if of_tools or _names_extension(folder)
@@ -282,6 +267,11 @@ def _requirements(values: Any) -> tuple[str, ...]:
             version = re.sub(r"\s+", "", match[2])
             found.append(f"{_package_name(match[1], keep=True)} {version}".strip())
     return tuple(found)
+
+
+def _line(text: str | None) -> str | None:
+    """A text as one line without control characters; None if it has nothing else."""
+    return _CONTROL.sub(" ", text).strip() or None if text else None
 
 
 def _package_name(name: str, *, keep: bool = False) -> str:
