@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email import message_from_string
 from email.message import Message
 from pathlib import Path
 from typing import Any, Literal
 
-from feedstock_tools.errors import InputError
+from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.generate.cmake_lists import CMakeLists, read_cmake_lists
 from feedstock_tools.generate.license_texts import license_file, licenses_of_text
 from feedstock_tools.generate.spec.review_checks import license_mistake
@@ -26,7 +26,21 @@ _LARGEST = 1024 * 1024
 _PACKAGE = re.compile(r"[a-z0-9_][a-z0-9_.-]*")
 #: Characters that no line of a file has.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]+")
-_REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*\(?([^;()]*)\)?\s*(;.*)?")
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*+"
+_NAMED = rf"({_NAME})\s*+(?:\[[^\]]*+\]\s*+)?+"
+_REQUIREMENT = re.compile(rf"{_NAMED}\(?([^;()]*+)\)?\s*+(;.*+)?")
+#: A requirement by an address, without a marker (PEP 508: a space ends the address).
+_BY_ADDRESS = re.compile(rf"{_NAMED}@\s*+\S++")
+
+
+def _is_string(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_list_of_strings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
 #: Classifiers of a license → its identifier, where a classifier means one license alone.
 _CLASSIFIERS = {
     "License :: OSI Approved :: MIT License": "MIT",
@@ -39,6 +53,23 @@ _CLASSIFIERS = {
     "License :: OSI Approved :: GNU General Public License v3 or later (GPLv3+)": "GPL-3.0-or-later",
     "License :: OSI Approved :: GNU Lesser General Public License v3 or later (LGPLv3+)": "LGPL-3.0-or-later",
     "License :: OSI Approved :: GNU Affero General Public License v3 or later (AGPLv3+)": "AGPL-3.0-or-later",
+}
+#: The keys of a pyproject.toml that are read here: what each must be, an example, and whether a value is that.
+_TYPES: Mapping[str, Mapping[str, tuple[str, str, Callable[[Any], bool]]]] = {
+    "build-system": {
+        "requires": ("a list of strings", '["setuptools"]', _is_list_of_strings),
+        "build-backend": ("a string", '"setuptools.build_meta"', _is_string),
+    },
+    "project": {
+        "name": ("a string", '"demo"', _is_string),
+        "version": ("a string", '"1.0"', _is_string),
+        "description": ("a string", '"Demonstrates"', _is_string),
+        "requires-python": ("a string", '">=3.11"', _is_string),
+        "license": ("a string or a table", '"MIT"', lambda value: isinstance(value, str | dict)),
+        "classifiers": ("a list of strings", '["Programming Language :: Python"]', _is_list_of_strings),
+        "dependencies": ("a list of strings", '["numpy >=2"]', _is_list_of_strings),
+        "urls": ("a table", '{Homepage = "https://example.org"}', lambda value: isinstance(value, dict)),
+    },
 }
 #: Build requirements of projects that compile, each with its languages.
 _COMPILED = {
@@ -58,12 +89,12 @@ class Project:
     """A project as far as its files tell; None and empty where they do not.
 
     `languages` are those that it compiles, as recipes name compilers. `build` and `run` are requirements as
-    conda writes them. `module` is the module that Python imports. `python` are the Pythons that it runs with: `>=3.10`.
-    `libraries` and `programs` are what CMake installs under the names of its targets. `only_gpu`: it does not build
-    without a CUDA compiler. `kernels`: CMake compiles CUDA code, rather than linking CUDA's libraries alone.
-    `cuda_switches` are options of CMake that are off and have CUDA in their names. `packages` are those that its
-    CMakeLists.txt looks for, as CMake names them; `parts` folders in it with a pyproject.toml. `license` is None where
-    its files leave several `possible_licenses`.
+    conda writes them; `by_address` names those that have an address in place of a version. `module` is the module that
+    Python imports. `python` are the Pythons that it runs with: `>=3.10`. `libraries` and `programs` are what CMake
+    installs under the names of its targets. `only_gpu`: it does not build without a CUDA compiler. `kernels`: CMake
+    compiles CUDA code, rather than linking CUDA's libraries alone. `cuda_switches` are options of CMake that are off
+    and have CUDA in their names. `packages` are those that its CMakeLists.txt looks for, as CMake names them; `parts`
+    folders in it with a pyproject.toml. `license` is None where its files leave several `possible_licenses`.
     """
 
     kind: Literal["cmake", "python"]
@@ -87,6 +118,7 @@ class Project:
     cuda_switches: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    by_address: tuple[str, ...] = ()
     possible_licenses: tuple[str, ...] = ()
 
 
@@ -154,27 +186,34 @@ def _name_of_cmake(lists: CMakeLists) -> str:
 def _python_project(folder: Path) -> Project:
     path = folder / "pyproject.toml"
     document = _toml(path, folder) if is_file(path) else {}
-    about = _table(document.get("project"))
+    if mistakes := list(_mistakes(document, path)):
+        raise InputError.of(mistakes)
+    about = document.get("project", {})
     info = _information(folder)
     name = about.get("name") or info["Name"]
-    if not isinstance(name, str):
+    if not name:
         raise InputError("[project] has no name", path=path, hint='Add it: name = "demo"')
-    system = _table(document.get("build-system"))
-    build = _requirements(system.get("requires", ["setuptools"]))
+    if not re.fullmatch(_NAME, name):
+        hint = "It must begin with a letter or a digit; '-', '_' and '.' can be in it, too."
+        raise InputError(
+            f"{name[:100]!r} is not a project's name", path=path if "name" in about else folder / "PKG-INFO", hint=hint
+        )
+    system = document.get("build-system", {})
+    build, build_by_address = _requirements(system.get("requires", ["setuptools"]))
     version, summary = about.get("version") or info["Version"], about.get("description") or info["Summary"]
     needed = about.get("dependencies") if "dependencies" in about else info.get_all("Requires-Dist", [])
+    run, run_by_address = _requirements(needed)
     python = about.get("requires-python") or info["Requires-Python"]
     addresses = _addresses(about, info)
-    backend = str(system.get("build-backend", ""))
-    cmake = read_cmake_lists(folder) if _builds_with_cmake(folder, build, backend) else None
+    cmake = read_cmake_lists(folder) if _builds_with_cmake(folder, build, system.get("build-backend", "")) else None
     languages = cmake.languages if cmake else _compiled_languages(folder, build)
     stated = _stated_license(about, info)
     licenses = (stated,) if stated else licenses_of_text(folder)
     return Project(
         kind="python",
         name=_package_name(name),
-        version=str(version) if version else None,
-        summary=str(summary) if summary else None,
+        version=version or None,
+        summary=_line(summary),
         homepage=_labelled(addresses, ("homepage", *addresses)),
         repository=_labelled(addresses, _REPOSITORY),
         documentation=_labelled(addresses, ("documentation", "docs")),
@@ -186,10 +225,23 @@ def _python_project(folder: Path) -> Project:
         kernels=cmake is not None and cmake.kernels,
         cuda_switches=cmake.cuda_switches if cmake and "cuda" in languages else (),
         build=build,
-        run=_requirements(needed),
+        run=run,
+        by_address=tuple(dict.fromkeys((*build_by_address, *run_by_address))),
         module=_module(folder, name),
-        python=re.sub(r"\s", "", python) if isinstance(python, str) else None,
+        python=re.sub(r"\s", "", _line(python) or "") or None,
     )
+
+
+def _mistakes(document: Mapping[str, Any], path: Path) -> Iterator[Mistake]:
+    """Keys of a pyproject.toml that are read here and have values of another type (PEP 518, PEP 621)."""
+    for section, keys in _TYPES.items():
+        table = document.get(section, {})
+        if not isinstance(table, dict):
+            yield Mistake(f"'{section}' must be a table", path, hint=f"Write [{section}] above its keys.")
+            continue
+        for key, (expected, example, is_valid) in keys.items():
+            if key in table and not is_valid(table[key]):
+                yield Mistake(f"'{key}' in [{section}] must be {expected}", path, hint=f"Such as: {key} = {example}")
 
 
 def _toml(path: Path, folder: Path) -> Mapping[str, Any]:
@@ -208,11 +260,11 @@ def _information(folder: Path) -> Message:
 def _addresses(about: Mapping[str, Any], info: Message) -> dict[str, str]:
     """The project's addresses on the web by their labels, in lower case and without spaces."""
     listed = [text.partition(",")[::2] for text in info.get_all("Project-URL", [])]
-    found = {**dict(listed), "Home-page": info["Home-page"], **_table(about.get("urls"))}
+    found = {**dict(listed), "Home-page": info["Home-page"], **about.get("urls", {})}
     return {
         re.sub(r"[\W_]", "", label).lower(): url.strip()
         for label, url in found.items()
-        if isinstance(url, str) and url.strip().startswith(("http://", "https://"))
+        if isinstance(url, str) and url.strip().startswith(("http://", "https://")) and not _CONTROL.search(url)
     }
 
 
@@ -225,7 +277,7 @@ def _stated_license(about: Mapping[str, Any], info: Message) -> str | None:
     license_entry = about.get("license")
     stated = (license_entry, info["License-Expression"], info["License"])
     valid = (text for text in stated if isinstance(text, str) and license_mistake(text) is None)
-    classifiers = [*(about.get("classifiers") or []), *info.get_all("Classifier", [])]
+    classifiers = [*about.get("classifiers", []), *info.get_all("Classifier", [])]
     return next(valid, None) or next((_CLASSIFIERS[text] for text in classifiers if text in _CLASSIFIERS), None)
 
 
@@ -251,22 +303,22 @@ def _names_extension(folder: Path) -> bool:
     return is_file(folder / "setup.py") and "Extension(" in read_text(folder / "setup.py", _LARGEST, within=folder)
 
 
-def _table(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _requirements(values: Any) -> tuple[str, ...]:
-    """Requirements of Python's packaging as conda writes them: `numpy>=1.20,<3` is `numpy >=1.20,<3`.
+def _requirements(values: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Requirements of Python's packaging as conda writes them, and the names of those by address, which it cannot have.
 
     Those with a marker are left out, since it may not hold; extras have no meaning to conda.
+
+    >>> _requirements(["numpy>=1.20,<3", "tomli; python_version < '3.11'", "torch @ https://example.org/torch.whl"])
+    (('numpy >=1.20,<3',), ('torch',))
     """
-    found = []
-    for value in values if isinstance(values, list) else ():
-        match = _REQUIREMENT.fullmatch(str(value).strip())
-        if match and not match[3]:
+    found, by_address = [], []
+    for value in values:
+        if match := _BY_ADDRESS.fullmatch(value.strip()):
+            by_address.append(_package_name(match[1], keep=True))
+        elif (match := _REQUIREMENT.fullmatch(value.strip())) and not match[3]:
             version = re.sub(r"\s+", "", match[2])
             found.append(f"{_package_name(match[1], keep=True)} {version}".strip())
-    return tuple(found)
+    return tuple(found), tuple(by_address)
 
 
 def _line(text: str | None) -> str | None:
