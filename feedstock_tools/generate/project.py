@@ -139,6 +139,7 @@ def read_project(folder: Path) -> Project:
 def _cmake_project(folder: Path) -> Project:
     lists = read_cmake_lists(folder)
     licenses = licenses_of_text(folder)
+    parts = (path.parent.name for path in folder.glob("*/pyproject.toml"))
     return Project(
         kind="cmake",
         name=_name_of_cmake(lists),
@@ -155,7 +156,7 @@ def _cmake_project(folder: Path) -> Project:
         programs=lists.programs,
         cuda_switches=lists.cuda_switches,
         packages=lists.packages,
-        parts=tuple(sorted(path.parent.name for path in folder.glob("*/pyproject.toml"))),
+        parts=tuple(sorted(name for name in parts if not _CONTROL.search(name))),
     )
 
 

@@ -89,6 +89,14 @@ def test_options_that_are_off(option: str, switches: tuple[str, ...], tmp_path: 
     assert _cmake(tmp_path, f"project(x)\n{option}").cuda_switches == switches
 
 
+def test_a_folder_whose_name_has_lines_is_no_part(tmp_path: Path) -> None:
+    for name in ("python", "x\nname: other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "pyproject.toml").touch()
+
+    assert _cmake(tmp_path, "project(x)").parts == ("python",)
+
+
 SIZE = 50_000
 HOSTILE = {
     "lines": "\n" * SIZE,
