@@ -58,7 +58,7 @@ class Platform:
         """
         os, _, arch = text.replace("_", "-", 1).partition("-")
         if f"{os}-{arch}" not in KNOWN_SUBDIRS:
-            raise InputError(f"'{text}' is not a platform", hint=f"Known are {', '.join(KNOWN_SUBDIRS)}.")
+            raise InputError(f"'{text}' is not a platform", hint=f"Known platforms: {', '.join(KNOWN_SUBDIRS)}.")
         return cls(os, arch)
 
     @classmethod

@@ -179,7 +179,9 @@ class CudaFacts:
         """
         minor = ".".join(version.split(".")[:2])
         if minor not in self.toolkits:
-            raise InputError(f"unknown CUDA version {version}", hint=f"Known are {', '.join(self.toolkits)}.")
+            raise InputError(
+                f"unknown CUDA version {version}", hint=f"Known CUDA versions: {', '.join(self.toolkits)}."
+            )
         return self.toolkits[minor]
 
     def preset(self, name: str, version: str) -> tuple[str, ...]:

@@ -107,6 +107,9 @@ def _requirements(project: Project, self_contained: bool) -> Iterator[str]:
         yield "    requirements:"
     if project.packages:
         yield f"      # CMakeLists.txt looks for {', '.join(project.packages)}: name the packages with them in `host`."
+    if project.by_address:
+        names = ", ".join(project.by_address)
+        yield f"      # The project names {names} by address, which a recipe cannot: add packages of a channel."
     for section, entries in needs.items():
         yield f"      {section}:"
         yield from (f"        - {entry}" for entry in entries)
@@ -145,7 +148,7 @@ def _template(project: Project) -> str:
 
 
 def _skip(project: Project) -> Iterator[str]:
-    oldest = re.match(r">=(3\.\d+)", project.python or "")
+    oldest = re.match(r">=(3\.\d{1,4})(?!\d)", project.python or "")
     conditions = ["cpu"] if project.only_gpu else []
     conditions += [f"python < {oldest[1]}"] if oldest and int(oldest[1].partition(".")[2]) > _OLDEST else []
     if project.only_gpu:
@@ -211,10 +214,9 @@ def _about(project: Project, origin: Origin) -> Iterator[str]:
     homepage = project.homepage or origin.homepage
     yield "about:"
     yield f"  homepage: {quoted(homepage or 'https://example.org')}" + ("" if homepage else "  # the project's page")
-    has_license = project.license is not None
-    yield f"  license: {quoted(project.license or 'LicenseRef-Unknown')}" + (
-        "" if has_license else "  # an SPDX expression"
-    )
+    choice = " or ".join(project.possible_licenses)
+    hint = f"{choice}: the license's text does not say which" if choice else "an SPDX expression"
+    yield f"  license: {quoted(project.license or 'LicenseRef-Unknown')}" + ("" if project.license else f"  # {hint}")
     yield f"  license_file: {quoted(project.license_file or 'LICENSE')}" + (
         "" if project.license_file else "  # the project has none under a usual name"
     )

@@ -1,4 +1,4 @@
-"""What a project says of itself: CMakeLists.txt, pyproject.toml, PKG-INFO and the text of its license.
+"""What a project says about itself: CMakeLists.txt, pyproject.toml, PKG-INFO and the text of its license.
 
 Nothing of the project is run: names, versions and requirements are read where they stand as literals.
 """
@@ -7,48 +7,69 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email import message_from_string
 from email.message import Message
 from pathlib import Path
 from typing import Any, Literal
 
-from feedstock_tools.errors import InputError
+from feedstock_tools.errors import InputError, Mistake
+from feedstock_tools.generate.cmake_lists import CMakeLists, read_cmake_lists
+from feedstock_tools.generate.license_texts import license_file, licenses_of_text
 from feedstock_tools.generate.spec.review_checks import license_mistake
 from feedstock_tools.reading import is_file, read_text
 
 __all__ = ["Project", "read_project"]
 
 _LARGEST = 1024 * 1024
-_PROJECT = re.compile(r"^\s*project\s*\(\s*\"?([A-Za-z0-9_.+-]+|\$\{\w+\})\"?([^)]*)\)", re.IGNORECASE | re.MULTILINE)
-_ENABLED = re.compile(r"^\s*(?:enable_language|check_language)\s*\(\s*([A-Z ]+)", re.IGNORECASE | re.MULTILINE)
-_INSTALLED = re.compile(r"^\s*install\s*\(\s*TARGETS\s+([^)]*)", re.IGNORECASE | re.MULTILINE)
-#: An option that is off, and a package that the project looks for.
-_SWITCH = re.compile(
-    r"^\s*option\s*\(\s*(\w*CUDA\w*)\s+(?:\"[^\"]*\"\s*)?(?:OFF|NO|FALSE|0)?\s*\)", re.IGNORECASE | re.MULTILINE
-)
-_FIND = re.compile(r"^\s*find_(?:package|dependency)\s*\(\s*(\w+)", re.IGNORECASE | re.MULTILINE)
-#: Packages that compilers and `python` bring.
-_OF_COMPILERS = frozenset({"CUDA", "CUDAToolkit", "Python", "Python3", "PythonInterp", "PythonLibs", "Threads"})
-_REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*\(?([^;()]*)\)?\s*(;.*)?")
-#: Words of a license's text → its identifier, the more particular text first.
-_LICENSES = (
-    (r"Apache License\s+Version 2\.0", "Apache-2.0"),
-    (r"Permission is hereby granted, free of charge", "MIT"),
-    (r"Neither the name of", "BSD-3-Clause"),
-    (r"Redistribution and use in source and binary forms", "BSD-2-Clause"),
-    (r"Mozilla Public License Version 2\.0", "MPL-2.0"),
-    (r"GNU LESSER GENERAL PUBLIC LICENSE\s+Version 3", "LGPL-3.0-or-later"),
-    (r"GNU GENERAL PUBLIC LICENSE\s+Version 3", "GPL-3.0-or-later"),
-    (r"GNU GENERAL PUBLIC LICENSE\s+Version 2", "GPL-2.0-or-later"),
-)
+_PACKAGE = re.compile(r"[a-z0-9_][a-z0-9_.-]*")
+#: Characters that no line of a file has.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]+")
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*+"
+_NAMED = rf"({_NAME})\s*+(?:\[[^\]]*+\]\s*+)?+"
+_REQUIREMENT = re.compile(rf"{_NAMED}\(?([^;()]*+)\)?\s*+(;.*+)?")
+#: A requirement by an address, without a marker (PEP 508: a space ends the address).
+_BY_ADDRESS = re.compile(rf"{_NAMED}@\s*+\S++")
+
+
+def _is_string(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_list_of_strings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
 #: Classifiers of a license → its identifier, where a classifier means one license alone.
 _CLASSIFIERS = {
     "License :: OSI Approved :: MIT License": "MIT",
     "License :: OSI Approved :: Apache Software License": "Apache-2.0",
     "License :: OSI Approved :: Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
     "License :: OSI Approved :: ISC License (ISCL)": "ISC",
+    "License :: OSI Approved :: Boost Software License 1.0 (BSL-1.0)": "BSL-1.0",
+    "License :: OSI Approved :: University of Illinois/NCSA Open Source License": "NCSA",
+    "License :: OSI Approved :: GNU General Public License v2 or later (GPLv2+)": "GPL-2.0-or-later",
+    "License :: OSI Approved :: GNU General Public License v3 or later (GPLv3+)": "GPL-3.0-or-later",
+    "License :: OSI Approved :: GNU Lesser General Public License v3 or later (LGPLv3+)": "LGPL-3.0-or-later",
+    "License :: OSI Approved :: GNU Affero General Public License v3 or later (AGPLv3+)": "AGPL-3.0-or-later",
+}
+#: The keys of a pyproject.toml that are read here: what each must be, an example, and whether a value is that.
+_TYPES: Mapping[str, Mapping[str, tuple[str, str, Callable[[Any], bool]]]] = {
+    "build-system": {
+        "requires": ("a list of strings", '["setuptools"]', _is_list_of_strings),
+        "build-backend": ("a string", '"setuptools.build_meta"', _is_string),
+    },
+    "project": {
+        "name": ("a string", '"demo"', _is_string),
+        "version": ("a string", '"1.0"', _is_string),
+        "description": ("a string", '"Demonstrates"', _is_string),
+        "requires-python": ("a string", '">=3.11"', _is_string),
+        "license": ("a string or a table", '"MIT"', lambda value: isinstance(value, str | dict)),
+        "classifiers": ("a list of strings", '["Programming Language :: Python"]', _is_list_of_strings),
+        "dependencies": ("a list of strings", '["numpy >=2"]', _is_list_of_strings),
+        "urls": ("a table", '{Homepage = "https://example.org"}', lambda value: isinstance(value, dict)),
+    },
 }
 #: Build requirements of projects that compile, each with its languages.
 _COMPILED = {
@@ -61,7 +82,6 @@ _REPOSITORY = ("repository", "source", "sourcecode", "code", "github", "gitlab")
 #: Endings of sources, each with its languages.
 _SUFFIXES = (({".c", ".pyx"}, ("c",)), ({".cc", ".cpp", ".cxx"}, ("cxx",)), ({".rs"}, ("rust",)))
 _PLACES = ("*.*", "src/**/*.*", "python/**/*.*", "*/*.*")
-_LICENSE_FILES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE", "COPYING", "COPYING.txt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +89,12 @@ class Project:
     """A project as far as its files tell; None and empty where they do not.
 
     `languages` are those that it compiles, as recipes name compilers. `build` and `run` are requirements as
-    conda writes them. `module` is the module that Python imports. `python` are the Pythons that it runs with: `>=3.10`.
-    `libraries` and `programs` are what CMake installs under the names of its targets. `only_gpu`: it does not build
-    without a CUDA compiler. `kernels`: CMake compiles CUDA code, rather than linking CUDA's libraries alone.
-    `cuda_switches` are options of CMake that are off and have CUDA in their names. `packages` are those that its
-    CMakeLists.txt looks for, as CMake names them; `parts` folders in it with a pyproject.toml.
+    conda writes them; `by_address` names those that have an address in place of a version. `module` is the module that
+    Python imports. `python` are the Pythons that it runs with: `>=3.10`. `libraries` and `programs` are what CMake
+    installs under the names of its targets. `only_gpu`: it does not build without a CUDA compiler. `kernels`: CMake
+    compiles CUDA code, rather than linking CUDA's libraries alone. `cuda_switches` are options of CMake that are off
+    and have CUDA in their names. `packages` are those that its CMakeLists.txt looks for, as CMake names them; `parts`
+    folders in it with a pyproject.toml. `license` is None where its files leave several `possible_licenses`.
     """
 
     kind: Literal["cmake", "python"]
@@ -97,6 +118,8 @@ class Project:
     cuda_switches: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    by_address: tuple[str, ...] = ()
+    possible_licenses: tuple[str, ...] = ()
 
 
 def read_project(folder: Path) -> Project:
@@ -114,97 +137,112 @@ def read_project(folder: Path) -> Project:
 
 
 def _cmake_project(folder: Path) -> Project:
-    text = re.sub(r"#.*", "", read_text(folder / "CMakeLists.txt", _LARGEST, within=folder))
-    found = _PROJECT.search(text)
-    if found is None:
-        hint = "Add it: project(name VERSION 1.0.0 LANGUAGES CXX)"
-        raise InputError("there is no project(…)", path=folder / "CMakeLists.txt", hint=hint)
-    rest = found[2]
-    version = re.search(r"\bVERSION\s+\"?([0-9][0-9.]*)", rest)
-    summary = re.search(r"\bDESCRIPTION\s+\"([^\"]+)\"", rest)
-    homepage = re.search(r"\bHOMEPAGE_URL\s+\"([^\"]+)\"", rest)
+    lists = read_cmake_lists(folder)
+    licenses = licenses_of_text(folder)
+    parts = (path.parent.name for path in folder.glob("*/pyproject.toml"))
     return Project(
         kind="cmake",
-        name=_package_name(found[1]),
-        version=version[1] if version else None,
-        summary=summary[1] if summary else None,
-        homepage=homepage[1] if homepage else None,
-        license=_license_of(folder),
-        license_file=_license_file(folder),
-        languages=_languages(text, rest),
-        only_gpu="cuda" in _languages_of_project(rest),
-        kernels="cuda" in _languages_of_project(rest) | _enabled_languages(text),
-        libraries=_installed(
-            text, r"add_library\s*\(\s*([\w.+-]+)(?!\s+(?:STATIC|OBJECT|INTERFACE|ALIAS|IMPORTED|MODULE))"
-        ),
-        programs=_installed(text, r"add_executable\s*\(\s*([\w.+-]+)"),
-        cuda_switches=tuple(dict.fromkeys(_SWITCH.findall(text))),
-        packages=tuple(sorted(set(_FIND.findall(text)) - _OF_COMPILERS)),
-        parts=tuple(sorted(path.parent.name for path in folder.glob("*/pyproject.toml"))),
+        name=_name_of_cmake(lists),
+        version=lists.version,
+        summary=_line(lists.summary),
+        homepage=_line(lists.homepage),
+        license=licenses[0] if len(licenses) == 1 else None,
+        possible_licenses=licenses,
+        license_file=license_file(folder),
+        languages=lists.languages,
+        only_gpu=lists.only_gpu,
+        kernels=lists.kernels,
+        libraries=lists.libraries,
+        programs=lists.programs,
+        cuda_switches=lists.cuda_switches,
+        packages=lists.packages,
+        parts=tuple(sorted(name for name in parts if not _CONTROL.search(name))),
     )
 
 
-def _installed(text: str, definition: str) -> tuple[str, ...]:
-    """The targets of a kind that the file itself installs and does not rename."""
-    installed = {name for listed in _INSTALLED.findall(text) for name in listed.split()}
-    renamed = set(re.findall(r"set_target_properties\s*\(\s*([\w.+-]+)[^)]*OUTPUT_NAME", text))
-    return tuple(name for name in re.findall(definition, text) if name in installed - renamed)
+def _name_of_cmake(lists: CMakeLists) -> str:
+    """The package of a project of CMake.
 
-
-def _languages(text: str, arguments: str) -> tuple[str, ...]:
-    """The languages of a CMakeLists.txt; CMake takes C and C++ where project() names none."""
-    named = (_languages_of_project(arguments) or {"c", "cxx"}) | _enabled_languages(text)
-    if "CUDAToolkit" in _FIND.findall(text):
-        named.add("cuda")
-    return tuple(language for language in ("c", "cxx", "fortran", "cuda") if language in named)
-
-
-def _languages_of_project(arguments: str) -> set[str]:
-    """The languages that project() names."""
-    bare = re.sub(r"\"[^\"]*\"|\b(VERSION|DESCRIPTION|HOMEPAGE_URL)\s+[0-9.]+", " ", arguments)
-    return {word.lower() for word in re.findall(r"\b(CXX|CUDA|Fortran|C)\b", bare, re.IGNORECASE)}
-
-
-def _enabled_languages(text: str) -> set[str]:
-    """The languages that a CMakeLists.txt enables after project(), perhaps on a condition."""
-    return {word.lower() for listed in _ENABLED.findall(text) for word in listed.split()}
+    Raises:
+        InputError: project() names an unknown variable, or what no package can be called.
+    """
+    if lists.name is None:
+        message = (
+            f"the name in project({lists.written_name} …) is not a literal, and no set() before it gives it one value"
+        )
+        hint = "Write the name, such as project(demo VERSION 1.0.0 LANGUAGES CXX)."
+        raise InputError(message, path=lists.path, line=lists.line, hint=hint)
+    name = _package_name(re.sub(r"\s+", "-", lists.name))
+    if not _PACKAGE.fullmatch(name):
+        hint = "Letters, digits, '-', '_' and '.' can be in it."
+        raise InputError(
+            f"project() has the name {lists.name[:100]!r}, which no package can have",
+            path=lists.path,
+            line=lists.line,
+            hint=hint,
+        )
+    return name
 
 
 def _python_project(folder: Path) -> Project:
     path = folder / "pyproject.toml"
     document = _toml(path, folder) if is_file(path) else {}
-    about = _table(document.get("project"))
+    if mistakes := list(_mistakes(document, path)):
+        raise InputError.of(mistakes)
+    about = document.get("project", {})
     info = _information(folder)
     name = about.get("name") or info["Name"]
-    if not isinstance(name, str):
+    if not name:
         raise InputError("[project] has no name", path=path, hint='Add it: name = "demo"')
-    system = _table(document.get("build-system"))
-    build = _requirements(system.get("requires", ["setuptools"]))
+    if not re.fullmatch(_NAME, name):
+        hint = "It must begin with a letter or a digit; '-', '_' and '.' can be in it, too."
+        raise InputError(
+            f"{name[:100]!r} is not a project's name", path=path if "name" in about else folder / "PKG-INFO", hint=hint
+        )
+    system = document.get("build-system", {})
+    build, build_by_address = _requirements(system.get("requires", ["setuptools"]))
     version, summary = about.get("version") or info["Version"], about.get("description") or info["Summary"]
     needed = about.get("dependencies") if "dependencies" in about else info.get_all("Requires-Dist", [])
+    run, run_by_address = _requirements(needed)
     python = about.get("requires-python") or info["Requires-Python"]
     addresses = _addresses(about, info)
-    languages = _compiled_languages(folder, build, str(system.get("build-backend", "")))
-    cmake = _cmake_project(folder) if "cuda" in languages else None
+    cmake = read_cmake_lists(folder) if _builds_with_cmake(folder, build, system.get("build-backend", "")) else None
+    languages = cmake.languages if cmake else _compiled_languages(folder, build)
+    stated = _stated_license(about, info)
+    licenses = (stated,) if stated else licenses_of_text(folder)
     return Project(
         kind="python",
         name=_package_name(name),
-        version=str(version) if version else None,
-        summary=str(summary) if summary else None,
+        version=version or None,
+        summary=_line(summary),
         homepage=_labelled(addresses, ("homepage", *addresses)),
         repository=_labelled(addresses, _REPOSITORY),
         documentation=_labelled(addresses, ("documentation", "docs")),
-        license=_stated_license(about, info) or _license_of(folder),
-        license_file=_license_file(folder),
+        license=licenses[0] if len(licenses) == 1 else None,
+        possible_licenses=licenses,
+        license_file=license_file(folder),
         languages=languages,
         only_gpu=cmake is not None and cmake.only_gpu,
         kernels=cmake is not None and cmake.kernels,
-        cuda_switches=cmake.cuda_switches if cmake else (),
+        cuda_switches=cmake.cuda_switches if cmake and "cuda" in languages else (),
         build=build,
-        run=_requirements(needed),
+        run=run,
+        by_address=tuple(dict.fromkeys((*build_by_address, *run_by_address))),
         module=_module(folder, name),
-        python=re.sub(r"\s", "", python) if isinstance(python, str) else None,
+        python=re.sub(r"\s", "", _line(python) or "") or None,
     )
+
+
+def _mistakes(document: Mapping[str, Any], path: Path) -> Iterator[Mistake]:
+    """Keys of a pyproject.toml that are read here and have values of another type (PEP 518, PEP 621)."""
+    for section, keys in _TYPES.items():
+        table = document.get(section, {})
+        if not isinstance(table, dict):
+            yield Mistake(f"'{section}' must be a table", path, hint=f"Write [{section}] above its keys.")
+            continue
+        for key, (expected, example, is_valid) in keys.items():
+            if key in table and not is_valid(table[key]):
+                yield Mistake(f"'{key}' in [{section}] must be {expected}", path, hint=f"Such as: {key} = {example}")
 
 
 def _toml(path: Path, folder: Path) -> Mapping[str, Any]:
@@ -223,11 +261,11 @@ def _information(folder: Path) -> Message:
 def _addresses(about: Mapping[str, Any], info: Message) -> dict[str, str]:
     """The project's addresses on the web by their labels, in lower case and without spaces."""
     listed = [text.partition(",")[::2] for text in info.get_all("Project-URL", [])]
-    found = {**dict(listed), "Home-page": info["Home-page"], **_table(about.get("urls"))}
+    found = {**dict(listed), "Home-page": info["Home-page"], **about.get("urls", {})}
     return {
         re.sub(r"[\W_]", "", label).lower(): url.strip()
         for label, url in found.items()
-        if isinstance(url, str) and url.strip().startswith(("http://", "https://"))
+        if isinstance(url, str) and url.strip().startswith(("http://", "https://")) and not _CONTROL.search(url)
     }
 
 
@@ -240,16 +278,18 @@ def _stated_license(about: Mapping[str, Any], info: Message) -> str | None:
     license_entry = about.get("license")
     stated = (license_entry, info["License-Expression"], info["License"])
     valid = (text for text in stated if isinstance(text, str) and license_mistake(text) is None)
-    classifiers = [*(about.get("classifiers") or []), *info.get_all("Classifier", [])]
+    classifiers = [*about.get("classifiers", []), *info.get_all("Classifier", [])]
     return next(valid, None) or next((_CLASSIFIERS[text] for text in classifiers if text in _CLASSIFIERS), None)
 
 
-def _compiled_languages(folder: Path, build: tuple[str, ...], backend: str) -> tuple[str, ...]:
-    """The languages that a Python project compiles, as far as its files tell."""
-    of_tools = [_COMPILED[name] for need in build if (name := need.split(" ")[0]) in _COMPILED]
+def _builds_with_cmake(folder: Path, build: tuple[str, ...], backend: str) -> bool:
     with_cmake = "scikit_build_core" in backend or any(need.startswith("scikit-build") for need in build)
-    if is_file(folder / "CMakeLists.txt") and with_cmake:
-        return _cmake_project(folder).languages
+    return with_cmake and is_file(folder / "CMakeLists.txt")
+
+
+def _compiled_languages(folder: Path, build: tuple[str, ...]) -> tuple[str, ...]:
+    """The languages that a Python project compiles without CMake, as far as its files tell."""
+    of_tools = [_COMPILED[name] for need in build if (name := need.split(" ")[0]) in _COMPILED]
     suffixes = (
         {path.suffix for place in _PLACES for path in folder.glob(place)}
         if of_tools or _names_extension(folder)
@@ -264,22 +304,27 @@ def _names_extension(folder: Path) -> bool:
     return is_file(folder / "setup.py") and "Extension(" in read_text(folder / "setup.py", _LARGEST, within=folder)
 
 
-def _table(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _requirements(values: Any) -> tuple[str, ...]:
-    """Requirements of Python's packaging as conda writes them: `numpy>=1.20,<3` is `numpy >=1.20,<3`.
+def _requirements(values: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Requirements of Python's packaging as conda writes them, and the names of those by address, which it cannot have.
 
     Those with a marker are left out, since it may not hold; extras have no meaning to conda.
+
+    >>> _requirements(["numpy>=1.20,<3", "tomli; python_version < '3.11'", "torch @ https://example.org/torch.whl"])
+    (('numpy >=1.20,<3',), ('torch',))
     """
-    found = []
-    for value in values if isinstance(values, list) else ():
-        match = _REQUIREMENT.fullmatch(str(value).strip())
-        if match and not match[3]:
+    found, by_address = [], []
+    for value in values:
+        if match := _BY_ADDRESS.fullmatch(value.strip()):
+            by_address.append(_package_name(match[1], keep=True))
+        elif (match := _REQUIREMENT.fullmatch(value.strip())) and not match[3]:
             version = re.sub(r"\s+", "", match[2])
             found.append(f"{_package_name(match[1], keep=True)} {version}".strip())
-    return tuple(found)
+    return tuple(found), tuple(by_address)
+
+
+def _line(text: str | None) -> str | None:
+    """A text as one line without control characters; None if it has nothing else."""
+    return _CONTROL.sub(" ", text).strip() or None if text else None
 
 
 def _package_name(name: str, *, keep: bool = False) -> str:
@@ -294,14 +339,3 @@ def _module(folder: Path, name: str) -> str:
     parents = (folder / "src", folder / "python", folder)
     packages = [path.parent.name for parent in parents for path in sorted(parent.glob("*/__init__.py"))]
     return next((package for package in packages if package.lower() == usual), usual)
-
-
-def _license_file(folder: Path) -> str | None:
-    return next((name for name in _LICENSE_FILES if is_file(folder / name)), None)
-
-
-def _license_of(folder: Path) -> str | None:
-    """The license whose words the license file has."""
-    name = _license_file(folder)
-    text = re.sub(r"\s+", " ", read_text(folder / name, _LARGEST, within=folder)) if name else ""
-    return next((identifier for words, identifier in _LICENSES if re.search(words, text, re.IGNORECASE)), None)

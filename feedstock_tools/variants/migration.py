@@ -73,7 +73,7 @@ def load_migration(
         raise InputError("migrator_ts must be a number", path=path, line=lines.get("migrator_ts")) from error
     operation = settings.get("operation")
     if operation not in (None, "key_add", "key_remove"):
-        raise InputError(f"'{operation}' is not an operation", path=path, hint="Known are key_add and key_remove.")
+        raise InputError(f"'{operation}' is not an operation", path=path, hint="Known operations: key_add, key_remove.")
     primary_keys = _listed(settings.get("primary_key", []))
     if operation is not None and len(primary_keys) != 1:
         raise InputError(f"{operation} must have one primary_key", path=path, line=lines.get("__migrator"))

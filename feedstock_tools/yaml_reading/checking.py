@@ -140,7 +140,7 @@ def _hint_of_field(location: Location, root: type[BaseModel]) -> str | None:
 
 def _nearest(word: str, words: list[str]) -> str:
     near = get_close_matches(word, words, n=1, cutoff=0.5)
-    return f"Did you mean '{near[0]}'?" if near else f"Known are {', '.join(sorted(words))}."
+    return f"Did you mean '{near[0]}'?" if near else f"Known names: {', '.join(sorted(words))}."
 
 
 def model_at(location: Location, root: type[BaseModel]) -> type[BaseModel] | None:

@@ -160,7 +160,7 @@ def test_the_preset_for_tensorflow_is_what_was_built() -> None:
     [
         ("tensorflow-2.5", "11.2", "no preset 'tensorflow-2.5'", "Did you mean 'tensorflow-2.6'?"),
         ("tensorflow-2.6", "12.0", "has no architectures for CUDA 12.0", "It has 10.2, 11.0, 11.1, 11.2."),
-        ("common", "9.9", "unknown CUDA version 9.9", "Known are 8.0"),
+        ("common", "9.9", "unknown CUDA version 9.9", "Known CUDA versions: 8.0"),
     ],
 )
 def test_an_unavailable_preset_is_an_error(name: str, version: str, message: str, hint: str) -> None:

@@ -41,7 +41,10 @@ build-backend = "scikit_build_core.build"
 name = "sk"
 version = "2.0"
 """
-MIT = "MIT License\n\nPermission is hereby granted, free of\ncharge, to any person\n"
+MIT = (
+    "MIT License\n\nPermission is hereby granted, free of charge, to any person obtaining a copy\n"
+    'of this software and associated documentation files (the "Software"), to deal\nin the Software without restriction'
+)
 
 
 def _project(folder: Path, files: dict[str, str]) -> Path:

@@ -71,7 +71,7 @@ def _nearest(word: str, words: list[str], otherwise: str) -> str:
     near = get_close_matches(word, words, n=1, cutoff=0.5)
     if near:
         return f"Did you mean '{near[0]}'?"
-    return f"Known are {', '.join(words)}." if words else otherwise
+    return f"Known names: {', '.join(words)}." if words else otherwise
 
 
 def _check_outputs(content: dict[str, Any]) -> Iterator[Finding]:

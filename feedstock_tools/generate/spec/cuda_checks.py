@@ -97,4 +97,4 @@ def _check_complete(by_version: Mapping[str, Any], versions: list[str], location
 
 def _version_hint(version: str, facts: CudaFacts) -> str:
     near = get_close_matches(version, facts.toolkits, n=1)
-    return f"Did you mean '{near[0]}'?" if near else f"Known are {', '.join(facts.toolkits)}."
+    return f"Did you mean '{near[0]}'?" if near else f"Known CUDA versions: {', '.join(facts.toolkits)}."

@@ -71,5 +71,5 @@ def check_names(text: str, allowed: tuple[str, ...]) -> None:
         if name not in allowed:
             near = get_close_matches(name, allowed, n=1)
             known_names = ", ".join(f"{{{word}}}" for word in allowed)
-            hint = f"Did you mean '{{{near[0]}}}'?" if near else f"Known are {known_names}."
+            hint = f"Did you mean '{{{near[0]}}}'?" if near else f"Known placeholders: {known_names}."
             raise PlaceholderError(f"'{{{name}}}' is not filled in here", hint)

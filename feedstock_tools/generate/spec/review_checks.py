@@ -100,7 +100,7 @@ def _check_requirements(content: dict[str, Any]) -> Iterator[Finding]:
             language = entry.get(kind)
             if isinstance(language, str) and language not in languages and f"{language}_{kind}" not in own:
                 near = get_close_matches(language, languages, n=1, cutoff=0.5)
-                hint = f"Did you mean '{near[0]}'?" if near else f"Known are {', '.join(languages)}."
+                hint = f"Did you mean '{near[0]}'?" if near else f"Known languages: {', '.join(languages)}."
                 yield Finding((*location, kind), f"conda-forge has no {kind} '{language}'", hint)
 
 

@@ -38,7 +38,7 @@ class Chosen:
             InputError: the build system is unknown.
         """
         if form not in FORMS:
-            raise InputError(f"unknown form '{form}'", hint=f"Known are {', '.join(FORMS)}.")
+            raise InputError(f"unknown form '{form}'", hint=f"Known forms: {', '.join(FORMS)}.")
         variable, write = FORMS[form]
         return f"{variable}={write(self.architectures)}" if variable else write(self.architectures)
 

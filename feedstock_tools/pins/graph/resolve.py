@@ -27,7 +27,7 @@ def asked_kinds(graph: PinGraph, demands: Sequence[Demand], only: Sequence[str] 
     named = [kind_named(name).name for name in only]
     for name, kind in zip(only, named, strict=True):
         if kind not in graph.versions:
-            raise InputError(f"unknown name '{name}'", hint=f"Known are {', '.join(graph.versions)}.")
+            raise InputError(f"unknown name '{name}'", hint=f"Known names: {', '.join(graph.versions)}.")
     demanded = {demand.kind for demand in demands}
     usual = (kind for kind in graph.versions if not kind_named(kind).asked_only)
     wanted = {*named, *demanded} if only else {*demanded, *usual}

@@ -1,0 +1,116 @@
+"""What `init` reads in a pyproject.toml: requirements by address, values of other types, control characters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from feedstock_tools.cli.init import command
+from feedstock_tools.errors import InputError
+from feedstock_tools.generate import read_spec
+from feedstock_tools.generate.project import read_project
+from tests.support.limits import SECONDS, limited
+
+SIZE = 50_000
+
+
+def _project(folder: Path, **files: str) -> Path:
+    for name, text in files.items():
+        (folder / name.replace("__", ".")).write_text(text, encoding="utf-8")
+    return folder
+
+
+def _spec_text(folder: Path, **files: str) -> str:
+    (folder / "project").mkdir()
+    words = [str(_project(folder / "project", **files)), "-o", str(folder / "feedstock")]
+    made = CliRunner().invoke(command, words, standalone_mode=False)
+    assert made.exception is None, made.exception
+    return (folder / "feedstock" / "feedstock.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "requirement", [f"a{' ' * SIZE}((", "a" * SIZE + "((", "a" + "[" * SIZE, f"a @{' ' * SIZE}x y"], ids=range(4)
+)
+def test_a_hostile_requirement_takes_no_time(requirement: str, tmp_path: Path) -> None:
+    text = f'[project]\nname = "demo"\ndependencies = ["{requirement}"]\n'
+    with limited(SECONDS / 10):
+        read_project(_project(tmp_path, pyproject__toml=text))
+
+
+def test_requirements_by_address_are_left_out_and_named(tmp_path: Path) -> None:
+    text = (
+        '[build-system]\nrequires = ["setuptools", "tools @ git+https://x.org/tools@1.0"]\n'
+        '[project]\nname = "demo"\ndependencies = ["numpy>=2", "torch[gpu]@https://x.org/t.whl",\n'
+        "  \"old @ https://x.org/o.whl ; python_version < '3.10'\"]\n"
+    )
+    written = _spec_text(tmp_path, pyproject__toml=text)
+
+    assert (
+        "      # The project names tools, torch by address, which a recipe cannot: add packages of a channel.\n"
+        in written
+    )
+    requirements = read_spec(tmp_path / "feedstock").outputs[0].requirements
+    assert [need.package for need in requirements.host] == ["python", "pip", "setuptools"]
+    assert [need.package for need in requirements.run] == ["python", "numpy >=2"]
+
+
+VALUES = ("3", "1.5", "true", "1979-05-27", '"x"', "[]", "[3]", '["x"]', '[["x"]]', "[{}]", "{}", "{x = 3}")
+STRING, STRINGS, TABLE = {'"x"'}, {"[]", '["x"]'}, {"{}", "{x = 3}"}
+VALID = {
+    "name": STRING,
+    "description": STRING,
+    "requires-python": STRING,
+    "license": STRING | TABLE,
+    "classifiers": STRINGS,
+    "dependencies": STRINGS,
+    "urls": TABLE,
+    "scripts": set(VALUES),
+}
+
+
+@pytest.mark.parametrize("key", VALID)
+def test_a_value_of_another_type_is_a_mistake_in_the_file_that_has_it(key: str, tmp_path: Path) -> None:
+    for value in VALUES:
+        keys = {"name": '"demo"', key: value}
+        text = "[project]\n" + "".join(f"{name} = {each}\n" for name, each in keys.items())
+        try:
+            read_project(_project(tmp_path, pyproject__toml=text))
+        except InputError as error:
+            assert value not in VALID[key]
+            assert str(error).startswith(f"{tmp_path}/pyproject.toml: '{key}' in [project] must be a ")
+        else:
+            assert value in VALID[key], value
+
+
+def test_all_values_of_other_types_are_named_at_once(tmp_path: Path) -> None:
+    text = 'build-system = 3\n[project]\nname = 1\nversion = 1.10\nclassifiers = [["x"]]\n'
+    with pytest.raises(InputError) as raised:
+        read_project(_project(tmp_path, pyproject__toml=text))
+
+    assert [mistake.message for mistake in raised.value.mistakes] == [
+        "'build-system' must be a table",
+        "'name' in [project] must be a string",
+        "'version' in [project] must be a string",
+        "'classifiers' in [project] must be a list of strings",
+    ]
+
+
+@pytest.mark.parametrize("name", ["a: b", "../x", "demo[x]", "\\u0000"])
+def test_an_invalid_name_is_a_mistake_in_the_file_that_has_it(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"pyproject.toml: '.*' is not a project's name"):
+        read_project(_project(tmp_path, pyproject__toml=f'[project]\nname = "{name}"\n'))
+
+
+def test_control_characters_do_not_reach_the_spec(tmp_path: Path) -> None:
+    text = '[project]\nname = "demo"\ndescription = "A\\u0000b\\nc"\nrequires-python = ">=3.1\\u00001"\n'
+    written = _spec_text(tmp_path, pyproject__toml=f"{text}[project.urls]\nHomepage = 'https://x.org'\n")
+
+    assert "  summary: A b c\n" in written
+
+
+def test_a_python_without_end_is_not_read_as_a_number(tmp_path: Path) -> None:
+    text = f'[project]\nname = "demo"\nrequires-python = ">=3.{"1" * 5000}"\n'
+
+    assert "skip:" not in _spec_text(tmp_path, pyproject__toml=text)
