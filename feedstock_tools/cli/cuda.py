@@ -37,7 +37,7 @@ def command() -> None:
     "kinds",
     multiple=True,
     metavar="KIND",
-    help="Only this kind beside those demanded: cudnn, gcc (repeatable).",
+    help="Besides those demanded, only this kind: cudnn, gcc (repeatable).",
 )
 @click.option("--config", "as_config", is_flag=True, help="Print lines for a conda_build_config.yaml.")
 @options.as_json

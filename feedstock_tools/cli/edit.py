@@ -69,7 +69,7 @@ _MIGRATION = click.option(
     "--migration",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Migration to lay on the feedstock, whether or not the pinning has it (the feedstock keeps it as its own).",
+    help="Migration to apply to the feedstock, whether or not the pinning has it (the feedstock keeps it as its own).",
 )
 
 

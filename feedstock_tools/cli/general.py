@@ -33,14 +33,14 @@ def _options() -> list[click.Option]:
             is_flag=True,
             expose_value=False,
             callback=_quiet,
-            help="Print errors and the answer alone.",
+            help="Print only errors and the answer.",
         ),
         click.Option(
             ["--verbose", "-v"],
             is_flag=True,
             expose_value=False,
             callback=_verbose,
-            help="Print what is read and run, with times.",
+            help="Print the files that are read and the programs that are run, with times.",
         ),
         click.Option(
             ["--color"],

@@ -51,7 +51,7 @@ MENU = {
         "outputs": "List the packages that configurations will build, hashes included.",
         "why": "Explain where the values of a configuration come from, and what uses a key.",
         "cuda": "Ask which CUDA, libraries, compilers, drivers and architectures go together.",
-        "gpu": "Tell which CUDA builds run on a GPU: natively, through PTX, or not at all.",
+        "gpu": "Show which CUDA builds run on a GPU: natively, through PTX, or not at all.",
         "search": "List a package's builds in a channel, with the CUDA version of each.",
         "env": "Write an environment.yml that gets the GPU or CPU build of a framework.",
     },

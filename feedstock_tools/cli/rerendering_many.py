@@ -26,7 +26,7 @@ __all__ = ["Shared", "rerender_all"]
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The options that all feedstocks share: `migration` is laid on each, and `jobs` are rerendered in parallel."""
+    """The options that all feedstocks share: `migration` is applied to each, and `jobs` are rerendered in parallel."""
 
     pinning: Path | None
     rules: Rules

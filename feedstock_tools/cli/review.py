@@ -60,7 +60,7 @@ def command(
     named = base or branch_base(home)
     path = chosen_pinning(pinning, home)
     release = chosen_release(smithy, rules)
-    notes = [] if path else ["whether it is rerendered was not looked at: no pinning was fetched or named"]
+    notes = [] if path else ["the check for a missing rerender was skipped: no pinning was fetched or named"]
     with ExitStack() as open_folders:
         before = Path(named) if base and Path(base).is_dir() else open_folders.enter_context(checked_out(home, named))
         review = review_feedstock(

@@ -65,7 +65,7 @@ def fetch(version: str | None, channels: tuple[str, ...], cache: Path | None, as
     tidy()
     before = kept_packages(SMITHY, folder)
     kept = _from_first(channels or ("conda-forge",), folder, version)
-    say(f"{'kept since before' if kept in before else 'fetched'}: {kept.folder}", err=True)
+    say(f"{'already fetched' if kept in before else 'fetched'}: {kept.folder}", err=True)
     _print(kept, as_json)
 
 

@@ -74,7 +74,7 @@ def rerender_many(
     Args:
         feedstocks: their folders, taken as processes become free.
         pinning: as for `rerender`, for all of them; and so are `rules` and `smithy`.
-        migration: lay this migration on each feedstock that needs it; the others are not rerendered.
+        migration: apply this migration to each feedstock that needs it; the others are not rerendered.
         write: apply the changes.
         jobs: how many processes work in parallel.
         bounds: what each feedstock may take.

@@ -168,7 +168,7 @@ def test_of_a_huge_log_the_end_is_served(workspace: Workspace, monkeypatch: pyte
     name = log_of(workspace)
     (workspace.artifacts.root / name).write_text("x" * 5000 + "the end\n")
     answer = StatusSite(workspace, ()).answer(f"/log/{name}", {})
-    assert answer.content.decode().startswith("… 2.9 KiB before this are left out …\nx")
+    assert answer.content.decode().startswith("… 2.9 KiB of earlier lines are left out …\nx")
     assert answer.content.endswith(b"the end\n")
 
 
