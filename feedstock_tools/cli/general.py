@@ -40,7 +40,7 @@ def _options() -> list[click.Option]:
             is_flag=True,
             expose_value=False,
             callback=_verbose,
-            help="Print the files that are read and the programs that are run, with times.",
+            help="Print what is read and run, with times.",
         ),
         click.Option(
             ["--color"],
