@@ -57,7 +57,7 @@ MENU = {
     },
     "Check and build": {
         "diff": "Compare what two commits or folders build: jobs, packages, requirements, tests.",
-        "review": "Review a branch as one comment: what changes for users, and what it must mend.",
+        "review": "Review a branch as one comment: what changes for users, and what must be mended.",
         "lint": "Find mistakes in a recipe that conda-forge's linter does not see.",
         "rehearse": "Solve every environment of configurations, and show which builds users would get.",
         "plan": "Show what a build would do: order, needs, time.",

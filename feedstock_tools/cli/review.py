@@ -41,9 +41,9 @@ def command(
     no_rehearse: bool,
     as_json: bool,
 ) -> int:
-    """Review a branch as one Markdown comment: what changes for users, and what it must mend.
+    """Review a branch as one Markdown comment: what changes for users, and what must be mended.
 
-    BASE is a folder, or a commit of the feedstock; default: where this branch left the main one. Says which jobs and
+    BASE is a folder, or a commit of the feedstock; default: where this branch left the main one. Shows which jobs and
     packages change, whether the feedstock is rerendered, and what `lint`, `cuda check` and `rehearse` find that BASE
     does not have. Exits with 1 if there is something to mend.
     """

@@ -32,7 +32,7 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 @options.as_json
 @click.pass_context
 def command(context: click.Context, cache: Path | None, as_json: bool) -> None:
-    """Fetch and list releases of conda-smithy, with whose templates `rerender` writes whole trees.
+    """Fetch and list releases of conda-smithy; `rerender` writes whole trees with their templates.
 
     Without a subcommand: list the fetched releases. Only `fetch` uses the network.
     """
