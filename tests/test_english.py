@@ -34,6 +34,7 @@ ODD = {
     r"at hand\b": "available",
     r"brought up to date\b": "updated",
     r"held against\b": "compared with, checked against",
+    r"holds? [\w ,`'-]{1,70} against\b": "compares with, checks against",
     r"made anew\b": "created again",
     r"(?:is|are|was|were) asked for\b": "requested; the command asks",
     r"as wide as\b(?! the widest)": "name the factor or limit",

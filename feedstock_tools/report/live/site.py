@@ -117,7 +117,7 @@ class StatusSite:
 
 
 def status_json(matrix: Matrix, runs: Sequence[LiveRun], of_row: Mapping[str, BuildRecord]) -> dict[str, Any]:
-    """What goes on now: the runs, the rows that no run here knows of, and a version that changes with the matrix.
+    """The current state: the runs, the rows that no run here knows of, and a version that changes with the matrix.
 
     Args:
         of_row: row → its newest build.
