@@ -2,7 +2,8 @@
 """Build configurations of a feedstock: `python build-locally.py linux_64_cuda11.2`, or `--help`.
 
 In the repository of feedstock-tools it makes an environment of its own on a first run. Copied into a feedstock it runs
-the feedstock-tools that is installed for this Python, else the one on PATH. Old Pythons can read this file, to say so.
+the feedstock-tools that is installed for this Python, else the one on PATH. Old Pythons can read this file, which
+then names the Python that it needs.
 """
 
 import os

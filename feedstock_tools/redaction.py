@@ -83,7 +83,7 @@ class Redaction:
         return self._without_secrets(rest)
 
     def discard(self) -> int:
-        """Forget what is held back, since what follows it is lost; the number of its bytes."""
+        """Forget the bytes held back, since those after them are lost; returns their number."""
         size, self._held = len(self._held), b""
         return size
 

@@ -15,6 +15,7 @@ import pytest
 
 from feedstock_tools import bootstrap
 from tests.support import command
+from tests.support.needs import needs
 from tests.support.paths import ROOT
 from tests.support.waiting import wait_until
 
@@ -184,7 +185,7 @@ def test_a_line_of_pip_becomes_a_description(line: str, step: str | None) -> Non
     assert bootstrap._step(line) == step
 
 
-@pytest.mark.skipif(os.name != "posix", reason="a terminal of POSIX")
+@needs("system", os.name == "posix", "a terminal of POSIX")
 def test_on_a_terminal_one_line_changes(quick: Path) -> None:
     ours, theirs = os.openpty()
     program = [sys.executable, str(quick / "feedstock_tools/bootstrap.py"), *SMALL]
@@ -197,7 +198,7 @@ def test_on_a_terminal_one_line_changes(quick: Path) -> None:
     assert "later runs reuse it.\r\n" in shown
 
 
-@pytest.mark.skipif(os.name != "posix", reason="an environment links to its interpreter on POSIX")
+@needs("system", os.name == "posix", "an environment links to its interpreter on POSIX")
 def test_an_environment_whose_interpreter_is_gone_is_created_again(ran: Path) -> None:
     (python,) = ran.glob(".environments/build-*/bin/python")
     python.unlink()
@@ -214,7 +215,7 @@ def test_an_environment_can_be_created_again_by_its_own_python(ran: Path) -> Non
     assert (run.returncode, run.stdout) == (0, "small ran\n"), run.stderr
 
 
-@pytest.mark.skipif(os.name != "posix", reason="links are POSIX's")
+@needs("system", os.name == "posix", "links of POSIX")
 def test_an_environment_that_is_a_link_is_replaced_and_its_target_is_kept(ran: Path) -> None:
     (made,) = ran.glob(".environments/build-*/")
     made.rename(made.with_name("other"))
@@ -237,7 +238,7 @@ HOLDING = (
 )
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@needs("system", os.name == "posix", "signals of POSIX")
 @pytest.mark.parametrize("options", [[], ["-c", HOLDING]], ids=["free", "held"])
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_set_up_that_is_interrupted_ends_with_all_it_started(
@@ -257,7 +258,7 @@ def test_a_set_up_that_is_interrupted_ends_with_all_it_started(
     assert start(quick, *SMALL).stdout == "small ran\n"
 
 
-@pytest.mark.skipif(os.name != "posix", reason="process groups of POSIX")
+@needs("system", os.name == "posix", "process groups of POSIX")
 def test_a_step_ends_although_a_process_that_it_started_holds_its_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,7 +270,7 @@ def test_a_step_ends_although_a_process_that_it_started_holds_its_output(
     wait_until(lambda: not Path(f"/proc/{left}/cmdline").exists() or not Path(f"/proc/{left}/cmdline").read_bytes())
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@needs("system", os.name == "posix", "signals of POSIX")
 def test_ctrl_c_while_a_step_starts_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[subprocess.Popen[bytes]] = []
 
@@ -364,7 +365,7 @@ runpy.run_path({file!r}, run_name="__main__")
     return command.run([sys.executable, "-c", code, *SMALL], variables=os.environ | {"PATH": path})
 
 
-@pytest.mark.skipif(os.name != "posix", reason="links to programs are POSIX's")
+@needs("system", os.name == "posix", "links of POSIX to programs")
 def test_an_old_python_takes_a_newer_one_on_path(quick: Path) -> None:
     newer = f"python3.{sys.version_info[1]}"
     (quick / "programs" / newer).symlink_to(sys.executable)

@@ -169,7 +169,7 @@ def test_a_template_of_a_meta_yaml_that_would_grow_is_refused(feedstock: Path, b
     assert_refused(run_v0(feedstock, recipe, *V0_COMMANDS[name], before=before))
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has all of the limits")
+@needs("system", sys.platform == "linux", "only Linux has all of the limits")
 @pytest.mark.parametrize("arguments", V0_COMMANDS.values(), ids=V0_COMMANDS)
 def test_what_no_guard_counts_meets_the_limits_of_the_system(feedstock: Path, arguments: tuple[str, ...]) -> None:
     recipe = f"{REPEATED}package:\n  name: p{{{{ a|length }}}}\n  version: 1\n"

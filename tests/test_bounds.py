@@ -12,10 +12,11 @@ import pytest
 
 from feedstock_tools.bounds.limits import Bounds
 from tests.support import command
+from tests.support.needs import needs
 from tests.support.paths import ROOT
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has all of the limits")
+pytestmark = needs("system", sys.platform == "linux", "only Linux has all of the limits")
 
 #: Quickly exceeded. The system counts whole seconds, so that a limit below one ends a process after one.
 NARROW = Bounds(step_seconds=0.5, seconds=0.7, step_memory=64 << 20, memory=256 << 20)

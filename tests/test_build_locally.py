@@ -14,6 +14,7 @@ import pytest
 
 from tests.support import command
 from tests.support.feedstocks import HERE, copy_of_tiny
+from tests.support.needs import needs
 from tests.support.paths import ROOT
 
 SCRIPT = ROOT / "build-locally.py"
@@ -124,14 +125,14 @@ def with_ctrl_c(script: Path, before: str, *arguments: str) -> subprocess.Comple
     return command.run([sys.executable, "-c", code, str(script), *arguments], script.parent)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@needs("system", os.name == "posix", "signals of POSIX")
 def test_ctrl_c_while_the_installed_program_is_imported_is_answered_by_it(copied: Path) -> None:
     before = "run = runpy.run_module\ndef interrupted(*a, **k):\n    os.kill(os.getpid(), 2)\n    run(*a, **k)\n"
     run = with_ctrl_c(copied / SCRIPT.name, f"{before}runpy.run_module = interrupted", "--list")
     assert (run.returncode, run.stdout, run.stderr) == (130, "", "Interrupted.\n")
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@needs("system", os.name == "posix", "signals of POSIX")
 def test_ctrl_c_before_the_environment_s_python_has_started_is_answered_by_it(tmp_path: Path) -> None:
     """By the code of the environment: the package in the current folder is not imported."""
     package = tmp_path / "feedstock_tools"
@@ -148,7 +149,7 @@ def test_ctrl_c_before_the_environment_s_python_has_started_is_answered_by_it(tm
     assert (run.returncode, run.stdout, run.stderr) == (130, "", "Interrupted.\n")
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@needs("system", os.name == "posix", "signals of POSIX")
 def test_ctrl_c_is_left_to_the_program_on_path(copied: Path, tmp_path: Path) -> None:
     folder = program(tmp_path / "bin", 'sleep 30 & trap "kill $! 2>/dev/null; exit 7" INT; echo ready; wait $!')
     code = "import runpy, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); del sys.argv[0]; "

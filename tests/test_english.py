@@ -17,10 +17,12 @@ ODD = {
     r"(?:that|it) is none\b(?! of)": "invalid; say what it must be",
     r"or is none\b": "invalid",
     r"is no (?:time|amount|name|version|valid|demand|mapping|package|recipe|number|YAML)\b": "is not a …",
+    r"is no (?:kind|SPDX|mistake)\b": "is not a …",
     r"so many\b": "up to N, the maximum number of …",
-    r"(?:is|are) looked (?:at|for|whether)\b": "checks, reads, searches",
+    r"(?:is|are|was|were) (?:not )?looked (?:at|for|whether)\b": "checks, reads, searches",
     r"of that follows\b": "this determines",
-    r"(?:is|are) told\b(?! to\b)": "reports, is called with",
+    # Two docstrings still say what a tool "is told to" do.
+    r"(?:is|are) told\b(?! to (?:ignore|use strict)\b)": "is called with, reports; name the option",
     r"told (?:by|of|at once|apart)\b": "by, reported, distinguished",
     r"tells? (?:of|from|apart)\b": "describes, reports, distinguishes",
     r"what there is\b": "name the things",
@@ -32,15 +34,22 @@ ODD = {
     r"at hand\b": "available",
     r"brought up to date\b": "updated",
     r"held against\b": "compared with, checked against",
+    r"holds? [\w ,`'-]{1,70} against\b": "compares with, checks against",
     r"made anew\b": "created again",
     r"(?:is|are|was|were) asked for\b": "requested; the command asks",
     r"as wide as\b(?! the widest)": "name the factor or limit",
+    r"to say so\b": "say what follows, or what to do",
+    r"none but\b": "only",
+    r"what is to\b": "name the things; must be",
+    r"wished for\b": "requested",
+    r"(?:is|are|was|were) laid on\b": "is applied to",
 }
 #: Texts that are as they must be: contents of packages and recipes, records of the ledger, other programs' messages.
 KEPT = re.compile(r"Packages of this environment lie here")
 DOCUMENTS = sorted(
     [
-        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")),
+        *ROOT.glob("*.md"),
+        ROOT / "benchmarks" / "README.md",
         *(path for path in (ROOT / ".github").rglob("*") if path.is_file()),
         *ROOT.glob("docs/*.md"),
         *ROOT.glob("examples/*/README.md"),

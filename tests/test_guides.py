@@ -49,7 +49,7 @@ PYTHON = f"py{sys.version_info.major}.{sys.version_info.minor}"
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(Platform.here().subdir != "linux-64", reason="the guides build on linux-64"),
+    needs("system", Platform.here().subdir == "linux-64", "the guides build on linux-64"),
 ]
 
 

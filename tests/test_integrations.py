@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from tests.support import command
+from tests.support.needs import needs
 from tests.support.options import COMMANDS
 from tests.support.paths import ROOT
 
@@ -74,7 +75,7 @@ def test_no_step_writes_an_expression_into_a_script() -> None:
     assert not [each["run"] for each in steps() if "${{" in each.get("run", "")]
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+@needs("system", shutil.which("bash"), "bash")
 @pytest.mark.parametrize(("status", "holds"), [(0, "true"), (1, "false")])
 def test_the_step_that_reviews_keeps_the_comment_and_the_verdict(tmp_path: Path, status: int, holds: str) -> None:
     program(tmp_path / "bin", "feedstock-tools", f"printf '%s' {shlex.quote(REVIEW)}; exit {status}")
@@ -88,7 +89,7 @@ def test_the_step_that_reviews_keeps_the_comment_and_the_verdict(tmp_path: Path,
     assert (tmp_path / "output").read_text() == f"holds={holds}\n"
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+@needs("system", shutil.which("bash"), "bash")
 def test_a_review_that_cannot_be_made_fails_the_step(tmp_path: Path) -> None:
     program(tmp_path / "bin", "feedstock-tools", "exit 2")
     done = run_step(step("feedstock-tools review")["run"], tmp_path, BASE="", ARGUMENTS="")
@@ -97,7 +98,7 @@ def test_a_review_that_cannot_be_made_fails_the_step(tmp_path: Path) -> None:
     assert not (tmp_path / "output").exists()
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+@needs("system", shutil.which("bash"), "bash")
 def test_the_step_that_comments_replaces_its_comment(tmp_path: Path) -> None:
     program(tmp_path / "bin", "gh", "")
     done = run_step(step("gh pr comment")["run"], tmp_path, NUMBER="7", REPOSITORY="a/demo-feedstock", GH_TOKEN="")

@@ -11,6 +11,7 @@ import pytest
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.locks import Locks, locked
 from tests.support.limits import limited
+from tests.support.needs import needs
 
 
 def test_all_names_are_taken_at_once_or_none(tmp_path: Path) -> None:
@@ -36,7 +37,7 @@ def test_all_locks_of_a_folder_are_taken_if_nobody_holds_one(tmp_path: Path) -> 
         taken.release("a")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="has no flock")
+@needs("system", sys.platform != "win32", "flock")
 @pytest.mark.parametrize("reason", [errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS])
 def test_a_file_system_without_locks_is_told_and_nobody_waits(
     reason: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -25,6 +25,7 @@ from feedstock_tools.files.temporary import (
 )
 from feedstock_tools.files.writing import replacing, write_whole
 from tests.support import command
+from tests.support.needs import needs
 
 _LEAVE = """
 import os, signal
@@ -38,7 +39,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 pytestmark = [
-    pytest.mark.skipif(sys.platform == "win32", reason="owners are distinguished by signals"),
+    needs("system", sys.platform != "win32", "owners are distinguished by signals"),
     pytest.mark.usefixtures("within_limits"),
 ]
 

@@ -1,4 +1,4 @@
-"""Review the first commit of merged pull requests, and hold the review against what their later commits changed.
+"""Review the first commit of merged pull requests, and compare the review with the changes of their later commits.
 
     python benchmarks/checks/reviewed_pull_requests.py REPOSITORIES PINNING [NAME...]
 

@@ -88,7 +88,7 @@ def check_feedstock(
     Args:
         pinning: a folder laid out as the conda-forge-pinning package, or its variant file: it says which CUDA versions
             there still are; default: what the facts say of conda-forge's pinning.
-        facts: what is known of CUDA; default: what ships with the program.
+        facts: the facts about CUDA; default: those that ship with the program.
         bounds: what the work may take, in a child process; None to do it in this process.
 
     Raises:

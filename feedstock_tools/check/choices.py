@@ -161,7 +161,7 @@ def _label(pick: Pick, channel: _Channel) -> str:
 
 
 def _decided_elsewhere(offers: Sequence[Offer], elsewhere: Elsewhere) -> str:
-    """The package of another feedstock, of which two builds require different builds, and so follow its preference."""
+    """The package of another feedstock that two builds require in different builds, so that its preference decides."""
     first_pins, *others = (dict(elsewhere.get(offer.package.record.url, ())) for offer in offers)
     return next(
         (name for other in others for name in sorted(first_pins) if name in other and other[name] != first_pins[name]),

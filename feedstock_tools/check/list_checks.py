@@ -60,7 +60,7 @@ def complaints_of_lists(
 ) -> Iterator[Complaint]:
     """The mistakes in the lists of one row.
 
-    If a variable may have several values, only what is wrong with all of them is reported. Where a file sets several
+    If a variable may have several values, only mistakes that all of them have are reported. Where a file sets several
     variables, it is not known which of them the build system uses, so GPUs count as left out only if every list leaves
     them out.
 

@@ -103,7 +103,7 @@ def review_feedstock(
     Args:
         before: the folder of the earlier state.
         after: the folder of the state to review.
-        pinning: the pinning's conda_build_config.yaml; None: whether the state is rerendered is not looked at.
+        pinning: the pinning's conda_build_config.yaml; None: the check for a missing rerender is skipped.
         smithy: the release of conda-smithy that writes the whole tree; None to compare `.ci_support` and job lists.
         rules: the versions of conda-smithy and conda-build to follow; default: the newest.
         rehearsed_in: the channels in which to solve the environments of some configurations; None to solve none.

@@ -64,7 +64,7 @@ def zips_out_of_step(configuration: Configuration) -> list[Complaint]:
 def never_released(facts: CudaFacts, configuration: Configuration) -> Iterator[Complaint]:
     """The CUDA versions of a configuration that NVIDIA never released.
 
-    The facts have all from the oldest to the newest, so what is missing in between never was.
+    The facts have all from the oldest to the newest, so a version missing in between was never released.
     """
     versions = sorted(facts.toolkits, key=parse_version)
     for cuda in _cudas(configuration):

@@ -38,7 +38,7 @@ class _Wanted:
     "--install", metavar="REQUIREMENT", help="What pip installs there (default: this version of feedstock-tools)."
 )
 @options.missing
-@click.option("--branch", metavar="NAME", default="main", help="Branch to build, beside pull requests (default: main).")
+@click.option("--branch", metavar="NAME", default="main", help="Branch to build besides pull requests (default: main).")
 @click.option(
     "--matrix", type=click.Choice(["github", "azure"]), help="Print the jobs of a run, in the service's form."
 )

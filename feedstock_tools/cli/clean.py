@@ -42,7 +42,7 @@ def command(
 ) -> int:
     """Show what can be removed, with its size, and remove it: caches, work folders, leftovers, old environments.
 
-    It asks before it removes anything. What is needed again is fetched or made again; packages, logs and the ledger
+    It asks before it removes anything. Whatever is needed again is fetched or made again; packages, logs and the ledger
     stay unless you ask for them. In a folder without a feedstock, only the user's cache is cleaned.
     """
     from feedstock_tools.feedstock.cleaning import USUAL, find_removable, remove_all

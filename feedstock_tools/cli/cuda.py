@@ -37,7 +37,7 @@ def command() -> None:
     "kinds",
     multiple=True,
     metavar="KIND",
-    help="Only this kind beside those demanded: cudnn, gcc (repeatable).",
+    help="Besides those demanded, only this kind: cudnn, gcc (repeatable).",
 )
 @click.option("--config", "as_config", is_flag=True, help="Print lines for a conda_build_config.yaml.")
 @options.as_json
@@ -78,9 +78,9 @@ def resolve(
 @options.preset("common", default="common")
 @options.as_json
 def archs(cuda: str, form: str, preset: str, as_json: bool) -> int:
-    """Print the list of GPU architectures in the form that a build system takes, and the GPUs that it serves.
+    """Print the list of GPU architectures in the form that a build system takes, and the GPUs that it covers.
 
-    The last one is PTX of the newest architecture, which drivers compile for later GPUs. --quiet prints the list alone,
+    The last one is PTX of the newest architecture, which drivers compile for later GPUs. --quiet prints only the list,
     for scripts.
     """
     from feedstock_tools.facts import load_cuda
@@ -172,7 +172,7 @@ def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, a
 
     Without a NAME: all configurations. The command reports host compilers that nvcc refuses, libraries that were never
     built for a CUDA version, images for another CUDA or platform, a glibc that is too old, CUDA versions that the
-    pinning dropped or that never were, guards that are missing or do not fit, zipped keys out of step, and, in
+    pinning dropped or that never existed, guards that are missing or do not fit, zipped keys out of step, and, in
     configurations, scripts, recipe and spec, architectures that nvcc does not know and lists that leave GPUs out.
     Exits with 1 if it finds a mistake; remarks do not count.
     """

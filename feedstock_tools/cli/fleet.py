@@ -39,7 +39,7 @@ command.add_command(slurm)
 @options.option("--host", "hosts", metavar="NAME", repeatable=True, meaning="A host to make a certificate for")
 @options.option("--root", default="/var/lib/feedstock-tools", metavar="DIR", meaning="Folder of a host for its builds")
 def new(name: str, hub: str, hosts: tuple[str, ...], root: str) -> None:
-    """Make the authority of a fleet in a private folder, and what its hub and its hosts get.
+    """Make the authority of a fleet in a private folder, and the files for its hub and its hosts.
 
     Copy the folder `hub` to the machine of the hub, and each folder `hosts/NAME` to that host; nothing else leaves this
     machine.

@@ -168,5 +168,5 @@ def _report(played: Sequence[Played], command: str) -> int:
             say(f"{host.host}: {done}")
     failed = sum(host.error is not None for host in played)
     if failed and command != "test":
-        say(f"{failed} of {len(played)} hosts failed. Run `feedstock-tools fleet {command}` again: it goes on there.")
+        say(f"{failed} of {len(played)} hosts failed. Run `feedstock-tools fleet {command}` again: it continues there.")
     return 1 if failed else 0

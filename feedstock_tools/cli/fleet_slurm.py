@@ -78,7 +78,7 @@ def status(fleet: str | None, as_json: bool) -> int:
 @command.command("down", short_help="End the jobs of a fleet and its hub.")
 @options.fleet("inventory.yml here, else the only one")
 def down(fleet: str | None) -> None:
-    """End all jobs of a fleet, and its hub if `fleet slurm up` started it here; then remove what they had.
+    """End all jobs of a fleet, and its hub if `fleet slurm up` started it here; then remove their files.
 
     The keys of the fleet go too, unless it has other hosts.
     """

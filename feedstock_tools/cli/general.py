@@ -33,7 +33,7 @@ def _options() -> list[click.Option]:
             is_flag=True,
             expose_value=False,
             callback=_quiet,
-            help="Print errors and the answer alone.",
+            help="Print only errors and the answer.",
         ),
         click.Option(
             ["--verbose", "-v"],

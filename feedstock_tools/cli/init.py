@@ -38,7 +38,7 @@ def command(project: str | None, output: Path | None, maintainer: str | None, se
     """Write a first feedstock.yaml for PROJECT, with comments on what to decide next.
 
     PROJECT is a folder with a CMakeLists.txt or a pyproject.toml, the address of a git repository (file:// too), or the
-    name of a project on PyPI (NAME==VERSION too); without one the command asks. Nothing of the project is run.
+    name of a project on PyPI (NAME==VERSION too); without one the command asks. No code of the project is run.
     """
     from feedstock_tools.files.writing import write_whole
     from feedstock_tools.generate.first_spec import first_spec

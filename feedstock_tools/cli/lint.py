@@ -63,7 +63,7 @@ def command(feedstock: Path, fix: bool, form: _Form, choice: _Choice) -> int:
     """Find mistakes in a recipe and its variant files, each with its line.
 
     Calls conda-forge's linter too, if conda-smithy is on PATH. The exit code is 1 if a mistake is found; remarks do not
-    count. `cuda check` holds CUDA versions and GPU architectures against the facts.
+    count. `cuda check` compares CUDA versions and GPU architectures with the facts.
     """
     from feedstock_tools.check.linting.lint import fixed, lint_feedstock
     from feedstock_tools.edit.draft import open_draft, read_draft

@@ -23,7 +23,7 @@ def command(
 ) -> None:
     """List the exact file names of the packages that configurations will build, hash included.
 
-    Without a NAME: of all configurations. Nothing is solved or built.
+    Without a NAME: all configurations. Nothing is solved or built.
     """
     from feedstock_tools.channel.missing import lacking
     from feedstock_tools.feedstock.configurations import configurations_of

@@ -100,7 +100,7 @@ def _fetch(version: str | None, channels: tuple[str, ...], cache: Path, as_json:
     tidy()
     before = cached_pinnings(cache)
     pinning = _from_first(channels or ("conda-forge",), cache, version)
-    say(f"{'kept since before' if pinning in before else 'fetched'}: {pinning.folder}", err=True)
+    say(f"{'already fetched' if pinning in before else 'fetched'}: {pinning.folder}", err=True)
     _print(pinning, as_json)
 
 

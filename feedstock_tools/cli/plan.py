@@ -82,7 +82,7 @@ def command(
 ) -> None:
     """Show what a build would do: the rows in their order, what each needs, and how long it may take. Build nothing.
 
-    Without a NAME: of all configurations. The needs of a row come from the spec, else from earlier builds in the
+    Without a NAME: all configurations. The needs of a row come from the spec, else from earlier builds in the
     ledger; else each row gets an equal share of the machine.
     """
     options.refuse_both(as_json, markdown)

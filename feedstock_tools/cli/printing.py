@@ -56,7 +56,7 @@ def begin() -> None:
 
 
 def loudness() -> Loudness:
-    """How much is printed beside the answer."""
+    """How much is printed besides the answer."""
     return _loudness
 
 
@@ -66,7 +66,7 @@ def is_quiet() -> bool:
 
 
 def set_loudness(wanted: Loudness) -> None:
-    """Print this much beside the answer."""
+    """Print this much besides the answer."""
     global _loudness
     _loudness = wanted
     if wanted == "quiet":

@@ -60,4 +60,7 @@ def _note_new_folder(target: str) -> None:
     """Note that a bare word creates a folder, since `build` reads such a word as a channel's name."""
     bare = ":" not in target and not target.startswith((".", "~")) and not Path(target).is_absolute()
     if bare and not Path(target).exists():
-        say(f"note: '{target}' is taken for a new folder here; write ./{target} to say so", err=True)
+        say(
+            f"note: '{target}' means a new folder here, not a channel's name; ./{target} is the same without this note",
+            err=True,
+        )

@@ -34,9 +34,9 @@ def command(
 ) -> int:
     """Solve every environment of configurations, and show which builds users would get. Nothing is built.
 
-    Without a NAME: of all configurations. Exits with 1 if an environment does not solve, or if a user would get another
-    build than the intended one. The HTML page is one file without external resources: what is wrong, what users would
-    get, and all environments, with a filter.
+    Without a NAME: all configurations. Exits with 1 if an environment does not solve, or if a user would get a build
+    other than the intended one. The HTML page is one file without external resources: the problems, the builds that
+    users would get, and all environments, with a filter.
     """
     from feedstock_tools.builds.plan.rehearsal import channels_to_rehearse
     from feedstock_tools.builds.plan.workspace import artifacts_of

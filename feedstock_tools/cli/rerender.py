@@ -53,7 +53,7 @@ class _Modes:
 
 @dataclass(frozen=True, slots=True)
 class _Many:
-    """How many feedstocks are rerendered in parallel, the migration to lay on them, and the record of outcomes."""
+    """How many feedstocks are rerendered in parallel, the migration to apply to them, and the record of outcomes."""
 
     jobs: int
     migration: Path | None
@@ -271,7 +271,7 @@ def _verify(result: Rerender, pinning: Path | None) -> None:
     lines = list(verify.differences(ours, theirs))
     say_diff(lines)
     same = sum(ours.get(name) == file for name, file in theirs.items())
-    say(f"{same} of {len(theirs)} files of conda-smithy's are the same, of {len(ours)} of ours", err=True)
+    say(f"same files: {same} (conda-smithy wrote {len(theirs)}, feedstock-tools {len(ours)})", err=True)
     if lines:
         raise SystemExit(1)
 
@@ -300,7 +300,7 @@ def chosen_pinning(requested: str | None, feedstock: Path) -> Path | None:
         raise InputError(message, path=feedstock / "feedstock.yaml", hint=hint)
     alone = (feedstock / "feedstock.yaml").is_file() and not follows
     if requested is None and (alone or not cached_pinnings(cache)):
-        say("pinning: none but the recipe's own conda_build_config.yaml", err=True)
+        say("pinning: none, only the recipe's own conda_build_config.yaml", err=True)
         return None
     pinning = find_pinning(requested, cache)
     say(f"pinning: {pinning.describe(datetime.now(UTC))}", err=True)

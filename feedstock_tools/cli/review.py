@@ -41,9 +41,9 @@ def command(
     no_rehearse: bool,
     as_json: bool,
 ) -> int:
-    """Review a branch as one Markdown comment: what changes for users, and what it must mend.
+    """Review a branch as one Markdown comment: what changes for users, and what must be mended.
 
-    BASE is a folder, or a commit of the feedstock; default: where this branch left the main one. Says which jobs and
+    BASE is a folder, or a commit of the feedstock; default: where this branch left the main one. Shows which jobs and
     packages change, whether the feedstock is rerendered, and what `lint`, `cuda check` and `rehearse` find that BASE
     does not have. Exits with 1 if there is something to mend.
     """
@@ -60,7 +60,7 @@ def command(
     named = base or branch_base(home)
     path = chosen_pinning(pinning, home)
     release = chosen_release(smithy, rules)
-    notes = [] if path else ["whether it is rerendered was not looked at: no pinning was fetched or named"]
+    notes = [] if path else ["the check for a missing rerender was skipped: no pinning was fetched or named"]
     with ExitStack() as open_folders:
         before = Path(named) if base and Path(base).is_dir() else open_folders.enter_context(checked_out(home, named))
         review = review_feedstock(

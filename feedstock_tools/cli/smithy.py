@@ -32,7 +32,7 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 @options.as_json
 @click.pass_context
 def command(context: click.Context, cache: Path | None, as_json: bool) -> None:
-    """Fetch and list releases of conda-smithy, with whose templates `rerender` writes whole trees.
+    """Fetch and list releases of conda-smithy; `rerender` writes whole trees with their templates.
 
     Without a subcommand: list the fetched releases. Only `fetch` uses the network.
     """
@@ -65,7 +65,7 @@ def fetch(version: str | None, channels: tuple[str, ...], cache: Path | None, as
     tidy()
     before = kept_packages(SMITHY, folder)
     kept = _from_first(channels or ("conda-forge",), folder, version)
-    say(f"{'kept since before' if kept in before else 'fetched'}: {kept.folder}", err=True)
+    say(f"{'already fetched' if kept in before else 'fetched'}: {kept.folder}", err=True)
     _print(kept, as_json)
 
 

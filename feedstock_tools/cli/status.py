@@ -43,7 +43,7 @@ def command(
 ) -> None:
     """Show the build matrix: done, running, failed, interrupted, stale, missing, refused.
 
-    It shows when, where and in what time each configuration was built, and what has changed since for a stale one. The
+    It shows when and where each configuration was built, how long that took, and what has changed if it is stale. The
     HTML page is one file without external resources, with filters, logs and a picture of the builds over time. With
     --serve it follows the builds of all runs in the artifacts folder, on this machine or a fleet; end it with Ctrl-C.
     """

@@ -25,7 +25,7 @@ def command(names: tuple[str, ...], output: Path | None, printed: bool, check: b
     """List the named variant files, such as linux_64_cuda11.2 and osx_arm64_cpu, or write them with --output.
 
     Each file lists the compilers, cuDNN, image and glibc that conda-forge's pinning last had for a platform and CUDA
-    version, and is a variant file for `conda build -m`. A NAME is a name or a glob; without one, all files count.
+    version, and is a variant file for `conda build -m`. A NAME is a name or a glob; without one: all files.
     --check compares the files in the folder of --output.
     """
     from feedstock_tools.facts import load_cuda

@@ -1,6 +1,6 @@
-"""What can be removed of what commands have left on the disk: what it is, where, how large, and removing it.
+"""Files that commands have left on the disk and that can be removed: their kind, place and size, and removing them.
 
-What is needed again is fetched or made again. Packages, logs and the ledger are not: each is removed
+Whatever is needed again is fetched or made again, except packages, logs and the ledger: each is removed
 only by its own option.
 """
 
@@ -78,7 +78,7 @@ def find_removable(
 
 
 def remove_all(found: Sequence[Removable], artifacts: Artifacts | None) -> tuple[Removable, ...]:
-    """Remove what was found, except what a build of these artifacts uses now; each with what became of it.
+    """Remove the found files, except those that a build of these artifacts uses now; returns each with the outcome.
 
     A folder is renamed before it is removed, so that a call that is killed leaves none that looks complete.
     """

@@ -219,13 +219,13 @@ def tell_with(tell: Callable[[str], None]) -> None:
 
 
 def say_wait(event: str, seconds: float | None) -> None:
-    """Say what is waited for, and for how long at most."""
+    """Report what this process waits for, and for how long at most."""
     limit = f", for up to {seconds:g} s" if seconds is not None else ""
     _tell(f"waiting for {event}{limit}")
 
 
 class Wait:
-    """A wait in steps: ask `is_over` after each; it names what is waited for once that takes long.
+    """A wait in steps: ask `is_over` after each; it reports the wait once that takes long.
 
     Args:
         what: such as `another run in /packages`.

@@ -39,7 +39,7 @@ class Generated:
         return "".join(diff(change) for change in self.stale)
 
     def apply(self, *, force: bool = False) -> tuple[Change, ...]:
-        """Write the stale files, each in one step, and remember what was generated; gives what was changed.
+        """Write the stale files, each in one step, and record the generated files; returns the changes.
 
         Args:
             force: overwrite files that a person edited, too.

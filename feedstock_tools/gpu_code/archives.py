@@ -105,7 +105,7 @@ class _Budget:
 
 
 class _Stream:
-    """An unpacked stream that counts what is read from it."""
+    """An unpacked stream that counts the bytes read from it."""
 
     def __init__(self, source: _Source, budget: _Budget) -> None:
         self._source, self._budget = source, budget

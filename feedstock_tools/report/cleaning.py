@@ -1,4 +1,4 @@
-"""What can be removed, or was, as a list for a terminal and as values for JSON."""
+"""The files that can be removed, or were, as a list for a terminal and as values for JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HEAD = ("what", "size", "where")
 
 
 def found_text(found: Sequence[Removable]) -> str:
-    """A table of what can be removed, with the sum."""
+    """A table of the files that can be removed, with the sum."""
     if not found:
         return "There is nothing to remove."
     rows = [(KINDS[each.kind], size_text(each.size), str(each.path)) for each in found]
@@ -29,7 +29,7 @@ def removed_text(found: Sequence[Removable]) -> str:
 
 
 def kept_text(found: Sequence[Removable]) -> str:
-    """What was not removed, a line each; empty if everything was."""
+    """The files that were not removed, a line each; empty if all were."""
     return "\n".join(f"kept {each.path}: {each.kept}" for each in found if each.kept)
 
 

@@ -145,7 +145,7 @@ def rerender(
         platforms: render only these; default: all in conda-forge.yml.
         smithy: the release of conda-smithy that writes the whole tree; without one `.ci_support` and job lists do.
         azure_number: the feedstock's number at Azure for the README; default: the one in the README.
-        migrations: migrations to lay on the feedstock, besides those that it has.
+        migrations: migrations to apply to the feedstock, besides those that it has.
         bounds: what the work may take, in a child process; None to do it in this process.
 
     Raises:

@@ -74,7 +74,7 @@ class Source:
 
 
 def read_source(feedstock: Path, pinning: Path | None, rules: Rules, added: Sequence[Path] = ()) -> Source:
-    """Find the inputs of a feedstock's rerender; `added` are migrations to lay on it.
+    """Find the inputs of a feedstock's rerender; `added` are migrations to apply to it.
 
     Raises:
         InputError: the feedstock, its recipe or the pinning is missing, or conda-forge.yml is invalid.

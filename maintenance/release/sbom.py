@@ -82,7 +82,7 @@ def bill_of_materials(installed: Mapping[str, Distribution], epoch: int) -> dict
 
 
 def refuse_invalid(materials: Mapping[str, Any]) -> None:
-    """Hold a bill of materials against CycloneDX's own JSON Schema, unknown keys included.
+    """Check a bill of materials against CycloneDX's own JSON Schema, unknown keys included.
 
     Raises:
         WorkError: it is not valid.

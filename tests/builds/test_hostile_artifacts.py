@@ -33,8 +33,9 @@ from feedstock_tools.report.matrix.text import matrix_json, matrix_text
 from feedstock_tools.wording import shown
 from tests.support.feedstocks import GPU, HERE, TinyFeedstock
 from tests.support.limits import limited
+from tests.support.needs import needs
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="has /dev/zero, FIFOs and links")
+pytestmark = needs("system", sys.platform == "linux", "/dev/zero, FIFOs and links")
 
 HIDDEN = "what only this user may read"
 #: What each command makes of the artifacts, as text.

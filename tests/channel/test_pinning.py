@@ -294,7 +294,7 @@ def test_the_command_fetches_shows_and_lists(channel: Path, tmp_path: Path, serv
     url = serve(channel)
     assert f"fetched: {tmp_path / 'cache' / OLD}" in run("fetch", OLD, "--channel", url)
     assert f"fetched: {tmp_path / 'cache' / NEW}" in run("update", "--channel", url)
-    assert "kept since before" in run("update", "--channel", url)
+    assert "already fetched" in run("update", "--channel", url)
     shown = run("show", OLD)
     assert shown.startswith(f"conda-forge-pinning {OLD} (")
     assert "released    2021-10-29 07:34:22 UTC\n" in shown

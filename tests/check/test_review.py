@@ -222,8 +222,8 @@ def test_without_a_pinning_it_is_not_looked_whether_it_is_rerendered(feedstock: 
     review = review_feedstock(feedstock, feedstock)
     assert review.stale is None
     assert review.holds
-    notes = ["whether it is rerendered was not looked at"]
-    assert "- whether it is rerendered was not looked at\n" in review_markdown(review, "main", notes)
+    notes = ["the check for a missing rerender was skipped"]
+    assert "- the check for a missing rerender was skipped\n" in review_markdown(review, "main", notes)
     assert review_json(review, "main", notes)["stale"] is None
 
 

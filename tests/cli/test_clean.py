@@ -18,6 +18,7 @@ from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.files.locks import Locks
 from tests.support import command
 from tests.support.feedstocks import CPU, GPU, HERE, TinyFeedstock
+from tests.support.needs import needs
 
 BUILT = f"{GPU}_py3.11"
 
@@ -88,7 +89,7 @@ def test_nothing_is_removed_without_consent(gpu_feedstock: TinyFeedstock) -> Non
     assert (gpu_feedstock.artifacts / "pkg_cache").is_dir()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="has no terminals of this kind")
+@needs("system", hasattr(os, "openpty"), "a pseudo-terminal")
 @pytest.mark.parametrize(("answer", "stays"), [("n", True), ("y", False)])
 def test_in_a_terminal_it_asks(gpu_feedstock: TinyFeedstock, answer: str, stays: bool) -> None:
     ours, theirs = os.openpty()

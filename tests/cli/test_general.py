@@ -1,4 +1,4 @@
-"""The options of all commands, and signs of life: how much is printed beside the answer, and in which colours."""
+"""The options of all commands, and signs of life: how much is printed besides the answer, and in which colours."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ import pytest
 from feedstock_tools.wording import shown, shown_log
 from tests.support import command
 from tests.support.feedstocks import HERE, TinyFeedstock
+from tests.support.needs import needs
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.usefixtures("within_limits")
@@ -58,7 +59,7 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
+@needs("system", os.name != "nt", "Windows has no such names")
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: repr(" ".join(arguments)))
 def test_a_name_with_escape_sequences_is_printed_as_text(feedstock: TinyFeedstock, arguments: tuple[str, ...]) -> None:
     (original, *_) = sorted((feedstock.folder / ".ci_support").glob("*.yaml"))

@@ -13,8 +13,6 @@ from tests.support import command
 from tests.support.once import made_once
 from tests.support.paths import ROOT
 
-pytest.importorskip("mkdocs", reason="mkdocs is not installed (the extra `site`)")
-
 CONFIG = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 
 

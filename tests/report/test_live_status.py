@@ -106,7 +106,7 @@ def test_no_file_but_the_logs_of_the_ledger_is_served(workspace: Workspace, path
     assert StatusSite(workspace, ()).answer(path, {}).status == 404
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs system: links and FIFOs")
+@needs("system", sys.platform != "win32", "links and FIFOs")
 def test_a_log_that_leads_elsewhere_is_not_served(workspace: Workspace, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("secret")
@@ -168,7 +168,7 @@ def test_of_a_huge_log_the_end_is_served(workspace: Workspace, monkeypatch: pyte
     name = log_of(workspace)
     (workspace.artifacts.root / name).write_text("x" * 5000 + "the end\n")
     answer = StatusSite(workspace, ()).answer(f"/log/{name}", {})
-    assert answer.content.decode().startswith("… 2.9 KiB before this are left out …\nx")
+    assert answer.content.decode().startswith("… 2.9 KiB of earlier lines are left out …\nx")
     assert answer.content.endswith(b"the end\n")
 
 
@@ -314,7 +314,7 @@ def served(gpu_feedstock: TinyFeedstock) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs system: SIGINT for one process")
+@needs("system", sys.platform != "win32", "SIGINT for one process")
 def test_the_command_serves_until_ctrl_c(served: subprocess.Popen[str]) -> None:
     assert served.stdout is not None
     line = served.stdout.readline()

@@ -61,7 +61,7 @@ def test_jobs_are_checked_then_written_with_the_configurations(feedstock: Path, 
 
 
 def test_the_newest_fetched_pinning_is_taken_and_said(feedstock: Path, tmp_path: Path) -> None:
-    assert "pinning: none but the recipe's own" in run(feedstock, "--check", cache=tmp_path).output
+    assert "pinning: none, only the recipe's own" in run(feedstock, "--check", cache=tmp_path).output
     for version in ("2021.10.29.07.34.22", "2026.01.02.03.04.05"):
         kept = pinning_cache({"XDG_CACHE_HOME": str(tmp_path)}) / version
         kept.mkdir(parents=True)
@@ -71,4 +71,4 @@ def test_the_newest_fetched_pinning_is_taken_and_said(feedstock: Path, tmp_path:
     given = run(feedstock, "--check", "--pinning", "2021.10.29.07.34.22", cache=tmp_path)
     assert "pinning: conda-forge-pinning 2021.10.29.07.34.22 (" in given.output
     (feedstock / "feedstock.yaml").touch()
-    assert "pinning: none but the recipe's own" in run(feedstock, "--check", cache=tmp_path).output
+    assert "pinning: none, only the recipe's own" in run(feedstock, "--check", cache=tmp_path).output

@@ -60,7 +60,7 @@ def test_equal_files_are_counted_and_nothing_is_written(feedstock: Path, program
     number = len(list((program / "files").glob("*.yaml")))
     run = rerender(feedstock, "--verify", path=program)
     assert (run.returncode, run.stdout) == (0, ""), run.stderr
-    assert f"{number} of {number} files of conda-smithy's are the same, of {number} of ours" in run.stderr
+    assert f"same files: {number} (conda-smithy wrote {number}, feedstock-tools {number})" in run.stderr
     assert not (feedstock / ".ci_support").exists()
 
 

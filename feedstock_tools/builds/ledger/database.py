@@ -377,7 +377,7 @@ class Ledger:
             raise self._damage(error) from error
 
     def _unusable(self, error: sqlite3.OperationalError) -> WorkError:
-        """The system's reason in words: SQLite tells the same of a full disk, a limit and a missing lock."""
+        """The system's reason in words: SQLite reports a full disk, a limit and a missing lock in the same way."""
         reason, hint = words_of(error)
         return WorkError(f"the ledger cannot be used: {reason}", path=self.path, hint=hint)
 

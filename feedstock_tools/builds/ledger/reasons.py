@@ -1,4 +1,4 @@
-"""Why SQLite refuses, in words: it tells the same of a full disk, a limit and a missing lock."""
+"""Why SQLite refuses, in words: it reports a full disk, a limit and a missing lock in the same way."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def _work(planned: _Row, needs: Needs) -> Work:
 
 
 def _identity(planned: _Row, output: PlannedOutput) -> str:
-    """An output's identity in the ledger: what is done keeps the one that it was recorded with."""
+    """An output's identity in the ledger: a finished output keeps the one that it was recorded with."""
     record = planned.done.get(output.name)
     return record.identity if record else identity_on(planned.base, output)
 

@@ -18,7 +18,7 @@ LOG_LIMIT = 1 << 30
 _OF_BUILDS = 0.9
 #: The default memory of one compiler job, in bytes.
 _PER_JOB = 1 << 30
-#: The memory of a machine that does not tell its own, in bytes.
+#: The memory of a machine that does not report its own, in bytes.
 _ASSUMED = 8 << 30
 #: The file with a container's share of the machine's memory.
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
@@ -71,7 +71,7 @@ def jobs_of(cores: int, memory: int, per_job: int | None) -> int:
 
 def _memory() -> int:
     """The memory of this machine, or of this container, in bytes."""
-    if not hasattr(os, "sysconf"):  # Windows does not tell without a library: a guess on the safe side
+    if not hasattr(os, "sysconf"):  # Windows does not report it without a library: a guess on the safe side
         return _ASSUMED
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for limit in _LIMITS:

@@ -107,5 +107,5 @@ def _emulator(engine: Engine, target: str, machine: Mapping[str, str]) -> Emulat
     if target in (Platform.here().subdir, "noarch") or engine.cross_tests == "its own":
         return None
     if engine.cross_tests == "left out":
-        return f"the engine {engine.name} is told to leave tests out"
+        return f"the engine {engine.name} leaves tests out"
     return find_emulator(target, machine)

@@ -164,7 +164,7 @@ def ensure_stand_in_channel(
 def _ensured(
     root: Path, platform: Platform, pythons: frozenset[str], provisions: Provisions, fetched: frozenset[str]
 ) -> StandInChannel:
-    """The channel of a run; `fetched` are the wheels in the folder of tools, of which another build may need more."""
+    """The channel of a run; `fetched` are the wheels in the folder of tools; another build may need more."""
     return ensure_stand_in_channel(root, platform, pythons, provisions)
 
 
@@ -203,7 +203,7 @@ def _from_record(folder: Path, root: Path, platform: Platform, identity: str) ->
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """What is behind the packages with contents: programs of this machine, and fetched wheels with their folder."""
+    """The sources of the packages with contents: programs of this machine, and fetched wheels with their folder."""
 
     pythons: Sequence[Installation]
     compiler: Compiler | None

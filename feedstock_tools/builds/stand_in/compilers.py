@@ -76,7 +76,7 @@ def find_compiler(*, path: str | None = None, zig: Zig | None = None) -> Compile
 
 
 def _native_on_path(path: str | None) -> tuple[str, str] | None:
-    """The names of the compilers of C and C++ for this machine, of which that of C works."""
+    """The names of the compilers of C and C++ for this machine, where that of C works."""
     return next((pair for pair in _PAIRS if (c := shutil.which(pair[0], path=path)) and _works(c)), None)
 
 

@@ -62,7 +62,7 @@ def stand_in_identities(
 
 
 def _programs(paths: Iterable[str]) -> list[str]:
-    """The names of programs and what is in them, wherever they are."""
+    """The names and digests of programs, wherever they are."""
     return [f"{Path(path).name} {_digest_of_program(os.path.realpath(path))}" for path in paths]
 
 

@@ -46,7 +46,7 @@ class _Pair:
 
 
 def rows_to_verify(result: BuildResult, count: int) -> tuple[str, ...]:
-    """The rows of a run to build a second time: those first of which a package was never compared.
+    """The rows of a run to build a second time: first those with a package that was never compared.
 
     Otherwise the digest of a row's identities decides, so that equal runs choose equal rows, and other inputs others.
 

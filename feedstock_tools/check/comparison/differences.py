@@ -1,6 +1,6 @@
-"""What two states of a feedstock build, compared by what it means: jobs, packages, and what is in the packages.
+"""What two states of a feedstock build, compared by meaning: jobs, packages, and the contents of packages.
 
-Texts are not compared: a recipe that moved to the other format, or was sorted anew, builds the same packages as before.
+Texts are not compared: a recipe that moved to the other format, or was sorted, builds the same packages as before.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class PackageChange:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """What is different after a change of a feedstock.
+    """The differences that a change of a feedstock makes.
 
     `jobs_replaced` are old and new names of jobs that stand for each other; what they build is compared.
     `packages_added` and `packages_removed` are (job, package) of jobs in both states. `only_hashes` counts packages

@@ -21,7 +21,7 @@ from feedstock_tools.variants.rules import CondaBuildRules
 
 __all__ = ["PLATFORM_NAMES", "names_of", "never_holds", "parsed", "truth"]
 
-#: Longer conditions are not looked at.
+#: Longer conditions are not checked.
 _LONGEST = 1_000
 #: Combinations of values of one condition; more are not tried.
 _MOST_COMBINATIONS = 2_000

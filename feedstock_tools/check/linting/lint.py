@@ -1,4 +1,4 @@
-"""All rules over a feedstock, and what can be mended safely."""
+"""All rules over a feedstock, and the mistakes that can be mended safely."""
 
 from __future__ import annotations
 
@@ -71,8 +71,10 @@ def lint_renderings(renderings: Renderings, pinning: Path | None = None) -> tupl
 
 
 def fixed(draft: Draft) -> Draft:
-    """The draft without what can be mended safely: requirements that stand twice in a list, or that no selector
-    admits."""
+    """The draft without the mistakes that can be mended safely.
+
+    These are requirements that are in a list twice, or that no selector admits.
+    """
     recipe = draft.recipe
     gone: dict[Part, list[Part]] = {}
     for list_, item in repeated(recipe):

@@ -1,4 +1,4 @@
-"""Rules about pins between the outputs of a recipe: on what is not built together, and in run exports."""
+"""Rules about pins between the outputs of a recipe: on outputs that are not built together, and in run exports."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _subpackage_pins(package: Package) -> Iterator[Pin]:
 
 
 def run_exports(subject: Subject) -> Iterator[Mistaken]:
-    """Run exports of unknown kinds, of packages that are no outputs, and that do not fit those that link to them."""
+    """Run exports of unknown kinds, of packages that are not outputs, and that do not fit those that link to them."""
     yield from _unknown_kinds(subject)
     yield from _finer_than_pinning(subject)
     reported: set[tuple[str, str]] = set()
@@ -98,13 +98,13 @@ def _unknown_kinds(subject: Subject) -> Iterator[Mistaken]:
                 yield subject.finding(entry.start, "run-exports", message)
             for kind in entry.value.entries:
                 if not ignored and kind.key not in kinds | {"if", "then", "else"}:
-                    message = f"'{kind.key}' is no kind of run exports: one of {', '.join(sorted(kinds))}"
+                    message = f"'{kind.key}' is not a kind of run exports; the kinds are {', '.join(sorted(kinds))}"
                     yield subject.finding(kind.start, "run-exports", message)
 
 
 def _finer_than_pinning(subject: Subject) -> Iterator[Mistaken]:
     """Exports that end before the versions do that the pinning builds others with, so that a patch release, which no
-    migration follows, breaks what was built with the one before."""
+    migration follows, breaks packages that were built with the one before."""
     if subject.pinning is None:
         return
     pinned = dict(_PINNED.findall(read_text(subject.pinning.config, within=None)))
@@ -129,7 +129,8 @@ def _export_mistakes(package: Package, job: Job, subject: Subject) -> Iterator[t
     names = {other.name for other in siblings} | {package.name}
     for pin in _exported(package):
         if pin.name not in names:
-            yield pin.name, pin.name, f"{package.name} exports a pin on {pin.name}, which is no output of {job.name}"
+            message = f"{package.name} exports a pin on {pin.name}, which is not an output of {job.name}"
+            yield pin.name, pin.name, message
     linking = [
         other
         for other in siblings
@@ -150,7 +151,7 @@ def _export_mistakes(package: Package, job: Job, subject: Subject) -> Iterator[t
 
 
 def _is_compiled(package: Package, job: Job) -> bool:
-    """Whether a package is built with a compiler, so that it may link to what is in its host environment."""
+    """Whether a package is built with a compiler, so that it may link to libraries of its host environment."""
     compilers = {
         f"{name}_{job.platform.subdir}"
         for key, values in job.configuration.values.items()

@@ -1,4 +1,4 @@
-"""Rules about lists of requirements: what stands in them twice, and metapackages that stand for no certain build."""
+"""Rules about lists of requirements: duplicates in them, and metapackages that stand for no certain build."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _BUILD = re.compile(r"\S+?(?:\s+\S+\s+|\s*=+[^=\s]+=)(?P<build>[^=\s]+)$")
 
 
 def duplicates(subject: Subject) -> Iterator[Mistaken]:
-    """Requirements that stand twice in a list."""
+    """Requirements that are in a list twice."""
     for _, item in repeated(subject.recipe):
-        message = f"'{item.text}' stands in this list already"
+        message = f"'{item.text}' is already in this list"
         yield subject.finding(item.start, "duplicate-requirement", message, fixable=True)
 
 

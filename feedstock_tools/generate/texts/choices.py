@@ -35,7 +35,7 @@ def chosen_v1(choices: Sequence[Choice], names: Mapping[str, str]) -> str:
 
 
 def exclusive(choices: Sequence[Choice]) -> list[tuple[str, Condition | None]]:
-    """The choices with conditions of which one at most holds: each value without the builds of those before it."""
+    """The choices with conditions that exclude each other: each value without the builds of those before it."""
     found: list[tuple[str, Condition | None]] = []
     before: list[Condition] = []
     for choice in choices:

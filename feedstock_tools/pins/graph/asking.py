@@ -53,7 +53,7 @@ def resolve(
         channels: names, URLs or folders that packages are taken from; none: what the facts say of conda-forge.
         platform: whose packages of the channels; default: what a demand names, else linux-64.
         facts: whether the facts count in addition to the channels.
-        kinds: the kinds of release in the answer beside those demanded; none: the usual ones.
+        kinds: the kinds of release in the answer besides those demanded; none: the usual ones.
         most: the largest number of sets in the answer.
 
     Raises:

@@ -134,7 +134,7 @@ def _sentence(graph: PinGraph, demand: Demand, conflict: Sequence[Demand]) -> st
 
 
 def _not_known(graph: PinGraph, demand: Demand, kinds: Collection[str]) -> str:
-    """What is not known of the one release of a demand and the demanded kinds; empty where nothing is missing."""
+    """The unknown bounds between the one release of a demand and the demanded kinds; empty where nothing is missing."""
     matching = [version for version in graph.versions.get(demand.kind, ()) if demand.admits(version)]
     bounds = graph.bounds_of(Release(demand.kind, matching[0])) if len(matching) == 1 else ()
     missing = [bound for bound in bounds if bound.unknown and bound.kinds <= set(kinds)]

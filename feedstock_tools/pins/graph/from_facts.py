@@ -341,7 +341,7 @@ def _of_gpu(gpu: Gpu, cudas: Sequence[str], scales: Scales) -> Iterator[Bound]:
 
 
 def _drivers_of_gpu(release: Release, gpu: Gpu, drivers: Iterable[str]) -> Iterator[Bound]:
-    """The drivers that know a GPU: what is known, and what is not."""
+    """The drivers that know a GPU, and where the facts do not say."""
     ways, words = [], []
     source = "the lists of GPUs in NVIDIA's drivers"
     for system, platforms in (("Linux", _LINUX), ("Windows", _WINDOWS)):

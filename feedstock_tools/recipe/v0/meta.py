@@ -30,7 +30,7 @@ _PIN_SUBPACKAGE = re.compile(r"{{\s*pin_subpackage\(.*\)\s*}}")
 class Meta:
     """A package before it is complete: the top level of a recipe, or one of its outputs.
 
-    It is the same for all variants for which the recipe renders to the same text, of which `variant` is one; the
+    It is the same for all variants for which the recipe renders to the same text; `variant` is one of them, and the
     variant's versions are not yet in its requirements. Values read from it are cached; only `replace_section` replaces
     sections, and nothing else changes.
     `host_noarch` says that an output's own key `noarch` made conda-build treat its platform as `noarch`, in its

@@ -104,7 +104,7 @@ def render_with_packages(
 ) -> tuple[tuple[Meta, RenderedOutput], ...]:
     """As `render_recipe` in an empty environment: each output with the package that it was made from.
 
-    All variants are taken for those of files, as `conda build -m` reads them; `render_recipe` takes them as arguments.
+    All variants count as read from files, as `conda build -m` reads them; for `render_recipe` they are arguments.
 
     Args:
         keep_pins: `pin_compatible` and `pin_subpackage` appear in the requirements as `recipe.pins` reads them, not

@@ -39,7 +39,7 @@ class UndecidedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A value of which only its origin is known: equal terms have equal values."""
+    """A value with only a known origin: equal terms have equal values."""
 
     made_by: tuple[Hashable, ...]
 

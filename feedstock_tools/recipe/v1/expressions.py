@@ -1,7 +1,7 @@
 """Expressions of a `recipe.yaml`, evaluated as far as their value is certain to be the engine's.
 
 A rerender asks of an expression which variables it reads and whether it is true; for this it need not call the engine
-for each variant. What is outside this small part of the language is `UndecidedError`, and left to the engine.
+for each variant. Outside this small part of the language `UndecidedError` leaves it to the engine.
 """
 
 from __future__ import annotations

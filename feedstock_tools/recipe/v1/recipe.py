@@ -100,7 +100,7 @@ def _rendered(
 def input_variants(
     recipe: ParsedV1, config: VariantConfig, space: VariantSpace, *, all_branches: bool
 ) -> InputVariants:
-    """The variants of a platform, of which each output represents some; `all_branches` as for `render_recipe_v1`."""
+    """The variants of a platform; each output represents some of them. `all_branches` as for `render_recipe_v1`."""
     mentioned = mentioned_variables(parse_texts(recipe.text, recipe.path)) if all_branches else {}
     return InputVariants(config, space, recipe.path, mentioned)
 

@@ -136,7 +136,7 @@ class Shapes:
     """The shape of each variant of a platform."""
 
     def __init__(self, sites: Sites, platform: Platform, keys: Collection[str], looping: Collection[str]) -> None:
-        """Start for the variants with `keys`, of which `looping` differ between them."""
+        """Start for the variants with `keys`; `looping` are those that differ between them."""
         self._context = sites.context
         self._platform = platform
         self._keys = keys

@@ -227,7 +227,7 @@ def _grows(tokens: Sequence[str], at: int) -> bool:
 
 
 def _is_numeric(tokens: list[str]) -> bool:
-    """Whether all that a template computes with are numbers, by what is written or by a filter that gives one."""
+    """Whether all that a template computes with are numbers, as they are written or by a filter that makes one."""
     following = [*tokens[1:], "", ""]
     for before, token, after, filtered in zip(["", *tokens], tokens, following, following[1:], strict=False):
         if token[0] in "'\"[~." or (before == "|" and token not in _NUMERIC):

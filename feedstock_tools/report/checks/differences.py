@@ -1,4 +1,4 @@
-"""What is different after a change of a feedstock, as text, Markdown and JSON."""
+"""The differences that a change of a feedstock makes, as text, Markdown and JSON."""
 
 from __future__ import annotations
 

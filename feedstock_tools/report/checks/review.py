@@ -28,7 +28,7 @@ def review_markdown(review: Review, base: str, notes: Sequence[str] = ()) -> str
 
     Args:
         base: the state that it is compared with, as the user named it.
-        notes: what was not looked at, and why.
+        notes: which checks were skipped, and why.
     """
     verdict = "Nothing to mend." if review.holds else "**Something to mend.**"
     parts = [f"### feedstock-tools review against `{shown(base)}`\n\n{verdict}"]

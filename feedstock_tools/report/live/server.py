@@ -57,7 +57,7 @@ class Answer:
 
 
 class Site(Protocol):
-    """What is served."""
+    """The pages that a server has."""
 
     def answer(self, path: str, query: Mapping[str, str]) -> Answer:
         """The answer to a request; called from any thread.

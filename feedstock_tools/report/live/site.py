@@ -1,4 +1,4 @@
-"""What is served of a feedstock's builds: the page of its matrix, what goes on now as JSON, and logs.
+"""The pages about a feedstock's builds: its matrix, the running builds as JSON, and logs.
 
 Nothing that a request says becomes a path: a log is one that the ledger names, in the folder of logs.
 """
@@ -109,7 +109,7 @@ class StatusSite:
         except (InputError, OSError):
             return Answer.text(HTTPStatus.NOT_FOUND, "the log is gone")
         if offset is None:
-            left_out = f"… {size_text(begin)} before this are left out …\n" if begin else ""
+            left_out = f"… {size_text(begin)} of earlier lines are left out …\n" if begin else ""
             return Answer.text(HTTPStatus.OK, left_out + _text(content))
         if len(content) < _PIECE or b"\n" in content:  # a line in two pieces could hide its control characters
             content = content[: content.rfind(b"\n") + 1]
@@ -117,7 +117,7 @@ class StatusSite:
 
 
 def status_json(matrix: Matrix, runs: Sequence[LiveRun], of_row: Mapping[str, BuildRecord]) -> dict[str, Any]:
-    """What goes on now: the runs, the rows that no run here knows of, and a version that changes with the matrix.
+    """The current state: the runs, the rows that no run here knows of, and a version that changes with the matrix.
 
     Args:
         of_row: row → its newest build.

@@ -58,7 +58,7 @@ def page(matrix: Matrix, folder: Path) -> str:
 
 
 def live_page(matrix: Matrix) -> HtmlPage:
-    """The page for `status --serve`, which shows what goes on now and updates itself."""
+    """The page for `status --serve`, which shows the current builds and updates itself."""
     return _rendered(matrix, partial(_served, matrix.artifacts), live=True)
 
 

@@ -41,7 +41,7 @@ def why_not(
     rules: Rules | None = None,
     bounds: Bounds | None = None,
 ) -> tuple[Absence, ...]:
-    """Explain for each platform why a rerender makes no job that has everything wished for, or name the jobs that have.
+    """Explain for each platform why a rerender makes no job that meets all wishes, or name the jobs that have.
 
     Args:
         wishes: `cuda12.9`, `cuda12`, `cuda`, `cpu`, `py3.13`, `KEY=VALUE`, or a platform such as `osx-64`; without a
@@ -96,14 +96,14 @@ def _forge_lines(path: Path, pattern: re.Pattern[str]) -> Iterator[Place]:
 
 @dataclass(frozen=True)
 class _Platform:
-    """One platform of a rerendered feedstock, and what is wished for on it."""
+    """One platform of a rerendered feedstock, and the wishes for it."""
 
     about: Questioned
     rendering: Rendering
     wishes: Sequence[Wish]
 
     def absence(self) -> Absence:
-        """The jobs that have everything wished for, or what was lost where."""
+        """The jobs that meet all wishes, or what was lost where."""
         name = self.rendering.platform.name
         configurations = [
             configuration

@@ -99,7 +99,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """One platform: the jobs that have everything wished for, or, if there is none, what took it away."""
+    """One platform: the jobs that meet all wishes, or, if there is none, what took it away."""
 
     platform: str
     jobs: tuple[str, ...]

@@ -31,7 +31,7 @@ class Wish:
     is_version: bool = False
 
     def is_value(self, value: str) -> bool:
-        """Whether a value is what is wished for."""
+        """Whether a value is the wish's."""
         if self.value is None:
             return value != _NO_CUDA
         if not self.is_version:

@@ -17,6 +17,7 @@ from feedstock_tools.builds.ledger import BuildRecord, Ledger, now
 from feedstock_tools.errors import WorkError
 from tests.support import command
 from tests.support.limits import limited
+from tests.support.needs import needs
 
 pytestmark = pytest.mark.usefixtures("within_limits")
 
@@ -39,7 +40,7 @@ except FeedstockError as error:
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="has no limits on the size of files")
+@needs("system", sys.platform != "win32", "limits on the size of files")
 @pytest.mark.parametrize("limit", [0, 4096, 20_000, 200_000])
 def test_a_limit_on_the_size_of_files_is_told_and_what_was_recorded_stays(limit: int, tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
@@ -94,7 +95,7 @@ def test_a_full_disk_while_a_ledger_is_made_leaves_none(tmp_path: Path, monkeypa
         assert ledger.builds() == ()
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no FIFOs")
+@needs("system", hasattr(os, "mkfifo"), "FIFOs")
 def test_a_fifo_and_a_folder_are_no_ledgers(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for name in ("fifo", ""):

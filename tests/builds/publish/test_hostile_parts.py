@@ -25,8 +25,9 @@ from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 from tests.support.limits import limited
+from tests.support.needs import needs
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="has FIFOs and links")
+pytestmark = needs("system", sys.platform != "win32", "FIFOs and links")
 
 HIDDEN = "what only this user may read"
 

@@ -59,14 +59,14 @@ def test_a_recipe_that_is_right_has_no_finding(tmp_path: Path, recipe: str) -> N
             '        - {{ pin_subpackage("demolib", max_pin="x.x") }}\n',
             "run-exports",
             "demolib",
-            "exports a pin on demolib, which is no output",
+            "exports a pin on demolib, which is not an output",
         ),
         (
             "      run_exports:\n        - ",
             "      run_exports:\n        weak_constraints:\n          - ",
             "run-exports",
             "weak_constraints",
-            "'weak_constraints' is no kind of run exports",
+            "'weak_constraints' is not a kind of run exports",
         ),
         (
             "      host:\n        - zlib\n",

@@ -75,7 +75,7 @@ def test_the_newest_release_is_fetched_and_versions_are_listed(channel: Path, tm
     listed = runner.invoke(command, ["list", "--cache", str(tmp_path / "kept")])
     assert listed.stdout == f"conda-smithy {OLD}\nconda-smithy {NEWEST}\n"
     shutil.rmtree(channel)
-    assert "kept since before" in runner.invoke(command, ["fetch", OLD, *words]).stderr
+    assert "already fetched" in runner.invoke(command, ["fetch", OLD, *words]).stderr
 
 
 def test_a_package_without_the_templates_is_refused(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ class Runtime:
         return ",z" if enforced or not self.is_podman else ""
 
     def why_not(self) -> str | None:
-        """Why it cannot run containers now; None if it answers, or if another machine has to say so."""
+        """Why it cannot run containers now; None if it answers, or if that is for another machine to find out."""
         return None if self == ELSEWHERE else _why_not(self.program, self.environment)
 
 

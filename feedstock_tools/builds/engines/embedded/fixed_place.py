@@ -1,4 +1,4 @@
-"""One path for the private folders of all builds, wherever they are: what is built there holds the same paths.
+"""One path for the private folders of all builds, wherever they are, so that packages built there hold the same paths.
 
 Programs keep the path that they were compiled in: in debug information, in search paths, and in the identifiers that
 a linker computes from these. So a build sees its folder at the same path on every machine: a mount of its own, which

@@ -26,7 +26,7 @@ def repacked(package: Path, folder: Path, names: Mapping[str, str], epoch: int, 
     """Pack a package again: sorted, with one time and no owners, and with comparable metadata.
 
     Args:
-        folder: for what is unpacked; it is removed afterwards.
+        folder: for the unpacked files; it is removed afterwards.
         names: the URLs of channels that are folders, each with its name in packages (`names_of`).
         epoch: the time of everything in it, in seconds since 1970.
         threads: of the compression; they do not change its result.

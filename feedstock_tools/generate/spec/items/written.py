@@ -1,4 +1,4 @@
-"""Parts of a spec that say what a recipe says: build strings, offsets of build numbers, blocks of text."""
+"""Parts of a spec that a recipe has as they are: build strings, offsets of build numbers, blocks of text."""
 
 from __future__ import annotations
 

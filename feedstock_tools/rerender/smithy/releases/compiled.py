@@ -29,7 +29,7 @@ _used: dict[str, tuple[str, ...]] = {}
 class CompiledTemplates(BytecodeCache):
     """The bytecode of templates, and the values that each uses.
 
-    Python runs what is in the folder, so only files of this user that nobody else can write are read, from such a
+    Python runs the code in the folder, so only files of this user that nobody else can write are read, from such a
     folder. A file's name is the hash of everything that its content depends on: the template's text and name, the
     versions of Jinja and Python (which the bytecode's header repeats).
     """
