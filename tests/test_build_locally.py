@@ -64,7 +64,7 @@ def test_the_command_on_path_is_used_if_its_python_has_none(copied: Path, tmp_pa
     assert (run.returncode, run.stdout) == (3, "called with build --all --jobs 2\n")
 
 
-@pytest.mark.skipif(os.name != "posix", reason="a script with the path of its interpreter")
+@needs("system", os.name == "posix", "a script with the path of its interpreter")
 def test_a_command_on_path_whose_python_is_gone_is_named(copied: Path, tmp_path: Path) -> None:
     folder = program(tmp_path / "bin", "")
     (folder / "feedstock-tools").write_text(f"#!{tmp_path}/gone/python\n")

@@ -21,8 +21,7 @@ ODD = {
     r"so many\b": "up to N, the maximum number of …",
     r"(?:is|are|was|were) (?:not )?looked (?:at|for|whether)\b": "checks, reads, searches",
     r"of that follows\b": "this determines",
-    # Two docstrings still say what a tool "is told to" do.
-    r"(?:is|are) told\b(?! to (?:ignore|use strict)\b)": "is called with, reports; name the option",
+    r"(?:is|are) told\b": "is called with, reports; name the option",
     r"told (?:by|of|at once|apart)\b": "by, reported, distinguished",
     r"tells? (?:of|from|apart)\b": "describes, reports, distinguishes",
     r"what there is\b": "name the things",

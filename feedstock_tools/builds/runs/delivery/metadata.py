@@ -148,7 +148,7 @@ def solved_channels(rendered: Any) -> Iterator[tuple[str, str]]:
 def wrong_channels(solved: Sequence[tuple[str, str]], solved_in: SolvedIn, own: frozenset[str]) -> Iterator[str]:
     """Each package of an environment that came from a wrong channel, in a sentence.
 
-    The engine is told to use strict channel priority, but ignores it for root specs (docs/engine.md).
+    The engine is called with strict channel priority, but ignores it for root specs (docs/engine.md).
 
     Args:
         solved: name and channel of each package.
