@@ -327,6 +327,19 @@ def test_text_shares_what_is_the_same_and_json_holds_every_place(feedstock: Path
     assert answers[0]["uses"][0]["kind"] == "requirement"
 
 
+@pytest.mark.parametrize(
+    "words", ["feedstock zlib linux_64*", "zlib feedstock linux_64*", "./feedstock zlib linux_64*"]
+)
+def test_the_feedstock_may_come_before_the_key(feedstock: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    monkeypatch.chdir(feedstock.parent)
+    run, last = (
+        CliRunner().invoke(command, [*given, "--pinning", "pinning"])
+        for given in (words.split(), ["zlib", "linux_64*", "--feedstock", "feedstock"])
+    )
+    assert (run.exit_code, run.stdout) == (0, last.stdout), run.output
+    assert run.stdout.startswith("zlib\n  in linux_64_")
+
+
 RECIPE_V1 = """\
 context:
   shade: ${{ color }}
