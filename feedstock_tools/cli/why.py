@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.opening import refuse_without_feedstock
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
@@ -54,6 +55,7 @@ def command(
     if bool(wishes) == bool(names):
         raise click.UsageError("give a KEY or a NAME, or --not with what is missing")
     folder = feedstock or Path()
+    refuse_without_feedstock(folder)
     about = questioned(
         folder, pinning=chosen_pinning(pinning, folder), rules=Rules.parse(rules) if rules else Rules.newest()
     )
