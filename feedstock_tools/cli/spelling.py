@@ -49,6 +49,7 @@ OLD_SPELLINGS = (
     OldSpelling("cuda resolve", "--all", "--limit 1000", ("--limit=1000",)),
     OldSpelling("ci", "--channel", "--missing", ("--missing",)),
     OldSpelling("why", "--configuration", "the name alone, after the key", is_last=True),
+    OldSpelling("build", "--verify", "--build-twice", ("--build-twice",)),
     OldSpelling(
         "variants", "--check", "--check --output variants", ("--check", "--output=variants"), unless=("--output", "-o")
     ),
