@@ -313,7 +313,7 @@ def test_a_key_that_nothing_uses_is_reported_with_its_place(feedstock: Path) -> 
 def test_a_wrong_name_brings_the_near_ones(feedstock: Path) -> None:
     with pytest.raises(InputError, match="neither a key nor a configuration") as caught:
         explain(feedstock, "pyhton", pinning=feedstock.parent / "pinning")
-    assert "python" in str(caught.value)
+    assert "The nearest are: python" in str(caught.value)
 
 
 def test_text_shares_what_is_the_same_and_json_holds_every_place(feedstock: Path) -> None:
