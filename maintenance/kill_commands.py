@@ -154,7 +154,7 @@ SCENARIOS = {
     "smithy fetch": Scenario((kill_worlds.releases,), ("smithy", "fetch", "--channel", "{world}/releases"), "."),
     "cuda fetch": Scenario((kill_worlds.wheels,), ("cuda", "fetch", "12.9"), ".", _PIP),
     "build": Scenario(_TINY, ("build", _ONE, *_CHANNEL)),
-    "build --jobs --verify": Scenario(_TINY, ("build", GPU, "--jobs", "2", "--verify", "1", *_CHANNEL)),
+    "build --jobs --build-twice": Scenario(_TINY, ("build", GPU, "--jobs", "2", "--build-twice", "1", *_CHANNEL)),
     "test": Scenario(_BUILT, ("test", _ONE)),
     "publish": Scenario((*_BUILT, _add_target), ("publish", "{world}/target", _ONE, *_CHANNEL)),
     "dossier": Scenario(_BUILT, ("dossier", _ONE, *_CHANNEL)),

@@ -139,6 +139,24 @@ def test_without_a_feedstock_nothing_is_done(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("arguments", [("rerender",), ("why", "python")], ids=" ".join)
+def test_without_a_feedstock_the_first_message_says_so(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    done = run(tool(*arguments), tmp_path)
+    assert done.stderr.startswith(f"error: {tmp_path}: there is no feedstock in this folder\n  A feedstock has recipe/")
+    assert done.stderr.endswith("Go to one, or name it: --feedstock DIR.\n")
+
+
+@pytest.mark.parametrize("arguments", [("rerender",), ("why", "python")], ids=" ".join)
+def test_a_recipe_in_another_folder_is_rerendered(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "conda-forge.yml").write_text("recipe_dir: sources\n")
+    (tmp_path / "sources").mkdir()
+    recipe = "package:\n  name: demo\n  version: 1\nrequirements:\n  host:\n    - python\n"
+    (tmp_path / "sources" / "meta.yaml").write_text(recipe)
+    (tmp_path / "sources" / "conda_build_config.yaml").write_text("python:\n  - 3.12.* *_cpython\n")
+    done = run(tool(*arguments), tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_recipe_that_was_not_generated_yet_is_an_error_that_names_the_command(tmp_path: Path) -> None:
     (tmp_path / "feedstock.yaml").write_text("name: demo\n")
     run = feedstock_tools("rerender", str(tmp_path))

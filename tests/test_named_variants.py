@@ -83,7 +83,7 @@ def test_files_are_chosen_by_name_or_glob(names: list[str], chosen: list[str]) -
 
 def test_all_unknown_names_are_reported_with_the_nearest() -> None:
     with pytest.raises(InputError) as caught:
-        choose(["linux_64_cuda11.9", "linux_64_cpu", "bsd"], FILES)
+        choose(["linux_64_cuda11.9", "linux_64_cpu", "bsd", "bsd"], FILES)
     assert len(caught.value.mistakes) == 2
     assert "linux_64_cuda11.8" in (caught.value.mistakes[0].hint or "")
 

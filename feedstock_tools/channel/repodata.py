@@ -18,6 +18,7 @@ from feedstock_tools.reading import read_bytes
 from feedstock_tools.redaction import redacted
 
 __all__ = [
+    "UnreadChannelError",
     "builds_of",
     "channel_url",
     "first_cause",
@@ -32,6 +33,17 @@ _SECONDS = 1200
 _FIRST_ERROR = 400
 #: HTTP's statuses for missing credentials.
 _REFUSALS = (401, 403)
+#: Hosts of channels → where their channels are. rattler takes an address without `https://` for a name at anaconda.org.
+_HOSTS = {
+    "prefix.dev": "https://prefix.dev",
+    "repo.prefix.dev": "https://repo.prefix.dev",
+    "anaconda.org": "https://conda.anaconda.org",
+    "conda.anaconda.org": "https://conda.anaconda.org",
+}
+
+
+class UnreadChannelError(WorkError):
+    """The repodata of a channel on a server cannot be read."""
 
 
 def channel_url(channel: str) -> str:
@@ -41,7 +53,7 @@ def channel_url(channel: str) -> str:
     'https://example.org/my-channel'
 
     Raises:
-        InputError: `channel` has none of these forms.
+        InputError: `channel` has none of these forms, or is the address of a channel without `https://`.
     """
     from rattler import Channel
     from rattler.exceptions import InvalidChannelError
@@ -51,6 +63,10 @@ def channel_url(channel: str) -> str:
     folder = local_folder(channel)
     if folder is not None:
         return folder.as_uri()
+    host, _, name = channel.partition("/")
+    if host in _HOSTS:
+        hint = f"Write {_HOSTS[host]}/{name or 'CHANNEL'}."
+        raise InputError(f"'{channel}' is the address of a channel without https://", hint=hint)
     try:
         return Channel(channel).base_url.rstrip("/")
     except InvalidChannelError as error:
@@ -129,7 +145,7 @@ def builds_of(name: str, channel: str, subdirs: Sequence[str]) -> tuple[Record, 
     try:
         found = wait_for(query(), f"{url} to answer", _SECONDS)
     except (GatewayError, OSError) as error:
-        raise WorkError(f"cannot read the repodata of {redacted(url)}: {first_cause(error)}") from error
+        raise UnreadChannelError(f"cannot read the repodata of {redacted(url)}: {first_cause(error)}") from error
     return tuple(
         Record.from_repodata(file, json.loads(text), channel=url, subdir=subdir) for file, text, subdir in found
     )
@@ -188,9 +204,11 @@ def _fetched(url: str, subdir: str, cache: Path) -> list[Record]:
     except FetchRepoDataError as error:
         if subdir != "noarch" and str(error).startswith("repodata not found"):
             return []
-        raise WorkError(f"cannot read the repodata of {redacted(url)}/{subdir}: {first_cause(error)}") from error
+        raise UnreadChannelError(
+            f"cannot read the repodata of {redacted(url)}/{subdir}: {first_cause(error)}"
+        ) from error
     except (OSError, ValueError) as error:
-        raise WorkError(f"cannot read the repodata of {redacted(url)}/{subdir}: {error}") from error
+        raise UnreadChannelError(f"cannot read the repodata of {redacted(url)}/{subdir}: {error}") from error
     return sorted(
         (Record.from_repodata(entry["fn"], entry, channel=url, subdir=subdir) for entry in entries),
         key=lambda record: record.file_name,

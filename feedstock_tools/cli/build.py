@@ -109,7 +109,7 @@ class _Instead:
 )
 @options.fleet("on this machine")
 @click.option(
-    "--verify",
+    "--build-twice",
     type=_COUNT,
     metavar="N|all",
     help="Then build N rows, or all, a second time, on other hosts of a fleet, and compare the packages file by file.",
@@ -131,7 +131,7 @@ def command(
     instead: _Instead,
     engine: str | None,
     fleet: str | None,
-    verify: int | None,
+    build_twice: int | None,
     as_json: bool,
 ) -> int:
     """Build configurations of a feedstock.
@@ -161,8 +161,8 @@ def command(
         from feedstock_tools.cli.fleet_building import build_on_fleet
         from feedstock_tools.cli.fleet_extra import chosen_fleet
 
-        return build_on_fleet(workspace, named, limits, terminal, chosen_fleet(fleet), verify, as_json=as_json)
-    return building.build(workspace, named, capacity, limits, terminal, verify, as_json=as_json)
+        return build_on_fleet(workspace, named, limits, terminal, chosen_fleet(fleet), build_twice, as_json=as_json)
+    return building.build(workspace, named, capacity, limits, terminal, build_twice, as_json=as_json)
 
 
 def _terminal(stream: TextIO) -> Terminal:

@@ -79,14 +79,14 @@ def build(
     capacity: Capacity,
     limits: Limits,
     terminal: Terminal,
-    verify: int | None = None,
+    build_twice: int | None = None,
     *,
     as_json: bool,
 ) -> int:
     """Build the selected configurations and print the table; the exit status is 1 if an output failed.
 
     Args:
-        verify: how many rows to build a second time and to compare; None for none.
+        build_twice: how many rows to build a second time and to compare; None for none.
 
     Raises:
         InputError: a name matches nothing, or its configuration cannot be built here.
@@ -124,10 +124,10 @@ def build(
 
     result = carried_out(workspace, planned)
     comparisons = None
-    if verify is not None:
+    if build_twice is not None:
         from feedstock_tools.cli.verifying import Second, verified
 
-        second = Second(chosen, verify, capacity, limits.jobs)
+        second = Second(chosen, build_twice, capacity, limits.jobs)
         comparisons = verified(workspace, result, second, terminal, carried_out)
     return report(workspace, result, left_out, terminal, comparisons, as_json=as_json)
 
@@ -146,7 +146,7 @@ def report(
 
     Args:
         left_out: the configurations that were left out, with the reasons; `where` they cannot be built.
-        comparisons: with second builds; None without `--verify`.
+        comparisons: with second builds; None without `--build-twice`.
     """
     from feedstock_tools.report.run import text
     from feedstock_tools.report.run.verifying import are_same, verified_json, verified_text

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.cli.printing import say
+from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
 
-__all__ = ["readable"]
+__all__ = ["readable", "suggesting_stand_in"]
 
 _NOTE = "Reading the STAND-IN channel: its packages have the metadata of real ones and no real contents."
 
@@ -34,3 +36,21 @@ def readable(channels: Sequence[str], platforms: Iterable[Platform]) -> tuple[st
     say(_NOTE, err=True)
     fallback = Path(tempfile.gettempdir(), "feedstock-tools")
     return tuple(stand_in_channel_of(os.environ, platform, (), fallback).url for platform in platforms)
+
+
+@contextmanager
+def suggesting_stand_in() -> Iterator[None]:
+    """Name the stand-in channel in the error of a channel on a server that cannot be read.
+
+    Raises:
+        WorkError: there was one.
+    """
+    try:
+        yield
+    except WorkError as error:
+        from feedstock_tools.channel.repodata import UnreadChannelError
+
+        if not isinstance(error, UnreadChannelError):
+            raise
+        hint = f"Use --channel {STAND_IN} to read one that is made on the spot."
+        raise WorkError(error.mistakes[0].message, hint=hint) from error

@@ -17,7 +17,17 @@ from feedstock_tools.cli.places import is_folder
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-__all__ = ["PROGRAM", "VARIABLE", "configurations", "cuda_versions", "demands", "gpus", "keys", "packages", "platforms"]
+__all__ = [
+    "PROGRAM",
+    "VARIABLE",
+    "configurations",
+    "cuda_versions",
+    "demands",
+    "gpus",
+    "key_or_configurations",
+    "packages",
+    "platforms",
+]
 
 PROGRAM = "feedstock-tools"
 #: While it is set in the environment, the program answers a shell instead of running a command.
@@ -57,8 +67,7 @@ def _folder(context: click.Context) -> Path:
     return next((Path(word) for word in words if is_folder(word, only_existing=True, feedstock=None)), Path())
 
 
-@_offering
-def configurations(context: click.Context, incomplete: str) -> Iterable[str]:
+def _configurations(context: click.Context, incomplete: str) -> Iterable[str]:
     """Short names and names of the files in `.ci_support`; until something is typed, short names alone."""
     from feedstock_tools.feedstock.configurations import outline
     from feedstock_tools.feedstock.names import rows_by_short_name
@@ -69,9 +78,15 @@ def configurations(context: click.Context, incomplete: str) -> Iterable[str]:
         yield from (configuration.name for configuration in planned)
 
 
+configurations = _offering(_configurations)
+
+
 @_offering
-def keys(context: click.Context, incomplete: str) -> Iterable[str]:
-    """The keys of the configurations."""
+def key_or_configurations(context: click.Context, incomplete: str) -> Iterable[str]:
+    """The keys of the configurations; after a key, configurations."""
+    words, given = context.params.get("names", ()), context.params.get("feedstock")
+    if not all(is_folder(word, only_existing=True, feedstock=given) for word in words):
+        return _configurations(context, incomplete)
     from feedstock_tools.rerender.configurations.configuration import read_configurations
 
     return sorted({key for configuration in read_configurations(_folder(context)) for key in configuration.values})

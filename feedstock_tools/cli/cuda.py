@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from feedstock_tools.cli import completing, options
-from feedstock_tools.cli.channels import readable
+from feedstock_tools.cli.channels import readable, suggesting_stand_in
 from feedstock_tools.cli.printing import is_quiet, say, say_error, say_json
 from feedstock_tools.cli.spelling import Group
 from feedstock_tools.stages import stage
@@ -41,6 +41,7 @@ def command() -> None:
 )
 @click.option("--config", "as_config", is_flag=True, help="Print lines for a conda_build_config.yaml.")
 @options.as_json
+@suggesting_stand_in()
 def resolve(
     demands: tuple[str, ...],
     channels: tuple[str, ...],
@@ -110,6 +111,7 @@ def archs(cuda: str, form: str, preset: str, as_json: bool) -> int:
 @options.markdown
 @options.as_json
 @options.output("the terminal", kind="file")
+@suggesting_stand_in()
 def show(
     versions: tuple[str, ...],
     channels: tuple[str, ...],

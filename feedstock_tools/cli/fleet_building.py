@@ -42,14 +42,14 @@ def build_on_fleet(
     limits: Limits,
     terminal: Terminal,
     fleet: FleetFolder,
-    verify: int | None = None,
+    build_twice: int | None = None,
     *,
     as_json: bool,
 ) -> int:
     """Build the selected configurations on the hosts of a fleet and print the table.
 
     Args:
-        verify: how many rows to build a second time, on other hosts, and to compare; None for none.
+        build_twice: how many rows to build a second time, on other hosts, and to compare; None for none.
 
     Raises:
         InputError: a name matches nothing, or no host can build its configuration.
@@ -65,7 +65,7 @@ def build_on_fleet(
     chosen = choose(workspace, named, {}, terminal)
     say_all(terminal, text.name_notes(named.names, candidates_of(workspace, named)))
     with linked(fleet) as link:
-        builders = _builders(link, fleet, verifies=verify is not None)
+        builders = _builders(link, fleet, twice=build_twice is not None)
         say_all(terminal, _who_builds(fleet, builders))
         planned, left_out = _planned(workspace, named, chosen, builders)
         say_all(terminal, _notes(workspace, planned, left_out))
@@ -76,8 +76,8 @@ def build_on_fleet(
                 return run_on_fleet(where, agenda, limits, observer, link, terminal.say, pool=pool, command=command)
 
         result, comparisons = carried_out(workspace, planned), None
-        if verify is not None:
-            second = Second(chosen, verify, Capacity.of_machine(), builders.jobs, builders.hosts)
+        if build_twice is not None:
+            second = Second(chosen, build_twice, Capacity.of_machine(), builders.jobs, builders.hosts)
             comparisons = verified(workspace, result, second, terminal, carried_out)
     return report(workspace, result, left_out, terminal, comparisons, as_json=as_json, where=_WHERE)
 
@@ -100,11 +100,11 @@ class _Builders:
         return sum(host.jobs for host in self.present) + sum(kind.most * kind.rows for kind in self.kinds)
 
 
-def _builders(link: Link, fleet: FleetFolder, *, verifies: bool) -> _Builders:
+def _builders(link: Link, fleet: FleetFolder, *, twice: bool) -> _Builders:
     """Who builds on a fleet.
 
     Args:
-        verifies: rows are built again on other hosts, so that there must be two.
+        twice: rows are built again on other hosts, so that there must be two.
 
     Raises:
         InputError: there are too few hosts, and no job may become one.
@@ -114,7 +114,7 @@ def _builders(link: Link, fleet: FleetFolder, *, verifies: bool) -> _Builders:
 
     kinds = job_kinds(fleet)
     present = _hosts_of(link, fleet, may_come=bool(kinds))
-    if verifies and not kinds:
+    if twice and not kinds:
         refuse_single_host(present)
     return _Builders(present, kinds)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from feedstock_tools.cli import completing, options
-from feedstock_tools.cli.channels import readable
+from feedstock_tools.cli.channels import readable, suggesting_stand_in
 from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Command
 
@@ -27,6 +27,7 @@ __all__ = ["command"]
 @options.channels("conda-forge")
 @options.platform("that of this machine")
 @options.as_json
+@suggesting_stand_in()
 def command(
     packages: tuple[str, ...],
     model: str | None,

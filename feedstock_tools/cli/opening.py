@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from feedstock_tools.feedstock.layout import Artifacts
     from feedstock_tools.feedstock.up_to_date import Updates
 
-__all__ = ["migrations_of", "note_on_stderr", "opened_ahead", "opened_to_build", "opened_to_read", "pinning_of", "tidy"]
+__all__ = [
+    "migrations_of",
+    "note_on_stderr",
+    "opened_ahead",
+    "opened_to_build",
+    "opened_to_read",
+    "pinning_of",
+    "refuse_without_feedstock",
+    "tidy",
+]
 
 
 def note_on_stderr(text: str) -> None:
@@ -82,6 +91,20 @@ def opened_ahead(place: Place) -> Iterator[Workspace]:
     note_on_stderr(ahead_note(pending))
     with updated_copy(workspace.feedstock) as (copy, recipe):
         yield workspace.moved(copy, recipe)
+
+
+def refuse_without_feedstock(folder: Path) -> None:
+    """Refuse a folder without a feedstock, before anything is printed about a pinning or a release.
+
+    A `conda-forge.yml` can name another folder for the recipe, which a rerender reads.
+
+    Raises:
+        InputError: there is none.
+    """
+    from feedstock_tools.feedstock.folder import find_feedstock
+
+    if not (folder / "conda-forge.yml").is_file():
+        find_feedstock(None if folder == Path() else folder, Path.cwd())
 
 
 def tidy(feedstock: Path | None = None, artifacts: Artifacts | None = None) -> None:

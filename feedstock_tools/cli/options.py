@@ -42,6 +42,7 @@ __all__ = [
     "gpu",
     "html",
     "jobs",
+    "key_or_configurations",
     "log_limit",
     "markdown",
     "memory",
@@ -153,10 +154,25 @@ def configurations(function: Function) -> Function:
 
     One of the words may be the feedstock's folder instead of a name.
     """
+    argument = click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completing.configurations)
+    return argument(_with_named_configurations(function))
+
+
+def key_or_configurations(function: Function) -> Function:
+    """`[KEY|NAME] [NAME]...` and `--feedstock DIR`: `names`, of which the first may be a key, and `feedstock` or None.
+
+    One of the words, also the first, may be the feedstock's folder.
+    """
+    argument = click.argument(
+        "names", nargs=-1, metavar="[KEY|NAME] [NAME]...", shell_complete=completing.key_or_configurations
+    )
+    return argument(_with_named_configurations(function))
+
+
+def _with_named_configurations(function: Function) -> Function:
     command = _with_feedstock_among("names", function)
     command.__doc__ = f"{cleandoc(function.__doc__ or '')}\n\n{_NAMES}"
-    argument = click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completing.configurations)
-    return argument(command)
+    return command
 
 
 def packages_or_configurations(function: Function) -> Function:

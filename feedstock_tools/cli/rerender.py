@@ -14,7 +14,7 @@ import click
 from click.core import ParameterSource
 
 from feedstock_tools.cli import options
-from feedstock_tools.cli.opening import tidy
+from feedstock_tools.cli.opening import refuse_without_feedstock, tidy
 from feedstock_tools.cli.printing import no_signs, say, say_diff, say_json
 from feedstock_tools.cli.spelling import Command
 from feedstock_tools.errors import InputError, WorkError
@@ -109,6 +109,7 @@ def command(context: click.Context, feedstocks: tuple[Path, ...], how: _How, mod
 def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
     """Rerender a feedstock and print what changes; exit with 1 if something does with --check."""
     _refuse_mixtures(feedstock, modes)
+    refuse_without_feedstock(feedstock)
     gc.disable()  # a short process without reference cycles: collecting garbage would take a third of its time
     repository = _repository(feedstock) if modes.commit else None
     pinning = chosen_pinning(how.pinning, feedstock)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from feedstock_tools.cli import completing, options
-from feedstock_tools.cli.channels import readable
+from feedstock_tools.cli.channels import readable, suggesting_stand_in
 from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Command
 
@@ -18,6 +18,7 @@ __all__ = ["command"]
 @options.platform("that of this machine")
 @options.cuda
 @options.as_json
+@suggesting_stand_in()
 def command(spec: str, channels: tuple[str, ...], platform: str | None, cuda: str | None, as_json: bool) -> int:
     """List the builds of a package as `conda search` does, with the CUDA toolkit of each.
 

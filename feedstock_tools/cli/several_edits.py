@@ -6,12 +6,13 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from feedstock_tools.cli import options
 from feedstock_tools.cli.opening import tidy
+from feedstock_tools.cli.places import is_folder
 from feedstock_tools.cli.printing import no_signs, say, say_diff
 from feedstock_tools.cli.spelling import Group
 
@@ -24,6 +25,8 @@ __all__ = ["Edit", "EditGroup", "Ending", "Step"]
 Edit = Callable[["Draft"], "Draft"]
 #: One edit of a call: what it is called in a commit message, what it does, and the options given with it.
 Step = tuple[str, Edit, "Ending"]
+#: With a feedstock known, the arguments of an edit are folders only if they are written as paths.
+_HERE = Path()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +55,22 @@ class EditGroup(Group):
         while left:
             name, found, left = self.resolve_command(ctx, left)
             assert found is not None  # noqa: S101 - resolve_command ends with an error for an unknown name
-            own, left = self._split(found, left)
+            own, left = self._split(ctx, found, left)
             with found.make_context(name, own, parent=ctx) as context:
                 steps.append(found.invoke(context))
         return _finish(steps)
 
-    def _split(self, found: click.Command, words: list[str]) -> tuple[list[str], list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the edit that the first argument names; a feedstock's folder there or before has an error of its own."""
+        if args[0] not in self.commands and not any(word.startswith("--feedstock") for word in ctx.args):
+            for word in ctx.args[: len(ctx.args) - len(args) + 1]:
+                if is_folder(word, only_existing=True, feedstock=None):
+                    _refuse_folder(ctx, word)
+        return super().resolve_command(ctx, args)
+
+    def _split(self, ctx: click.Context, found: click.Command, words: list[str]) -> tuple[list[str], list[str]]:
         """The words of one edit, and those from the next edit's name on: after its last argument and its options."""
         arguments = sum(isinstance(parameter, click.Argument) for parameter in found.params)
         valued = {
@@ -74,9 +87,15 @@ class EditGroup(Group):
             elif not word.startswith("-"):
                 if not arguments and (word in self.commands or words[at - 1] != "--commit"):
                     break
+                if arguments and is_folder(word, only_existing=True, feedstock=_HERE):
+                    _refuse_folder(ctx, word)
                 arguments = max(0, arguments - 1)
             at += 1
         return words[:at], words[at:]
+
+
+def _refuse_folder(ctx: click.Context, word: str) -> NoReturn:
+    ctx.fail(f"'{word}' is a folder. Edits take the feedstock with its option: --feedstock {word}")
 
 
 def _finish(steps: Sequence[Step]) -> int:

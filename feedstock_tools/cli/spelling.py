@@ -24,12 +24,21 @@ class OldSpelling:
         old: the old option.
         new: what to write instead; empty if nothing is needed.
         instead: the arguments that replace it; a single option takes over the value of the old one.
+        is_last: its value is a word that now stands after all others.
+        unless: options beside which it is no old spelling, the long one first.
     """
 
     command: str
     old: str
     new: str
     instead: tuple[str, ...] = ()
+    is_last: bool = False
+    unless: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What is obsolete, in messages."""
+        return f"`{self.old}` without `{self.unless[0]}`" if self.unless else f"`{self.old}`"
 
 
 #: They work in this version, with a note; the next version removes them.
@@ -39,10 +48,12 @@ OLD_SPELLINGS = (
     OldSpelling("gpu", "--gpu", "--model", ("--model",)),
     OldSpelling("cuda resolve", "--all", "--limit 1000", ("--limit=1000",)),
     OldSpelling("ci", "--channel", "--missing", ("--missing",)),
-    OldSpelling("why", "--configuration", "the name alone"),
+    OldSpelling("why", "--configuration", "the name alone, after the key", is_last=True),
+    OldSpelling("build", "--verify", "--build-twice", ("--build-twice",)),
+    OldSpelling(
+        "variants", "--check", "--check --output variants", ("--check", "--output=variants"), unless=("--output", "-o")
+    ),
 )
-#: Replacements for old options that have a value of their own.
-_WHOLE = frozenset(word for spelling in OLD_SPELLINGS for word in spelling.instead if "=" in word)
 
 
 class _General(click.Command):
@@ -99,27 +110,39 @@ def refuse_unknown(ctx: click.Context, name: str, names: Collection[str], hint: 
 
 
 def _path(ctx: click.Context) -> str:
-    """The words of a command after the program's name: `cuda resolve`."""
+    """The words of a command after the program's name: `cuda resolve`; those of `build` for build-locally.py."""
+    if ctx.parent is None:
+        return ctx.command.name or ""
     return " ".join(ctx.command_path.split()[-2 if ctx.parent and ctx.parent.parent else -1 :])
 
 
 def _respelled(command: str, arguments: Sequence[str]) -> list[str]:
-    old = {spelling.old: spelling for spelling in OLD_SPELLINGS if spelling.command == command}
     until = list(arguments).index("--") if "--" in arguments else len(arguments)
+    given = arguments[:until]
+    old = {
+        spelling.old: spelling
+        for spelling in OLD_SPELLINGS
+        if spelling.command == command and not any(word.startswith(spelling.unless) for word in given)
+    }
+    options: list[str] = []  # whole options come first, so that those on the command line take precedence
     words: list[str] = []
-    for argument in arguments[:until]:
+    last: list[str] = []
+    left = iter(given)
+    for argument in left:
         name, equals, value = argument.partition("=")
         spelling = old.get(name)
         if spelling is None:
             words.append(argument)
             continue
-        say(f"note: `{spelling.old}` is obsolete and will be removed; use {_quoted(spelling.new)}", err=True)
-        if equals and spelling.instead:
-            words.append(f"{spelling.instead[0]}={value}")
+        say(f"note: {spelling.title} is obsolete and will be removed; use {_quoted(spelling.new)}", err=True)
+        if spelling.is_last:
+            last += [value] if equals else [word for word in (next(left, None),) if word is not None]
+        elif equals:
+            words.append(f"{spelling.instead[0]}={value}" if spelling.instead else value)
         else:
-            words += [value] if equals else spelling.instead
-    flags = [word for word in words if word in _WHOLE]  # first, so that arguments on the command line take precedence
-    return [*flags, *(word for word in words if word not in _WHOLE), *arguments[until:]]
+            options += [word for word in spelling.instead if "=" in word]
+            words += [word for word in spelling.instead if "=" not in word]
+    return [*options, *words, *arguments[until:], *last]
 
 
 def _quoted(text: str) -> str:

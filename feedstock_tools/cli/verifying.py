@@ -1,4 +1,4 @@
-"""The work of `build --verify`: some rows of a run built a second time, on other hosts where there are any."""
+"""The work of `build --build-twice`: some rows of a run built a second time, on other hosts where there are any."""
 
 from __future__ import annotations
 
@@ -84,14 +84,14 @@ def verified(
 
 
 def refuse_single_host(hosts: Sequence[Host]) -> None:
-    """Refuse to verify on a fleet of one host.
+    """Refuse to build twice on a fleet of one host.
 
     Raises:
         InputError: it is one.
     """
     if len(hosts) < 2:
         hint = "Without --fleet, this machine builds both."
-        raise InputError("--verify builds rows again on another host, and the fleet has only one", hint=hint)
+        raise InputError("--build-twice builds rows on another host too, and the fleet has only one", hint=hint)
 
 
 def _built_on(result: BuildResult, second: Second) -> dict[str, str]:

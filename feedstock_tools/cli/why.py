@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from feedstock_tools.cli import completing, options
+from feedstock_tools.cli import options
+from feedstock_tools.cli.opening import refuse_without_feedstock
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
@@ -19,7 +21,6 @@ __all__ = ["command"]
 
 
 @click.command("why", cls=Command)
-@click.argument("key", metavar="[KEY|NAME]", required=False, shell_complete=completing.keys)
 @click.option(
     "--not",
     "wishes",
@@ -30,9 +31,8 @@ __all__ = ["command"]
 @options.pinning
 @options.rules
 @options.as_json
-@options.configurations
+@options.key_or_configurations
 def command(
-    key: str | None,
     names: tuple[str, ...],
     wishes: tuple[str, ...],
     feedstock: Path | None,
@@ -52,16 +52,17 @@ def command(
     from feedstock_tools.rerender.rules import Rules
     from feedstock_tools.rerender.why.reasons import questioned
 
-    if bool(wishes) == bool(key):
+    if bool(wishes) == bool(names):
         raise click.UsageError("give a KEY or a NAME, or --not with what is missing")
     folder = feedstock or Path()
+    refuse_without_feedstock(folder)
     about = questioned(
         folder, pinning=chosen_pinning(pinning, folder), rules=Rules.parse(rules) if rules else Rules.newest()
     )
-    if key is None:
+    if wishes:
         _say_absences(about, wishes, folder, as_json)
         return
-    answers = _answers(about, key, names)
+    answers = _answers(about, *names)
     if as_json:
         say_json(as_plain(answers))
         return
@@ -81,7 +82,7 @@ def _say_absences(about: Questioned, wishes: tuple[str, ...], folder: Path, as_j
         say(line)
 
 
-def _answers(about: Questioned, key: str, names: tuple[str, ...]) -> tuple[Explanation, ...]:
+def _answers(about: Questioned, key: str, *names: str) -> tuple[Explanation, ...]:
     from feedstock_tools.errors import InputError
     from feedstock_tools.feedstock.configurations import choose
     from feedstock_tools.rerender.why.reasons import explain_configurations, explain_key, unknown
@@ -98,5 +99,5 @@ def _answers(about: Questioned, key: str, names: tuple[str, ...]) -> tuple[Expla
     return explain_configurations(about, [configuration.name for configuration in chosen])
 
 
-def _without_ending(names: tuple[str, ...]) -> list[str]:
+def _without_ending(names: Sequence[str]) -> list[str]:
     return [name.removesuffix(".yaml") for name in names]

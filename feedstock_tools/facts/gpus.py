@@ -255,7 +255,11 @@ def find_gpu(name: str, gpus: Gpus) -> Gpu:
     elif _OTHERS.search(written):
         hint = "CUDA is for NVIDIA's GPUs; this is the name of another maker's."
     else:
-        hint = f"Near it are {', '.join(names)}." if names else "Write it as RTX 3080, or give its compute capability."
+        hint = (
+            f"The nearest are: {', '.join(names)}."
+            if names
+            else "Write it as RTX 3080, or give its compute capability."
+        )
     raise InputError(f"unknown GPU '{name}'", hint=hint)
 
 

@@ -72,7 +72,7 @@ def select(names: Sequence[str], configurations: Sequence[PlannedConfiguration])
     """
     chosen: dict[str, PlannedConfiguration] = {}
     mistakes: list[Mistake] = []
-    for name in names:
+    for name in dict.fromkeys(names):
         matching = _matches(name, configurations)
         if not matching:
             mistakes.append(_unknown(name, configurations))

@@ -63,7 +63,7 @@ def choose(names: Iterable[str], files: Collection[str]) -> tuple[str, ...]:
     Raises:
         InputError: a name matches nothing; with the nearest names.
     """
-    wanted = [name.removesuffix(".yaml") for name in names]
+    wanted = list(dict.fromkeys(name.removesuffix(".yaml") for name in names))
     unknown = [name for name in wanted if not any(fnmatchcase(file, name) for file in files)]
     if unknown:
         raise InputError.of([_unknown(name, files) for name in unknown])
@@ -72,7 +72,7 @@ def choose(names: Iterable[str], files: Collection[str]) -> tuple[str, ...]:
 
 def _unknown(name: str, files: Collection[str]) -> Mistake:
     near = get_close_matches(name, files, n=3)
-    hint = f"Near it are {', '.join(near)}." if near else "`feedstock-tools variants` lists them."
+    hint = f"The nearest are: {', '.join(near)}." if near else "`feedstock-tools variants` lists them."
     return Mistake(f"there is no variant file '{name}'", hint=hint)
 
 

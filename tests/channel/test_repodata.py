@@ -20,7 +20,7 @@ from rattler.index import index_fs
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
-from feedstock_tools.channel.repodata import channel_url, read_records, why_unreachable
+from feedstock_tools.channel.repodata import UnreadChannelError, channel_url, read_records, why_unreachable
 from feedstock_tools.channel.solving.solve import solve
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
@@ -117,7 +117,7 @@ def test_a_server_that_is_not_there_is_reported() -> None:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
         assert "refused" in (why_unreachable(url) or "")
-        with pytest.raises(WorkError, match="refused"):
+        with pytest.raises(UnreadChannelError, match="refused"):
             read_records(url, SUBDIRS)
 
 
@@ -178,6 +178,20 @@ def test_a_folder_that_is_not_a_channel_is_reported(tmp_path: Path) -> None:
 )
 def test_a_channel_is_named_in_three_ways(given: str, url: str) -> None:
     assert channel_url(given) == url
+
+
+@pytest.mark.parametrize(
+    ("address", "hint"),
+    [
+        ("prefix.dev/me", "Write https://prefix.dev/me."),
+        ("anaconda.org/me/label/dev", "Write https://conda.anaconda.org/me/label/dev."),
+        ("prefix.dev", "Write https://prefix.dev/CHANNEL."),
+    ],
+)
+def test_an_address_without_https_is_not_the_name_of_a_channel(address: str, hint: str) -> None:
+    with pytest.raises(InputError, match="the address of a channel without https://") as raised:
+        channel_url(address)
+    assert raised.value.mistakes[0].hint == hint
 
 
 def test_nothing_is_not_a_channel() -> None:

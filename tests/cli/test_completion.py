@@ -41,6 +41,8 @@ def offered(line: str, folder: Path = GPUPROBE) -> list[str]:
         ("build linux_64_", "linux_64_cpu"),
         ("status linux_64_cuda_compiler_version11.2", "linux_64_cuda_compiler_version11.2"),
         ("why cuda", "cuda_compiler_version"),
+        ("why . cuda", "cuda_compiler_version"),
+        ("why python linux_64_cuda11.", "linux_64_cuda11.2"),
         ("gpu --model RTX-30", "RTX-3080"),
         ("gpu --model GeForce-RTX-30", "GeForce-RTX-3080"),
         ("gpu --cuda 12.", "12.9"),

@@ -97,6 +97,30 @@ def test_the_option_names_the_feedstock(command: str, tmp_path: Path, monkeypatc
     assert not list((tmp_path / "empty").iterdir())
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "version ./hello 2.0",
+        "version hello 2.0",
+        "version 2.0 ./hello",
+        "version 2.0 hello",
+        "./hello version 2.0",
+        "maintainer ./hello add anna",
+        "enable-gpu hello maintainer add anna",
+    ],
+)
+def test_an_edit_says_how_the_feedstock_is_named(words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hello").mkdir()
+    (tmp_path / "hello" / "feedstock.yaml").write_text("name: hello\n")
+    assert re.search(r"'(.*hello)' is a folder\..* --feedstock \1$", chosen("edit", *words.split()))
+
+
+def test_the_page_names_the_commands_that_take_the_option_alone() -> None:
+    (sentence,) = re.findall(r"^(.*) take `--feedstock` only", PAGE, re.MULTILINE)
+    assert set(re.findall(r"`([\w-]+)`", sentence)) == {command.split()[0] for command in [*BY_OPTION_ALONE, "collect"]}
+
+
 def chosen(command: str, *arguments: str) -> str:
     """The error of a command in a folder without a feedstock, which names the folder."""
     from click.testing import CliRunner

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from feedstock_tools.cli import program
+from feedstock_tools.cli import build, program
 from feedstock_tools.cli.spelling import OLD_SPELLINGS
 from tests.support.paths import EXAMPLES, ROOT
 
@@ -36,6 +36,11 @@ CALLS = {
         ["why", "cuda_compiler_version", GPUKERNEL, "--configuration", "linux_64_cuda12.9"],
         ["why", "cuda_compiler_version", GPUKERNEL, "linux_64_cuda12.9"],
     ),
+    ("build", "--verify"): (
+        ["build", "--feedstock", "hello", "--verify", "some"],
+        ["build", "--feedstock", "hello", "--build-twice", "some"],
+    ),
+    ("variants", "--check"): (["variants", "--check"], ["variants", "--check", "--output", "variants"]),
 }
 
 
@@ -47,11 +52,35 @@ def test_an_old_spelling_works_like_the_new_one_with_a_note(
     shutil.copytree(EXAMPLES / "gpuprobe" / "recipe", "hello/recipe")
     spelling = next(each for each in OLD_SPELLINGS if each is old)
     before, now = (run(*call) for call in CALLS[spelling.command, spelling.old])
-    note = f"note: `{spelling.old}` is obsolete"
+    note = f"note: {spelling.title} is obsolete"
     assert (before.exit_code, before.stdout) == (now.exit_code, now.stdout)
     assert note in before.stderr
+    assert before.stderr.endswith(now.stderr)
     assert note not in now.stderr
     assert spelling.new.strip("`").split()[0] in before.stderr
+
+
+def test_build_locally_takes_the_old_spellings_of_build() -> None:
+    refused = CliRunner().invoke(build.command, ["--verify=some"], prog_name="build-locally.py")
+    assert "note: `--verify` is obsolete and will be removed; use `--build-twice`" in refused.stderr
+    assert "'--build-twice': 'some' is neither a number of rows nor all" in refused.stderr
+
+
+@pytest.mark.parametrize("old", [["--configuration", "linux_64_cuda12.9"], ["--configuration=linux_64_cuda12.9"]])
+def test_a_configuration_before_the_key_stays_a_configuration(old: list[str]) -> None:
+    before = run("why", *old, "cuda_compiler_version", GPUKERNEL)
+    assert before.exit_code == 0, before.stderr
+    assert before.stdout == run("why", "cuda_compiler_version", "linux_64_cuda12.9", GPUKERNEL).stdout
+
+
+@pytest.mark.parametrize("output", [["--output", "variants"], ["--output=variants"], ["-ovariants"]])
+def test_an_option_that_is_obsolete_alone_gets_no_note_beside_another(
+    output: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    checked = run("variants", "--check", *output)
+    assert "variants/linux_64_cpu.yaml: missing" in checked.stdout.replace("\\", "/")
+    assert not checked.stderr
 
 
 def test_the_page_lists_the_old_spellings() -> None:

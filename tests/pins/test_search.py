@@ -82,7 +82,7 @@ def test_as_json(defaults_channel: Path) -> None:
 
 
 def test_what_is_not_there(defaults_channel: Path) -> None:
-    with pytest.raises(WorkError, match="Near it are cudnn"):
+    with pytest.raises(WorkError, match="The nearest are: cudnn"):
         searched(defaults_channel, "cuddn")
     with pytest.raises(WorkError, match=r"CUDA 12"):
         searched(defaults_channel, "cudnn", "--cuda", "12")

@@ -313,7 +313,7 @@ def test_a_key_that_nothing_uses_is_reported_with_its_place(feedstock: Path) -> 
 def test_a_wrong_name_brings_the_near_ones(feedstock: Path) -> None:
     with pytest.raises(InputError, match="neither a key nor a configuration") as caught:
         explain(feedstock, "pyhton", pinning=feedstock.parent / "pinning")
-    assert "python" in str(caught.value)
+    assert "The nearest are: python" in str(caught.value)
 
 
 def test_text_shares_what_is_the_same_and_json_holds_every_place(feedstock: Path) -> None:
@@ -325,6 +325,19 @@ def test_text_shares_what_is_the_same_and_json_holds_every_place(feedstock: Path
     answers = json.loads(run.stdout)
     assert answers[0]["values"][0]["places"][0]["line"] == 2
     assert answers[0]["uses"][0]["kind"] == "requirement"
+
+
+@pytest.mark.parametrize(
+    "words", ["feedstock zlib linux_64*", "zlib feedstock linux_64*", "./feedstock zlib linux_64*"]
+)
+def test_the_feedstock_may_come_before_the_key(feedstock: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    monkeypatch.chdir(feedstock.parent)
+    run, last = (
+        CliRunner().invoke(command, [*given, "--pinning", "pinning"])
+        for given in (words.split(), ["zlib", "linux_64*", "--feedstock", "feedstock"])
+    )
+    assert (run.exit_code, run.stdout) == (0, last.stdout), run.output
+    assert run.stdout.startswith("zlib\n  in linux_64_")
 
 
 RECIPE_V1 = """\

@@ -275,6 +275,7 @@ def test_the_command_prints_lines_or_json(tmp_path: Path, kind: str) -> None:
     assert "linux_64: there is a job, linux_64_c_compiler_version13cuda_" in text.output
     found = json.loads(CliRunner().invoke(command, [*given, "--json"]).stdout)
     assert found[1]["losses"][0]["places"][0]["line"] == 10
+    assert CliRunner().invoke(command, [str(feedstock), *given[:2], *given[4:]]).stdout == text.stdout
     assert CliRunner().invoke(command, ["python", *given]).exit_code == 2
     assert CliRunner().invoke(command, ["--feedstock", str(feedstock)]).exit_code == 2
 

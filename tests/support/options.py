@@ -62,16 +62,12 @@ def _taken(name: str, command: click.Command, option: click.Option) -> Taken:
     return Taken(name, tuple(sorted(names, key=len)), metavar, meaning, remark.rstrip(")"))
 
 
-#: The only name with two meanings: `build` compares with a second build, `rerender` with conda-smithy.
-TWO_MEANINGS = frozenset({"--verify"})
-
-
 def shared() -> dict[str, list[Taken]]:
-    """The options that several commands take in one meaning, by name."""
+    """The options that several commands take, by name."""
     by_name: dict[str, list[Taken]] = {}
     for each in taken():
         by_name.setdefault(each.name, []).append(each)
-    return {name: uses for name, uses in sorted(by_name.items()) if len(uses) > 1 and name not in TWO_MEANINGS}
+    return {name: uses for name, uses in sorted(by_name.items()) if len(uses) > 1}
 
 
 def documented(uses: list[Taken]) -> str:

@@ -52,7 +52,7 @@ def search(spec: str, channels: Sequence[str], platform: Platform) -> tuple[Foun
     if not builds:
         near = get_close_matches(accepts.name, names, n=3)
         where = ", ".join(channel_title(channel) for channel in channels)
-        hint = f"Near it are {', '.join(near)}." if near else None
+        hint = f"The nearest are: {', '.join(near)}." if near else None
         raise WorkError(f"there is no '{spec}' for {platform} in {where}", hint=hint)
     return _ordered(builds)
 

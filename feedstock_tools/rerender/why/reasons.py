@@ -131,7 +131,7 @@ def _keys(configuration: Configuration) -> list[str]:
 
 def _nearest(name: str, candidates: Collection[str]) -> str | None:
     near = difflib.get_close_matches(name, sorted(candidates), n=3, cutoff=0.5)
-    return f"Near it: {', '.join(near)}." if near else None
+    return f"The nearest are: {', '.join(near)}." if near else None
 
 
 def unknown(about: Questioned, name: str) -> InputError:

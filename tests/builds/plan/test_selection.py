@@ -77,6 +77,12 @@ def test_all_unknown_names_are_reported_at_once() -> None:
     assert [mistake.message.split("'")[1] for mistake in raised.value.mistakes] == ["linux_64_cuda11.1", "osx_arm64"]
 
 
+def test_an_unknown_name_that_is_repeated_is_reported_once() -> None:
+    with pytest.raises(InputError) as raised:
+        select(["osx_arm64", "osx_arm64"], MATRIX)
+    assert len(raised.value.mistakes) == 1
+
+
 def test_the_nearest_name_comes_first() -> None:
     with pytest.raises(InputError, match=r"The nearest are: linux_64_cuda11\.2,"):
         select(["lnux_64_cuda11.2"], MATRIX)

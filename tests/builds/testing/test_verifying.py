@@ -1,4 +1,4 @@
-"""`build --verify`: rows built a second time and compared; what differs is named, and nothing is replaced."""
+"""`build --build-twice`: rows built a second time and compared; what differs is named, and nothing is replaced."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def contents(feedstock: TinyFeedstock) -> dict[str, bytes]:
 
 def test_a_second_build_of_the_same_inputs_is_the_same(feedstock: TinyFeedstock, tmp_path: Path) -> None:
     feedstock.keep_outputs(2)
-    run = feedstock.build(f"{CPU}_py3.11", "--verify", "1")
+    run = feedstock.build(f"{CPU}_py3.11", "--build-twice", "1")
     assert run.returncode == 0, run.stdout + run.stderr
     assert "2 packages compared with a second build: 2 the same." in run.stdout
     assert len(feedstock.records()) == 2
@@ -59,7 +59,7 @@ def test_what_differs_is_named_and_replaces_nothing(feedstock: TinyFeedstock) ->
     feedstock.edit("recipe/build-library.sh", "mkdir", CHANCE)
     assert feedstock.build(f"{CPU}_py3.11").returncode == 0
     before = contents(feedstock)
-    run = feedstock.build(f"{CPU}_py3.11", "--verify", "1", "--json")
+    run = feedstock.build(f"{CPU}_py3.11", "--build-twice", "1", "--json")
     assert run.returncode == 1
     verified = {each["file"].rpartition("/")[2]: each for each in json.loads(run.stdout)["verified"]}
     (library,) = (name for name in verified if name.startswith("libtiny"))
@@ -69,7 +69,7 @@ def test_what_differs_is_named_and_replaces_nothing(feedstock: TinyFeedstock) ->
     assert len(feedstock.records()) == 2
     (kept,) = (feedstock.artifacts / "compared").glob(f"*/{library}")
     assert kept.read_bytes() != before[library]
-    told = feedstock.build(f"{CPU}_py3.11", "--verify", "1")
+    told = feedstock.build(f"{CPU}_py3.11", "--build-twice", "1")
     assert told.returncode == 1
     assert "  share/chance: other bytes\n" in told.stdout
     assert f"  feedstock-tools diff {feedstock.artifacts}" in told.stdout
@@ -92,7 +92,7 @@ def test_what_differs_is_named_and_replaces_nothing(feedstock: TinyFeedstock) ->
 def test_a_second_build_that_fails_is_recorded_and_harms_nothing(feedstock: TinyFeedstock, tmp_path: Path) -> None:
     feedstock.keep_outputs(1)
     feedstock.edit("recipe/build-library.sh", "mkdir", ONCE.replace("$HOME", str(tmp_path)))
-    run = feedstock.build(f"{CPU}_py3.11", "--verify", "all")
+    run = feedstock.build(f"{CPU}_py3.11", "--build-twice", "all")
     assert run.returncode == 1
     assert "not built a second time" in run.stdout
     assert {each.result for each in comparisons(feedstock)} == {"failed"}
@@ -103,21 +103,21 @@ def test_a_second_build_that_fails_is_recorded_and_harms_nothing(feedstock: Tiny
 
 def test_rows_that_were_never_compared_come_first_and_all_end_compared(feedstock: TinyFeedstock) -> None:
     feedstock.keep_outputs(2)
-    first = feedstock.build(CPU, "--verify", "1")
+    first = feedstock.build(CPU, "--build-twice", "1")
     assert first.returncode == 0, first.stdout
     before = {each.sha256 for each in comparisons(feedstock)}
-    assert feedstock.build(CPU, "--verify", "1").returncode == 0
+    assert feedstock.build(CPU, "--build-twice", "1").returncode == 0
     rows = {each.sha256 for each in comparisons(feedstock)}
     packages = {package.sha256 for record in feedstock.records() for package in record.packages}
     assert before < rows == packages  # an output that the rows share is compared in the row that built it
     assert len(comparisons(feedstock)) == len(packages)
-    assert feedstock.build(CPU, "--verify", "all").returncode == 0
+    assert feedstock.build(CPU, "--build-twice", "all").returncode == 0
     assert len(comparisons(feedstock)) == 2 * len(packages)
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "some", "", "٣"])
 def test_a_number_of_rows_or_all(feedstock: TinyFeedstock, count: str) -> None:
-    run = feedstock.build(CPU, f"--verify={count}")
+    run = feedstock.build(CPU, f"--build-twice={count}")
     assert run.returncode == 2
     assert "neither a number of rows nor all" in run.stderr
 
@@ -126,7 +126,7 @@ def test_a_number_of_rows_or_all(feedstock: TinyFeedstock, count: str) -> None:
 def test_a_fleet_builds_rows_again_on_another_host(feedstock: TinyFeedstock, tmp_path: Path) -> None:
     feedstock.keep_outputs(2)
     with fleet_in(tmp_path, 2) as fleet:
-        run = fleet.build(feedstock, "--filter", "*None", "--verify", "all")
+        run = fleet.build(feedstock, "--filter", "*None", "--build-twice", "all")
         assert run.returncode == 0, run.stdout
         built_on = {package.sha256: each.machine for each in feedstock.records() for package in each.packages}
         found = comparisons(feedstock)
@@ -135,6 +135,6 @@ def test_a_fleet_builds_rows_again_on_another_host(feedstock: TinyFeedstock, tmp
         assert all({each.machine, built_on[each.sha256]} == {"h1", "h2"} for each in found)
         fleet.local.end("h2")
         fleet.wait_for(1)
-        alone = fleet.build(feedstock, "--verify", "1")
+        alone = fleet.build(feedstock, "--build-twice", "1")
         assert alone.returncode == 2
         assert "the fleet has only one" in alone.stdout
