@@ -53,6 +53,8 @@ class _Host:
         self._store.remove_unused()
         self.attempts = Attempts(settings.root, settings.host, after_build=settings.after_build)
         self.until = 0.0
+        #: Set when an attempt begins: the hub hears of it at once, for the next client if this one is killed.
+        self.news = asyncio.Event()
         self._began = self._busy = clock()
         self._operations: Mapping[str, Callable[[dict[str, Any], bytes], Mapping[str, Any]]] = {
             "lacks": self._lacks,
@@ -115,6 +117,7 @@ class _Host:
 
     def _start(self, arguments: dict[str, Any], data: bytes) -> Mapping[str, Any]:
         self.attempts.start(arguments["order"], self.until)
+        self.news.set()
         return {}
 
     def _file(self, arguments: dict[str, Any], data: bytes) -> Mapping[str, Any]:
@@ -174,11 +177,13 @@ class _Tie:
         """Report what this host is and does; each answer renews the leases, from the time of its question on."""
         settings = self.host.settings
         while not reading.done():
+            self.host.news.clear()
             sent = clock()
             await line.ask(self.host.report, _ANSWERS_WITHIN)
             self.host.until = sent + settings.lease
             self.host.attempts.renew(self.host.until)
-            await asyncio.sleep(settings.every)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.host.news.wait(), settings.every)
 
 
 async def _serve(folder: Path, settings: HostSettings) -> None:

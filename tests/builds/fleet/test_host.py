@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -12,12 +13,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from feedstock_tools.builds.engines.contract import Output
+from feedstock_tools.builds.fleet import worker
 from feedstock_tools.builds.fleet.host.attempts import Attempts
 from feedstock_tools.builds.fleet.host.lease import Lease, clock, renew
 from feedstock_tools.builds.fleet.host.settings import SETTINGS, read_settings
@@ -139,6 +142,23 @@ def test_an_order_is_performed_once_and_by_the_same_program(fleet: Fleet, feedst
         broken = replace(order, attempt=uuid4().hex, engine_version="0.0.1")
         link.ask("h1", "start", {"order": broken.to_json()})
         assert "the plan is for 0.0.1" in _end(fleet, broken).reason
+
+
+def test_a_host_reports_an_attempt_when_it_begins(tmp_path: Path) -> None:
+    """Another client, after this one is killed, has to find it."""
+    news, reports = asyncio.Event(), asyncio.Queue[object]()
+    settings, attempts = SimpleNamespace(lease=100.0, every=100.0), SimpleNamespace(renew=lambda _: None)
+    host: Any = SimpleNamespace(settings=settings, report={}, attempts=attempts, news=news, until=0.0)
+    line: Any = SimpleNamespace(ask=lambda content, _: reports.put(content))
+
+    async def report() -> None:
+        reporting = asyncio.create_task(worker._Tie(tmp_path, host)._report(line, asyncio.Future()))
+        for _ in range(2):
+            await asyncio.wait_for(reports.get(), 30)
+            news.set()
+        reporting.cancel()
+
+    asyncio.run(report())
 
 
 def test_a_build_that_is_stopped_leaves_no_process(fleet: Fleet, endless: TinyFeedstock) -> None:
