@@ -150,9 +150,10 @@ def test_a_host_reports_an_attempt_when_it_begins(tmp_path: Path) -> None:
     settings, attempts = SimpleNamespace(lease=100.0, every=100.0), SimpleNamespace(renew=lambda _: None)
     host: Any = SimpleNamespace(settings=settings, report={}, attempts=attempts, news=news, until=0.0)
     line: Any = SimpleNamespace(ask=lambda content, _: reports.put(content))
+    reading: Any = SimpleNamespace(done=lambda: False)
 
     async def report() -> None:
-        reporting = asyncio.create_task(worker._Tie(tmp_path, host)._report(line, asyncio.Future()))
+        reporting = asyncio.create_task(worker._Tie(tmp_path, host)._report(line, reading))
         for _ in range(2):
             await asyncio.wait_for(reports.get(), 30)
             news.set()
