@@ -1,10 +1,9 @@
-"""The generator of hostile input: it is repeatable, its readers are reached, and its first cases hold."""
+"""The generator of hostile input: it is repeatable, its readers are reached, and its first case of each kind holds."""
 
 from __future__ import annotations
 
 import os
 import random
-from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -35,14 +34,11 @@ def test_a_case_can_be_repeated(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_first_cases_of_each_kind_hold(tmp_path: Path, kind: str) -> None:
-    ends: Counter[str] = Counter()
-    for number in range(2):
-        wrong, tally = one_case(number, 1, kind, tmp_path / "work" / "case")
-        assert wrong == []
-        ends.update(tally.ends)
-    assert set(ends) <= {"succeeds", "refused", "bound"}
-    assert ends["refused"] + ends["bound"] > 0
+def test_the_first_case_of_each_kind_holds(tmp_path: Path, kind: str) -> None:
+    wrong, tally = one_case(0, 1, kind, tmp_path / "work" / "case")
+    assert wrong == []
+    assert set(tally.ends) <= {"succeeds", "refused", "bound"}
+    assert {"refused", "bound"} & set(tally.ends)
 
 
 def test_what_the_readers_need_can_be_imported() -> None:
