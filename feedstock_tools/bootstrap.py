@@ -419,7 +419,10 @@ def _terminating() -> Iterator[None]:
 
 @contextmanager
 def _signals_later() -> Iterator[None]:
-    """Have Ctrl-C and SIGTERM wait for the end of the block, unlike those of processes that start in it."""
+    """Have Ctrl-C and SIGTERM wait for the end of the block. `signals_held_back` cannot be imported here.
+
+    A mask would be inherited by the process that starts in the block.
+    """
     came: list[int] = []
     handled = [number for number in (signal.SIGINT, signal.SIGTERM) if callable(signal.getsignal(number))]
     before = {number: signal.signal(number, lambda got, _: came.append(got)) for number in handled}

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 from feedstock_tools.bounds.limits import LIFTING, most
 from feedstock_tools.channel.metadata import DAMAGED, PackageFile, PackageMetadata
 from feedstock_tools.channel.waiting import wait_for
-from feedstock_tools.channel.zip import FORMAT, Member, blocks_of, members_of, write_members
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.tar import add_entry, ended
 from feedstock_tools.files.writing import replacing
+from feedstock_tools.files.zip import FORMAT, Member, blocks_of, members_of, write_members
 from feedstock_tools.files.zstandard import stored_blocks, stored_frame
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from feedstock_tools.reading import read_bytes
 from feedstock_tools.redaction import redacted
 
 __all__ = [
+    "PUBLIC_HOSTS",
     "UnreadChannelError",
     "builds_of",
     "channel_url",
@@ -33,12 +34,13 @@ _SECONDS = 1200
 _FIRST_ERROR = 400
 #: HTTP's statuses for missing credentials.
 _REFUSALS = (401, 403)
-#: Hosts of channels → where their channels are. rattler takes an address without `https://` for a name at anaconda.org.
-_HOSTS = {
-    "prefix.dev": "https://prefix.dev",
-    "repo.prefix.dev": "https://repo.prefix.dev",
-    "anaconda.org": "https://conda.anaconda.org",
-    "conda.anaconda.org": "https://conda.anaconda.org",
+#: Hosts of public channels → the service, as `publish` names it.
+PUBLIC_HOSTS = {
+    "prefix.dev": "prefix",
+    "repo.prefix.dev": "prefix",
+    "anaconda.org": "anaconda",
+    "api.anaconda.org": "anaconda",
+    "conda.anaconda.org": "anaconda",
 }
 
 
@@ -64,8 +66,8 @@ def channel_url(channel: str) -> str:
     if folder is not None:
         return folder.as_uri()
     host, _, name = channel.partition("/")
-    if host in _HOSTS:
-        hint = f"Write {_HOSTS[host]}/{name or 'CHANNEL'}."
+    if service := PUBLIC_HOSTS.get(host):  # rattler would take it for the name of a channel at anaconda.org
+        hint = f"Write https://{'conda.anaconda.org' if service == 'anaconda' else host}/{name or 'CHANNEL'}."
         raise InputError(f"'{channel}' is the address of a channel without https://", hint=hint)
     try:
         return Channel(channel).base_url.rstrip("/")

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from feedstock_tools.channel.folder import add_packages, complete_index
 from feedstock_tools.channel.local import local_folder
-from feedstock_tools.channel.repodata import read_records
+from feedstock_tools.channel.repodata import PUBLIC_HOSTS, read_records
 from feedstock_tools.channel.upload.s3 import S3Target
 from feedstock_tools.channel.web.asking import NoAnswerError, ask
 from feedstock_tools.digests import sha256_of
@@ -49,14 +49,6 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9.+-]+:")
 _HOST = re.compile(
     r"(?:https?://|(?=[\w-]+(?:\.[\w-]+)+/)|(?=prefix\.dev|anaconda\.org))(?P<host>[\w.-]+)/?(?P<path>.*?)/?"
 )
-#: Hosts of channels → the kind of target that publishes there.
-_PUBLIC = {
-    "prefix.dev": "prefix",
-    "repo.prefix.dev": "prefix",
-    "anaconda.org": "anaconda",
-    "api.anaconda.org": "anaconda",
-    "conda.anaconda.org": "anaconda",
-}
 #: Names of channels that are never meant as folders.
 _NAMES = frozenset({"conda-forge", "defaults", "bioconda", "nvidia", "pytorch"})
 
@@ -141,9 +133,11 @@ def _refuse_names(text: str) -> None:
         hint = "Publish packages built on it to a folder of their own: ./stand-in-builds."
         raise InputError("nothing can be published to the stand-in channel", hint=hint)
     place = _HOST.fullmatch(text)
-    if place is not None and place["host"] in _PUBLIC:
+    if place is not None and place["host"] in PUBLIC_HOSTS:
         channel = place["path"].replace("/label/", "/") or "CHANNEL"
-        raise InputError(f"'{text}' is the address of a channel", hint=f"Write {_PUBLIC[place['host']]}:{channel}.")
+        raise InputError(
+            f"'{text}' is the address of a channel", hint=f"Write {PUBLIC_HOSTS[place['host']]}:{channel}."
+        )
     if place is not None and "://" not in text:
         raise InputError(f"'{text}' could be a server or a folder", hint=f"For a folder write ./{text}.")
     if text in _NAMES or place is not None or (_SCHEME.match(text) and not text.startswith("file:")):

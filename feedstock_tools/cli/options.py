@@ -154,8 +154,7 @@ def configurations(function: Function) -> Function:
 
     One of the words may be the feedstock's folder instead of a name.
     """
-    argument = click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completing.configurations)
-    return argument(_with_named_configurations(function))
+    return _named_configurations(function, "[NAME]...", completing.configurations)
 
 
 def key_or_configurations(function: Function) -> Function:
@@ -163,16 +162,13 @@ def key_or_configurations(function: Function) -> Function:
 
     One of the words, also the first, may be the feedstock's folder.
     """
-    argument = click.argument(
-        "names", nargs=-1, metavar="[KEY|NAME] [NAME]...", shell_complete=completing.key_or_configurations
-    )
-    return argument(_with_named_configurations(function))
+    return _named_configurations(function, "[KEY|NAME] [NAME]...", completing.key_or_configurations)
 
 
-def _with_named_configurations(function: Function) -> Function:
+def _named_configurations(function: Function, metavar: str, complete: Callable[..., Any]) -> Function:
     command = _with_feedstock_among("names", function)
     command.__doc__ = f"{cleandoc(function.__doc__ or '')}\n\n{_NAMES}"
-    return command
+    return click.argument("names", nargs=-1, metavar=metavar, shell_complete=complete)(command)
 
 
 def packages_or_configurations(function: Function) -> Function:

@@ -6,12 +6,12 @@ What one feedstock does cannot harm another: each has its own bounds, and an err
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from feedstock_tools.bounds.limits import READING, Bounds
 from feedstock_tools.bounds.pool import each_bounded
@@ -54,8 +54,18 @@ class _Order:
     pinning: Path | None
     rules: Rules
     smithy: Release | None
-    migration: Path | None
+    migration: _Migration | None
     write: bool
+
+
+@dataclass(frozen=True)
+class _Migration:
+    """A migration as far as it decides which feedstocks need it: `excluded` feedstocks, and the `keys` that it sets."""
+
+    path: Path
+    text: str
+    excluded: frozenset[str]
+    keys: frozenset[str]
 
 
 def rerender_many(
@@ -86,10 +96,9 @@ def rerender_many(
     >>> found.outcome, found.changes[0]
     ('changed', ('change', '.ci_support/linux_64_cuda_compiler_version12.9.yaml'))
     """
-    if migration is not None:
-        _settings_of(migration)
+    read = None if migration is None else _read_migration(migration)
     _import_ahead()
-    order = _Order(pinning, rules or Rules.newest(), smithy, migration, write)
+    order = _Order(pinning, rules or Rules.newest(), smithy, read, write)
     for feedstock, found in each_bounded(partial(_rerendered, order), feedstocks, jobs, bounds):
         if isinstance(found, FeedstockError):
             outcome: Outcome = "refused" if isinstance(found, InputError) else "failed"
@@ -98,6 +107,8 @@ def rerender_many(
             yield found
 
 
+#: Keys of a migration that are no variables.
+_NO_VARIANTS = frozenset({"__migrator", "migrator_ts", "zip_keys", "pin_run_as_build"})
 #: What a rerender imports when it needs it.
 _NEEDED_LATER = (
     *("feedstock_tools.recipe.v0.recipe", "feedstock_tools.recipe.v1.outline"),
@@ -125,10 +136,9 @@ def _outcome(order: _Order, feedstock: Path) -> RerenderedFeedstock:
     reason = _why_not(order.migration, feedstock, before.configurations)
     if reason:
         return RerenderedFeedstock(feedstock, "not needed", reason)
-    after = rerendered(replace(request, migrations=(order.migration,)))
+    after = rerendered(replace(request, migrations=(order.migration.path,)))
     if after.files == before.files:
-        keys = _keys(_settings_of(order.migration)[1])
-        return RerenderedFeedstock(feedstock, "not needed", _already(keys, before.configurations))
+        return RerenderedFeedstock(feedstock, "not needed", _already(order.migration, before.configurations))
     return _applied(order, feedstock, after)
 
 
@@ -141,41 +151,36 @@ def _applied(order: _Order, feedstock: Path, result: Rerender) -> RerenderedFeed
     return RerenderedFeedstock(feedstock, "changed" if listed else "unchanged", "", listed, tuple(notes))
 
 
-def _settings_of(migration: Path) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """A migration's `__migrator` and its other keys, as texts."""
-    content = parse_texts(read_text(migration, within=None), migration) or {}
+def _read_migration(path: Path) -> _Migration:
+    text = read_text(path, within=None)
+    content = parse_texts(text, path) or {}
     settings = content.get("__migrator") if isinstance(content, dict) else None
     if not isinstance(settings, dict):
-        raise InputError("is not a migration: it must be a mapping with a __migrator", path=migration)
-    return settings, {key: value for key, value in content.items() if key not in ("__migrator", "migrator_ts")}
-
-
-def _why_not(migration: Path, feedstock: Path, configurations: Iterable[Configuration]) -> str:
-    """Why a feedstock needs no migration, as far as its configurations without it tell; empty if it may need it."""
-    settings, variants = _settings_of(migration)
-    name = feedstock.resolve().name.removesuffix("-feedstock")
+        raise InputError("is not a migration: it must be a mapping with a __migrator", path=path)
     excluded = settings.get("exclude")
-    if isinstance(excluded, list) and name in excluded:
+    names = frozenset(name for name in excluded if isinstance(name, str)) if isinstance(excluded, list) else frozenset()
+    return _Migration(path, text, names, frozenset(str(key).replace("-", "_") for key in content) - _NO_VARIANTS)
+
+
+def _why_not(migration: _Migration, feedstock: Path, configurations: Iterable[Configuration]) -> str:
+    """Why a feedstock needs no migration, as far as its configurations without it tell; empty if it may need it."""
+    name = feedstock.resolve().name.removesuffix("-feedstock")
+    if name in migration.excluded:
         return f"the migration excludes {name}"
-    own = feedstock / CI_SUPPORT / "migrations" / migration.name
-    if own.is_file() and read_text(own, within=feedstock) == read_text(migration, within=None):
+    own = feedstock / CI_SUPPORT / "migrations" / migration.path.name
+    if own.is_file() and read_text(own, within=feedstock) == migration.text:
         return "it has the migration"
     used = {key for configuration in configurations for key in configuration.values}
-    keys = _keys(variants)
-    if not keys & used:
-        return f"no configuration uses {' or '.join(sorted(keys))}"
+    if not migration.keys & used:
+        return f"no configuration uses {' or '.join(sorted(migration.keys))}"
     return ""
 
 
-def _already(keys: set[str], configurations: Iterable[Configuration]) -> str:
+def _already(migration: _Migration, configurations: Iterable[Configuration]) -> str:
     """The values that configurations have for the keys of a migration that does not change them."""
     found: dict[str, set[str]] = {}
     for configuration in configurations:
-        for key in keys & configuration.values.keys():
+        for key in migration.keys & configuration.values.keys():
             found.setdefault(key, set()).update(configuration.values[key])
     have = "; ".join(f"{key} {', '.join(sorted(values))}" for key, values in sorted(found.items()))
     return f"the migration changes nothing: the configurations have {have}"
-
-
-def _keys(variants: Mapping[str, Any]) -> set[str]:
-    return {str(key).replace("-", "_") for key in variants} - {"zip_keys", "pin_run_as_build"}

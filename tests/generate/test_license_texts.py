@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from feedstock_tools.cli.init import command
 from feedstock_tools.generate.license_texts import licenses_of_text
 from feedstock_tools.generate.project import read_project
+from tests.support.projects import project_in, spec_text_of
 
 GRANT = "Permission is hereby granted, free of charge, to any person"
 MIT = (
@@ -37,12 +36,6 @@ TEXTS = {
 }
 
 
-def _project(folder: Path, **files: str) -> Path:
-    for name, text in files.items():
-        (folder / name.replace("__", ".")).write_text(text, encoding="utf-8")
-    return folder
-
-
 @pytest.mark.parametrize(
     ("text", "licenses"),
     [
@@ -63,7 +56,7 @@ def _project(folder: Path, **files: str) -> Path:
     ],
 )
 def test_a_license_by_the_words_that_only_it_has(text: str, licenses: tuple[str, ...], tmp_path: Path) -> None:
-    assert licenses_of_text(_project(tmp_path, LICENSE=TEXTS[text])) == licenses
+    assert licenses_of_text(project_in(tmp_path, LICENSE=TEXTS[text])) == licenses
 
 
 @pytest.mark.parametrize(
@@ -79,14 +72,14 @@ def test_a_license_by_the_words_that_only_it_has(text: str, licenses: tuple[str,
     ],
 )
 def test_notices_decide_about_later_versions(name: str, notice: str, licenses: tuple[str, ...], tmp_path: Path) -> None:
-    _project(tmp_path, LICENSE=TEXTS["GPL-3.0"])
+    project_in(tmp_path, LICENSE=TEXTS["GPL-3.0"])
     (tmp_path / name).write_text(notice)
 
     assert licenses_of_text(tmp_path) == licenses
 
 
 def test_a_readme_that_cannot_be_read_is_no_notice(tmp_path: Path) -> None:
-    _project(tmp_path, LICENSE=TEXTS["GPL-3.0"])
+    project_in(tmp_path, LICENSE=TEXTS["GPL-3.0"])
     (tmp_path / "README.md").write_bytes(b"\xff GPL-3.0-only")
 
     assert licenses_of_text(tmp_path) == ("GPL-3.0-only", "GPL-3.0-or-later")
@@ -97,20 +90,12 @@ def test_a_classifier_can_say_that_later_versions_may_be_used(tmp_path: Path) ->
     text = f'[project]\nname = "demo"\nclassifiers = ["{classifier}"]\n'
 
     assert (
-        read_project(_project(tmp_path, pyproject__toml=text, LICENSE=TEXTS["GPL-3.0"])).license == "GPL-3.0-or-later"
+        read_project(project_in(tmp_path, pyproject__toml=text, LICENSE=TEXTS["GPL-3.0"])).license == "GPL-3.0-or-later"
     )
 
 
-def _spec_text(folder: Path, **files: str) -> str:
-    (folder / "project").mkdir()
-    words = [str(_project(folder / "project", **files)), "-o", str(folder / "feedstock")]
-    made = CliRunner().invoke(command, words, standalone_mode=False)
-    assert made.exception is None, made.exception
-    return (folder / "feedstock" / "feedstock.yaml").read_text(encoding="utf-8")
-
-
 def test_a_spec_names_the_licenses_that_a_text_leaves_open(tmp_path: Path) -> None:
-    written = _spec_text(tmp_path, CMakeLists__txt="project(demo)", LICENSE=TEXTS["GPL-3.0"])
+    written = spec_text_of(tmp_path, CMakeLists__txt="project(demo)", LICENSE=TEXTS["GPL-3.0"])
 
     line = next(line for line in written.splitlines() if line.startswith("  license:"))
     assert line == (

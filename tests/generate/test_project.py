@@ -5,29 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from feedstock_tools.cli.init import command
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate import read_spec
 from feedstock_tools.generate.project import read_project
 from tests.support.limits import SECONDS, limited
+from tests.support.projects import project_in, spec_text_of
 
 SIZE = 50_000
-
-
-def _project(folder: Path, **files: str) -> Path:
-    for name, text in files.items():
-        (folder / name.replace("__", ".")).write_text(text, encoding="utf-8")
-    return folder
-
-
-def _spec_text(folder: Path, **files: str) -> str:
-    (folder / "project").mkdir()
-    words = [str(_project(folder / "project", **files)), "-o", str(folder / "feedstock")]
-    made = CliRunner().invoke(command, words, standalone_mode=False)
-    assert made.exception is None, made.exception
-    return (folder / "feedstock" / "feedstock.yaml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -36,7 +21,7 @@ def _spec_text(folder: Path, **files: str) -> str:
 def test_a_hostile_requirement_takes_no_time(requirement: str, tmp_path: Path) -> None:
     text = f'[project]\nname = "demo"\ndependencies = ["{requirement}"]\n'
     with limited(SECONDS / 10):
-        read_project(_project(tmp_path, pyproject__toml=text))
+        read_project(project_in(tmp_path, pyproject__toml=text))
 
 
 def test_requirements_by_address_are_left_out_and_named(tmp_path: Path) -> None:
@@ -45,7 +30,7 @@ def test_requirements_by_address_are_left_out_and_named(tmp_path: Path) -> None:
         '[project]\nname = "demo"\ndependencies = ["numpy>=2", "torch[gpu]@https://x.org/t.whl",\n'
         "  \"old @ https://x.org/o.whl ; python_version < '3.10'\"]\n"
     )
-    written = _spec_text(tmp_path, pyproject__toml=text)
+    written = spec_text_of(tmp_path, pyproject__toml=text)
 
     assert (
         "      # The project names tools, torch by address, which a recipe cannot: add packages of a channel.\n"
@@ -76,7 +61,7 @@ def test_a_value_of_another_type_is_a_mistake_in_the_file_that_has_it(key: str, 
         keys = {"name": '"demo"', key: value}
         text = "[project]\n" + "".join(f"{name} = {each}\n" for name, each in keys.items())
         try:
-            read_project(_project(tmp_path, pyproject__toml=text))
+            read_project(project_in(tmp_path, pyproject__toml=text))
         except InputError as error:
             assert value not in VALID[key]
             assert str(error).startswith(f"{tmp_path}/pyproject.toml: '{key}' in [project] must be a ")
@@ -87,7 +72,7 @@ def test_a_value_of_another_type_is_a_mistake_in_the_file_that_has_it(key: str, 
 def test_all_values_of_other_types_are_named_at_once(tmp_path: Path) -> None:
     text = 'build-system = 3\n[project]\nname = 1\nversion = 1.10\nclassifiers = [["x"]]\n'
     with pytest.raises(InputError) as raised:
-        read_project(_project(tmp_path, pyproject__toml=text))
+        read_project(project_in(tmp_path, pyproject__toml=text))
 
     assert [mistake.message for mistake in raised.value.mistakes] == [
         "'build-system' must be a table",
@@ -100,12 +85,12 @@ def test_all_values_of_other_types_are_named_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a: b", "../x", "demo[x]", "\\u0000"])
 def test_an_invalid_name_is_a_mistake_in_the_file_that_has_it(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"pyproject.toml: '.*' is not a project's name"):
-        read_project(_project(tmp_path, pyproject__toml=f'[project]\nname = "{name}"\n'))
+        read_project(project_in(tmp_path, pyproject__toml=f'[project]\nname = "{name}"\n'))
 
 
 def test_control_characters_do_not_reach_the_spec(tmp_path: Path) -> None:
     text = '[project]\nname = "demo"\ndescription = "A\\u0000b\\nc"\nrequires-python = ">=3.1\\u00001"\n'
-    written = _spec_text(tmp_path, pyproject__toml=f"{text}[project.urls]\nHomepage = 'https://x.org'\n")
+    written = spec_text_of(tmp_path, pyproject__toml=f"{text}[project.urls]\nHomepage = 'https://x.org'\n")
 
     assert "  summary: A b c\n" in written
 
@@ -113,4 +98,4 @@ def test_control_characters_do_not_reach_the_spec(tmp_path: Path) -> None:
 def test_a_python_without_end_is_not_read_as_a_number(tmp_path: Path) -> None:
     text = f'[project]\nname = "demo"\nrequires-python = ">=3.{"1" * 5000}"\n'
 
-    assert "skip:" not in _spec_text(tmp_path, pyproject__toml=text)
+    assert "skip:" not in spec_text_of(tmp_path, pyproject__toml=text)

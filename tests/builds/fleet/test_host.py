@@ -155,7 +155,7 @@ def test_a_host_reports_an_attempt_when_it_begins(tmp_path: Path) -> None:
     async def report() -> None:
         reporting = asyncio.create_task(worker._Tie(tmp_path, host)._report(line, reading))
         for _ in range(2):
-            await asyncio.wait_for(reports.get(), 30)
+            assert await asyncio.wait_for(reports.get(), 30) == {}
             news.set()
         reporting.cancel()
 

@@ -204,22 +204,21 @@ class FleetCrew:
         except Away as error:
             if _is_readable(attempt.stop):
                 raise Stopped from None
-            time.sleep(_PAUSE)
             self._let_go(order.attempt)
             raise Elsewhere(f"{host} did not take {work.name}: {error}") from None
         except Refused as error:
             if not isinstance(error, Busy):
                 self._exclude(host, str(error))
-            time.sleep(_PAUSE)
             self._let_go(order.attempt)
             raise Elsewhere(f"{host} refused {work.name}: {error}") from None
         return self._noted(_UnderWay(order.attempt, host, lease, time.monotonic()))
 
     def _let_go(self, attempt: str) -> None:
-        """No longer follow an attempt whose start was not confirmed, just before its row waits again.
+        """Pause, then no longer follow an attempt whose start was not confirmed, just before its row waits again.
 
         Its host may have begun it: `returned` takes it over if the row waits, and would end it if the row did not.
         """
+        time.sleep(_PAUSE)
         self._followed.pop(attempt, None)
 
     def _noted(self, under_way: _UnderWay) -> _UnderWay:
