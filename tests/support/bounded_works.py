@@ -44,9 +44,9 @@ def endless() -> None:
 
 
 def greedy() -> int:
-    """Ask for a gigabyte for a file."""
+    """Ask for 150 MB for a file."""
     with step(Path("c")):
-        return len(bytearray(10**9))
+        return len(bytearray(150 * 10**6))
 
 
 def crashes() -> None:

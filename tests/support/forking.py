@@ -190,8 +190,9 @@ def _become(request: dict[str, Any], place: str) -> NoReturn:
     import posix  # whose _exit nothing has replaced
 
     os.chdir(request["folder"])
-    os.environ.clear()
-    os.environ.update(request["variables"])
+    for name in os.environ.keys() - request["variables"].keys():
+        del os.environ[name]
+    os.environ.update(dict(request["variables"].items() - os.environ.items()))  # each one takes new memory
     sys.argv[1:] = request["arguments"]
     if request["worker"] not in WORKERS:  # whose command hides the folder where they start
         sys.path[0] = os.getcwd()  # noqa: PTH109
