@@ -123,7 +123,8 @@ def run(folder: Path, steps: Sequence[str], of_pytest: Sequence[str]) -> int:
     """Run the steps one after the other; 1 if one failed."""
     shutil.copy(Path(__file__).with_name("inside.py"), folder / "layer" / GIVEN.relative_to("/"))
     failed = [step for step in steps if _enter(folder, ["python3", f"{GIVEN}/inside.py", step, *of_pytest])]
-    sys.stdout.write(f"{len(steps) - len(failed)} of {len(steps)} steps passed{': '.join(['', *failed])}\n")
+    passed = f"{len(steps) - len(failed)} of {len(steps)} steps passed"
+    sys.stdout.write(f"{passed}; failed: {', '.join(failed)}\n" if failed else f"{passed}\n")
     return 1 if failed else 0
 
 
@@ -141,6 +142,9 @@ def main(given: Sequence[str]) -> int:
     end = given.index("--") if "--" in given else len(given)
     asked = parser.parse_args(given[:end])
     if asked.command == "prepare":
+        for clone in (asked.pinning, asked.feedstock):
+            if not (clone / "recipe").is_dir():
+                parser.error(f"{clone} must be a clone with its files checked out; it has no folder recipe")
         prepare(asked.folder, asked.pinning, asked.feedstock)
         return 0
     unknown = set(asked.steps) - STEPS.keys()
