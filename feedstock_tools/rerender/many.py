@@ -22,6 +22,7 @@ from feedstock_tools.rerender.configurations.write import Changes
 from feedstock_tools.rerender.rerendering import Request, Rerender, rerendered
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy.releases.release import Release
+from feedstock_tools.variants.migration import OWN_KEYS
 from feedstock_tools.yaml_reading.values import parse_texts
 
 __all__ = ["OUTCOMES", "Outcome", "RerenderedFeedstock", "rerender_many"]
@@ -108,7 +109,7 @@ def rerender_many(
 
 
 #: Keys of a migration that are no variables.
-_NO_VARIANTS = frozenset({"__migrator", "migrator_ts", "zip_keys", "pin_run_as_build"})
+_NO_VARIABLES = OWN_KEYS | {"zip_keys", "pin_run_as_build"}
 #: What a rerender imports when it needs it.
 _NEEDED_LATER = (
     *("feedstock_tools.recipe.v0.recipe", "feedstock_tools.recipe.v1.outline"),
@@ -159,7 +160,7 @@ def _read_migration(path: Path) -> _Migration:
         raise InputError("is not a migration: it must be a mapping with a __migrator", path=path)
     excluded = settings.get("exclude")
     names = frozenset(name for name in excluded if isinstance(name, str)) if isinstance(excluded, list) else frozenset()
-    return _Migration(path, text, names, frozenset(str(key).replace("-", "_") for key in content) - _NO_VARIANTS)
+    return _Migration(path, text, names, frozenset(str(key).replace("-", "_") for key in content) - _NO_VARIABLES)
 
 
 def _why_not(migration: _Migration, feedstock: Path, configurations: Iterable[Configuration]) -> str:

@@ -19,9 +19,11 @@ from feedstock_tools.variants.model import NO_VALUE, VariantConfig
 from feedstock_tools.variants.rules import CondaBuildRules, MigrationRules
 from feedstock_tools.versions import Version, parse_version
 
-__all__ = ["Migration", "load_migration", "migrate"]
+__all__ = ["OWN_KEYS", "Migration", "load_migration", "migrate"]
 
 Values = tuple[str, ...]
+#: The keys of a migration about itself; the others are those of a pinning.
+OWN_KEYS = frozenset({"__migrator", "migrator_ts"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def load_migration(
     settings: Any = content.get("__migrator", {})
     if not isinstance(settings, dict):
         raise InputError("__migrator must be a mapping", path=path, line=lines.get("__migrator"))
-    rest = {key: value for key, value in content.items() if key not in ("__migrator", "migrator_ts")}
+    rest = {key: value for key, value in content.items() if key not in OWN_KEYS}
     try:
         timestamp = float(content.get("migrator_ts", -1.0))
     except (TypeError, ValueError) as error:

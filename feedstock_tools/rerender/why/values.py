@@ -20,6 +20,7 @@ from feedstock_tools.rerender.why.model import Place, Setting
 from feedstock_tools.variants import Migration, VariantConfig, combine, defaults, load_migration, migrate
 from feedstock_tools.variants.conditional import load_conditional
 from feedstock_tools.variants.files import config_of, trim_empty
+from feedstock_tools.variants.migration import OWN_KEYS
 from feedstock_tools.variants.model import WholeNumber
 from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.selectors import select_lines
@@ -139,7 +140,7 @@ def _load_migration(path: Path, rendering: Rendering, source: Source) -> Migrati
         within=source.within(path),
     )
     content, _, lines = _content(path, rendering, source)
-    rest = {key: value for key, value in content.items() if key not in ("__migrator", "migrator_ts")}
+    rest = {key: value for key, value in content.items() if key not in OWN_KEYS}
     return replace(migration, config=config_of(rest, path, lines))
 
 

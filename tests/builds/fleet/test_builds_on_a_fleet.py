@@ -21,6 +21,7 @@ from tests.support.needs import needs
 from tests.support.waiting import wait_until
 
 pytestmark = needs("system", sys.platform == "linux", "looks at processes through /proc")
+HOSTS = ("h1", "h2", "h3")
 #: What the tiny feedstock builds.
 ROWS = 4
 #: A script that takes long enough for something to happen to it, and tells when it began.
@@ -30,18 +31,18 @@ SLOW = 'echo "$PKG_BUILD_STRING" >> "$RECIPE_DIR/../../../../../../begun"; sleep
 @pytest.fixture(scope="module")
 def of_all_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """A fleet of three hosts."""
-    with fleet_in(tmp_path_factory.mktemp("fleet"), 3) as made:
+    with fleet_in(tmp_path_factory.mktemp("fleet"), len(HOSTS)) as made:
         yield made
 
 
 @pytest.fixture
 def fleet(of_all_tests: Fleet) -> Fleet:
     """The fleet with all hosts there, none of which has begun a build."""
-    for host in ("h1", "h2", "h3"):
+    for host in HOSTS:
         (of_all_tests.local.home_of(host) / "begun").unlink(missing_ok=True)
         if of_all_tests.local.processes[host].poll() is not None:
             of_all_tests.local.start_host(host)
-    of_all_tests.wait_for(3)
+    of_all_tests.wait_for(len(HOSTS))
     return of_all_tests
 
 
@@ -62,8 +63,15 @@ def _is_whole(feedstock: TinyFeedstock, packages: int = 6) -> None:
     assert json.loads(planned.stdout)["todo"] == [], planned.stdout
 
 
-def _begun(fleet: Fleet, host: str) -> bool:
-    return (fleet.local.home_of(host) / "begun").exists()
+def _begun(fleet: Fleet) -> list[str]:
+    """The hosts that have begun a build."""
+    return [host for host in HOSTS if (fleet.local.home_of(host) / "begun").exists()]
+
+
+def _first_to_begin(fleet: Fleet) -> str:
+    """A host that has begun a build: hosts take rows as they come, so that any of them may get none."""
+    wait_until(lambda: _begun(fleet), 60)
+    return _begun(fleet)[0]
 
 
 def test_a_fleet_builds_what_one_machine_builds_and_a_plan_finds_nothing_left(
@@ -73,11 +81,11 @@ def test_a_fleet_builds_what_one_machine_builds_and_a_plan_finds_nothing_left(
     assert run.returncode == 0, run.stdout
     _is_whole(feedstock, 12)
     assert run.stdout.count(" done (") == ROWS
-    assert {record.machine for record in feedstock.records()} <= {"h1", "h2", "h3"}
+    assert {record.machine for record in feedstock.records()} <= {*HOSTS}
     assert not list((feedstock.artifacts / "quarantine").iterdir())
     logs = {record.log for record in feedstock.records()}
     assert all("building tiny-base" in (feedstock.artifacts / log).read_text() for log in logs if log)
-    for host in ("h1", "h2", "h3"):
+    for host in HOSTS:
         wait_until(partial(_has_forgotten, fleet, host), 30)
     again = fleet.build(feedstock)
     assert again.returncode == 0, again.stdout
@@ -96,8 +104,8 @@ def test_a_run_shows_its_hosts_and_gives_signs_of_life_for_their_builds(fleet: F
     artifacts = Artifacts(feedstock.artifacts)
     wait_until(lambda: any(each.rows for each in read_runs(artifacts)) or run.poll() is not None)
     (shown,) = read_runs(artifacts)
-    assert {host.name for host in shown.hosts if host.present} == {"h1", "h2", "h3"}
-    assert {row.host for row in shown.rows} <= {"h1", "h2", "h3"}
+    assert {host.name for host in shown.hosts if host.present} == {*HOSTS}
+    assert {row.host for row in shown.rows} <= {*HOSTS}
     output, _ = run.communicate()
     assert run.returncode == 0, output
     libraries = [record for record in feedstock.records() if record.output == "libtiny"]
@@ -108,8 +116,7 @@ def test_a_killed_host_leaves_no_process_and_its_rows_begin_elsewhere(fleet: Fle
     feedstock.keep_outputs(2)
     feedstock.edit("recipe/build-library.sh", "mkdir", SLOW)
     run = fleet.start(feedstock)
-    wait_until(lambda: any(_begun(fleet, host) for host in ("h1", "h2", "h3")), 60)
-    killed = next(host for host in ("h1", "h2", "h3") if _begun(fleet, host))
+    killed = _first_to_begin(fleet)
     fleet.local.processes[killed].send_signal(signal.SIGKILL)
     assert fleet.wait_until_gone(killed, 60) < 5
     output, _ = run.communicate()
@@ -124,13 +131,13 @@ def test_a_host_that_was_cut_off_ends_its_build_with_its_lease(fleet: Fleet, fee
     feedstock.keep_outputs(2)
     feedstock.edit("recipe/build-library.sh", "mkdir", SLOW.replace("sleep 4", "sleep 60"))
     run = fleet.start(feedstock, "--jobs", "1")
-    wait_until(lambda: _begun(fleet, "h2"), 60)
-    fleet.local.processes["h2"].send_signal(signal.SIGSTOP)
-    assert fleet.wait_until_gone("h2", 60) < LEASE + 10
+    cut_off = _first_to_begin(fleet)
+    fleet.local.processes[cut_off].send_signal(signal.SIGSTOP)
+    assert fleet.wait_until_gone(cut_off, 60) < LEASE + 10
     feedstock.edit("recipe/build-library.sh", "sleep 60", "sleep 1")
     run.send_signal(signal.SIGINT)
     run.communicate()
-    fleet.local.processes["h2"].send_signal(signal.SIGCONT)
+    fleet.local.processes[cut_off].send_signal(signal.SIGCONT)
     run = fleet.start(feedstock)
     output, _ = run.communicate()
     assert run.returncode == 0, output
@@ -142,17 +149,18 @@ def test_a_result_that_comes_too_late_is_recorded_as_superseded(tmp_path: Path, 
     feedstock.edit("recipe/build-library.sh", "mkdir", SLOW)
     with fleet_in(tmp_path, 2, lease=12) as fleet:
         run = fleet.start(feedstock)
-        wait_until(lambda: _begun(fleet, "h1"), 60)
-        fleet.local.processes["h1"].send_signal(signal.SIGSTOP)
-        wait_until(lambda: set(_lines(fleet, "h1")) <= set(_lines(fleet, "h2")), 120)
-        fleet.local.processes["h1"].send_signal(signal.SIGCONT)
+        cut_off = _first_to_begin(fleet)
+        (other,) = {*HOSTS[:2]} - {cut_off}
+        fleet.local.processes[cut_off].send_signal(signal.SIGSTOP)
+        wait_until(lambda: set(_lines(fleet, cut_off)) <= set(_lines(fleet, other)), 120)
+        fleet.local.processes[cut_off].send_signal(signal.SIGCONT)
         output, _ = run.communicate()
     assert run.returncode == 0, output
     _is_whole(feedstock)
-    assert "h1: its host has been cut off for" in output
-    assert "the late result of h1 is superseded" in output
+    assert f"{cut_off}: its host has been cut off for" in output
+    assert f"the late result of {cut_off} is superseded" in output
     late = [record for record in feedstock.records() if record.reason.startswith("superseded: ")]
-    assert {record.machine for record in late} == {"h1"}
+    assert {record.machine for record in late} == {cut_off}
     assert {record.result for record in late} == {"interrupted"}
     (kept,) = (feedstock.artifacts / "quarantine").iterdir()
     assert "an old attempt" in (kept / "reason.json").read_text()
@@ -163,7 +171,7 @@ def test_a_client_that_goes_away_finds_its_builds_again(fleet: Fleet, feedstock:
     feedstock.edit("recipe/build-library.sh", "mkdir", SLOW)
     for number in (signal.SIGINT, signal.SIGKILL):
         run = fleet.start(feedstock)
-        wait_until(lambda: sum(_begun(fleet, host) for host in ("h1", "h2", "h3")) >= 2, 60)
+        wait_until(lambda: len(_begun(fleet)) >= 2, 60)
         run.send_signal(number)
         output, _ = run.communicate()
         if number == signal.SIGINT:
@@ -172,7 +180,7 @@ def test_a_client_that_goes_away_finds_its_builds_again(fleet: Fleet, feedstock:
     output, _ = run.communicate()
     assert run.returncode == 0, output
     _is_whole(feedstock)
-    starts = [line for host in ("h1", "h2", "h3") for line in _lines(fleet, host)]
+    starts = [line for host in HOSTS for line in _lines(fleet, host)]
     assert sorted(starts) == sorted(set(starts)), "a build was repeated"
 
 
@@ -180,14 +188,14 @@ def test_a_hub_that_is_killed_and_restarted_costs_no_build(fleet: Fleet, feedsto
     feedstock.keep_outputs(2)
     feedstock.edit("recipe/build-library.sh", "mkdir", SLOW)
     run = fleet.start(feedstock)
-    wait_until(lambda: sum(_begun(fleet, host) for host in ("h1", "h2", "h3")) >= 2, 60)
+    wait_until(lambda: len(_begun(fleet)) >= 2, 60)
     fleet.local.processes["hub"].kill()
     fleet.local.processes["hub"].wait()
     fleet.local.start_hub()
     output, _ = run.communicate()
     assert run.returncode == 0, output
     _is_whole(feedstock)
-    starts = [line for host in ("h1", "h2", "h3") for line in _lines(fleet, host)]
+    starts = [line for host in HOSTS for line in _lines(fleet, host)]
     assert sorted(starts) == sorted(set(starts)), "a build was repeated"
 
 
