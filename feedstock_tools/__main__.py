@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-__all__ = ["main"]
-
 
 def main() -> NoReturn:
     """The entry point `feedstock-tools`."""

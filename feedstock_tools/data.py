@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["PACKAGE", "cache_root", "data_folder", "text_templates"]
-
 #: The folder of this package, for code that reads or hashes the package itself.
 PACKAGE = Path(__file__).resolve().parent
 

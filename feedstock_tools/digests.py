@@ -15,16 +15,6 @@ from typing import Any
 
 from feedstock_tools.reading import open_file
 
-__all__ = [
-    "HASH_LENGTH",
-    "digest_of_files",
-    "digest_of_values",
-    "files_below",
-    "package_hash",
-    "sha256_of",
-    "stamp_of_files",
-]
-
 #: The hexadecimal digits after the `h` in the name of a package.
 HASH_LENGTH = 7
 

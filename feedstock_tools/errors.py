@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-__all__ = ["FeedstockError", "InputError", "Mistake", "WorkError"]
-
 
 @dataclass(frozen=True, slots=True)
 class Mistake:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from feedstock_tools.errors import InputError
 
-__all__ = ["KNOWN_SUBDIRS", "Platform"]
-
 #: Subdirs that conda knows (conda/base/constants.py, KNOWN_SUBDIRS, less `noarch`).
 KNOWN_SUBDIRS = (
     "emscripten-wasm32",

@@ -7,8 +7,6 @@ import sys
 from functools import cache
 from pathlib import Path
 
-__all__ = ["process_lives", "start_time", "this_machine", "this_process"]
-
 
 @cache
 def this_machine() -> str:

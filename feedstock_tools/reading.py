@@ -9,19 +9,6 @@ from typing import BinaryIO, Protocol
 
 from feedstock_tools.errors import InputError
 
-__all__ = [
-    "LARGEST_FILE",
-    "LARGEST_SCRIPT",
-    "LARGEST_SETTINGS",
-    "is_below",
-    "is_file",
-    "is_inside",
-    "open_file",
-    "read_bytes",
-    "read_text",
-    "read_up_to",
-]
-
 #: Bytes, far above any recipe or variant file of conda-forge. A larger one is a mistake or an attack.
 LARGEST_FILE = 512 * 1024
 #: The same for a conda-forge.yml, a configuration or a variants.yaml, whose keys are read more than once.

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["listen", "stage"]
-
 
 def _unheard(text: str) -> None:
     """Discard a stage."""

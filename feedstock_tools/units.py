@@ -6,8 +6,6 @@ import re
 
 from feedstock_tools.errors import InputError
 
-__all__ = ["size_of", "size_text", "time_limit_of", "time_of"]
-
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?) ?(?:([KMGT])(i?)B?|B)?", re.IGNORECASE | re.ASCII)
 _TIME = re.compile(r"(\d{1,15}(?:\.\d{1,15})?) ?(s|min|h)?", re.ASCII)
 #: The longest time that can be waited for, in seconds: about three years.

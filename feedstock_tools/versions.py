@@ -14,8 +14,6 @@ from itertools import zip_longest
 
 from feedstock_tools.errors import InputError
 
-__all__ = ["InvalidVersionError", "Version", "parse_version"]
-
 _VALID = re.compile(r"^[*.+!_0-9a-z]+$")
 _PART = re.compile(r"[0-9]+|[*]+|[^0-9*]+")
 _LONGEST = 300

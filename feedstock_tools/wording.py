@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-__all__ = ["aligned", "counted", "duration", "moment", "shown", "shown_log", "table", "uncoloured"]
-
 #: Characters that a terminal acts on instead of showing them: control characters except tab and line feed, marks that
 #: turn the direction of a line around, and lone surrogates, which represent bytes that are not UTF-8.
 _UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 
 from feedstock_tools.data import PACKAGE
 
-__all__ = ["PACKAGES", "worker_command", "worker_words"]
-
 #: The folder that contains this program's own package.
 PACKAGES = PACKAGE.parent
 #: Its arguments: the folders of packages, with colons between them; the module; the arguments of its `main`. By

@@ -18,8 +18,6 @@ from pathlib import Path
 
 import networkx as nx
 
-__all__ = ["Imports", "drawn", "imports_of", "mermaid", "rooms_of", "table", "updated"]
-
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "feedstock_tools"
 PAGE = ROOT / "docs" / "architecture.md"

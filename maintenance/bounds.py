@@ -24,8 +24,6 @@ from typing import Any
 
 from tests.__main__ import arguments, clear_environment
 
-__all__ = ["TOOLS", "USER_EXTRAS", "bounds_of", "lowest"]
-
 ROOT = Path(__file__).resolve().parents[1]
 #: The extras that a user installs; the others are for work on the program.
 USER_EXTRAS = ("s3", "host", "fleet", "site")

@@ -16,8 +16,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-__all__ = ["debs_of", "main", "nspawn_of", "root_folder"]
-
 _SUITE, _MIRROR = "bookworm", "http://deb.debian.org/debian"
 #: What images of clouds have.
 _INCLUDED = (

@@ -37,8 +37,6 @@ from tests.support.light_wheels import light_wheels
 from tests.support.paths import ROOT
 from tests.support.waiting import processes_below, wait_until
 
-__all__ = ["ALIKE", "ONLY_READING", "SCENARIOS", "SERVING", "Scenario", "Tally", "Worlds", "kill_at_random"]
-
 #: A command of the tiny feedstock that builds little.
 _ONE = f"{GPU}_py3.11"
 #: Files whose bytes differ from run to run: only that they exist is compared.

@@ -20,20 +20,6 @@ from tests.support.library import make_library_folder
 from tests.support.paths import EXAMPLES, ROOT
 from tests.support.smithy_release import write_package_of_release
 
-__all__ = [
-    "cpu_only",
-    "hosts",
-    "nothing",
-    "pinnings",
-    "project",
-    "releases",
-    "spec",
-    "tiny",
-    "two",
-    "unsolved",
-    "wheels",
-]
-
 
 def tiny(world: Path) -> None:
     make_tiny_channel(world / "channel")

@@ -36,8 +36,6 @@ from feedstock_tools.versions import parse_version
 from maintenance.recorded_facts import RECORDED, read_table
 from maintenance.wheel_index import Wheel, add_index_option, archive, copy_member, first_and_last_of_minors, wheels_of
 
-__all__ = ["PROJECTS", "TABLE", "contradictions", "oldest_capability"]
-
 TABLE = "library_wheels"
 #: The projects on the index: the library in `variants/cuda.yaml`, and the major version of CUDA.
 PROJECTS: Mapping[str, tuple[str, str]] = {

@@ -18,8 +18,6 @@ from feedstock_tools.cli import program
 from feedstock_tools.cli.completing import PROGRAM
 from feedstock_tools.cli.general import NAMES
 
-__all__ = ["FOLDER", "pages", "write_pages"]
-
 #: The folder of the pages in an environment.
 FOLDER = "share/man/man1"
 

@@ -23,8 +23,6 @@ from feedstock_tools.facts.packages import read_packages
 from feedstock_tools.platforms import Platform
 from maintenance import pinning_rows
 
-__all__ = ["RECORDED", "TABLES", "read_table"]
-
 RECORDED = Path(__file__).resolve().parents[1] / "tests" / "facts" / "recorded"
 #: Commits of cuda-nvcc-feedstock by the CUDA version for which they set conda-forge's preset of architectures.
 PRESETS = {"12.8": "18f55c57bd", "12.9": "00001451bd", "13.2": "3451669b09"}

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-__all__ = ["sizes"]
-
 
 def sizes() -> Iterator[tuple[str, float]]:
     """Each package with the size of its files in MB, without the bytecode that Python writes beside them."""

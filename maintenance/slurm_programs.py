@@ -14,8 +14,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-__all__ = ["main", "programs_folder"]
-
 _PACKAGES = (
     *("slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge"),
     *("libmunge2", "libhwloc15", "liblua5.1-0"),  # what images of the distribution lack of what they need

@@ -25,8 +25,6 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from feedstock_tools.facts.tools import read_tools
 
-__all__ = ["ToolWheel", "entries", "read_wheel"]
-
 #: The Pythons that get packages with compiled code.
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 _SUBDIRS = {"x86_64": "linux-64", "aarch64": "linux-aarch64"}

@@ -37,8 +37,6 @@ from feedstock_tools.versions import parse_version
 from maintenance.recorded_facts import RECORDED, read_table
 from maintenance.wheel_index import Wheel, add_index_option, copy_wheel, first_and_last_of_minors, wheels_of
 
-__all__ = ["TABLE", "changes", "differences", "host_compilers", "minors"]
-
 TABLE = "nvcc_wheels"
 #: The projects of nvcc, and the one that has `crt/host_config.h` where that is another.
 PROJECTS = (

@@ -12,8 +12,6 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-__all__ = ["ManPages"]
-
 
 class ManPages(BuildHookInterface[Any]):
     """The hook: the pages are written into a temporary folder, and packed from there."""

@@ -28,18 +28,6 @@ from typing import Any, BinaryIO
 
 from feedstock_tools.versions import parse_version
 
-__all__ = [
-    "Ranges",
-    "Wheel",
-    "add_index_option",
-    "archive",
-    "copy_member",
-    "copy_wheel",
-    "first_and_last_of_minors",
-    "pip_index",
-    "wheels_of",
-]
-
 _ACCEPT = {"Accept": "application/vnd.pypi.simple.v1+json"}
 _NAME = re.compile(
     r"[^-]+-(?P<version>\d[\d.]*)(?:-(?P<build>\d+))?-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>.+)\.whl$"

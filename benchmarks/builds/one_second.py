@@ -8,8 +8,6 @@ from pathlib import Path
 from feedstock_tools.builds.fleet.host.spool import append
 from feedstock_tools.builds.fleet.results.events import Finished
 
-__all__ = ["main"]
-
 
 def main(attempt: str, root: str) -> int:
     """Wait for a second, and report the end."""

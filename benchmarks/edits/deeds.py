@@ -21,8 +21,6 @@ from feedstock_tools.edit.variants.choices import CUDA, PYTHON, Choice
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.rerender.rerendering import Rerender, rerender
 
-__all__ = ["MIGRATION", "PINNED", "VARIANTS", "Deed", "deed_of", "listed", "possible", "version_in", "versions"]
-
 #: The file names of migrations of CUDA and Python.
 MIGRATION = re.compile(r"(python|cuda)[_-]?\d[^/]*\.ya?ml$")
 #: Where the package of the pinning has its migrations.

@@ -33,8 +33,6 @@ from feedstock_tools.bounds.results import answer, value_of, whole
 from feedstock_tools.errors import WorkError
 from feedstock_tools.workers import worker_command
 
-__all__ = ["main", "run_apart"]
-
 T = TypeVar("T")
 
 _LENGTH = struct.Struct("<Q")

@@ -18,8 +18,6 @@ from typing import TypeAlias
 from feedstock_tools.bounds.limits import BoundError, Bounds, factor
 from feedstock_tools.errors import FeedstockError, WorkError
 
-__all__ = ["Note", "bounded", "end_with_parent", "enter", "is_held", "reason_of", "released", "renew", "step"]
-
 #: The limits of this process, soft and hard, by number.
 Limits: TypeAlias = "dict[int, tuple[int, int]]"
 

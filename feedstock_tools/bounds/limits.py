@@ -11,8 +11,6 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError
 
-__all__ = ["LIFTING", "READING", "SOLVING", "VARIABLE", "BoundError", "Bounds", "factor", "most", "widen"]
-
 _MIB = 1024 * 1024
 _GIB = 1024 * _MIB
 #: A child of a busy machine takes this many times its processor time, and at least these seconds.

@@ -23,8 +23,6 @@ from feedstock_tools.bounds.limits import READING, Bounds, factor
 from feedstock_tools.bounds.supervision import fork_bound, threads
 from feedstock_tools.errors import FeedstockError, WorkError
 
-__all__ = ["each_bounded"]
-
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 _HEAD = struct.Struct("<q")

@@ -14,8 +14,6 @@ from feedstock_tools.bounds.held import Note, reason_of
 from feedstock_tools.bounds.limits import Bounds, factor
 from feedstock_tools.errors import WorkError
 
-__all__ = ["answer", "value_of", "whole"]
-
 
 def answer(work: Callable[[], object], modules: Callable[[], list[str]] = list) -> bytes:
     """Do the work in a child; its result or error, and the modules that it took, pickled.

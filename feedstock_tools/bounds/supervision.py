@@ -19,8 +19,6 @@ from feedstock_tools.bounds.held import Note, end_with_parent, enter, is_held, r
 from feedstock_tools.bounds.limits import READING, Bounds
 from feedstock_tools.errors import FeedstockError, WorkError
 
-__all__ = ["fork_bound", "hold", "run_bounded", "threads"]
-
 T = TypeVar("T")
 #: The time limit of a command whose child only waits, such as for its user, in seconds: that of a build.
 _LONGEST_COMMAND = 48 * 3600.0

@@ -27,21 +27,6 @@ from feedstock_tools.files.zstandard import stored_blocks, stored_frame
 if TYPE_CHECKING:
     from rattler.package_streaming import ArchiveEntry, PackageArchive
 
-__all__ = [
-    "PACKAGE_SUFFIXES",
-    "TooLargeError",
-    "combine",
-    "documents_of",
-    "plausible_file_count",
-    "read_documents",
-    "read_package",
-    "read_package_and",
-    "replace_document",
-    "unpack",
-    "unpack_own",
-    "write_package",
-]
-
 #: The endings of files that are conda packages.
 PACKAGE_SUFFIXES = (".conda", ".tar.bz2")
 

@@ -14,8 +14,6 @@ from feedstock_tools.channel.archive import unpack
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.files.temporary import temporary_folder
 
-__all__ = ["FileDifference", "PackageComparison", "compare_packages"]
-
 #: Bytes of a text whose lines are compared, and the lines of a difference that are kept.
 _LARGEST_TEXT = 1 << 20
 _MOST_LINES = 40

@@ -21,8 +21,6 @@ from feedstock_tools.files.writing import replacing
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 from feedstock_tools.reading import open_file
 
-__all__ = ["add_packages", "complete_index", "index_channel"]
-
 _BLOCK = 1 << 20
 
 

@@ -16,8 +16,6 @@ from feedstock_tools.platforms import Platform
 if TYPE_CHECKING:
     from rattler import NoArchLiteral, RepoDataRecord
 
-__all__ = ["install"]
-
 _NOARCH: dict[str, NoArchLiteral] = {"generic": "generic", "python": "python"}
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlsplit
 
-__all__ = ["local_folder", "why_no_channel"]
-
 
 def local_folder(channel: str) -> Path | None:
     """The folder of a channel given as a path or a file URL, else None.

@@ -9,8 +9,6 @@ from typing import Any
 
 from feedstock_tools.bounds.limits import most
 
-__all__ = ["DAMAGED", "PackageFile", "PackageMetadata", "Record", "RunExports"]
-
 #: Items of a list such as `depends`, many times those of any package.
 _MOST_TEXTS = 10_000
 #: The exceptions for invalid documents: wrong JSON, keys, types or numbers.

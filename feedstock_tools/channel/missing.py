@@ -9,8 +9,6 @@ from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.digests import package_hash
 
-__all__ = ["Promised", "lacking"]
-
 
 class Promised(Protocol):
     """The known values of a package before it is built; `hash_input` is the text behind the hash in its build

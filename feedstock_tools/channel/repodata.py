@@ -17,16 +17,6 @@ from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import read_bytes
 from feedstock_tools.redaction import redacted
 
-__all__ = [
-    "PUBLIC_HOSTS",
-    "UnreadChannelError",
-    "builds_of",
-    "channel_url",
-    "first_cause",
-    "read_records",
-    "why_unreachable",
-]
-
 #: Bytes of the repodata of a channel on this machine, several times those of conda-forge's largest subdir.
 _LARGEST_REPODATA = 2 << 30
 #: The time limit for reading the repodata of a channel, in seconds.

@@ -20,8 +20,6 @@ from feedstock_tools.channel.web.credentials import rattler_client
 from feedstock_tools.errors import WorkError
 from feedstock_tools.reading import read_bytes
 
-__all__ = ["listed_run_exports", "run_exports_of"]
-
 _SECONDS = 60
 _DOCUMENT = "info/run_exports.json"
 #: Bytes of a list of run exports, several times those of conda-forge's largest one; and of what is read at most.

@@ -8,8 +8,6 @@ from pathlib import Path
 from feedstock_tools.channel.kept.packages import PackageKind
 from feedstock_tools.data import cache_root
 
-__all__ = ["SMITHY", "smithy_cache"]
-
 _PACKAGE = "site-packages/conda_smithy"
 SMITHY = PackageKind(
     package="conda-smithy",

@@ -11,8 +11,6 @@ from feedstock_tools.errors import InputError
 if TYPE_CHECKING:
     from rattler import Version
 
-__all__ = ["Spec", "admits", "read_spec"]
-
 
 @dataclass(frozen=True, slots=True)
 class Spec:

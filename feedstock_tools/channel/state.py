@@ -9,8 +9,6 @@ from feedstock_tools.channel.local import local_folder
 from feedstock_tools.channel.repodata import channel_url
 from feedstock_tools.channel.web.asking import NoAnswerError, ask
 
-__all__ = ["repodata_state"]
-
 _SECONDS = 10
 
 

@@ -30,8 +30,6 @@ from feedstock_tools.workers import worker_command
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = ["OTHER_PACKAGE", "Target", "parse_target"]
-
 #: The hint if a target has a different package of the same name.
 OTHER_PACKAGE = "Raise the build number, or remove the package there."
 #: The time limits of an upload: for the service to answer, and for the package at a slow speed, in seconds and bytes a

@@ -10,8 +10,6 @@ import json
 import sys
 from typing import Any
 
-__all__ = ["main"]
-
 
 def main() -> int:
     """Upload the package named on standard input; the reason of a failure goes to standard output, without the key."""

@@ -18,8 +18,6 @@ from feedstock_tools.files.locks import SAID_AFTER, say_wait
 from feedstock_tools.redaction import redacted
 from feedstock_tools.stages import stage
 
-__all__ = ["wait_for"]
-
 _Result = TypeVar("_Result")
 _SECONDS_TO_LET_GO = 0.05
 #: The default limit in seconds: above the time of the largest environments.

@@ -32,8 +32,6 @@ from feedstock_tools.rerender.pinning import find_pinning
 from feedstock_tools.stages import stage
 from feedstock_tools.wording import counted
 
-__all__ = ["check", "check_feedstock", "check_renderings"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Looked:

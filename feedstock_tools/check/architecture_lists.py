@@ -14,20 +14,6 @@ from typing import Literal
 from feedstock_tools.errors import InputError
 from feedstock_tools.gpu_code.architecture import Architecture
 
-__all__ = [
-    "ARCHITECTURE_KEYS",
-    "COMPANIONS",
-    "VARIABLES",
-    "Form",
-    "argument_pattern",
-    "form_of",
-    "is_native",
-    "kokkos_architecture",
-    "options_in",
-    "options_of",
-    "read_list",
-]
-
 #: How a list is read:
 #: `cmake`: a bare number is machine code and PTX (CMake's CUDA_ARCHITECTURES);
 #: `torch`: an item is machine code, with `+PTX` also PTX (torch/utils/cpp_extension.py, FindCUDA);

@@ -9,8 +9,6 @@ from feedstock_tools.check.comparison.differences import Differences
 from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.versions import parse_version
 
-__all__ = ["remarks_on_numbers"]
-
 #: Parts of a package that follow from others, or that change without a build.
 _FOLLOWING = frozenset({"build string", "build number"})
 _MOST_NAMES = 4

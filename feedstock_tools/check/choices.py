@@ -26,8 +26,6 @@ from feedstock_tools.recipe.pins import Pin, Requirement
 from feedstock_tools.recipe.specs import spec_name
 from feedstock_tools.versions import parse_version
 
-__all__ = ["ChoiceChange", "Rendered", "changed_choices"]
-
 _CUDA = "cuda-version"
 #: conda-forge's compilers of CUDA, whose run exports require the driver: cuda-nvcc since 12.0, nvcc before.
 _COMPILERS = ("cuda-nvcc_", "nvcc_")

@@ -12,8 +12,6 @@ from feedstock_tools.gpu_code.architecture import TEGRA, Architecture
 from feedstock_tools.pins.gpu.architectures import served
 from feedstock_tools.versions import parse_version
 
-__all__ = ["NATIVE", "Place", "dropped_by", "faults_of", "jetson_only", "refused_by", "unserved_by"]
-
 #: The mistake of compiling for the GPU of the machine that builds.
 NATIVE = "it compiles for the GPU of the machine that builds: the build fails without one, and other GPUs get no code"
 

@@ -12,8 +12,6 @@ from feedstock_tools.facts import CudaFacts, Toolkit
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.versions import parse_version
 
-__all__ = ["missing_guards", "wrong_guards"]
-
 #: A build string that only GPU builds have, as in `pytorch * cuda*`.
 _GPU_BUILD = re.compile(r"(?:^|[\s=*_])(?:cuda|gpu)[\w.]*\*?")
 _LAST_NUMBER = re.compile(r"_(\d+)(?:_[a-z]\w*)?$")

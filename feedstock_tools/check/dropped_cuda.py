@@ -12,8 +12,6 @@ from feedstock_tools.reading import read_text
 from feedstock_tools.rerender.pinning import Pinning
 from feedstock_tools.versions import parse_version
 
-__all__ = ["named_by_feedstock", "next_cuda", "why_dropped"]
-
 _KEY = re.compile(r"^cuda_compiler_version\s*:\s*(?P<inline>.*)$")
 _USE_LOCAL = re.compile(r"^[ \t]*use_local:[ \t]*true", re.IGNORECASE | re.MULTILINE)
 _VERSION = re.compile(r"(?<![\d.])(\d+\.\d+)(?![\d.])")

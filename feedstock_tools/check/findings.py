@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Complaint", "Finding", "Weight"]
-
 #: A mistake fails the build or breaks the package for some users; a remark does not yet.
 Weight = Literal["mistake", "remark"]
 

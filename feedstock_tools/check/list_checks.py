@@ -18,8 +18,6 @@ from feedstock_tools.generate.spec.reading import read_spec
 from feedstock_tools.generate.texts.cuda.facts import architectures_by_version
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
 
-__all__ = ["complaints_of_lists", "complaints_of_next", "findings_of_spec", "lists_for_jetson"]
-
 _T = TypeVar("_T")
 _MISTAKE: Weight = "mistake"
 

@@ -10,8 +10,6 @@ from feedstock_tools.channel.solving.many import PROMISED
 from feedstock_tools.check.rehearsal.demands import Demands
 from feedstock_tools.platforms import Platform
 
-__all__ = ["Promised", "promise"]
-
 
 @dataclass(frozen=True, slots=True)
 class Promised:

@@ -23,8 +23,6 @@ from feedstock_tools.rerender.forge import Forge, read_forge
 from feedstock_tools.rerender.outputs import contents_with_rattler_build, packages_with_conda_build
 from feedstock_tools.rerender.rules import Rules
 
-__all__ = ["Built", "Renderings", "rendered"]
-
 _TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 #: What an output was made from: the package of a `meta.yaml`, or the content of a rendered `recipe.yaml`.
 Source = Meta | Mapping[str, Any]

@@ -30,8 +30,6 @@ from feedstock_tools.rerender.smithy.releases.release import Release
 #: Names of jobs in a message, which change with a rerender.
 _JOBS = re.compile(r"\b(?:linux|osx|win)_[\w.-]+(?:, [\w.-]+_[\w.-]+)*(?: and \d+ more)?")
 
-__all__ = ["Review", "Stale", "affected", "review_feedstock"]
-
 Found = TypeVar("Found")
 
 

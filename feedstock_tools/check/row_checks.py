@@ -16,8 +16,6 @@ from feedstock_tools.pins.graph.kinds import msvc_of, msvc_words
 from feedstock_tools.pins.graph.resolve import is_satisfiable
 from feedstock_tools.versions import parse_version
 
-__all__ = ["complaints_of_row"]
-
 _IMAGE_CUDA = re.compile(r"cuda:?(\d+\.\d+)")
 _IMAGE_ARCH = re.compile(r"(?<![a-z0-9])(x86_64|aarch64|ppc64le)(?![a-z0-9])")
 _ARCH_SUBDIRS = {"x86_64": "linux-64", "aarch64": "linux-aarch64", "ppc64le": "linux-ppc64le"}

@@ -11,8 +11,6 @@ from feedstock_tools.pins.graph.model import PinGraph
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.versions import parse_version
 
-__all__ = ["Row", "never_released", "rows_of", "zips_out_of_step"]
-
 _NOT_CUDA = frozenset({"", "None", "none", "undefined"})
 
 

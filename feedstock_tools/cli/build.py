@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 else:
     _Parameter = click.ParamType  # takes no type before click 8.4
 
-__all__ = ["command"]
-
 
 class _Count(_Parameter):
     """A number of rows, or `all` of them."""

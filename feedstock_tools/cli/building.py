@@ -22,19 +22,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.runs.run import BuildResult
     from feedstock_tools.report.run.plain import Terminal
 
-__all__ = [
-    "Named",
-    "build",
-    "candidates_of",
-    "choose",
-    "debug",
-    "list_configurations",
-    "observing",
-    "report",
-    "say_all",
-    "watched",
-]
-
 #: The number of rows that can be rendered within a second or two.
 _FORESEEN = 200
 

@@ -13,8 +13,6 @@ from feedstock_tools.cli.printing import say
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
 
-__all__ = ["readable", "suggesting_stand_in"]
-
 _NOTE = "Reading the STAND-IN channel: its packages have the metadata of real ones and no real contents."
 
 

@@ -13,8 +13,6 @@ from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 from feedstock_tools.wording import counted
 
-__all__ = ["command"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:

@@ -16,8 +16,6 @@ from feedstock_tools.cli.spelling import Command
 if TYPE_CHECKING:
     from feedstock_tools.feedstock.layout import Artifacts
 
-__all__ = ["command"]
-
 
 @click.command("clean", cls=Command)
 @options.folder

@@ -12,8 +12,6 @@ from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_error, say_json
 from feedstock_tools.cli.spelling import Command
 
-__all__ = ["command"]
-
 
 @click.command("collect", cls=Command)
 @click.argument(

@@ -17,18 +17,6 @@ from feedstock_tools.cli.places import is_folder
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-__all__ = [
-    "PROGRAM",
-    "VARIABLE",
-    "configurations",
-    "cuda_versions",
-    "demands",
-    "gpus",
-    "key_or_configurations",
-    "packages",
-    "platforms",
-]
-
 PROGRAM = "feedstock-tools"
 #: While it is set in the environment, the program answers a shell instead of running a command.
 VARIABLE = "_FEEDSTOCK_TOOLS_COMPLETE"

@@ -10,8 +10,6 @@ from click.shell_completion import CompletionItem, ShellComplete, add_completion
 from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Command
 
-__all__ = ["Words", "command"]
-
 # Each script passes the line up to the cursor on, and gets lines of three parts between tabs: plain, dir or file; the
 # word; what it means. No space follows a word that ends with `=`.
 

@@ -14,8 +14,6 @@ from feedstock_tools.cli.printing import is_quiet, say, say_error, say_json
 from feedstock_tools.cli.spelling import Group
 from feedstock_tools.stages import stage
 
-__all__ = ["command"]
-
 _CHANNELS = options.channels("none: what the facts say of conda-forge")
 _PLATFORM = options.platform("linux-64")
 _NO_FACTS = click.option("--no-facts", is_flag=True, help="With --channel: use its metadata alone, and no facts.")

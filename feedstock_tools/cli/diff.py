@@ -11,8 +11,6 @@ from feedstock_tools.cli import options
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
-__all__ = ["command"]
-
 
 @click.command("diff", cls=Command)
 @click.argument("before", default="HEAD", metavar="[A]")

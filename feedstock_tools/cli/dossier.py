@@ -12,8 +12,6 @@ from feedstock_tools.cli import options
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
 
-__all__ = ["command"]
-
 
 @click.command("dossier", cls=Command)
 @options.output("dossier in the artifacts folder", kind="folder")

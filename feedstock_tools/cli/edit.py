@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from feedstock_tools.edit.draft import Draft
     from feedstock_tools.edit.variants.choices import Choice
 
-__all__ = ["command"]
-
-
 #: Of a build number: more digits are a mistake.
 _MOST_DIGITS = 9
 

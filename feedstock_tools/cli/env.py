@@ -16,8 +16,6 @@ from feedstock_tools.cli.spelling import Command
 if TYPE_CHECKING:
     from feedstock_tools.pins.frameworks.environment import Environment
 
-__all__ = ["command"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Wish:

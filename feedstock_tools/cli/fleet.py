@@ -16,8 +16,6 @@ from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Group
 from feedstock_tools.wording import counted
 
-__all__ = ["command"]
-
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 

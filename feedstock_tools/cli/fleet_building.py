@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from feedstock_tools.feedstock.planned import PlannedConfiguration
     from feedstock_tools.report.run.plain import Terminal
 
-__all__ = ["build_on_fleet"]
-
 #: How long hosts may take to connect to a hub that has just started, in seconds.
 _APPEAR_WITHIN = 10.0
 #: Where rows cannot be built that fit no host.

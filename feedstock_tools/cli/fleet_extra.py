@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.fleet.carrying.link import Link
     from feedstock_tools.builds.fleet.folder import FleetFolder
 
-__all__ = ["chosen_fleet", "inventory_of", "linked", "refuse_without_extra"]
-
 #: Where no fleet is named; `folder.INVENTORY` would cost an import at start.
 _INVENTORY = "inventory.yml"
 

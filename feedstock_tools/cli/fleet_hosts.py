@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.fleet.provision.inventory import Inventory
     from feedstock_tools.builds.fleet.provision.playing import Played
 
-__all__ = ["COMMANDS"]
-
 _NAMES = click.argument("hosts", nargs=-1, metavar="[HOST]...")
 _FLEET = options.fleet("inventory.yml")
 _MACHINES = options.option(

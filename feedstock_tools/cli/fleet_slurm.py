@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.fleet.cluster.queue import Job
     from feedstock_tools.builds.fleet.folder import FleetFolder
 
-__all__ = ["command"]
-
 
 @click.group("slurm", cls=Group, short_help="Let jobs of a Slurm cluster build.")
 def command() -> None:

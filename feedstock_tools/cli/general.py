@@ -8,8 +8,6 @@ import click
 
 from feedstock_tools.cli import printing
 
-__all__ = ["NAMES", "format_apart", "with_general"]
-
 NAMES = frozenset({"quiet", "verbose", "color"})
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from feedstock_tools.generate.first_spec import Origin
     from feedstock_tools.generate.project import Project
 
-__all__ = ["command"]
-
 #: Seconds that a clone may take.
 _CLONE = 600
 #: A name in a package index, with a version or without.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import NoReturn
 
-__all__ = ["MESSAGE", "STATUS", "end_at_once", "ignore", "release", "unwind"]
-
 STATUS = 130
 MESSAGE = "Interrupted."
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from feedstock_tools.check.linting.subject import Mistaken
     from feedstock_tools.edit.draft import Draft
 
-__all__ = ["command"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Form:

@@ -9,8 +9,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.planned import PlannedConfiguration
 from feedstock_tools.wording import shown
 
-__all__ = ["choose_from_menu"]
-
 
 def choose_from_menu(configurations: Sequence[PlannedConfiguration]) -> PlannedConfiguration:
     """Ask for one of the configurations by number, as conda-smithy's script does.

@@ -19,17 +19,6 @@ if TYPE_CHECKING:
     from feedstock_tools.feedstock.layout import Artifacts
     from feedstock_tools.feedstock.up_to_date import Updates
 
-__all__ = [
-    "migrations_of",
-    "note_on_stderr",
-    "opened_ahead",
-    "opened_to_build",
-    "opened_to_read",
-    "pinning_of",
-    "refuse_without_feedstock",
-    "tidy",
-]
-
 
 def note_on_stderr(text: str) -> None:
     """Print a note to the user, apart from the command's result."""

@@ -18,49 +18,6 @@ import click
 from feedstock_tools.cli import completing
 from feedstock_tools.cli.places import is_folder
 
-__all__ = [
-    "EDIT_MESSAGE",
-    "FLEET_HERE",
-    "OWN_MESSAGE",
-    "Decorator",
-    "Place",
-    "as_json",
-    "cache",
-    "channels",
-    "check",
-    "commit",
-    "configurations",
-    "cores",
-    "cuda",
-    "diff",
-    "dry_run",
-    "feedstock",
-    "folder",
-    "folders",
-    "force",
-    "gathered",
-    "gpu",
-    "html",
-    "jobs",
-    "key_or_configurations",
-    "log_limit",
-    "markdown",
-    "memory",
-    "missing",
-    "option",
-    "output",
-    "output_dir",
-    "packages_or_configurations",
-    "pinning",
-    "platform",
-    "preset",
-    "refuse_both",
-    "rules",
-    "server",
-    "smithy",
-    "timeout",
-]
-
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
 

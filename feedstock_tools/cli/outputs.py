@@ -10,8 +10,6 @@ from feedstock_tools.cli import options
 from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Command
 
-__all__ = ["command"]
-
 
 @click.command("outputs", cls=Command)
 @options.rules

@@ -18,8 +18,6 @@ from feedstock_tools.cli.spelling import Group
 if TYPE_CHECKING:
     from feedstock_tools.channel.pinning.local import Pinning
 
-__all__ = ["command"]
-
 
 @click.group(
     "pinning", cls=Group, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}

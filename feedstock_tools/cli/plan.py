@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.plan.agenda import Agenda
     from feedstock_tools.builds.plan.workspace import Workspace
 
-__all__ = ["command"]
-
 
 @dataclass(frozen=True, slots=True)
 class _SimulationOptions:

@@ -21,23 +21,6 @@ from feedstock_tools.wording import shown, uncoloured
 if TYPE_CHECKING:
     from feedstock_tools.cli.pulse import Pulse
 
-__all__ = [
-    "Loudness",
-    "begin",
-    "colour_wanted",
-    "is_quiet",
-    "loudness",
-    "no_signs",
-    "pulse_with",
-    "say",
-    "say_diff",
-    "say_error",
-    "say_json",
-    "set_colour",
-    "set_loudness",
-    "stream_of_logs",
-]
-
 Loudness = Literal["quiet", "normal", "verbose"]
 
 _loudness: Loudness = "normal"

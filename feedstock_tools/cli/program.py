@@ -25,8 +25,6 @@ from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.files.locks import tell_with
 from feedstock_tools.stages import listen
 
-__all__ = ["bounds_of", "main", "run"]
-
 #: Commands that read a feedstock, and those that also read channels and packages.
 _READING = frozenset({"generate", "rerender", "variants", "outputs", "why", "plan", "status", "ci", "diff", "lint"})
 _SOLVING = frozenset(

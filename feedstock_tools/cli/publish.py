@@ -12,8 +12,6 @@ from feedstock_tools.cli import options
 from feedstock_tools.cli.printing import is_quiet, say, say_json, stream_of_logs
 from feedstock_tools.cli.spelling import Command
 
-__all__ = ["command"]
-
 
 @click.command("publish", cls=Command)
 @click.argument("target", metavar="TARGET")

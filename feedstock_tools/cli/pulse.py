@@ -11,8 +11,6 @@ import struct
 import sys
 import time
 
-__all__ = ["VARIABLE", "Pulse"]
-
 #: `never` in the environment: no signs of life.
 VARIABLE = "FEEDSTOCK_TOOLS_PROGRESS"
 #: Seconds without output after which a sign is given. In a terminal one line is kept up to date; elsewhere each further

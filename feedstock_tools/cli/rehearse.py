@@ -13,8 +13,6 @@ from feedstock_tools.cli.spelling import Command
 from feedstock_tools.stages import stage
 from feedstock_tools.wording import counted
 
-__all__ = ["command"]
-
 
 @click.command("rehearse", cls=Command)
 @options.output_dir

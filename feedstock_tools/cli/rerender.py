@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from feedstock_tools.rerender.rules import Rules
     from feedstock_tools.rerender.smithy.releases.release import Release
 
-__all__ = ["chosen_pinning", "command"]
-
 
 @dataclass(frozen=True, slots=True)
 class _How:

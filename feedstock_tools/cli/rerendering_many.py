@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from feedstock_tools.rerender.rules import Rules
     from feedstock_tools.rerender.smithy.releases.release import Release
 
-__all__ = ["Shared", "rerender_all"]
-
 
 @dataclass(frozen=True, slots=True)
 class Shared:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from feedstock_tools.check.rehearsal.of_feedstock import RehearsalChannels
     from feedstock_tools.rerender.configurations.configuration import Configuration
 
-__all__ = ["command"]
-
 
 @click.command("review", cls=Command)
 @click.argument("base", required=False, metavar="[BASE]")

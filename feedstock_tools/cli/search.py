@@ -9,8 +9,6 @@ from feedstock_tools.cli.channels import readable, suggesting_stand_in
 from feedstock_tools.cli.printing import say
 from feedstock_tools.cli.spelling import Command
 
-__all__ = ["command"]
-
 
 @click.command("search", cls=Command)
 @click.argument("spec", shell_complete=completing.packages)

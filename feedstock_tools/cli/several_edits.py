@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from feedstock_tools.edit.draft import Draft
     from feedstock_tools.rerender.committing import Repository
 
-__all__ = ["Edit", "EditGroup", "Ending", "Step"]
-
 Edit = Callable[["Draft"], "Draft"]
 #: One edit of a call: what it is called in a commit message, what it does, and the options given with it.
 Step = tuple[str, Edit, "Ending"]

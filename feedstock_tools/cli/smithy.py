@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from feedstock_tools.channel.kept.packages import KeptPackage
     from feedstock_tools.rerender.smithy.releases.release import Release
 
-__all__ = ["chosen_release", "command"]
-
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 

@@ -12,8 +12,6 @@ import click
 from feedstock_tools.cli.general import format_apart, with_general
 from feedstock_tools.cli.printing import begin, say
 
-__all__ = ["OLD_SPELLINGS", "Command", "Group", "OldSpelling", "refuse_unknown"]
-
 
 @dataclass(frozen=True, slots=True)
 class OldSpelling:

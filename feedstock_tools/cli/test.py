@@ -16,8 +16,6 @@ from feedstock_tools.cli.spelling import Command
 if TYPE_CHECKING:
     from feedstock_tools.builds.testing.tests import TestedPackage
 
-__all__ = ["command"]
-
 
 @click.command("test", cls=Command)
 @options.gpu("the CPU alone", default=False)

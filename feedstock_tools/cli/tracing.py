@@ -16,8 +16,6 @@ from typing import Any
 from feedstock_tools.data import PACKAGE
 from feedstock_tools.stages import listen
 
-__all__ = ["trace"]
-
 #: Folders whose files are parts of programs and not input.
 _OWN = tuple({os.path.realpath(folder) + os.sep for folder in (sys.prefix, sys.base_prefix, str(PACKAGE))})
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/")

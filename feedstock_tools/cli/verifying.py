@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.runs.run import BuildResult, Outcome
     from feedstock_tools.report.run.plain import Terminal
 
-__all__ = ["Second", "refuse_single_host", "verified"]
-
 
 @dataclass(frozen=True, slots=True)
 class Second:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from feedstock_tools.rerender.why.model import Explanation
     from feedstock_tools.rerender.why.reasons import Questioned
 
-__all__ = ["command"]
-
 
 @click.command("why", cls=Command)
 @click.option(

@@ -9,8 +9,6 @@ from feedstock_tools.edit.requirements import is_output, outputs_of
 from feedstock_tools.edit.variables import Variable, names_behind, read_variables
 from feedstock_tools.edit.writing import replaced
 
-__all__ = ["raise_build_number", "set_build_number"]
-
 _NUMBER = re.compile(r"\d{1,9}")
 
 

@@ -20,8 +20,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.reading import LARGEST_FILE, read_bytes
 from feedstock_tools.yaml_reading.nodes import Node, compose, items, pairs
 
-__all__ = ["Change", "Document", "Entry", "Part", "read_document"]
-
 #: Files with selectors, and with templates of Jinja outside of YAML's strings.
 _WITH_TEMPLATES = frozenset({"meta.yaml", "conda_build_config.yaml"})
 _SELECTOR = re.compile(r"#.*?\[([^\[\]]+)\][^()]*$")

@@ -11,8 +11,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
 from feedstock_tools.rerender.configurations.write import Changes
 
-__all__ = ["Draft", "open_draft", "read_draft"]
-
 _RECIPES = ("meta.yaml", "recipe.yaml")
 _SPEC = "feedstock.yaml"
 

@@ -8,8 +8,6 @@ from feedstock_tools.edit.document import Document, Part
 from feedstock_tools.edit.writing import added_item, removed_items
 from feedstock_tools.errors import InputError
 
-__all__ = ["add_maintainer", "drop_maintainer"]
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}|conda-forge/[A-Za-z0-9._-]{1,100}")
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["masked"]
-
 _MACRO = re.compile(r"\{%-?\s*macro\b.*?\bendmacro\s*-?%\}", re.DOTALL)
 _STATEMENT = re.compile(r"\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 _EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)

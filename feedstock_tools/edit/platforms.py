@@ -7,8 +7,6 @@ from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.writing import added_entry, added_line, removed_entry, replaced
 from feedstock_tools.errors import InputError
 
-__all__ = ["PROVIDERS", "add_platform", "set_provider", "with_key"]
-
 _FORGE = "conda-forge.yml"
 #: Platforms that conda-forge builds only if a feedstock requests them, and the platforms that cross-compile them.
 _CROSSED_FROM = {"linux_aarch64": "linux_64", "linux_ppc64le": "linux_64", "osx_arm64": "osx_64"}

@@ -11,20 +11,6 @@ from feedstock_tools.edit.variables import expand
 from feedstock_tools.edit.writing import added_entry, added_item, quoted_like, removed_entry, removed_items, replaced
 from feedstock_tools.errors import InputError
 
-__all__ = [
-    "SECTIONS",
-    "Where",
-    "add_requirement",
-    "drop_requirement",
-    "is_output",
-    "limit_requirement",
-    "name_of",
-    "output_name",
-    "outputs_of",
-    "pin_requirement",
-    "requirement_lists",
-]
-
 #: Keys that stand above the requirements.
 _ABOVE = frozenset({"name", "version", "package", "source", "build", "script"})
 #: The sections of both formats.

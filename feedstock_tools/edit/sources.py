@@ -17,8 +17,6 @@ from feedstock_tools.edit.variables import (
 )
 from feedstock_tools.edit.writing import replaced
 
-__all__ = ["DIGITS", "Source", "hash_changes", "sources_of", "sources_with_other_address"]
-
 #: Kinds of hashes, with their number of hexadecimal digits.
 DIGITS = {"sha256": 64, "sha1": 40, "md5": 32}
 

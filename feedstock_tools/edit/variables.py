@@ -12,16 +12,6 @@ from feedstock_tools.edit.writing import quoted_like
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.v0.jinja import render
 
-__all__ = [
-    "Variable",
-    "expand",
-    "holds_with",
-    "is_undecided",
-    "names_behind",
-    "names_in",
-    "read_variables",
-]
-
 _SET = re.compile(r"\{%[-+]?\s*set\s+(\w+)\s*=\s*(.*?)\s*[-+]?%\}", re.DOTALL)
 _LITERAL = re.compile(r"""'[^'\\]*'|"[^"\\]*"|-?\d+(?:\.\d+)*""")
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")

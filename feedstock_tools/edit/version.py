@@ -14,8 +14,6 @@ from feedstock_tools.edit.variables import Variable, expand, names_behind, read_
 from feedstock_tools.edit.writing import replaced
 from feedstock_tools.errors import InputError
 
-__all__ = ["left_behind", "set_version", "sources_that_change", "version_of"]
-
 #: Gives the hash for an address and a kind: sha256, sha1 or md5.
 Digest = Callable[[str, str], str]
 _VERSION = re.compile(r"[0-9A-Za-z_.+!]{1,64}")

@@ -11,8 +11,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.yaml_reading.nodes import compose
 from feedstock_tools.yaml_reading.values import parse_types
 
-__all__ = ["added_entry", "added_item", "added_line", "quoted_like", "removed_entry", "removed_items", "replaced"]
-
 _TEMPLATE = re.compile(r"\$?\{\{.*?\}\}", re.DOTALL)
 
 

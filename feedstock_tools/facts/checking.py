@@ -16,8 +16,6 @@ from feedstock_tools.yaml_reading.checking import mistakes_of
 from feedstock_tools.yaml_reading.positions import Document, parse_document
 from feedstock_tools.yaml_reading.values import parse_json_types
 
-__all__ = ["FILES", "check_document", "checked"]
-
 #: The files of facts, each with its model.
 FILES: dict[str, type[FactsFile]] = {
     "cuda.yaml": CudaFile,

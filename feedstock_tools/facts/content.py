@@ -9,8 +9,6 @@ from feedstock_tools.data import data_folder
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.values import parse_json_types
 
-__all__ = ["content_of"]
-
 
 def content_of(name: str, path: Path | None) -> Any:
     """The content of `path`, checked against the model of `name` (`cuda.yaml`), as dictionaries, lists and scalars.

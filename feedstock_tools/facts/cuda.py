@@ -21,8 +21,6 @@ from feedstock_tools.facts.libraries import Library, libraries_of
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import Version, parse_version
 
-__all__ = ["MSVC", "CudaFacts", "Drivers", "PinningRow", "Preset", "Source", "Toolkit", "load_cuda"]
-
 _ARCHITECTURE = re.compile(r"^(sm|compute)_(\d+)([af]?)$")
 #: The _MSC_VER of each Visual Studio: of its first and of its last release.
 MSVC: Mapping[int, tuple[int, int]] = MappingProxyType(

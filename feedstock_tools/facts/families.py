@@ -14,8 +14,6 @@ from typing import Any
 from feedstock_tools.facts.known_packages import KnownPackage, OwnSource, PackageSource
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 
-__all__ = ["Finding", "expanded"]
-
 Location = tuple[str | int, ...]
 #: The location of a mistake, and its message.
 Finding = tuple[Location, str]

@@ -7,24 +7,6 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-__all__ = [
-    "ABSENT",
-    "Accepted",
-    "Address",
-    "Architecture",
-    "Commit",
-    "Day",
-    "FactsFile",
-    "Listed",
-    "Minor",
-    "Numbers",
-    "SourceEntry",
-    "Subdir",
-    "Text",
-    "compiles",
-    "json_schema",
-]
-
 T = TypeVar("T")
 #: The default of an optional key: defaults are not checked, so the key cannot be null.
 ABSENT: Any = None

@@ -8,8 +8,6 @@ from pydantic import Field
 
 from feedstock_tools.facts.form import ABSENT, Address, FactsFile, Listed, Minor, Numbers, SourceEntry, Subdir, Text
 
-__all__ = ["FrameworksFile", "WheelsFile"]
-
 
 class AddressEntry(FactsFile):
     """A page that is the source of facts."""

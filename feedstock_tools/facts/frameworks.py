@@ -14,8 +14,6 @@ from typing import Any
 
 from feedstock_tools.facts.content import content_of
 
-__all__ = ["Framework", "Frameworks", "NoWay", "Setup", "load_frameworks"]
-
 
 @dataclass(frozen=True, slots=True)
 class Setup:

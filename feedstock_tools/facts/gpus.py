@@ -17,8 +17,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.facts.content import content_of
 from feedstock_tools.versions import parse_version
 
-__all__ = ["Gpu", "Gpus", "driver_version", "find_gpu", "is_of_device_manager", "load_gpus"]
-
 #: Words before a name, as drivers, shops and people use them. They narrow a name down but need not be given.
 _LINES = frozenset({"nvidia", "geforce", "tesla", "quadro", "gtx", "rtx", "gt", "gts", "pro", "grid", "jetson", "agx"})
 #: Of these, the words that never tell two GPUs apart.

@@ -6,8 +6,6 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["KnownPackage", "OwnSource", "PackageSource"]
-
 
 @dataclass(frozen=True, slots=True)
 class PackageSource:

@@ -9,8 +9,6 @@ from typing import Any
 
 from feedstock_tools.platforms import Platform
 
-__all__ = ["GoesWith", "GpuCode", "Library", "LibraryRelease", "libraries_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class GoesWith:

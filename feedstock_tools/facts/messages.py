@@ -15,8 +15,6 @@ from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.content import content_of
 from feedstock_tools.facts.cuda import load_cuda
 
-__all__ = ["Explanation", "explain_message", "load_messages"]
-
 #: Of a long log the last part is searched (characters): errors are at the end.
 _LONGEST = 1_000_000
 _GROUP = re.compile(r"\{(\w+)\}")

@@ -28,8 +28,6 @@ from feedstock_tools.facts.form import (
     compiles,
 )
 
-__all__ = ["CudaFile", "GpusFile", "MessagesFile", "PackagesFile", "ToolsFile"]
-
 
 class DriversEntry(FactsFile):
     """Driver versions by system; null where NVIDIA names none."""

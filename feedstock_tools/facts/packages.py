@@ -21,8 +21,6 @@ from feedstock_tools.yaml_reading.values import parse_texts
 if TYPE_CHECKING:
     from feedstock_tools.yaml_reading.positions import Document
 
-__all__ = ["packages_file", "read_packages"]
-
 
 def packages_file() -> Path:
     """The file that ships with this tool."""

@@ -18,8 +18,6 @@ from feedstock_tools.facts.known_packages import KnownPackage
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.values import parse_texts
 
-__all__ = ["MAKE", "Tools", "Wheel", "read_tools", "tools_file"]
-
 #: The tool that no wheel has: the program of the machine.
 MAKE = "make"
 

@@ -16,8 +16,6 @@ from typing import Any
 
 from feedstock_tools.facts.content import content_of
 
-__all__ = ["WheelRelease", "load_wheels"]
-
 
 @dataclass(frozen=True, slots=True)
 class WheelRelease:

@@ -14,8 +14,6 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import is_below, is_inside
 
-__all__ = ["branch_base", "checked_out"]
-
 #: Seconds and bytes of `git archive`; no feedstock of conda-forge has 100 MB.
 _SECONDS = 60
 _LARGEST = 256 << 20

@@ -22,8 +22,6 @@ from feedstock_tools.files.locks import Locks
 from feedstock_tools.files.temporary import owned_name, remove
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 
-__all__ = ["KINDS", "USUAL", "Removable", "find_removable", "remove_all"]
-
 #: What can be removed → what it is. The order is that of lists.
 KINDS = {
     "leftovers": "temporary files of commands that were killed",

@@ -13,8 +13,6 @@ from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT, Co
 from feedstock_tools.rerender.configurations.own_variants import with_own_values
 from feedstock_tools.rerender.configurations.rows import cuda_version, python_version, rows_of, with_rows
 
-__all__ = ["choose", "configurations_of", "outline"]
-
 
 def configurations_of(feedstock: Path, names: Sequence[str] = ()) -> tuple[Configuration, ...]:
     """The configurations of a feedstock selected by names, like `choose`, with all values for a build.

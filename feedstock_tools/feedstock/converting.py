@@ -22,8 +22,6 @@ from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.twin import make_twin, recipe_of_twin, twin_inputs
 
-__all__ = ["Conversion", "converted"]
-
 _CACHE = "converted"
 
 

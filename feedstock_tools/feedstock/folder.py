@@ -12,8 +12,6 @@ from feedstock_tools.data import cache_root, data_folder
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_text
 
-__all__ = ["EXAMPLE", "Feedstock", "example_of_checkout", "find_feedstock", "find_or_example", "user_cache"]
-
 #: The example that the README builds.
 EXAMPLE = "gpuprobe"
 _WHAT = "A feedstock has recipe/recipe.yaml or recipe/meta.yaml, or a feedstock.yaml to generate them from."

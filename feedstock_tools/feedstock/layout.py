@@ -24,8 +24,6 @@ from feedstock_tools.files.temporary import own_mark, owner_lives, remove
 from feedstock_tools.files.writing import write_whole
 from feedstock_tools.reading import read_bytes
 
-__all__ = ["LEDGER", "STAND_IN_CHANNEL", "Artifacts"]
-
 #: The name of the ledger's file: a folder that has one is a folder of artifacts.
 LEDGER = "ledger.sqlite"
 

@@ -17,8 +17,6 @@ from feedstock_tools.feedstock.layout import STAND_IN_CHANNEL, Artifacts
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import OF_INDEXER, leftovers, remove
 
-__all__ = ["find_leftovers", "remove_leftovers_of"]
-
 #: The folders of a feedstock that commands write to.
 _WRITTEN = ("", "recipe", ".ci_support", ".feedstock-tools", ".github/workflows", ".azure-pipelines", "variants")
 

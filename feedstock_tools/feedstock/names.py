@@ -11,8 +11,6 @@ from fnmatch import fnmatchcase
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.feedstock.planned import PlannedConfiguration
 
-__all__ = ["ShortName", "rows_by_short_name", "select", "with_filter"]
-
 _SHORT = re.compile(
     r"(?P<platform>[a-z]+_[a-z0-9]+)(?:_(?P<cpu>cpu)|_cuda(?P<cuda>[0-9.]+))?(?:_py(?P<python>[0-9.]+))?"
 )

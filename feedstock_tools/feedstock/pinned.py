@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from feedstock_tools.rerender.rerendering import Rerender
     from feedstock_tools.yaml_reading.positions import Document, Location
 
-__all__ = ["follows_pinning", "require_what_is_asked"]
-
 _SPEC = "feedstock.yaml"
 _STDLIB = re.compile(r"^c_stdlib:", re.MULTILINE)
 

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-__all__ = ["PlannedConfiguration", "PlannedOutput", "PlannedRow"]
-
 
 @dataclass(frozen=True, slots=True)
 class PlannedOutput:

@@ -15,8 +15,6 @@ from feedstock_tools.feedstock.twin import is_twin, make_twin, recipe_to_build
 from feedstock_tools.feedstock.up_to_date import update
 from feedstock_tools.files.temporary import temporary_folder
 
-__all__ = ["updated_copy"]
-
 #: What is read or written in the copy as a file of its own; everything else in it is a link to the feedstock.
 _COPIED = frozenset({"feedstock.yaml", "conda-forge.yml", "recipe", ".ci_support", ".feedstock-tools"})
 #: The only other hidden folder that a build reads; a rerender writes into some of the rest.

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from feedstock_tools.redaction import redacted
 
-__all__ = ["commit_of", "epoch_of", "typed"]
-
 #: The time limit of git, in seconds; on a slow disk the status of a large repository takes some of it.
 _SECONDS = 60
 

@@ -16,8 +16,6 @@ from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.files.temporary import temporary_folder
 
-__all__ = ["has_meta_alone", "is_twin", "make_twin", "recipe_of_twin", "recipe_to_build", "twin_inputs"]
-
 _TWIN = "recipe-v1"
 #: The file in a twin with the digest of the files that it was made from.
 _INPUTS = ".made-from"

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from feedstock_tools.generate.spec.model import Spec
     from feedstock_tools.rerender.configurations.write import Changes
 
-__all__ = ["COMPARED", "Updates", "behind_spec", "outdated", "own_stamp", "refresh", "update"]
-
 #: The name of what is kept of comparisons: in the cache of the artifacts, the result of the last one; in the user's
 #: cache, a folder with an empty file for each digest of inputs that need no update.
 COMPARED = "up-to-date"

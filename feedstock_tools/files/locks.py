@@ -17,8 +17,6 @@ from typing import IO, TypeVar
 
 from feedstock_tools.errors import WorkError
 
-__all__ = ["SAID_AFTER", "Locks", "Wait", "locked", "locked_in_place", "named_wait", "say_wait", "tell_with", "within"]
-
 #: How long a wait may take before it is named, in seconds.
 SAID_AFTER = 10.0
 T = TypeVar("T")

@@ -18,8 +18,6 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.locks import locked_in_place
 from feedstock_tools.files.temporary import new_folder, remove
 
-__all__ = ["NewFile", "replace_files"]
-
 _ALL_MAY_RUN = 0o111
 
 

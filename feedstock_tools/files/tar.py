@@ -6,8 +6,6 @@ import tarfile
 
 from feedstock_tools.errors import WorkError
 
-__all__ = ["add_entry", "ended"]
-
 #: The header of an empty file without a name, and the largest number that fits into its fields of eleven octal digits.
 _HEADER = tarfile.TarInfo().tobuf(tarfile.GNU_FORMAT)
 _LARGEST_NUMBER = 8**11 - 1

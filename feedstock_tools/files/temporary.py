@@ -19,18 +19,6 @@ from pathlib import Path
 
 from feedstock_tools.processes import process_lives, start_time, this_machine
 
-__all__ = [
-    "OF_INDEXER",
-    "leftovers",
-    "new_folder",
-    "own_mark",
-    "owned_name",
-    "owner_lives",
-    "remove",
-    "remove_leftovers",
-    "temporary_folder",
-]
-
 #: A mark is `<machine>-<pid>-<start time>-<anything>`, in hexadecimal digits.
 _MARK = r"([0-9a-f]{6})-([0-9a-f]{1,16})-([0-9a-f]{0,16})-[0-9a-f]{8}"
 _NAME = re.compile(rf"(?:\.{_MARK}\.part|feedstock-tools-{_MARK})")

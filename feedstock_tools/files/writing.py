@@ -9,8 +9,6 @@ from pathlib import Path
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.temporary import owned_name, remove_leftovers
 
-__all__ = ["replacing", "write_whole"]
-
 
 @contextmanager
 def replacing(path: Path, *, message: str = "cannot write", hint: str | None = None) -> Iterator[Path]:

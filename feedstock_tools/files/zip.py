@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-__all__ = ["FORMAT", "Member", "blocks_of", "members_of", "write_members"]
-
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _BLOCK = 1 << 20
 

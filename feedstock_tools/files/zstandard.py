@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-__all__ = ["stored_blocks", "stored_frame"]
-
 #: Magic number, and the header of a frame without content size whose window is one block.
 _HEADER = bytes((0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x38))
 _BLOCK = 128 * 1024

@@ -18,8 +18,6 @@ from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.files.writing import write_whole
 from feedstock_tools.reading import read_text
 
-__all__ = ["RECORD", "Change", "apply", "compare", "diff"]
-
 #: The file with the hashes of a feedstock's generated files; it belongs in version control.
 RECORD = PurePosixPath(".feedstock-tools/generated.json")
 

@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-__all__ = ["Command", "commands_of", "literal_variables", "with_variables"]
-
 #: One token with the spaces before it.
 _TOKEN = re.compile(
     r"""

@@ -11,8 +11,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.generate.cmake_commands import Command, commands_of, literal_variables, with_variables
 from feedstock_tools.reading import read_text
 
-__all__ = ["CMakeLists", "read_cmake_lists"]
-
 _LARGEST = 1024 * 1024
 #: Words of project() that one value follows; languages follow the name or LANGUAGES.
 _WITH_VALUE = frozenset({"VERSION", "COMPAT_VERSION", "SPDX_LICENSE", "DESCRIPTION", "HOMEPAGE_URL"})

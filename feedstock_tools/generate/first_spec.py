@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from feedstock_tools.generate.project import Project
 from feedstock_tools.generate.texts.lines import quoted
 
-__all__ = ["Origin", "first_spec"]
-
-
 #: The minor version of the oldest Python in conda-forge's pinning.
 _OLDEST = 10
 

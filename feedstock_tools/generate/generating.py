@@ -14,8 +14,6 @@ from feedstock_tools.generate.spec.named_migrations import with_time_stamps
 from feedstock_tools.generate.spec.reading import SPEC_NAME, read_spec_as_written
 from feedstock_tools.generate.texts.rendering import render
 
-__all__ = ["Generated", "generate"]
-
 
 @dataclass(frozen=True, slots=True)
 class Generated:

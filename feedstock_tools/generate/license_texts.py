@@ -9,8 +9,6 @@ from pathlib import Path
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import is_file, read_text
 
-__all__ = ["license_file", "licenses_of_text"]
-
 _LARGEST = 1024 * 1024
 _FILES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE", "COPYING", "COPYING.txt")
 #: Files in which projects say under which license they are.

@@ -17,8 +17,6 @@ from feedstock_tools.facts import CudaFacts, PinningRow
 from feedstock_tools.files.writing import write_whole
 from feedstock_tools.reading import read_bytes
 
-__all__ = ["Difference", "choose", "compare", "variant_files", "write"]
-
 #: Keys that rows leave out because their values never differ.
 _COMMON = {"channel_sources": "conda-forge", "channel_targets": "conda-forge main"}
 _MARK = "# Written by `feedstock-tools variants`"

@@ -20,8 +20,6 @@ from feedstock_tools.generate.license_texts import license_file, licenses_of_tex
 from feedstock_tools.generate.spec.review_checks import license_mistake
 from feedstock_tools.reading import is_file, read_text
 
-__all__ = ["Project", "read_project"]
-
 _LARGEST = 1024 * 1024
 _PACKAGE = re.compile(r"[a-z0-9_][a-z0-9_.-]*")
 #: Characters that no line of a file has.

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from feedstock_tools.errors import InputError
 
-__all__ = ["TEGRA", "Architecture", "parse_architectures"]
-
 #: GPUs of systems on a chip, by capability: their machine code and that of others do not run on each other
 #: (CUDA Programming Guide, Compute Capabilities; nvcc's documentation, "Application Compatibility").
 TEGRA = frozenset({32, 53, 62, 72, 87, 101, 110})

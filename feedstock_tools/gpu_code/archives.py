@@ -24,8 +24,6 @@ from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, plausible_file_cou
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.temporary import temporary_folder
 
-__all__ = ["Unread", "files_of", "is_archive"]
-
 #: Files of an archive, those of archives inside of it included.
 _MOST_FILES = 60_000
 #: Archives inside of archives: a package in a zip in a tar.

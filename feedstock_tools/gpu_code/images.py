@@ -19,8 +19,6 @@ from feedstock_tools.bounds.limits import LIFTING, most
 from feedstock_tools.errors import WorkError
 from feedstock_tools.gpu_code.architecture import Architecture
 
-__all__ = ["GpuCode", "gpu_code_in_bytes", "gpu_code_in_file"]
-
 _Bytes = bytes | mmap.mmap
 
 #: A fat binary: magic number, version 1, length of this header, length of the entries that follow.

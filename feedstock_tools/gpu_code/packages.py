@@ -14,8 +14,6 @@ from feedstock_tools.gpu_code.architecture import Architecture
 from feedstock_tools.gpu_code.archives import Unread, files_of, is_archive
 from feedstock_tools.gpu_code.images import GpuCode, gpu_code_in_file
 
-__all__ = ["architecture_names", "contents", "gpu_code", "lacking", "with_code"]
-
 
 def contents(path: Path) -> Mapping[str, tuple[GpuCode, ...] | Unread]:
     """The GPU code of a package, an archive, a folder or a single file, by the file's path in it.

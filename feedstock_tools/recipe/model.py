@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from feedstock_tools.variants.model import Variant, VariantSpace
 
-__all__ = ["OutlinedOutput", "OutlinedRecipe", "RenderedOutput", "RenderedRecipe", "UsedVariables"]
-
 
 @dataclass(frozen=True, slots=True)
 class UsedVariables:

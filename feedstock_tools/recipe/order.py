@@ -9,8 +9,6 @@ from pathlib import Path
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.specs import spec_name
 
-__all__ = ["sort_by_dependencies"]
-
 
 def sort_by_dependencies(
     packages: Sequence[tuple[str, Mapping[str, Sequence[str]], str]], path: Path | None = None

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Pin", "Requirement", "pin_of_mapping", "requirement_of_text"]
-
 _EXPRESSION = re.compile(r"x(\.x)*$")
 _PART = re.compile(r"(\d+|[a-z]+|[^\da-z]+)")
 

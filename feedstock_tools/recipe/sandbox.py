@@ -8,8 +8,6 @@ from types import CodeType
 from jinja2 import TemplateSyntaxError
 from jinja2.sandbox import SandboxedEnvironment
 
-__all__ = ["Sandbox"]
-
 
 class Sandbox(SandboxedEnvironment):
     """A sandbox whose templates, and the files that they include, end in Jinja's errors alone, without warnings."""

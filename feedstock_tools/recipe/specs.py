@@ -9,8 +9,6 @@ from typing import Any
 
 from feedstock_tools.variants.model import Variant
 
-__all__ = ["VariantRequirements", "as_list", "ensure_valid_spec", "requirement_lists", "spec_name", "with_version"]
-
 _NEEDS_STAR = re.compile(r"([\w\d\.\-\_]+)\s+((?<![><=])[\w\d\.\-\_]+?(?!\*))(\s+[\w\d\.\_]+)?$")
 _BARE_NAME = re.compile(r"^([\w.\-]+)\s*$")
 _X_X = re.compile(r"([0-9a-zA-Z.\-_]+)\s+x\.x")

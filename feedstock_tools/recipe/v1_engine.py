@@ -30,20 +30,6 @@ from feedstock_tools.yaml_reading.values import parse_texts
 if TYPE_CHECKING:
     from rattler_build import RenderConfig, RenderedVariant, Stage0Recipe, VariantConfig
 
-__all__ = [
-    "ParsedV1",
-    "RenderedV1",
-    "Rendering",
-    "as_reported",
-    "is_built",
-    "parse_v1",
-    "plain",
-    "read_v1",
-    "render",
-    "render_row",
-    "text_of",
-]
-
 #: An output as the engine rendered it, and as it builds it.
 Rendering: TypeAlias = "RenderedVariant"
 

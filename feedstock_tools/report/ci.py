@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from feedstock_tools.builds.ci.jobs import MACHINES, CiJob
 
-__all__ = ["azure_lines", "github_lines"]
-
 
 def github_lines(jobs: Sequence[CiJob]) -> str:
     """The lines for `$GITHUB_OUTPUT`: `any`, and `include` for a matrix."""

@@ -9,8 +9,6 @@ from feedstock_tools.feedstock.cleaning import KINDS, Removable
 from feedstock_tools.units import size_text
 from feedstock_tools.wording import table
 
-__all__ = ["found_text", "kept_text", "removable_json", "removed_text"]
-
 _HEAD = ("what", "size", "where")
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.fleet.carrying.link import HostState, Listing
     from feedstock_tools.builds.fleet.cluster.queue import Job
 
-__all__ = ["jobs_json", "jobs_text", "status_json", "status_text"]
-
 #: The parts of a host's report that JSON has.
 _REPORTED = ("builder", "cores", "memory", "jobs", "gpus", "labels", "version")
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from feedstock_tools.feedstock.up_to_date import Updates
 from feedstock_tools.wording import counted
 
-__all__ = ["ahead_note", "outdated_note", "updated_notes"]
-
 #: The maximum number of files that a note lists.
 _FEW = 4
 

@@ -10,8 +10,6 @@ from feedstock_tools.gpu_code.images import GpuCode
 from feedstock_tools.gpu_code.packages import architecture_names
 from feedstock_tools.wording import counted
 
-__all__ = ["gpu_code_json", "gpu_code_text"]
-
 
 def gpu_code_text(codes_of_files: Mapping[str, tuple[GpuCode, ...] | Unread]) -> str:
     """A line for each file: its architectures and the number of pieces of code, or why it cannot be read."""

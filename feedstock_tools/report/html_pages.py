@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-__all__ = ["HtmlPage", "html_page", "shortened"]
-
 #: The longest text that somebody else wrote, in characters.
 _LONGEST_TEXT = 8_000
 _POLICY = "default-src 'none'; {rules}base-uri 'none'; form-action 'none'"

@@ -9,8 +9,6 @@ from feedstock_tools.edit.importing.importing import Imported, VerbatimBlock
 from feedstock_tools.edit.importing.verification import Difference
 from feedstock_tools.wording import counted, shown
 
-__all__ = ["imported_text", "imported_values"]
-
 #: Differences that are shown one by one.
 _MOST_SHOWN = 20
 

@@ -8,8 +8,6 @@ from collections.abc import Collection
 from feedstock_tools.facts import PinningRow
 from feedstock_tools.wording import aligned
 
-__all__ = ["variants_json", "variants_table"]
-
 
 def variants_table(rows: Collection[PinningRow]) -> str:
     """The rows as a table for people."""

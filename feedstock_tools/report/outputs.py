@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from feedstock_tools.rerender.outputs import PackageFile
 
-__all__ = ["outputs_json", "outputs_text"]
-
 
 def outputs_text(files: Sequence[PackageFile]) -> str:
     """The files by configuration, one a line; '' if there are none."""

@@ -12,8 +12,6 @@ from feedstock_tools.builds.plan.work import Work
 from feedstock_tools.units import size_text
 from feedstock_tools.wording import counted, duration, table
 
-__all__ = ["plan_json", "plan_markdown", "plan_text"]
-
 _HEAD = ("", "row", "builds", "cores", "memory", "disk", "GPU", "about", "image")
 _RIGHT = frozenset({0, 3, 4, 5, 7})
 

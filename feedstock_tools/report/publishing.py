@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.publish.publish import Published
     from feedstock_tools.channel.targets import Target
 
-__all__ = ["PublishLines", "published_json", "published_text"]
-
 
 class PublishLines:
     """A `PublishObserver` of plain lines."""

@@ -15,8 +15,6 @@ from feedstock_tools.report.html_pages import html_page
 from feedstock_tools.report.matrix.timeline import Job, draw
 from feedstock_tools.wording import counted, duration, table
 
-__all__ = ["simulation_json", "simulation_text", "write_simulation_page"]
-
 _HEAD = ("hosts", "used", "rows", "busy", "rented", "lost", "taken away", "cost")
 _RIGHT = frozenset(range(1, len(_HEAD)))
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.testing.comparing import Figure
     from feedstock_tools.builds.testing.gpu import Gpus
 
-__all__ = ["TestFailures", "TestLines", "compared_json", "compared_text", "tested_json", "tested_text"]
-
 
 class TestLines:
     """A `TestWatcher` of plain lines; with several parallel tests, each line has its package."""

@@ -9,8 +9,6 @@ from typing import Any
 
 from feedstock_tools.rerender.why.model import Absence, Explanation, Loss, Place, Setting, Use, ValueOrigin
 
-__all__ = ["absences_as_lines", "absences_as_plain", "as_lines", "as_plain"]
-
 _LONGEST = 90
 #: Selectors and conditions are the answer, and are shown whole where they are not absurd.
 _LONGEST_CONDITION = 300

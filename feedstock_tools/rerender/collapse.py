@@ -18,8 +18,6 @@ from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
 from feedstock_tools.versions import parse_version
 
-__all__ = ["Job", "JobSettings", "collapse"]
-
 _STDLIB, _TARGET, _SDK = "c_stdlib_version", "MACOSX_DEPLOYMENT_TARGET", "MACOSX_SDK_VERSION"
 _COMPILERS = ("c_compiler", "cxx_compiler", "fortran_compiler")
 #: Which value a job without compilers gets before 3.3.5, the last or the first, and the default.

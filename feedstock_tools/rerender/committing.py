@@ -20,8 +20,6 @@ from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
 from feedstock_tools.rerender.configurations.write import Changes
 from feedstock_tools.rerender.rules import Rules
 
-__all__ = ["Repository", "commit_message", "find_repository"]
-
 #: The time limit of a command of git with its hooks, in seconds.
 _SECONDS = 3600.0
 

@@ -22,8 +22,6 @@ from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy.rules import ci_rules
 from feedstock_tools.rerender.smithy.settings import placements, section
 
-__all__ = ["FORGE_FILE", "PROVIDERS", "Forge", "Rendering", "read_forge"]
-
 FORGE_FILE = "conda-forge.yml"
 #: conda-smithy renders the providers one after the other; a later one overwrites the files of an earlier one.
 PROVIDERS = ("circle", "travis", "appveyor", "azure", "drone", "woodpecker", "github_actions")

@@ -10,8 +10,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.yaml_reading.nodes import compose, pairs, place_of
 from feedstock_tools.yaml_reading.values import parse_first
 
-__all__ = ["parse_settings"]
-
 Keys = tuple[str, ...]
 Places = dict[Keys, tuple[int | None, int | None]]
 #: Settings are read down to two levels.

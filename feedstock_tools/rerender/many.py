@@ -25,8 +25,6 @@ from feedstock_tools.rerender.smithy.releases.release import Release
 from feedstock_tools.variants.migration import OWN_KEYS
 from feedstock_tools.yaml_reading.values import parse_texts
 
-__all__ = ["OUTCOMES", "Outcome", "RerenderedFeedstock", "rerender_many"]
-
 Outcome = Literal["changed", "unchanged", "not needed", "refused", "failed"]
 #: `not needed`: the migration changes nothing. `refused`: the input is invalid. `failed`: it could not be written.
 OUTCOMES: tuple[Outcome, ...] = ("changed", "unchanged", "not needed", "refused", "failed")

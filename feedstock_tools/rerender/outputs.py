@@ -22,15 +22,6 @@ from feedstock_tools.rerender.forge import Forge, read_forge
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.variants import VariantConfig, combine, defaults, load
 
-__all__ = [
-    "PackageFile",
-    "contents_with_rattler_build",
-    "output_files",
-    "packages_with_conda_build",
-    "render_with_conda_build",
-    "render_with_rattler_build",
-]
-
 _RECIPE_CONFIG = "conda_build_config.yaml"
 
 

@@ -15,8 +15,6 @@ from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.yaml_reading.values import read_texts
 
-__all__ = ["Migrations", "Pinning", "find_pinning", "migrations_of"]
-
 _CONFIG = "conda_build_config.yaml"
 _MIGRATIONS = Path("share", "conda-forge", "migrations")
 

@@ -12,8 +12,6 @@ from typing import IO
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.rerender.many import OUTCOMES, RerenderedFeedstock
 
-__all__ = ["Record", "opened_record"]
-
 
 class Record:
     """An open file of outcomes: those of earlier runs, and a place for new ones."""

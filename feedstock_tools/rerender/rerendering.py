@@ -42,8 +42,6 @@ from feedstock_tools.variants import VariantConfig, combine, defaults, load
 if TYPE_CHECKING:
     from feedstock_tools.rerender.smithy.files import CiUpdate
 
-__all__ = ["Request", "Rerender", "rerender", "rerendered"]
-
 _PYTHON_MIN = re.compile(r".*\{\{ python_min \}\}")
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["CONDA_BUILD_CHANGES", "CONDA_BUILD_OF_ITS_DAY", "SMITHY_CHANGES"]
-
 _CDT = frozenset({"cdt_arch", "cdt_name", "BUILD"})
 _SDK = frozenset({"MACOSX_SDK_VERSION"})
 _OF_JOBS = frozenset({"channel_sources", "channel_targets", "docker_image", "build_number_decrement"})

@@ -15,8 +15,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.rule_tables import CONDA_BUILD_CHANGES, CONDA_BUILD_OF_ITS_DAY, SMITHY_CHANGES
 from feedstock_tools.variants.rules import CondaBuildRules, MigrationRules
 
-__all__ = ["NEWEST_CONDA_BUILD", "NEWEST_SMITHY", "Rules"]
-
 #: The newest versions whose source was read.
 NEWEST_SMITHY = "2026.8.5"
 NEWEST_CONDA_BUILD = "26.7.1"

@@ -19,8 +19,6 @@ if TYPE_CHECKING:  # a rerender imports what its format of recipe needs, and no 
     from feedstock_tools.recipe.v0.recipe import Recipe
     from feedstock_tools.recipe.v1_engine import ParsedV1
 
-__all__ = ["Source", "kept_labels", "read_source", "render_everything", "render_source", "variants_of"]
-
 _RECIPE_CONFIG = "conda_build_config.yaml"
 _CONDITIONAL_CONFIG = "variants.yaml"
 

@@ -20,8 +20,6 @@ from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes
 from feedstock_tools.rerender.configurations.write import Changes
 from feedstock_tools.rerender.smithy.services.workshop import File
 
-__all__ = ["differences", "files_after", "files_of_conda_smithy", "lacks_number", "without_number"]
-
 #: The time limit of conda-smithy, in seconds: its longest rerenders take 25 minutes.
 _SECONDS = 7200.0
 

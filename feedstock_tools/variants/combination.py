@@ -9,8 +9,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.variants.files import EXTENDING_KEYS
 from feedstock_tools.variants.model import Origin, VariantConfig
 
-__all__ = ["combine"]
-
 
 def combine(configs: Sequence[VariantConfig]) -> VariantConfig:
     """Combine several configurations; a later file replaces a key unless it is zipped and the file has only a part.

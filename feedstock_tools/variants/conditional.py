@@ -21,8 +21,6 @@ from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import evaluate
 from feedstock_tools.yaml_reading.nodes import compose, is_mapping, items, members, pairs, place_of
 
-__all__ = ["load_conditional"]
-
 _WHOLE = re.compile(r"[-+]?[0-9]+")
 _FLAGS = {word: word.lower() for word in ("true", "True", "TRUE", "false", "False", "FALSE")}
 _NOTHING = frozenset({"", "~", "null", "Null", "NULL"})

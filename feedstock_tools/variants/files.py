@@ -21,8 +21,6 @@ from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import select_lines
 from feedstock_tools.yaml_reading.quick import parse_variant_yaml
 
-__all__ = ["EXTENDING_KEYS", "config_of", "defaults", "faults", "load", "parse", "select_yaml", "trim_empty"]
-
 #: Keys whose entries grow from file to file (conda_build/variants.py, DEFAULT_VARIANTS["extend_keys"]).
 EXTENDING_KEYS = ("pin_run_as_build", "ignore_version", "ignore_build_only_deps", "extend_keys")
 

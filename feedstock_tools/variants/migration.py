@@ -19,8 +19,6 @@ from feedstock_tools.variants.model import NO_VALUE, VariantConfig
 from feedstock_tools.variants.rules import CondaBuildRules, MigrationRules
 from feedstock_tools.versions import Version, parse_version
 
-__all__ = ["OWN_KEYS", "Migration", "load_migration", "migrate"]
-
 Values = tuple[str, ...]
 #: The keys of a migration about itself; the others are those of a pinning.
 OWN_KEYS = frozenset({"__migrator", "migrator_ts"})

@@ -16,19 +16,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "NO_VALUE",
-    "Axis",
-    "Origin",
-    "Variant",
-    "VariantConfig",
-    "VariantSpace",
-    "WholeNumber",
-    "values_from_json",
-    "values_of",
-    "values_to_json",
-]
-
 #: One value for every key.
 Variant = Mapping[str, str]
 

@@ -13,8 +13,6 @@ from feedstock_tools.platforms import KNOWN_SUBDIRS
 from feedstock_tools.variants.model import Variant
 from feedstock_tools.variants.rules import CondaBuildRules
 
-__all__ = ["DEFAULT_VARIANT", "Namespace", "default_variant"]
-
 #: conda-build's own defaults (variants.py, DEFAULT_VARIANTS); there `python` and `numpy` follow the interpreter.
 DEFAULT_VARIANT: Variant = {
     "python": "3.12",

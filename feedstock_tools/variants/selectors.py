@@ -22,8 +22,6 @@ from typing import Any
 from feedstock_tools.errors import InputError
 from feedstock_tools.variants.rules import CondaBuildRules
 
-__all__ = ["SelectorLine", "evaluate", "has_selectors", "select_lines", "selected_text", "split_lines"]
-
 _SELECTOR = re.compile(r"(.+?)\s*(#.*)?\[([^\[\]]+)\](?(2)[^()]*)$")
 #: Limits far above any recipe, so that matching and evaluating cannot take long.
 _LONGEST_LINE = 10_000

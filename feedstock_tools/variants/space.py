@@ -9,8 +9,6 @@ from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.variants.files import faults
 from feedstock_tools.variants.model import NO_VALUE, Axis, VariantConfig, VariantSpace
 
-__all__ = ["explode", "squash"]
-
 
 def explode(config: VariantConfig) -> VariantSpace:
     """The variants of a configuration: each zip group an axis, every other key one of its own.

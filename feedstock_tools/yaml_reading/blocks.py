@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-__all__ = ["NotSimpleError", "parse_block"]
-
 #: A literal value: it contains nothing that YAML reads as a mark, comment or key.
 _PLAIN = r"[A-Za-z0-9_./](?:[ !\"$-9;-~]|:(?=[!-~]))*?"
 #: The same, or in quotes, without escapes.

@@ -12,8 +12,6 @@ from pydantic_core import ErrorDetails
 from feedstock_tools.errors import Mistake
 from feedstock_tools.yaml_reading.positions import Document, Location
 
-__all__ = ["mistakes_of", "model_at"]
-
 #: pydantic's kind of mistake → our message. `{input}` is the value in the file, the rest comes from pydantic.
 _MESSAGES = {
     "missing": "'{key}' is missing",

@@ -20,19 +20,6 @@ from typing import Any, Protocol
 from feedstock_tools.bounds.held import step
 from feedstock_tools.errors import InputError
 
-__all__ = [
-    "Node",
-    "Place",
-    "Schema",
-    "as_input_error",
-    "compose",
-    "is_mapping",
-    "items",
-    "members",
-    "pairs",
-    "place_of",
-]
-
 #: The limit on nested brackets and on characters that indent a line, far above any file of conda-forge.
 _DEEPEST = 400
 #: Values in one file with its aliases followed; conda-forge's pinning has a few thousand.

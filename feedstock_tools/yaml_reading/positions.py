@@ -12,8 +12,6 @@ from typing import Any
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.yaml_reading.nodes import Place, compose, place_of
 
-__all__ = ["Document", "Location", "parse_document"]
-
 Location = tuple[str | int, ...]
 
 #: A spec has some hundred lines; these limits are far above what a person writes.

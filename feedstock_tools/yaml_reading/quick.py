@@ -17,8 +17,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.yaml_reading.blocks import NotSimpleError, parse_block
 from feedstock_tools.yaml_reading.values import parse_texts
 
-__all__ = ["may_have_anchors", "parse_variant_yaml"]
-
 _KEY_START = re.compile(r"^(?=[^\s#\-])", re.MULTILINE)
 #: More keys than any variant file has; beyond this number they are parsed together.
 _MOST_PARTS = 4_000

@@ -12,8 +12,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.nodes import Schema, as_input_error, compose, place_of
 
-__all__ = ["parse_first", "parse_json_types", "parse_texts", "parse_types", "parse_with_numbers", "read_texts"]
-
 #: The unquoted scalars that rattler-build reads as numbers.
 _WHOLE = re.compile(r"[-+]?[0-9]{1,18}")
 #: The tags of scalars that JSON's types keep as text: strings, dates, and the key `<<`.

@@ -14,21 +14,6 @@ from pathlib import Path
 
 from feedstock_tools.files.zstandard import stored_frame as stored
 
-__all__ = [
-    "BLOCK",
-    "END",
-    "INDEX",
-    "PLAIN",
-    "conda",
-    "header",
-    "hostile_archive",
-    "hostile_package",
-    "hostile_repodata",
-    "hostile_value",
-    "member",
-    "zeros",
-]
-
 #: A Zstandard frame of blocks of 128 KiB (RFC 8878), stored or of one repeated byte.
 _FRAME = bytes((0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x38))
 BLOCK = 128 * 1024

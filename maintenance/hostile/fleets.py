@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from maintenance.hostile.archives import hostile_value
 from maintenance.hostile.texts import yaml_text
 
-__all__ = ["bundle", "events", "inventory", "order", "settings"]
-
 _PATHS = ("recipe/meta.yaml", "../../outside/x", "/etc/passwd", "a/../../b", "", ".", "a//b", "a\0b", "a" * 5000)
 _FILE = {"path": "recipe/meta.yaml", "sha256": "0" * 64, "size": 10, "program": False, "link": ""}
 _ORDER: Mapping[str, object] = {

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord
 
-__all__ = ["hostile_ledger"]
-
 _VALUES: tuple[object, ...] = (
     *(
         "",

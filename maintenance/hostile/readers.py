@@ -21,8 +21,6 @@ from maintenance.hostile.templates import meta_yaml, recipe_yaml
 from maintenance.hostile.texts import FILES, hosts_text, times_text, yaml_text
 from tests.support.smithy_release import write_release
 
-__all__ = ["KINDS", "make_case", "prepare"]
-
 #: A reader is a call without arguments whose result does not matter.
 Readers = Mapping[str, Callable[[], object]]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-__all__ = ["meta_yaml", "recipe_yaml"]
-
 _NAMES = ("a", "b", "c", "l", "d", "n.x", "python", "loop.index", "nothing", "version", "self", "environ", "range")
 _METHODS = (
     *("ljust", "center", "zfill", "replace", "split", "join", "format", "format_map", "expandtabs", "count", "find"),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 
-__all__ = ["FILES", "hosts_text", "times_text", "yaml_text"]
-
 #: The files of a feedstock, each with the keys that its readers look at.
 FILES = {
     "conda-forge.yml": "provider build_platform docker recipe_dir os_version github_actions azure test "

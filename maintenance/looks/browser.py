@@ -20,8 +20,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["BROWSER", "SCHEMES", "WIDTHS", "Page", "opened_browser"]
-
 #: The browser on PATH; None if there is none.
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 #: Widths in CSS pixels of a phone, a tablet, a laptop and a large screen; the first has a touch screen.

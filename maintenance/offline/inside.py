@@ -13,8 +13,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["GIVEN", "STEPS"]
-
 #: What the container is given (`maintenance.offline.prepare`), and where a user works.
 GIVEN, _WORK = Path("/given"), Path("/home/user/work")
 _CLONE, _DIST = GIVEN / "clone", GIVEN / "dist"

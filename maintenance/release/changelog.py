@@ -12,8 +12,6 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError, Mistake
 
-__all__ = ["KINDS", "UNRELEASED", "mistakes", "notes_of", "with_release"]
-
 UNRELEASED = "Unreleased"
 #: The headings that group the entries of a section.
 KINDS = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")

@@ -19,8 +19,6 @@ from pathlib import Path
 from feedstock_tools.errors import FeedstockError
 from maintenance.release.releasing import rebuild, release
 
-__all__ = ["main"]
-
 ROOT = Path(__file__).resolve().parents[2]
 
 

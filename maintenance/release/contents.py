@@ -13,8 +13,6 @@ from pathlib import Path, PurePosixPath
 from feedstock_tools.errors import WorkError
 from maintenance.man import FOLDER, pages
 
-__all__ = ["check_sdist", "check_wheel", "files_of_wheel"]
-
 #: Where the folders of the checkout lie in a wheel; every other folder stays out of it.
 PLACES = {
     "feedstock_tools": "feedstock_tools",

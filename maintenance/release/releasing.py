@@ -26,8 +26,6 @@ from feedstock_tools.generate import apply, read_spec, render
 from maintenance.release import changelog, contents
 from maintenance.release.sbom import bill_of_materials, installed_in, refuse_invalid
 
-__all__ = ["Release", "rebuild", "release", "write_version"]
-
 VERSION_FILE = Path("feedstock_tools/__init__.py")
 #: Exact versions of what makes the archives, so that the same commit gives the same bytes on another day.
 CONSTRAINTS = Path("maintenance/release/constraints.txt")

@@ -21,8 +21,6 @@ from packaging.utils import canonicalize_name
 
 from feedstock_tools.errors import WorkError
 
-__all__ = ["EXTRAS", "bill_of_materials", "installed_in", "refuse_invalid"]
-
 PROGRAM = "feedstock-tools"
 #: The extras that a user installs to run the program.
 EXTRAS = ("fleet", "s3")

@@ -7,8 +7,6 @@ from html import escape
 
 import networkx as nx
 
-__all__ = ["drawn"]
-
 _NODE = re.compile(r'^\s*(\w+)\["([^"]+)"\]', re.MULTILINE)
 _EDGE = re.compile(r"^\s*(\w+) (-->|-\.->) (\w+)", re.MULTILINE)
 _HEIGHT, _GAP, _RISE, _LETTER = 32, 24, 76, 8.2

@@ -22,8 +22,6 @@ from feedstock_tools.pins.graph.pin_graph import pin_graph as pin_graph_of
 from feedstock_tools.report.pins.table import Row, table_rows
 from maintenance.site.drawing import drawn
 
-__all__ = ["on_files", "on_page_content", "on_page_markdown"]
-
 #: A link to a file beside the folder of pages: of a site it would lead nowhere.
 _OUTSIDE = re.compile(r"\[([^\]]*)\]\(\.\./[^)]*\)")
 _MERMAID = re.compile(r"^```mermaid\n(flowchart TB\n.*?)^```$", re.MULTILINE | re.DOTALL)

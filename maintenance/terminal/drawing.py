@@ -13,8 +13,6 @@ from itertools import groupby
 
 from maintenance.terminal.screen import Row
 
-__all__ = ["drawn"]
-
 #: A row's place and text, with the numbers of its first screen and of the one that follows its last.
 Shown = tuple[int, Row, int, int]
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["COLUMNS", "ROWS", "Printed", "record"]
-
 COLUMNS, ROWS = 100, 30
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-__all__ = ["Cell", "Row", "Screen"]
-
 #: A character with its style: names of classes, such as `bold red`.
 Cell = tuple[str, str]
 Row = tuple[Cell, ...]

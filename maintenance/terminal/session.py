@@ -14,8 +14,6 @@ from pathlib import Path
 from maintenance.terminal.recording import COLUMNS, ROWS, record
 from maintenance.terminal.screen import Row, Screen
 
-__all__ = ["COMMANDS", "TITLE", "Played", "environment_of", "played", "prepared"]
-
 ROOT = Path(__file__).resolve().parents[2]
 TITLE = "A terminal: asking what goes with CUDA 11.2, a feedstock from a spec, and 13 packages built in parallel"
 #: Each with how many lines of its output the still picture shows, from its beginning and its end.

@@ -12,8 +12,6 @@ import pytest
 from tests.support.once import made_once
 from tests.support.paths import ROOT
 
-__all__ = ["make_archives", "own_archives"]
-
 
 def make_archives(folder: Path) -> None:
     """Make a source archive and a wheel in a folder."""

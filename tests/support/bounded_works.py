@@ -11,8 +11,6 @@ from pathlib import Path
 from feedstock_tools.bounds.held import step
 from feedstock_tools.errors import InputError
 
-__all__ = ["about", "crashes", "endless", "greedy", "imports", "knows", "refused", "sleeps"]
-
 
 def about(value: object) -> tuple[int, str, object]:
     """The process that works, its folder, and the value."""

@@ -9,8 +9,6 @@ from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
 from tests.support.feedstocks import HERE
 
-__all__ = ["make_tiny_channel"]
-
 
 def make_tiny_channel(folder: Path) -> None:
     """A channel with two Pythons that are little more than names, and an empty compiler package."""

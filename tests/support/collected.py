@@ -4,7 +4,5 @@ from __future__ import annotations
 
 import pytest
 
-__all__ = ["COLLECTED"]
-
 #: Paths from the top of the checkout, with slashes.
 COLLECTED = pytest.StashKey[set[str]]()

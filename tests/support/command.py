@@ -12,8 +12,6 @@ from typing import IO
 from tests.support import warm
 from tests.support.paths import ROOT
 
-__all__ = ["changed", "environment", "patched", "run", "start", "tool"]
-
 _RUN = "import runpy; runpy.run_module('feedstock_tools', run_name='__main__', alter_sys=True)"
 #: After statements that a warm process can run as well.
 _CHANGED_RUN = f"\n{_RUN}  # in any process"

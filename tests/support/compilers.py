@@ -23,16 +23,6 @@ from feedstock_tools.feedstock.up_to_date import COMPARED
 from feedstock_tools.platforms import Platform
 from tests.support.paths import ROOT
 
-__all__ = [
-    "c_compiler_in",
-    "lend_channels",
-    "lend_own_requirements",
-    "lend_stand_in",
-    "lend_tools",
-    "share_stand_in",
-    "zig_without_compiler",
-]
-
 #: What tests fetch and the libraries that zig compiles stay with the environments of this checkout, for later runs.
 _FETCHED = (ROOT if os.access(ROOT, os.W_OK) else Path(tempfile.gettempdir())) / ".environments" / "fetched"
 _SHARED = zig_folder(_FETCHED)

@@ -18,8 +18,6 @@ from _pytest.assertion import rewrite
 
 from tests.support.paths import ROOT
 
-__all__ = ["code_of", "compile_files", "compile_modules"]
-
 #: Names of files whose assertions pytest rewrites.
 _REWRITTEN = ("test_*.py", "conftest.py")
 _FOLDERS = ("feedstock_tools", "tests", "maintenance")

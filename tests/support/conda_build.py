@@ -10,8 +10,6 @@ from pathlib import Path
 
 from tests.support.needs import needs
 
-__all__ = ["NEEDS_CONDA_BUILD", "path_with_conda_build"]
-
 _PROGRAM = os.environ.get("FEEDSTOCK_TOOLS_TEST_CONDA_BUILD", "")
 NEEDS_CONDA_BUILD = needs("fetched", _PROGRAM, "a conda-build that FEEDSTOCK_TOOLS_TEST_CONDA_BUILD names")
 

@@ -15,8 +15,6 @@ from feedstock_tools.platforms import Platform
 from tests.support import command
 from tests.support.paths import EXAMPLES
 
-__all__ = ["CPU", "GPU", "HERE", "STUBBORN", "TinyFeedstock", "copy_of_example", "copy_of_tiny"]
-
 HERE = Platform.here()
 #: Short names of the tiny feedstock's configurations; `_py3.11` and `_py3.12` choose a row of one.
 GPU = f"{HERE.name}_cuda11.2"

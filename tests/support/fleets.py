@@ -21,8 +21,6 @@ from tests.support.command import environment
 from tests.support.feedstocks import TinyFeedstock
 from tests.support.waiting import processes_below, wait_until
 
-__all__ = ["LEASE", "Fleet", "fleet_in", "started_fleet", "wait_for_hosts"]
-
 #: The lease of the hosts, in seconds: short, so that tests are.
 LEASE = 6.0
 

@@ -14,8 +14,6 @@ from feedstock_tools.builds.engines.process.guard import Guard
 from feedstock_tools.workers import worker_command
 from tests.support.warm import BUILDERS, FIXED_THERE, NEW_WORKERS, Running, Started, fixed, start
 
-__all__ = ["ENDS", "WORKERS", "Popen", "fork_workers"]
-
 #: The modules of workers that start no worker: these, that of bounded work, and that of an upload.
 ENDS = (*BUILDERS, "feedstock_tools.bounds.apart", "feedstock_tools.channel.upload_worker")
 #: The same, and the process of a host of a fleet that forks for each of its builds.

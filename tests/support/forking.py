@@ -29,8 +29,6 @@ from tests.support.forked import ENDS, WORKERS, fork_workers
 from tests.support.huge_pages import collapse_memory
 from tests.support.warm import BUILDERS, RARELY, ask_at, place_of
 
-__all__ = ["opened", "request_in_a_fork"]
-
 #: What builders import late.
 _LATE = ("rattler", "rattler_build", "feedstock_tools.builds.engines.credentials", "feedstock_tools.channel.folder")
 

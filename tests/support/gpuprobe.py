@@ -13,8 +13,6 @@ from tests.support.compilers import lend_stand_in
 from tests.support.feedstocks import copy_of_example
 from tests.support.once import made_once
 
-__all__ = ["CUDA", "NEWER", "PYTHON", "built_gpuprobe", "cross_build", "crossed_gpuprobe"]
-
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 #: A Python that is metadata alone on the stand-in channel, which is enough for a solver.
 NEWER = "3.14" if PYTHON != "3.14" else "3.13"

@@ -13,8 +13,6 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-__all__ = ["PASSWORD", "TOKEN", "USER", "Guarded", "guarded"]
-
 USER = "me"
 PASSWORD = "wo@rd-that-nobody-sees"  # noqa: S105
 TOKEN = "tk-that-nobody-sees"  # noqa: S105

@@ -18,8 +18,6 @@ from tests.support.listings import Listing, listing_of
 from tests.support.namespaces import kill_first, network, overlay, run, scratch, small_disk, started, why_no_namespaces
 from tests.support.waiting import wait_until
 
-__all__ = ["BareHost", "BareHosts", "bare_hosts", "prepare", "why_no_hosts"]
-
 #: As Debian's init would prepare it: names, /proc, an empty /run, and the server.
 _FIRST = (
     "hostname {name} && mount -t proc proc /proc && mount -t tmpfs tmpfs /run && mkdir -p /run/sshd /run/lock"

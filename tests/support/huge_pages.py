@@ -6,8 +6,6 @@ import ctypes
 import sys
 from pathlib import Path
 
-__all__ = ["collapse_memory"]
-
 _SIZE = 1 << 21
 #: `MADV_COLLAPSE` of Linux 6.1; an older kernel refuses it.
 _COLLAPSE = 25

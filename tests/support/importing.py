@@ -7,8 +7,6 @@ from pathlib import Path
 
 from feedstock_tools.edit.importing.importing import Imported, import_recipe
 
-__all__ = ["CONFIG", "FORGE", "META", "RECIPE", "feedstock", "imported"]
-
 PINNING = """
 c_compiler:
   - gcc          # [linux]

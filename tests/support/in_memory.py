@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["folder_in_memory"]
-
 #: A file system in memory that Linux has.
 _PLACE = Path("/dev/shm")
 _MEMORY = Path("/proc/meminfo")

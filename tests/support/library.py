@@ -8,8 +8,6 @@ from pathlib import Path
 from tests.support.paths import ROOT
 from tests.support.smithy_release import write_release
 
-__all__ = ["make_library_folder"]
-
 _PINNING = """\
 cxx_compiler:
   - gxx               # [linux]

@@ -13,8 +13,6 @@ from feedstock_tools import __version__
 from feedstock_tools.builds.fleet.provision import wheelhouse as module
 from feedstock_tools.builds.fleet.provision.wheelhouse import Target, wheelhouse
 
-__all__ = ["light_wheels"]
-
 #: The worker and the hub: they wait.
 _WAITS = "import time\nwhile __name__ == '__main__':\n    time.sleep(60)\n"
 _PROGRAM = {

@@ -14,8 +14,6 @@ from typing import Any
 from feedstock_tools.errors import FeedstockError
 from tests.support import warm
 
-__all__ = ["MEMORY", "SECONDS", "commands_limited", "limited", "refusal_of"]
-
 #: Processor time in seconds that one attack may take; more where coverage is measured.
 SECONDS = 5.0 * (3 if os.environ.get("COVERAGE_RUN") else 1)
 #: Bytes by which one attack may make this process grow.

@@ -9,8 +9,6 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-__all__ = ["Listing", "differences", "listing_of"]
-
 #: Path → type, mode, owner, group, and the SHA-256 of a file or the target of a link, for paths that differ from the
 #: root below; of one that only the root below has, nothing.
 Listing = dict[str, tuple[str, ...]]

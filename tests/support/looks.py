@@ -11,8 +11,6 @@ from maintenance.looks.browser import SCHEMES, Page, opened_browser
 from tests.support.pages import NAMES, made_up_pages
 from tests.support.paths import ROOT
 
-__all__ = ["LOOKS", "difference", "made_with", "photograph"]
-
 LOOKS = ROOT / "tests" / "report" / "looks"
 #: The widths in words that tell fonts apart.
 _FONTS = """

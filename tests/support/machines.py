@@ -20,8 +20,6 @@ from feedstock_tools.workers import worker_command
 from tests.support.fleets import wait_for_hosts
 from tests.support.namespaces import kill_first, network, overlay, run, scratch, started
 
-__all__ = ["Machine", "Machines", "machines_in"]
-
 #: Where a host has its certificate, and where it works.
 _GIVEN, ROOT_OF_HOST = "/etc/feedstock-tools-host", "/var/lib/feedstock-tools"
 _FIRST = 'hostname {name} && mount -t proc proc /proc && exec "$@"'

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from coverage import CoverageData
 
-__all__ = ["add_executed"]
-
 #: Two numbers of lines in one: coverage's tracer in C keeps the step from one line to the next that way.
 _LINE = (1 << 28) - 1
 _NEGATIVE_FIRST, _NEGATIVE_SECOND = 1 << 56, 1 << 57

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NoReturn
 
-__all__ = ["begin"]
-
 
 def begin(run: int, config: str, variable: str, not_here: str, others: tuple[str, ...]) -> None:
     """Measure this process.

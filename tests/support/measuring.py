@@ -18,8 +18,6 @@ import pytest
 from tests.support import measured_process
 from tests.support.paths import ROOT
 
-__all__ = ["NOT_HERE", "UNMEASURED", "Measuring", "begin_measuring", "end_measuring", "measured_here", "unmeasured"]
-
 #: Beginnings of the names of tests that are not measured: bombs and attacks against every command and reader, commands
 #: that are killed, or repeated many times, floods of output, all output as JSON, many questions, whole ways from a spec
 #: to packages, fleets and clusters that few machines have, and the checks and tools of this checkout. Other tests reach

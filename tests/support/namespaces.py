@@ -13,18 +13,6 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-__all__ = [
-    "Network",
-    "kill_first",
-    "network",
-    "overlay",
-    "run",
-    "scratch",
-    "small_disk",
-    "started",
-    "why_no_namespaces",
-]
-
 _SPACES = ("--pid", "--fork", "--mount", "--uts", "--ipc", "--kill-child", "--propagation", "private")
 
 

@@ -14,8 +14,6 @@ import pytest
 
 from tests.support.paths import MIRROR, clone_of
 
-__all__ = ["BROWSER", "KINDS", "kind_of", "lacks", "needs", "the_clone"]
-
 #: Kind → its meaning.
 KINDS = {
     "device": "a GPU, or NVIDIA's toolkit",

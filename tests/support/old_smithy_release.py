@@ -6,8 +6,6 @@ from pathlib import Path
 
 from tests.support.whole_tree import write_files
 
-__all__ = ["write_old_release"]
-
 _DEFAULTS = """
 
 def _load_forge_config(forge_dir, exclusive_config_file):

@@ -11,8 +11,6 @@ import pytest
 
 from feedstock_tools.files.locks import Locks
 
-__all__ = ["made_once", "of_this_run"]
-
 
 def of_this_run(factory: pytest.TempPathFactory) -> Path:
     """The temporary folder that all workers of a run share."""

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Protocol, TypeVar
 
-__all__ = ["LONG", "dealt"]
-
 #: Files that take long: first those that wait most, and among them some that keep the cores busy meanwhile.
 LONG = (
     "tests/builds/fleet/test_slurm.py",

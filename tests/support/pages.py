@@ -18,8 +18,6 @@ from feedstock_tools.report.pins.show import page as pins_page
 from feedstock_tools.report.simulation import write_simulation_page
 from tests.support.matrices import HOSTILE, made_up_matrix
 
-__all__ = ["NAMES", "made_up_differences", "made_up_pages", "made_up_pins", "made_up_rehearsal"]
-
 #: The pages that `made_up_pages` writes.
 NAMES = ("status", "pins", "rehearsal", "differences", "packages", "simulation")
 _JOBS = tuple(f"linux_64_cuda_compiler_version12.9microarch_level{level}python3.{minor}.____cpython"

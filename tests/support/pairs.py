@@ -6,8 +6,6 @@ import itertools
 import os
 from collections.abc import Iterable
 
-__all__ = ["ALL_PAIRS", "pairs"]
-
 #: With this variable a run of the tests takes every pair.
 ALL_PAIRS = "FEEDSTOCK_TOOLS_TESTS_ALL_PAIRS"
 

@@ -17,8 +17,6 @@ import pytest
 from tests.support.needs import KINDS, kind_of
 from tests.support.paths import ROOT
 
-__all__ = ["RECORD", "Passing", "Record", "read_record", "record_text", "renewed", "short_of"]
-
 RECORD = ROOT / "tests" / "passing.toml"
 
 

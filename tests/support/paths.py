@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["CORPUS", "EXAMPLES", "MIRROR", "ROOT", "clone_of"]
-
 #: The top of the checkout.
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["write_pinning"]
-
 
 def write_pinning(folder: Path, config: str, **migrations: str) -> Path:
     """Write `conda_build_config.yaml` and migrations, by their names without `.yaml`, into a new folder; return it."""

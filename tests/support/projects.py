@@ -8,8 +8,6 @@ from click.testing import CliRunner
 
 from feedstock_tools.cli.init import command
 
-__all__ = ["project_in", "spec_text_of"]
-
 
 def project_in(folder: Path, **files: str) -> Path:
     """The folder with files; `__` in a name stands for a dot."""

@@ -19,8 +19,6 @@ from tests.support.hosts import BareHost, BareHosts, bare_hosts
 from tests.support.needs import lacks
 from tests.support.once import made_once
 
-__all__ = ["Provisioned", "client_of", "inventory_of", "provisioned", "wheels_in"]
-
 
 @dataclass
 class Provisioned:

@@ -7,8 +7,6 @@ import subprocess
 
 from tests.support.feedstocks import HERE, TinyFeedstock
 
-__all__ = ["BUILT", "KEY", "publish", "results"]
-
 KEY = "a-key-that-is-shown-nowhere"
 BUILT = f"{HERE.name}_cuda11.2_py3.11"
 

@@ -18,8 +18,6 @@ from typing import Any
 
 from feedstock_tools.channel.archive import read_package
 
-__all__ = ["KEYS", "SPOKEN", "Service", "served"]
-
 
 @dataclass
 class Service:

@@ -22,8 +22,6 @@ from feedstock_tools.builds.fleet.local import free_port
 from maintenance.slurm_programs import programs_folder
 from tests.support.waiting import wait_until
 
-__all__ = ["Cluster", "cluster_of", "why_no_slurm"]
-
 _UNPACKED = programs_folder() if programs_folder().is_dir() else Path("/")
 _LIBRARIES = _UNPACKED / "usr" / "lib" / f"{os.uname().machine}-linux-gnu"
 _PLUGINS = _LIBRARIES / "slurm-wlm"

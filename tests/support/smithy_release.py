@@ -10,8 +10,6 @@ from pathlib import Path
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
 
-__all__ = ["release_files", "write_package_of_release", "write_release"]
-
 _CODE = '''
 """Stands for the code of conda-smithy, which is read and never run."""
 

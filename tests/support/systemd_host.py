@@ -18,8 +18,6 @@ from maintenance.host_root import nspawn_of, root_folder
 from tests.support.hosts import BareHost, prepare, why_no_hosts
 from tests.support.namespaces import Network, network, overlay, run, scratch
 
-__all__ = ["SystemdHost", "systemd_host", "why_no_systemd_host"]
-
 #: What gives the host its address at each start, as a cloud's image does.
 _ADDRESS = """[Unit]
 Before=ssh.service

@@ -14,8 +14,6 @@ from feedstock_tools.edit.to_v1.converting import convert_recipe
 from feedstock_tools.edit.to_v1.recipe import Converted
 from feedstock_tools.rerender.configurations.configuration import read_configurations
 
-__all__ = ["HEAD", "content", "convert", "feedstock"]
-
 CONFIGURATIONS = {
     "linux_64_cuda12.9": {"cuda_compiler_version": ["12.9"], "cuda_compiler": ["cuda-nvcc"]},
     "linux_64_cudaNone": {"cuda_compiler_version": ["None"], "cuda_compiler": ["None"]},

@@ -7,8 +7,6 @@ from pathlib import PurePosixPath
 
 from tests.support.paths import ROOT
 
-__all__ = ["tracked_files"]
-
 #: Folders that tools leave behind; used where git cannot list the repository's files.
 _LEFT_BEHIND = {"__pycache__", "build_artifacts"}
 

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["processes_below", "wait_until"]
-
 
 def wait_until(condition: Callable[[], object], seconds: float = 300) -> None:
     """Poll a condition; the test fails after the given number of seconds.

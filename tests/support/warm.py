@@ -31,26 +31,6 @@ from typing import IO, Any
 from tests.support.measuring import measured_here
 from tests.support.paths import ROOT
 
-__all__ = [
-    "BUILDERS",
-    "FIXED_THERE",
-    "NEW_WORKERS",
-    "RARELY",
-    "Ended",
-    "Running",
-    "Server",
-    "Started",
-    "ask_at",
-    "fixed",
-    "place_of",
-    "python_of_workers",
-    "run",
-    "serves",
-    "share",
-    "start",
-    "start_server",
-]
-
 #: Thresholds of the garbage collector for a process that keeps little: by default it takes a twelfth of the time.
 RARELY = (50_000, 20, 20)
 #: The program that stands in for the Python of a worker of pytest-xdist.

@@ -18,8 +18,6 @@ from feedstock_tools.pins.graph.model import Release
 from tests.support.forked import WORKERS
 from tests.support.paths import EXAMPLES
 
-__all__ = ["import_all"]
-
 #: Modules that commands import late, and often: none of them starts a thread.
 _LATE = ("encodings.unicode_escape", "networkx", "rattler", "rattler.exceptions", "rattler.package_streaming")
 

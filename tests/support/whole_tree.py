@@ -10,8 +10,6 @@ from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy.releases.release import find_release
 from tests.support import command
 
-__all__ = ["NEWEST", "PINNING", "RECIPE", "contents", "copy_of_demo", "in_new_process", "render_tree", "write_files"]
-
 RECIPE = """
 package:
   name: demo

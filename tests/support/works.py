@@ -8,8 +8,6 @@ from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.work import Work
 from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow
 
-__all__ = ["made_up_work"]
-
 
 def made_up_work(
     name: str, *outputs: str, seconds: float | Mapping[str, float] | None = None, needs: Needs | None = None

@@ -16,8 +16,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.files.writing import write_whole
 from feedstock_tools.reading import read_bytes, read_text
 
-__all__ = ["SERVICES", "CiFiles", "ci_files"]
-
 #: Service → the file it reads and the template of that file.
 SERVICES: Mapping[str, tuple[str, str]] = {
     "github": (".github/workflows/feedstock-tools.yml", "ci-github.yml.j2"),

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError
 
-__all__ = ["MACHINES", "CiJob", "ci_jobs", "missing_configurations", "not_on_azure"]
-
 #: Platform → the machines that build for it natively: GitHub's label, and the job of the Azure pipeline.
 MACHINES: Mapping[str, tuple[str, str | None]] = {
     "linux-64": ("ubuntu-latest", "linux"),

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.engines.contract import Engine
     from feedstock_tools.feedstock.planned import PlannedConfiguration
 
-__all__ = ["ENGINES", "Choice", "Engines"]
-
 #: The values of `--engine`.
 ENGINES = ("rattler-build", "conda-build", "container")
 

@@ -14,17 +14,6 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-__all__ = [
-    "DEFAULT_EPOCH",
-    "NORMALISED",
-    "STAND_IN_MARK",
-    "comparable_bytecode",
-    "comparable_document",
-    "names_of",
-    "with_digests",
-    "with_paths",
-]
-
 #: The time in a package, in seconds since 1970, where neither the environment nor a commit gives one: the first that
 #: a zip archive can hold (1980-01-01).
 DEFAULT_EPOCH = 315532800

@@ -14,8 +14,6 @@ from feedstock_tools.builds.engines.contract import BuildRequest, CrossTests, Ev
 from feedstock_tools.builds.engines.process.program import Command, run_command
 from feedstock_tools.yaml_reading.values import read_texts
 
-__all__ = ["CondaBuild"]
-
 _ASKING_SECONDS = 120
 
 

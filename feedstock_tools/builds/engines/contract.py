@@ -19,9 +19,6 @@ from feedstock_tools.builds.engines.process.guard import Guard
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.embedded.emulation import Emulator
 
-__all__ = ["BuildRequest", "Built", "CrossTests", "Engine", "Event", "Failed", "Log", "Output", "Started"]
-
-
 #: In a cross build the engine runs tests under a given emulator, leaves them out, or lets the program that it calls
 #: decide.
 CrossTests = Literal["emulated", "left out", "its own"]

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from feedstock_tools.redaction import redacted
 
-__all__ = ["hide_credentials"]
-
 #: The files of a package that name the channels of its build.
 _DOCUMENTS = (
     "info/about.json",

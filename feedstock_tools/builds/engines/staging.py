@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from feedstock_tools.builds.engines.contract import Engine, Log
 from feedstock_tools.feedstock.planned import PlannedOutput
 
-__all__ = ["repeated_staging"]
-
 
 def repeated_staging(engine: Engine, outputs: Sequence[PlannedOutput]) -> Iterator[Log]:
     """A warning for each staging output that an engine will build more than once for these outputs of a row.

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["PASSED_ON", "RowSetting", "build_environment"]
-
 #: conda-smithy 2026.8.5: templates/run_docker_build.sh.tmpl (`docker run -e …`), feedstock_content/build-locally.py.
 _FROM_CONDA_SMITHY = (
     "BUILD_OUTPUT_ID",

@@ -29,19 +29,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.values import parse_types
 
-__all__ = [
-    "INVENTORY",
-    "NAME_KEY",
-    "FleetFolder",
-    "add_host",
-    "find_fleet",
-    "fleet_name",
-    "fleets_root",
-    "make_fleet",
-    "move_hub",
-    "open_fleet",
-]
-
 #: The inventory in a folder where none is named, and the variable of its group `all` that names its fleet.
 INVENTORY, NAME_KEY = "inventory.yml", "fleet_name"
 _FLEET = "fleet.json"

@@ -23,8 +23,6 @@ from feedstock_tools.builds.fleet.carrying.transport import Closed, Connection, 
 from feedstock_tools.builds.fleet.trust.certificates import hub_context
 from feedstock_tools.errors import FeedstockError
 
-__all__ = ["Hub", "main"]
-
 #: The longest that a request may take, in seconds: hosts answer at once, or wait some seconds for more of a log.
 _LONGEST = 60.0
 #: A host that has been away for so long is forgotten, in seconds.

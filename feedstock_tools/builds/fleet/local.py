@@ -14,8 +14,6 @@ from feedstock_tools.builds.fleet.folder import FleetFolder, add_host, make_flee
 from feedstock_tools.errors import WorkError
 from feedstock_tools.workers import worker_command
 
-__all__ = ["LocalFleet", "free_port", "local_fleet"]
-
 HUB, WORKER = "feedstock_tools.builds.fleet.hub", "feedstock_tools.builds.fleet.worker"
 _ENDS_WITHIN = 20.0
 

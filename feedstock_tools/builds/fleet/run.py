@@ -21,8 +21,6 @@ from feedstock_tools.builds.runs.scheduler import carry_out
 from feedstock_tools.feedstock.provenance import commit_of
 from feedstock_tools.redaction import redacted
 
-__all__ = ["run_on_fleet"]
-
 
 def run_on_fleet(
     workspace: Workspace,

@@ -29,8 +29,6 @@ from feedstock_tools.builds.fleet.trust.signing import Busy, Refused, public_key
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.files.temporary import remove
 
-__all__ = ["main"]
-
 #: How long a request for more events waits for them, in seconds, and how often it looks.
 _PATIENCE, _PAUSE = 2.0, 0.02
 #: The longest that the hub may take to answer, and pauses between attempts to reach it, in seconds.

@@ -39,8 +39,6 @@ from feedstock_tools.builds.ledger.schema import SCHEMA_VERSION, bring_up_to_dat
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
 
-__all__ = ["Ledger"]
-
 _OfPackage = TypeVar("_OfPackage", TestRecord, ComparisonRecord)
 _WAIT_SECONDS = 10.0
 #: No value of a ledger has more bytes, whatever a damaged one claims.

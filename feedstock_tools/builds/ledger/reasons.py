@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 
-__all__ = ["words_of"]
-
 _FREE = "Free some space, or give another folder with --output-dir. Nothing that was recorded before is lost."
 #: Codes of SQLite (https://www.sqlite.org/rescode.html), the particular ones first → what happened, and what to do.
 _REASONS = {

@@ -7,17 +7,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-__all__ = [
-    "BuildRecord",
-    "ComparisonRecord",
-    "EnvironmentRecord",
-    "PackageRecord",
-    "SolvedPackage",
-    "TestRecord",
-    "moment_of",
-    "now",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class PackageRecord:

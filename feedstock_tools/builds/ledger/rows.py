@@ -23,20 +23,6 @@ from feedstock_tools.builds.ledger.records import (
     TestRecord,
 )
 
-__all__ = [
-    "BUILD_COLUMNS",
-    "COMPARISON_COLUMNS",
-    "PACKAGE_COLUMNS",
-    "TEST_COLUMNS",
-    "build_of",
-    "comparison_of",
-    "environment_json",
-    "environment_of",
-    "parts",
-    "stored",
-    "test_of",
-]
-
 T = TypeVar("T")
 _Record = TypeVar("_Record")
 _Check: TypeAlias = "Callable[[Any], bool]"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 
-__all__ = ["SCHEMA_VERSION", "bring_up_to_date", "strange"]
-
 #: Form → the statements that create it from the previous form. A higher form was written by a newer program.
 _STEPS = {
     1: """

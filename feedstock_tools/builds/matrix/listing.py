@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput
 
-__all__ = ["Listed", "ListedOutput", "listing"]
-
 
 @dataclass(frozen=True, slots=True)
 class ListedOutput:

@@ -14,8 +14,6 @@ from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.feedstock.planned import PlannedConfiguration
 from feedstock_tools.processes import process_lives
 
-__all__ = ["Matrix", "read_matrix"]
-
 #: The number of builds in the picture of a matrix.
 _LAST = 1000
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.runs.retries import NextAttempt
     from feedstock_tools.builds.runs.row import BuiltRow
 
-__all__ = ["LiveHost", "LiveRow", "LiveRun", "read_runs", "recorded"]
-
 _FOLDER = "runs"
 #: How often a run writes, in seconds.
 _EVERY = 1.0

@@ -14,8 +14,6 @@ from feedstock_tools.builds.ledger.records import BuildRecord, moment_of
 from feedstock_tools.builds.plan.identity import PARTS, Candidate, Candidates
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 
-__all__ = ["SILENT", "STATES", "ConfigurationState", "OutputState", "Surroundings", "states"]
-
 #: The states, the most urgent first: a configuration has the first that any of its outputs has. `done`: built from
 #: exactly these inputs, and its packages exist; `running`: by a process that lives; `failed`, `interrupted`: the last
 #: attempt ended so; `stale`: built, from other inputs; `missing`: never built; `refused`: not built and cannot be built

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.engines.contract import Engine
     from feedstock_tools.builds.plan.workspace import Workspace
 
-__all__ = ["Agenda", "agenda", "channels_for"]
-
 
 @dataclass(frozen=True, slots=True)
 class Agenda:

@@ -7,8 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["BUILD_SECONDS", "LOG_LIMIT", "Capacity", "Limits", "Share", "jobs_of"]
-
 #: The default time limit of a row in seconds: several times the longest builds of conda-forge.
 BUILD_SECONDS = 48 * 3600.0
 #: The default number of bytes of a log file: far above the longest logs of conda-forge.

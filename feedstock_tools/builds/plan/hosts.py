@@ -19,21 +19,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.plan.work import Work
     from feedstock_tools.builds.plan.workspace import Workspace
 
-__all__ = [
-    "Demand",
-    "EngineNeeds",
-    "Host",
-    "Portion",
-    "engine_needs",
-    "fits",
-    "local_host",
-    "other_than",
-    "others_in",
-    "portion_on",
-    "why_nowhere",
-    "with_others",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Host:

@@ -14,20 +14,6 @@ from feedstock_tools.digests import digest_of_files, sha256_of
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput
 from feedstock_tools.platforms import Platform
 
-__all__ = [
-    "FORM",
-    "PARTS",
-    "Candidate",
-    "Candidates",
-    "candidates_of",
-    "channels_identities",
-    "identities_of_channels",
-    "identity_on",
-    "inputs_on",
-    "possible_channels",
-]
-
-
 #: The form of the identities of new builds, which the ledger records with the parts. Form 1 had the path of a channel's
 #: folder, and of the compilers behind the stand-in channel; form 2 has what is in them.
 FORM = "2"

@@ -10,8 +10,6 @@ from feedstock_tools.digests import files_below, stamp_of_files
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 
-__all__ = ["PlannedInputs"]
-
 
 @dataclass(frozen=True, slots=True)
 class PlannedInputs:

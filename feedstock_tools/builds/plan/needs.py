@@ -13,8 +13,6 @@ from feedstock_tools.units import size_of, time_of
 if TYPE_CHECKING:
     from feedstock_tools.builds.ledger import Ledger
 
-__all__ = ["Declared", "History", "Needs", "expected_seconds", "needs_of"]
-
 #: The margin on top of the memory of earlier builds: the next one differs a little.
 _MARGIN = 1.25
 #: The number of recent builds of an output that count.

@@ -17,8 +17,6 @@ from feedstock_tools.builds.plan.work import Place, Work, place_of
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["in_order", "output_graph", "seconds_left"]
-
 
 def output_graph(works: Sequence[Work]) -> nx.DiGraph[Place]:
     """The outputs that rows make, each with its `row` and `seconds` (0 where unknown).

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from feedstock_tools.feedstock.folder import Feedstock
     from feedstock_tools.feedstock.layout import Artifacts
 
-__all__ = ["Plan"]
-
 _CACHE = "plan"
 #: Rows that are rendered although only some of them are requested: together they take less than a second process.
 _FEW = 16

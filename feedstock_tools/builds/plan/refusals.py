@@ -11,8 +11,6 @@ from feedstock_tools.feedstock.planned import PlannedConfiguration
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.choice import Engines
 
-__all__ = ["in_words", "left_to_others", "refuse", "refuse_unbuildable", "refused"]
-
 
 def refused(chosen: Sequence[PlannedConfiguration], engines: Engines) -> dict[str, str]:
     """The configurations that cannot be built on this machine: name → reason."""

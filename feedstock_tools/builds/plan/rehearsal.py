@@ -13,8 +13,6 @@ from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.rules import Rules
 
-__all__ = ["channels_to_rehearse"]
-
 
 def channels_to_rehearse(
     feedstock: Feedstock,

@@ -13,8 +13,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
 from feedstock_tools.platforms import Platform
 
-__all__ = ["render_outputs"]
-
 
 def render_outputs(
     configurations: Sequence[PlannedConfiguration], recipe: Path, engines: Mapping[str, str]

@@ -9,8 +9,6 @@ from feedstock_tools.builds.ledger.records import BuildRecord
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow
 
-__all__ = ["Place", "Work", "place_of"]
-
 #: Subdir and file name without extension: a package's place in a channel, equal for rows that make the same one.
 Place = tuple[str, str]
 

@@ -18,8 +18,6 @@ from feedstock_tools.feedstock.names import select
 from feedstock_tools.feedstock.planned import PlannedConfiguration
 from feedstock_tools.feedstock.twin import has_meta_alone, recipe_to_build
 
-__all__ = ["Workspace", "artifacts_of", "open_workspace", "workspace_of"]
-
 
 @dataclass(frozen=True)
 class Workspace:

@@ -28,8 +28,6 @@ from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.files.temporary import temporary_folder
 
-__all__ = ["Collected", "collect"]
-
 
 @dataclass(frozen=True, slots=True)
 class Collected:

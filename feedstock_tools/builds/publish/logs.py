@@ -12,8 +12,6 @@ from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.files.writing import replacing
 from feedstock_tools.reading import open_file
 
-__all__ = ["copied_log"]
-
 #: Bytes; no build may print more into its log.
 _LARGEST = 4 << 30
 #: How many machines may have given different logs the same name.

@@ -32,8 +32,6 @@ from feedstock_tools.feedstock.layout import LEDGER, STAND_IN_CHANNEL
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 from feedstock_tools.reading import is_inside, open_file
 
-__all__ = ["Part", "find_parts", "is_plain_log", "mistakes_of", "read_part"]
-
 #: Bytes of a ledger, ten times those of one with 50,000 builds, and the records in it.
 _LARGEST_LEDGER = 4 << 30
 _MOST_RECORDS = 500_000

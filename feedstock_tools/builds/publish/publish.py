@@ -17,9 +17,6 @@ from feedstock_tools.errors import InputError, WorkError
 if TYPE_CHECKING:
     from feedstock_tools.channel.targets import Target
 
-__all__ = ["PublishObserver", "Published", "publish", "untested_in_words"]
-
-
 #: The number of files in a message.
 _SHOWN = 3
 

@@ -16,8 +16,6 @@ from feedstock_tools.feedstock.configurations import outline
 from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import LEDGER
 
-__all__ = ["strangers"]
-
 _HINT = (
     "If it is this feedstock with other output names, check out the commit that was built in another folder, and name"
     " that folder with --feedstock and these artifacts with --output-dir."

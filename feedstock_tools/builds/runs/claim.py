@@ -13,8 +13,6 @@ from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.files.locks import Locks, locked
 
-__all__ = ["Claim", "claim"]
-
 
 @dataclass(frozen=True, slots=True)
 class Claim:

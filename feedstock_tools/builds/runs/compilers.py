@@ -18,8 +18,6 @@ from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.folder import user_cache
 from feedstock_tools.platforms import Platform
 
-__all__ = ["provide_compilers"]
-
 #: The tool that a build runs with the Python of its row, which must be able to run then.
 _RUNS_PYTHON = "pip"
 _WHY = "requirements of the recipe, of which the stand-in channel makes packages"

@@ -27,8 +27,6 @@ from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.files.locks import Locks, named_wait
 from feedstock_tools.workers import worker_command
 
-__all__ = ["ReadyOutput", "make_ready"]
-
 #: The time limit for creating the environments of an output, in seconds.
 _SECONDS = 4 * 3600.0
 

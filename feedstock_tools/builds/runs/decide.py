@@ -18,8 +18,6 @@ from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.work import Place, Work
 from feedstock_tools.builds.runs.hosts.rooms import Choice, Kind, Occupancy, Running, kinds_with_room
 
-__all__ = ["Pending", "Start", "Waiting", "decide", "pending_row", "without_host"]
-
 #: The expected number of preemptions during a row above which a host that stays is better for it.
 _LONG = 0.25
 #: Above this number the row waits for such a host: with that many preemptions, a row takes more than three times as

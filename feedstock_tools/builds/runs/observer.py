@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.runs.retries import NextAttempt
     from feedstock_tools.builds.runs.row import BuiltRow
 
-__all__ = ["Observer", "Observers", "Progress"]
-
 
 @dataclass(frozen=True, slots=True)
 class Progress:

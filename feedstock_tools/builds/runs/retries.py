@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from feedstock_tools.builds.engines.contract import Failed
 
-__all__ = ["NextAttempt", "Retry", "retry_of"]
-
 #: Network failures in the wording of py-rattler-build, curl and git.
 _NETWORK = re.compile(
     r"error sending request|connection (?:reset|refused|closed|timed out|aborted)|timed? ?out|dns error"

@@ -30,8 +30,6 @@ from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.redaction import redacted
 
-__all__ = ["BuiltRow", "build_row", "environment_of", "write_siblings"]
-
 #: A disk with fewer free bytes than this counts as full.
 _FULL = 1 << 20
 #: The major version of CUDA from which on the wheels hold nvcc, which calls a host compiler.

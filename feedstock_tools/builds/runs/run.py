@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.runs.row import BuiltRow
     from feedstock_tools.builds.runs.site import Site
 
-__all__ = ["UNWATCHED", "BuildResult", "Outcome", "refuse_no_room", "result_of", "run"]
-
 _NOT_WRITTEN = "the folder of artifacts cannot be written"
 _ELSEWHERE = "Give one elsewhere with --output-dir."
 

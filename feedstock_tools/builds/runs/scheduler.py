@@ -27,8 +27,6 @@ from feedstock_tools.builds.runs.state import RunState
 from feedstock_tools.builds.runs.threads import Ended, RowThreads
 from feedstock_tools.errors import WorkError
 
-__all__ = ["carry_out"]
-
 #: How often the observer hears of the progress, and how soon it tries a row again that another run builds, in seconds.
 _TICK = 0.2
 #: How often the run gives a sign of life, in seconds.

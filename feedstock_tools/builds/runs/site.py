@@ -18,8 +18,6 @@ from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow
 from feedstock_tools.platforms import Platform
 
-__all__ = ["Site", "Station", "open_station", "why_untested"]
-
 
 @dataclass(frozen=True, slots=True)
 class Site:

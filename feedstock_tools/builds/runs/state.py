@@ -11,8 +11,6 @@ from feedstock_tools.builds.runs.decide import Pending, Start, Waiting, decide, 
 from feedstock_tools.builds.runs.hosts.rooms import Occupancy, Running
 from feedstock_tools.builds.runs.row import BuiltRow
 
-__all__ = ["RunState"]
-
 
 class RunState:
     """The rows of one run, on this machine, in a fleet, or simulated.

@@ -21,8 +21,6 @@ from feedstock_tools.builds.runs.retries import NextAttempt, retry_of
 from feedstock_tools.builds.runs.row import BuiltRow
 from feedstock_tools.builds.runs.under_way import Attempt
 
-__all__ = ["Ended", "RowThreads"]
-
 #: Bytes of output that may wait for an observer.
 _MOST_UNREAD = 16 << 20
 

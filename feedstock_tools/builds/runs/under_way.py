@@ -21,8 +21,6 @@ from feedstock_tools.files.locks import Locks
 from feedstock_tools.processes import this_machine, this_process
 from feedstock_tools.redaction import redacted
 
-__all__ = ["Attempt", "RowBuild", "lock_name"]
-
 #: The number of an engine's last messages that may explain a failure.
 _MESSAGES = 10_000
 

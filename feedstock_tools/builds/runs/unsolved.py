@@ -13,8 +13,6 @@ from feedstock_tools.redaction import without_credentials
 if TYPE_CHECKING:
     from feedstock_tools.channel.metadata import Record
 
-__all__ = ["explain_solve", "explain_unpacking", "last_question", "named_in"]
-
 _PLATFORM = re.compile(r"^\s*Platform: (?P<subdir>\S+) \[(?P<virtual>.*)\]$")
 _ITEM = re.compile(r"^\s+- (?P<text>.+)$")
 

@@ -44,8 +44,6 @@ from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.files.writing import write_whole
 from feedstock_tools.platforms import Platform
 
-__all__ = ["Provisions", "StandInChannel", "ensure_stand_in_channel", "is_stand_in", "stand_in_channel_of"]
-
 _COMPILER_ROLES = ("binutils", "c_compiler", "cxx_compiler")
 _CUDA_ROLES = ("nvcc", "nvcc_activation")
 #: Tools that builds start in Python several times each.

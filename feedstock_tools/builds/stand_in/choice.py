@@ -11,8 +11,6 @@ from feedstock_tools.channel.local import local_folder, why_no_channel
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 
-__all__ = ["DEFAULT_CHANNELS", "STAND_IN", "ChannelChoice", "choose_channels", "refuse_mixed"]
-
 #: The channel of a build if neither its configuration nor the command line names one.
 DEFAULT_CHANNELS = ("conda-forge",)
 #: The name of the stand-in channel, on the command line too, and of the key in info/about.json that marks its packages.

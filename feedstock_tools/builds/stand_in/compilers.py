@@ -19,17 +19,6 @@ from feedstock_tools.builds.stand_in.zig import Zig, zig_compiles_for
 from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.platforms import Platform
 
-__all__ = [
-    "Compiler",
-    "compiler_files",
-    "compiler_on_path",
-    "cross_gcc",
-    "cross_programs",
-    "debian_compiler",
-    "find_compiler",
-    "find_cross_compiler",
-]
-
 _TRIPLETS = {
     "linux-64": "x86_64-conda-linux-gnu",
     "linux-aarch64": "aarch64-conda-linux-gnu",

@@ -5,8 +5,6 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-__all__ = ["Dynamic", "read_dynamic", "with_run_path"]
-
 _PT_LOAD, _PT_DYNAMIC = 1, 2
 _DT_NULL, _DT_NEEDED, _DT_STRTAB, _DT_RPATH, _DT_RUNPATH = 0, 1, 5, 15, 29
 

@@ -14,8 +14,6 @@ from pathlib import Path
 from feedstock_tools.data import data_folder
 from feedstock_tools.platforms import Platform
 
-__all__ = ["STAND_IN_FORMAT", "digest", "stand_in_identities"]
-
 #: Increased when the same data yields different packages, so that older channels do not count as current.
 STAND_IN_FORMAT = 8
 _COMPILERS = ("gcc", "clang", "cc", "g++", "clang++", "c++")

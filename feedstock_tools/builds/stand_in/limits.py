@@ -11,8 +11,6 @@ from feedstock_tools.builds.stand_in.zig import fetch_zig, zig_compiles_for
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
 
-__all__ = ["compiled_languages", "lacking_compiler", "provide_compiler", "why_not_on_stand_in"]
-
 _ENDING = "_compiler"
 #: zip_keys bring `cuda_compiler` into rows that do not use it, and what a device compiler lacks its own message tells.
 _NOT_CERTAIN = frozenset({"cuda"})

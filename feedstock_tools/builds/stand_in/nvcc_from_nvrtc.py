@@ -19,8 +19,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["fatbin", "main"]
-
 #: The file that CMake names to nvcc, to learn from its messages where the toolkit is.
 _CMAKE = "__cmake_determine_cuda"
 _FORMS = ("fatbin", "cubin", "ptx")

@@ -7,8 +7,6 @@ import os
 import sys
 import sysconfig
 
-__all__ = ["describe"]
-
 
 def describe() -> dict[str, object]:
     """Version and places of the interpreter that runs this; of the one behind it, in a virtual environment."""

@@ -23,8 +23,6 @@ from feedstock_tools.builds.stand_in.elf import read_dynamic, with_run_path
 from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.errors import WorkError
 
-__all__ = ["UNCHECKED_HASH", "Installation", "find_pythons", "python_files", "site_packages"]
-
 _PROBE_SECONDS = 20
 _LIBPYTHON = "libpython"
 #: Of byte code that Python uses without a look at the source (PEP 552).

@@ -12,8 +12,6 @@ from feedstock_tools.builds.stand_in.choice import ChannelChoice
 from feedstock_tools.channel.repodata import channel_url, read_records
 from feedstock_tools.platforms import Platform
 
-__all__ = ["ResolvedChannels", "resolve_channels", "stand_in_metadata"]
-
 
 @dataclass(frozen=True)
 class ResolvedChannels:

@@ -23,15 +23,6 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder
 
-__all__ = [
-    "CudaToolkit",
-    "cuda_compiler_files",
-    "cuda_runtime_files",
-    "fetch_toolkit",
-    "found_toolkits",
-    "toolkits_folder",
-]
-
 _RECORD = "toolkit.json"
 #: NVIDIA's projects, by the major version of CUDA.
 _PROJECTS = {

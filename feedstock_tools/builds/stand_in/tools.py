@@ -20,8 +20,6 @@ from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
 
-__all__ = ["fetch_tools", "found_tools", "tools_among", "tools_folder", "wheels_for", "why_no_tools"]
-
 #: Increased when the same wheel yields another package, so that builds with the older one do not count as current.
 _FORMAT = 1
 

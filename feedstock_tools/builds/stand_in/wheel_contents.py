@@ -21,8 +21,6 @@ from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.tools import Wheel
 
-__all__ = ["byte_code", "entry_points", "make_files", "wheel_files"]
-
 #: Stands for the prefix in the first line of scripts.
 _PLACEHOLDER = "/opt/feedstock-tools/stand-in/prefix"
 _SCRIPT = """\

@@ -14,8 +14,6 @@ from feedstock_tools.channel.web.pip import pip_command
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.temporary import temporary_folder
 
-__all__ = ["Download", "Fetching", "Watch", "download_wheels", "unwatched"]
-
 _PAUSE = 0.2
 _SECONDS = 1800
 #: Options without which pip waits minutes for an index that does not answer, or keeps a second copy of each wheel.

@@ -20,8 +20,6 @@ from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
 
-__all__ = ["ZIG_VERSION", "Zig", "fetch_zig", "find_zig", "zig_compiles_for", "zig_folder"]
-
 ZIG_VERSION = "0.17.1"
 #: The platform of the machine → SHA-256 and bytes of its wheel of that version.
 _WHEELS = {

@@ -9,8 +9,6 @@ from pathlib import PurePosixPath
 from feedstock_tools.builds.ledger import Ledger, TestRecord
 from feedstock_tools.feedstock.layout import Artifacts
 
-__all__ = ["Figure", "compared", "figures_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Figure:

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from feedstock_tools.errors import WorkError
 from feedstock_tools.pins.gpu.driver import probe
 
-__all__ = ["VISIBLE", "Gpus", "find_gpus", "one_by_one"]
-
 #: The variable by which the driver shows a process some of the GPUs.
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 

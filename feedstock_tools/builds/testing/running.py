@@ -37,8 +37,6 @@ from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.versions import parse_version
 from feedstock_tools.workers import worker_command
 
-__all__ = ["Conditions", "clear_cache", "run_benchmark", "run_own_tests"]
-
 #: The further variables of the machine's environment for a test on a GPU.
 _FOR_GPUS = ("CUDA_DEVICE_ORDER", VISIBLE, "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES")
 #: Integers beyond this limit, and values that are not numbers, cannot be compared.

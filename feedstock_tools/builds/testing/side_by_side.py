@@ -11,8 +11,6 @@ from dataclasses import replace
 from feedstock_tools.builds.ledger import TestRecord
 from feedstock_tools.builds.testing.running import Conditions
 
-__all__ = ["side_by_side"]
-
 
 def side_by_side(
     numbers: Iterable[int], seats: Sequence[Conditions], test: Callable[[int, Conditions], TestRecord]

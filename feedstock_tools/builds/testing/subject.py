@@ -19,8 +19,6 @@ from feedstock_tools.feedstock.folder import user_cache
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import parse_version
 
-__all__ = ["Subject", "subject_of"]
-
 _VERSION = re.compile(r"\d+(\.\d+)*")
 _CUDA = re.compile(r"__cuda\s*>=\s*(\d+(?:\.\d+)?)")
 

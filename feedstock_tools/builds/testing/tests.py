@@ -23,8 +23,6 @@ from feedstock_tools.processes import this_machine
 from feedstock_tools.redaction import Redaction, known_secrets
 from feedstock_tools.versions import parse_version
 
-__all__ = ["TestOptions", "TestWatcher", "TestedPackage", "built_packages", "packages_in_files", "run_tests"]
-
 _LAST_LINES = 20
 #: The number of builds of an output, the newest first, that are searched for one whose package exists.
 _REBUILT = 100

@@ -29,8 +29,6 @@ from feedstock_tools.feedstock.planned import PlannedConfiguration
 from feedstock_tools.files.locks import Locks
 from feedstock_tools.files.temporary import remove
 
-__all__ = ["compared", "phases", "rows_to_verify", "second_agenda", "second_workspace"]
-
 #: The files of a package whose differences are recorded.
 _MOST_FILES = 1000
 _HOW = "it was not built a second time"

@@ -20,8 +20,6 @@ from feedstock_tools.channel.archive import read_documents
 if TYPE_CHECKING:
     from rattler_build import Package
 
-__all__ = ["main"]
-
 #: The names of the scripts to which conda-build writes a recipe's tests (conda_build/create_test.py).
 _ENDINGS = ("sh", "bat", "py", "pl", "r")
 

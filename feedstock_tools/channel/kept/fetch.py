@@ -24,8 +24,6 @@ from feedstock_tools.channel.web.credentials import rattler_client
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.temporary import temporary_folder
 
-__all__ = ["available_packages", "fetch_package"]
-
 # Today's packages have 300 files and less than half a megabyte.
 _MOST_FILES = 20_000
 _MOST_BYTES = 64 * 1024 * 1024

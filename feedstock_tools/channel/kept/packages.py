@@ -12,8 +12,6 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError
 
-__all__ = ["KeptPackage", "PackageKind", "kept_packages", "kept_version", "read_kept", "version_numbers"]
-
 
 @dataclass(frozen=True, slots=True)
 class PackageKind:

@@ -8,8 +8,6 @@ from feedstock_tools.channel.kept.fetch import available_packages, fetch_package
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.pinning.local import PINNING, PINNING_FILE, Pinning
 
-__all__ = ["available_pinnings", "fetch_pinning"]
-
 _SECONDS = 120
 
 

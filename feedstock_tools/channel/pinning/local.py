@@ -22,8 +22,6 @@ from feedstock_tools.channel.kept.packages import (
 from feedstock_tools.data import cache_root
 from feedstock_tools.errors import InputError
 
-__all__ = ["PINNING", "PINNING_FILE", "Pinning", "cached_pinnings", "find_pinning", "pinning_cache"]
-
 PINNING_PACKAGE = "conda-forge-pinning"
 PINNING_FILE = "conda_build_config.yaml"
 MIGRATIONS = Path("share/conda-forge/migrations")

@@ -24,8 +24,6 @@ from feedstock_tools.platforms import Platform
 if TYPE_CHECKING:
     from rattler import Channel, Gateway, MultiSource, RepoDataRecord, SparseRepoData
 
-__all__ = ["PROMISED", "Answer", "ManySolves", "Solved"]
-
 #: The channel of planned packages that are not built yet.
 PROMISED = "file:///promised"
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-__all__ = ["only_lacks", "short_reason"]
-
 _MOST = 6
 _LINE = re.compile(r"^(?P<indent>[│├└─ ]*)(?P<text>.*)$")
 _PREAMBLE = re.compile(r"^Cannot solve the request because of: ?")

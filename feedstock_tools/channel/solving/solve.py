@@ -31,16 +31,6 @@ if TYPE_CHECKING:
         Subdir,
     )
 
-__all__ = [
-    "Question",
-    "SolveError",
-    "decided_by_time",
-    "plain_errors",
-    "solve",
-    "solved_records",
-    "virtual_packages",
-]
-
 #: The time limit of the solver alone.
 _LIMIT = timedelta(minutes=5)
 #: The time limit of a solve with reading repodata, in seconds.

@@ -14,8 +14,6 @@ from feedstock_tools.channel.solving.solve import Question
 if TYPE_CHECKING:
     from rattler import Gateway, MatchSpec, RepoDataRecord, Version
 
-__all__ = ["left_to_time"]
-
 
 async def left_to_time(
     question: Question, solved: Sequence[RepoDataRecord], skipped: str, gateway: Gateway

@@ -14,8 +14,6 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.locks import named_wait
 from feedstock_tools.reading import open_file
 
-__all__ = ["S3Target"]
-
 #: The metadata key of an S3 object with the hash of its package.
 _HASH = "sha256"
 #: Bytes of a part; S3 allows 10,000 parts of at least 5 MiB.

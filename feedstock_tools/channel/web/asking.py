@@ -15,8 +15,6 @@ from urllib.parse import urlsplit
 from feedstock_tools.channel.web.credentials import address_of
 from feedstock_tools.files.locks import within
 
-__all__ = ["NoAnswerError", "Reply", "ask"]
-
 _CHUNK = 1 << 16
 #: The default limit of an answer in bytes.
 _LARGEST = 1 << 30

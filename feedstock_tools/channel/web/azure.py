@@ -8,8 +8,6 @@ from urllib.parse import quote
 from feedstock_tools.channel.web.asking import NoAnswerError, ask
 from feedstock_tools.errors import WorkError
 
-__all__ = ["AZURE", "build_number"]
-
 AZURE = "https://dev.azure.com"
 _LARGEST = 1024 * 1024
 #: The first status of HTTP that is not an answer.

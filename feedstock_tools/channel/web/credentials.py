@@ -21,8 +21,6 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 if TYPE_CHECKING:
     from rattler.networking import Client
 
-__all__ = ["Address", "address_of", "rattler_client"]
-
 _RETRIES = 2
 #: The time limit of one request by rattler, its answer included, in seconds: repodata of 100 MB at 350 KB/s.
 _REQUEST_SECONDS = 300

@@ -10,8 +10,6 @@ from feedstock_tools.channel.web.asking import NoAnswerError, ask
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.redaction import without_credentials
 
-__all__ = ["hash_of"]
-
 #: Bytes and seconds of one source; PyTorch's with all submodules has 0.3 GB.
 _LARGEST = 8 << 30
 _SECONDS = 3600

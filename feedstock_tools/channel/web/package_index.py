@@ -26,8 +26,6 @@ from feedstock_tools.reading import read_bytes
 from feedstock_tools.redaction import without_credentials
 from feedstock_tools.versions import InvalidVersionError, parse_version
 
-__all__ = ["SourceArchive", "newest_source", "unpack_texts"]
-
 _ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.2"
 _SECONDS = 30
 _DOWNLOAD_SECONDS = 300

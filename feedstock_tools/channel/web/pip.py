@@ -12,8 +12,6 @@ from pathlib import Path
 
 from feedstock_tools.errors import WorkError
 
-__all__ = ["index_urls", "pip_command"]
-
 _SECONDS = 60
 #: Run with pip on the path: the indexes that configuration files and the environment give `pip download`.
 _ASK = """

@@ -34,7 +34,6 @@ from feedstock_tools.stages import stage
 #: Files whose meaning is compared, and those that say nothing about packages.
 _RENDERED = frozenset({"meta.yaml", "recipe.yaml", "conda_build_config.yaml", "variants.yaml", "README.md"})
 _MOST_FILES = 5_000
-__all__ = ["Differences", "JobChange", "PackageChange", "compare_feedstocks", "compare_renderings"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from feedstock_tools.rerender.configurations.configuration import Configuration
 
-__all__ = ["replaced_jobs"]
-
 #: Keys that say where a job runs, not what it makes.
 _OF_JOBS = frozenset({"docker_image", "channel_sources", "channel_targets", "github_actions_labels", "cdt_name"})
 

@@ -13,8 +13,6 @@ from feedstock_tools.recipe.pins import Pin, Requirement
 from feedstock_tools.recipe.specs import as_list
 from feedstock_tools.recipe.v0.meta import Meta
 
-__all__ = ["NO_ENVIRONMENT", "ONE_FORMAT", "TWO_FORMATS", "Parts", "parts_of_content", "parts_of_meta"]
-
 #: The lines of each part of a package, such as `run`.
 Parts = Mapping[str, tuple[str, ...]]
 #: The parts that are compared only between states of one format, or only between those of two.

@@ -19,8 +19,6 @@ from feedstock_tools.recipe.v1.certain_values import PLATFORM_WORDS
 from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules
 
-__all__ = ["PLATFORM_NAMES", "names_of", "never_holds", "parsed", "truth"]
-
 #: Longer conditions are not checked.
 _LONGEST = 1_000
 #: Combinations of values of one condition; more are not tried.

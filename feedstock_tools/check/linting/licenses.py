@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from feedstock_tools.check.linting.subject import Mistaken, Subject
 from feedstock_tools.generate.spec.review_checks import license_mistake
 
-__all__ = ["licenses"]
-
 
 def licenses(subject: Subject) -> Iterator[Mistaken]:
     """A license that is missing or no SPDX expression, and a license file that is missing."""

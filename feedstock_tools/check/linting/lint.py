@@ -23,8 +23,6 @@ from feedstock_tools.edit.writing import removed_items
 from feedstock_tools.rerender.pinning import find_pinning
 from feedstock_tools.stages import stage
 
-__all__ = ["fixed", "lint_feedstock", "lint_renderings"]
-
 _CHECKS: tuple[Callable[[Subject], Iterator[Mistaken]], ...] = (
     duplicates,
     loose_metapackages,

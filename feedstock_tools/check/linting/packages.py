@@ -11,8 +11,6 @@ from feedstock_tools.check.renderings import Built
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import load_cuda
 
-__all__ = ["ambiguous_builds", "collisions", "not_rendered", "without_package"]
-
 #: Keys that say where a job runs, not what it makes.
 _OF_JOBS = frozenset({"docker_image", "channel_sources", "channel_targets", "github_actions_labels", "target_platform"})
 

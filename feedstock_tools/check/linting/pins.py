@@ -10,8 +10,6 @@ from feedstock_tools.platforms import KNOWN_SUBDIRS
 from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.pins import Pin, Requirement
 
-__all__ = ["run_exports", "unbuilt_pins"]
-
 _KINDS = frozenset({"weak", "strong", "noarch", "weak_constrains", "strong_constrains"})
 _KINDS_V1 = frozenset({"weak", "strong", "noarch", "weak_constraints", "strong_constraints"})
 #: A package with one version in the pinning.

@@ -11,8 +11,6 @@ from feedstock_tools.edit.document import Document, Part
 from feedstock_tools.edit.requirements import name_of, requirement_lists
 from feedstock_tools.recipe.pins import Pin, Requirement
 
-__all__ = ["duplicates", "loose_metapackages", "repeated"]
-
 _BLOCK = re.compile(r"\{%[-+]?\s*(if|for|endif|endfor)\b")
 #: A requirement with a build: `name version build` or `name=version=build`.
 _BUILD = re.compile(r"\S+?(?:\s+\S+\s+|\s*=+[^=\s]+=)(?P<build>[^=\s]+)$")

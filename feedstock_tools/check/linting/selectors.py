@@ -20,8 +20,6 @@ from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import evaluate
 
-__all__ = ["dead_items", "dead_selectors"]
-
 #: Lines that skip are not meant to hold.
 _SKIP = re.compile(r"\s*(?:-\s*)?skip\s*:")
 #: Names that follow from Python's version, and that from NumPy's, in selectors.

@@ -15,8 +15,6 @@ from feedstock_tools.edit.document import Document
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.errors import InputError, WorkError
 
-__all__ = ["find_smithy", "smithy_findings"]
-
 #: The time limit of the linter, in seconds: it takes one or two.
 _SECONDS = 300.0
 _PROGRAMS = ("bin/conda-smithy", "Scripts/conda-smithy.exe", "conda-smithy")

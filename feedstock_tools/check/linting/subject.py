@@ -22,8 +22,6 @@ from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.configurations.rows import NO_LOOP, rows_of
 from feedstock_tools.rerender.pinning import Pinning
 
-__all__ = ["RULES", "Job", "Mistaken", "Package", "Subject", "has_files", "name_in", "read_subject"]
-
 #: The rules, with what each means.
 RULES: Mapping[str, str] = {
     "ambiguous-builds": "nothing in the metadata keeps a solver from the CUDA build where there is no GPU",

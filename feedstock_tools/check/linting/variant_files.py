@@ -16,8 +16,6 @@ from feedstock_tools.rerender.pinning import migrations_of
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.versions import parse_version
 
-__all__ = ["stale_migrations", "unused_keys"]
-
 #: Keys that say where and how a job runs, and those that some version of conda-smithy keeps in any case.
 _KEPT = frozenset(
     {

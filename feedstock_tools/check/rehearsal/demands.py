@@ -18,8 +18,6 @@ from feedstock_tools.rerender.rules import Rules
 if TYPE_CHECKING:
     from feedstock_tools.recipe.v0.meta import Meta
 
-__all__ = ["Demands", "Row", "demands_of", "demands_of_content", "demands_of_meta", "outputs_with_demands"]
-
 _KINDS = ("weak", "strong", "noarch", "weak_constrains", "strong_constrains")
 
 

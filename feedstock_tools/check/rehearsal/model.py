@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-__all__ = ["FOLLOWS", "Environment", "Pick", "Rehearsal"]
-
 #: The reason for environments that were not tried.
 FOLLOWS = "it depends on a build or host environment without a solution"
 

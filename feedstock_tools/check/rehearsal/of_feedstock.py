@@ -29,14 +29,6 @@ from feedstock_tools.rerender.forge import Forge, read_forge
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.versions import parse_version
 
-__all__ = [
-    "RehearsalChannels",
-    "platforms_of",
-    "rehearse_configurations",
-    "rehearse_feedstock",
-    "rows_to_rehearse",
-]
-
 _CACHE = "rehearsals"
 #: The number of cached answers.
 _KEPT = 16

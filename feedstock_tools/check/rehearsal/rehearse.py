@@ -21,8 +21,6 @@ from feedstock_tools.check.rehearsal.users import Offer, picks_of
 from feedstock_tools.stages import stage
 from feedstock_tools.wording import counted
 
-__all__ = ["rehearse"]
-
 #: Called with the number of environments solved so far.
 Progress = Callable[[int], None]
 

@@ -19,8 +19,6 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.pins import Pin, Requirement
 from feedstock_tools.recipe.specs import spec_name
 
-__all__ = ["RowEnvironments"]
-
 #: The glibc of conda-forge's images, by the part of their names that identifies the system.
 _GLIBC = {"cos6": "2.12", "cos7": "2.17", "alma8": "2.28", "alma9": "2.34", "alma10": "2.39"}
 _GLIBC_OF_OTHERS = "2.28"

@@ -17,8 +17,6 @@ from feedstock_tools.check.rehearsal.model import Pick
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import parse_version
 
-__all__ = ["Offer", "picks_of"]
-
 _FLAVOURS = ("-cpu", "-gpu")
 
 

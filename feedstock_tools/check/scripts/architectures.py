@@ -25,8 +25,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.gpu_code.architecture import Architecture
 from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes, read_text
 
-__all__ = ["ScriptList", "lists_in_scripts"]
-
 _ARGUMENT = argument_pattern(r"[^\s\"')]+")
 #: bash's name of the system, by the first part of a subdir.
 _OSTYPES = {"linux": "linux-gnu", "osx": "darwin"}

@@ -9,8 +9,6 @@ from feedstock_tools.check.architecture_lists import argument_pattern
 from feedstock_tools.check.scripts.expressions import Always, Condition, Not, Reference, Same, Text, Unclear
 from feedstock_tools.check.scripts.tree import Assignment, Choice, Exit, Node, command_of_nvcc
 
-__all__ = ["read_batch"]
-
 _SET = re.compile(r'^set\s+(?:"(?P<quoted>[^"]*)"|(?P<plain>.*))', re.IGNORECASE)
 _IF = re.compile(r"^if\s+(?P<rest>.*)$", re.IGNORECASE)
 _COMPARED = re.compile(

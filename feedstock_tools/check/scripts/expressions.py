@@ -11,23 +11,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
-__all__ = [
-    "All",
-    "Always",
-    "AnyOf",
-    "Condition",
-    "Edit",
-    "Matches",
-    "Not",
-    "Reference",
-    "Same",
-    "Text",
-    "Unclear",
-    "holds",
-    "names_in",
-    "value_of",
-]
-
 #: What a script does to the value of a variable: `if set` gives it unless it is empty, `first part` what precedes the
 #: first dot; `unknown` is anything else.
 Edit = Literal["none", "if set", "first part", "without first dot", "without dots", "unknown"]

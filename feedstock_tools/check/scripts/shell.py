@@ -20,8 +20,6 @@ from feedstock_tools.check.scripts.expressions import (
 )
 from feedstock_tools.check.scripts.tree import Assignment, Choice, Exit, Node, command_of_nvcc
 
-__all__ = ["read_shell"]
-
 _ASSIGNMENT = re.compile(
     r"(?:(?:export|local|readonly|declare(?:\s+-\w+)?)\s+)?(?P<name>[A-Za-z_]\w*)(?P<more>\+?)=(?P<value>\"[^\"]*\"|'[^']*'|[^\s;&|]*)"
 )

@@ -13,8 +13,6 @@ from itertools import product
 from feedstock_tools.check.architecture_lists import options_in, options_of
 from feedstock_tools.check.scripts.expressions import Condition, Text, holds, names_in, value_of
 
-__all__ = ["Assigned", "Assignment", "Choice", "Exit", "Node", "Values", "command_of_nvcc", "run"]
-
 #: A variable with more possible values than this counts as unknown.
 _MOST = 16
 

@@ -20,8 +20,6 @@ from feedstock_tools.generate.texts.cuda.architectures import worded
 from feedstock_tools.generate.texts.lines import Line, quoted
 from feedstock_tools.generate.texts.needs import CUDA
 
-__all__ = ["ScriptEdits", "architectures", "script_edits"]
-
 #: Lines at the head of a script that settings belong below, and comments and blank lines between them.
 _HEAD = re.compile(r"#!.*|set\s+[-+].*|@?echo\s+(?:on|off)\s*|setlocal.*", re.IGNORECASE)
 _BETWEEN = re.compile(r"\s*|#.*|@?rem\b.*|::.*", re.IGNORECASE)

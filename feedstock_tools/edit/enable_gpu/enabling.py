@@ -27,8 +27,6 @@ from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.outputs import contents_with_rattler_build
 from feedstock_tools.rerender.rules import Rules
 
-__all__ = ["enable_gpu"]
-
 #: What the user must do next in any case.
 _NEXT = "rerender to get the jobs with CUDA, and raise the build number, unless the version changes: build-number +1"
 #: Packages with builds for each CUDA version, which libraries link.

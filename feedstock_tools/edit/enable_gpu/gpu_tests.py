@@ -16,8 +16,6 @@ from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.lines import Line, quoted
 from feedstock_tools.generate.texts.needs import CPU, CUDA
 
-__all__ = ["edits_of_tests"]
-
 #: A shared library on Linux that a test looks for.
 _LIBRARY = re.compile(r"\$\{?PREFIX\}?/(lib/lib[\w.+-]+?)(?:\.so|\$\{?SHLIB_EXT\}?|\{\{ *SHLIB_EXT *\}\})(?=[\s\"']|$)")
 _COMPILER = re.compile(r"\{\{-?\s*compiler\(")

@@ -10,8 +10,6 @@ from feedstock_tools.edit.document import Change, Document, Entry, Part
 from feedstock_tools.edit.writing import added_line
 from feedstock_tools.generate.texts.lines import Line
 
-__all__ = ["added_to_list", "below_key", "in_one_style", "placed", "shifted", "together", "with_selectors"]
-
 _SINGLE_BRANCH = re.compile(r"(\s*)(then|else): (?=\S)(.*)", re.DOTALL)
 
 

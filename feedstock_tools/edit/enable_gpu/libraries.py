@@ -15,8 +15,6 @@ from types import MappingProxyType
 from feedstock_tools.errors import InputError
 from feedstock_tools.versions import parse_version
 
-__all__ = ["FIRST_OF_COMPONENTS", "TOOLKIT", "package_of"]
-
 #: The first CUDA version whose libraries have packages of their own.
 FIRST_OF_COMPONENTS = "12"
 #: The package with all libraries of the toolkit before that.

@@ -16,8 +16,6 @@ from feedstock_tools.generate.texts.lines import Line
 from feedstock_tools.generate.texts.v0 import v0_view
 from feedstock_tools.generate.texts.v1 import v1_view
 
-__all__ = ["with_metapackages"]
-
 #: Keys of `build` that hold for all outputs of a `recipe.yaml`.
 _SHARED = frozenset({"number", "skip"})
 #: Sections of a `recipe.yaml` with one package that belong to its output, if there are several.

@@ -23,8 +23,6 @@ from feedstock_tools.generate.texts.v0 import requirement_line
 from feedstock_tools.generate.texts.v1 import requirement_lines
 from feedstock_tools.platforms import Platform
 
-__all__ = ["requirement_changes", "spec_of"]
-
 #: The library that every build with the compiler of CUDA links.
 _RUNTIME = "cudart"
 _ORDER = ("build", "host", "run")

@@ -17,8 +17,6 @@ from feedstock_tools.generate.texts.lines import Line
 from feedstock_tools.generate.texts.needs import CPU, CUDA
 from feedstock_tools.generate.texts.wording import PREFERRED_CPU, RAISED
 
-__all__ = ["Numbering", "numbering"]
-
 _LITERAL = re.compile(r"\d{1,9}")
 _TEMPLATE = re.compile(r"\$?\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
 _VARIABLE = re.compile(r"(\w+)(?:\s*\|\s*int)?")

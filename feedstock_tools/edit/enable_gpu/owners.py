@@ -14,8 +14,6 @@ from feedstock_tools.edit.requirements import name_of, outputs_of
 from feedstock_tools.edit.variables import expand
 from feedstock_tools.errors import InputError
 
-__all__ = ["GpuParts", "Owner", "gpu_parts", "leaves"]
-
 _CALL = re.compile(r"""\$?\{\{-?\s*(?:compiler|stdlib)\(\s*['"]([^'"]+)['"]""")
 _EXACT_PIN = re.compile(r"""\{\{-?\s*pin_subpackage\(\s*(.+?)\s*,.*\bexact\s*=\s*[Tt]rue""")
 _COMMENT = re.compile(r"(?m)^[ \t]*#.*$")

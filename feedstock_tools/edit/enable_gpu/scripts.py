@@ -12,8 +12,6 @@ from feedstock_tools.edit.document import Document, Entry, Part, read_document
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.enable_gpu.owners import Owner
 
-__all__ = ["BuildSystem", "Script", "scripts_of", "system_of"]
-
 _WORD = re.compile(r"[\w.-]+")
 _SUFFIXES = (".sh", ".bat")
 #: The scripts that are run if a recipe names none.

@@ -13,8 +13,6 @@ from feedstock_tools.edit.variables import read_variables
 from feedstock_tools.edit.writing import added_line
 from feedstock_tools.generate.texts.lines import Line
 
-__all__ = ["Edits", "Setting", "defined", "free_name", "set_in"]
-
 _STATEMENT = re.compile(r"\{%.*?%\}", re.DOTALL)
 #: Keys below which a new section `build` stands.
 _ABOVE = ("name", "package", "recipe", "version", "script", "source", "inherit", "staging")

@@ -18,8 +18,6 @@ from feedstock_tools.generate.texts.v0 import PYTHON_PREFIX, build_strings
 from feedstock_tools.generate.texts.v1 import ACCELERATOR, build_string
 from feedstock_tools.generate.texts.wording import CUDA_DIGITS
 
-__all__ = ["build_string_edits", "preference"]
-
 #: The hash in a build string, with the Python before it.
 _HASH = re.compile(r"(?:py\$?\{\{[^{}]*\}\}_?)?h?(?:\{\{-?\s*PKG_HASH\s*-?\}\}|\$\{\{\s*hash\s*\}\})")
 #: What conda-build puts into build strings for packages in `host`, whose versions it leaves out of the hash.

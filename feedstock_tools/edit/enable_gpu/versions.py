@@ -14,8 +14,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.versions import parse_version
 
-__all__ = ["CudaVersions", "cuda_versions"]
-
 _KEY = "cuda_compiler_version"
 #: The folders of migrations beside the pinning: in its feedstock, and in its package.
 _MIGRATIONS = ("migrations", "share/conda-forge/migrations")

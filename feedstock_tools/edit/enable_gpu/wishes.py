@@ -10,8 +10,6 @@ from feedstock_tools.edit.enable_gpu.libraries import package_of
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
 
-__all__ = ["GpuWishes"]
-
 _ARCHITECTURE = re.compile(r"(sm|compute)_\d{2,3}[af]?")
 #: A CUDA version that every preset of today has, to check names with.
 _RECENT = "12.9"

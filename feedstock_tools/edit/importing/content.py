@@ -29,8 +29,6 @@ from feedstock_tools.edit.importing.verbatim import Writer
 from feedstock_tools.generate.spec.conditions import Compare, Word
 from feedstock_tools.rerender.source import Source
 
-__all__ = ["Content", "recipe_content"]
-
 _SOURCE = {"git_url": "git", "git_rev": "rev", "fn": "file_name"}
 
 

@@ -9,8 +9,6 @@ from feedstock_tools.edit.importing.inference import condition_text
 from feedstock_tools.edit.importing.merging import Entry
 from feedstock_tools.edit.importing.reading.marks import CLOSE, OPEN, as_placeholders
 
-__all__ = ["InexpressibleError", "conditional", "explained", "literal", "requirement", "text_of"]
-
 _CALL = re.compile(f"{OPEN}(compiler|stdlib|cdt) ([^{OPEN}{CLOSE}]+){CLOSE}")
 _PIN = re.compile(f"{OPEN}pin (subpackage|compatible) ([^;{OPEN}{CLOSE}]+)([^{OPEN}{CLOSE}]*){CLOSE}")
 _BOUNDS = {"min_pin": "min", "lower_bound": "min", "max_pin": "max", "upper_bound": "max"}

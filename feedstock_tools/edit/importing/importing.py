@@ -20,8 +20,6 @@ from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.source import Source, read_source
 from feedstock_tools.stages import stage
 
-__all__ = ["Imported", "VerbatimBlock", "import_recipe", "refuse_spec"]
-
 
 @dataclass(frozen=True, slots=True)
 class VerbatimBlock:

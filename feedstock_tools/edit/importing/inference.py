@@ -25,8 +25,6 @@ from feedstock_tools.generate.spec.conditions import (
 )
 from feedstock_tools.versions import parse_version
 
-__all__ = ["NEVER", "Conditions", "condition_text"]
-
 #: The answer for something that holds in none of the settings.
 NEVER: Literal["never"] = "never"
 #: Pairs consist of conditions among this many of the simplest ones.

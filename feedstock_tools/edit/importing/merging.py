@@ -10,8 +10,6 @@ from feedstock_tools.edit.importing.inference import Conditions
 from feedstock_tools.edit.importing.reading.written_conditions import WrittenConditions
 from feedstock_tools.generate.spec.conditions import Condition
 
-__all__ = ["Entry", "Merger", "merged_order"]
-
 _Item = TypeVar("_Item")
 #: An entry and the condition under which it is there; None: always.
 Entry = tuple[str, Condition | None]

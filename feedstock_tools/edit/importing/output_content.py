@@ -22,8 +22,6 @@ from feedstock_tools.edit.importing.reading.samples import Sample
 from feedstock_tools.edit.importing.reading.trees import SECTIONS, OutputTree
 from feedstock_tools.edit.importing.verbatim import Writer
 
-__all__ = ["ABOUT", "Place", "about_of", "ignored", "output_content", "requirements_of", "script_of"]
-
 #: Keys of `about` in either format → the spec's.
 ABOUT = {
     **{key: key for key in ("homepage", "license", "license_file", "license_family", "summary", "description")},

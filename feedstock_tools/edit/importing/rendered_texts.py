@@ -8,8 +8,6 @@ from typing import Any
 
 from feedstock_tools.recipe.v0.meta import Meta
 
-__all__ = ["PARTS", "texts_of_content", "texts_of_meta"]
-
 #: The parts whose lines are texts.
 PARTS = ("tests", "script", "about")
 #: A script may be named without its ending, which follows from the platform.

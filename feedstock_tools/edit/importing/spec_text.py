@@ -9,8 +9,6 @@ from typing import Any
 
 from feedstock_tools.generate.texts.lines import quoted
 
-__all__ = ["spec_text"]
-
 _WIDTH = 120
 _NOT_IN_FLOW = re.compile(r"""[,\[\]{}"'#&*!|>%@`\n]|: |:$|^[\s?:-]|\s$""")
 #: Keys before which a blank line makes the file easier to read.

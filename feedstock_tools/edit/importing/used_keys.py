@@ -17,8 +17,6 @@ from feedstock_tools.generate.spec.conditions import And, Condition, Setting, Wo
 from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.configurations.configuration import Configuration
 
-__all__ = ["with_ignored_keys", "with_used_keys"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Split:

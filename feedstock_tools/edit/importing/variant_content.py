@@ -14,8 +14,6 @@ from feedstock_tools.generate.spec.conditions import Setting
 from feedstock_tools.rerender.source import Source
 from feedstock_tools.variants import load
 
-__all__ = ["variant_content"]
-
 _CONFIG = "conda_build_config.yaml"
 _NOTHING = RecipeTree(
     "",

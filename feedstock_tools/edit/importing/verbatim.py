@@ -18,8 +18,6 @@ from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.forge import block_lines
 from feedstock_tools.generate.texts.lines import quoted
 
-__all__ = ["Writer"]
-
 _MARK = re.compile(f"{OPEN}([^{OPEN}{CLOSE}]*){CLOSE}")
 
 

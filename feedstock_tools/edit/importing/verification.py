@@ -24,8 +24,6 @@ from feedstock_tools.rerender.outputs import contents_with_rattler_build, packag
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
 
-__all__ = ["Comparison", "Difference", "UsedKeys", "compare"]
-
 _HASH = re.compile(r"h[0-9a-f]{7}(?=_|$|\W)")
 
 

@@ -12,8 +12,6 @@ from feedstock_tools.edit.to_v1.tree import Mapped, Sequenced
 from feedstock_tools.edit.to_v1.values import choices, grouped, listed, scalar
 from feedstock_tools.generate.spec.review_checks import license_mistake
 
-__all__ = ["about_of"]
-
 _ABOUT = {
     "home": "homepage",
     "homepage": "homepage",

@@ -16,8 +16,6 @@ from feedstock_tools.edit.to_v1.template.statements import Problem
 from feedstock_tools.edit.to_v1.tree import Leaf, Mapped, Node, Sequenced
 from feedstock_tools.edit.to_v1.values import choices, listed, scalar, template
 
-__all__ = ["Build", "build_of", "put_string", "script_of", "skips_of"]
-
 _TRUE = frozenset({"true", "yes", "on", "y"})
 _FALSE = frozenset({"false", "no", "off", "n"})
 #: Lists: the key in conda-build, and the place in rattler-build's `build`.

@@ -27,8 +27,6 @@ from feedstock_tools.rerender.outputs import packages_with_conda_build
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.variants.namespace import DEFAULT_VARIANT
 
-__all__ = ["Difference", "compare_recipes", "compare_with_recipe", "without_hash"]
-
 _HASH = re.compile(r"(?<![0-9a-z])[0-9a-f]{7}(?![0-9a-z])_?|h[0-9a-f]{7}_?")
 #: The requirements that conda-build reads; it ignores other keys, such as `run_exports` among them.
 _SECTIONS = frozenset({"build", "host", "run", "run_constrained"})

@@ -17,8 +17,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
 from feedstock_tools.wording import counted
 
-__all__ = ["convert_recipe", "to_v1"]
-
 _FORGE = "conda-forge.yml"
 _WORD = re.compile(r"[A-Za-z_]\w*")
 #: The maximum number of lines of a difference that remarks show.

@@ -11,8 +11,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.yaml_reading.nodes import compose
 from feedstock_tools.yaml_reading.values import parse_types
 
-__all__ = ["Dict", "Item", "List", "Scalar", "Value", "in_yaml", "laid_out"]
-
 _TEMPLATE = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
 _LONGEST_LINE = 120
 

@@ -20,8 +20,6 @@ from feedstock_tools.edit.to_v1.tests import tests_of
 from feedstock_tools.edit.to_v1.tree import Leaf, Mapped, Node, Sequenced
 from feedstock_tools.edit.to_v1.values import choices, listed, scalar
 
-__all__ = ["Top", "outputs_of", "stage_of"]
-
 #: Keys of an output that stand for keys of its section `build`.
 _OF_BUILD = ("number", "string", "run_exports", "track_features", "entry_points", "noarch", "noarch_python")
 _NOT_INHERITED = frozenset({"entry_points", "run_exports", "script", "noarch", "noarch_python"})

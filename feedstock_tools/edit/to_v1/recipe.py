@@ -26,8 +26,6 @@ from feedstock_tools.edit.to_v1.tree import Leaf, Mapped, Node, Sequenced, tree_
 from feedstock_tools.edit.to_v1.values import choices, listed, scalar, template
 from feedstock_tools.errors import InputError
 
-__all__ = ["Converted", "recipe_text"]
-
 _SECTIONS = frozenset({"package", "source", "build", "requirements", "test", "about", "extra", "outputs"})
 _NUMBER = re.compile(r"number:\s*\{\{\s*(\w+)\s*\}\}")
 _NUMBER_LINE = re.compile(r"(\s+number:\s*)([^#]*)")

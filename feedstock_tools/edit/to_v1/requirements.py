@@ -16,8 +16,6 @@ from feedstock_tools.edit.to_v1.template.statements import Problem
 from feedstock_tools.edit.to_v1.tree import Leaf, Mapped, Node
 from feedstock_tools.edit.to_v1.values import listed, template
 
-__all__ = ["Given", "items_of", "requirement_items", "requirement_sections", "run_exports"]
-
 _SECTIONS = {"build": "build", "host": "host", "run": "run", "run_constrained": "run_constraints"}
 _EXPORTS = {
     "weak": "weak",

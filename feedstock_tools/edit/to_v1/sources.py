@@ -13,8 +13,6 @@ from feedstock_tools.edit.to_v1.template.statements import Problem
 from feedstock_tools.edit.to_v1.tree import Mapped, Node, Sequenced
 from feedstock_tools.edit.to_v1.values import choices, grouped, scalar
 
-__all__ = ["sources_of"]
-
 _SOURCE = {
     "url": "url",
     "sha256": "sha256",

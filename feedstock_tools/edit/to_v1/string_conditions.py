@@ -10,8 +10,6 @@ import re
 from feedstock_tools.edit.to_v1.layout import Dict, Item, Key, List, Scalar, Value
 from feedstock_tools.edit.to_v1.template.names import PLATFORMS
 
-__all__ = ["with_hoisted_platforms"]
-
 _WORDS = PLATFORMS - {"target_platform", "build_platform"}
 _TEMPLATE = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
 _TOKEN = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\b\w+\b")

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Sequence
 from feedstock_tools.edit.to_v1.layout import Dict, Key, List, Scalar, Value
 from feedstock_tools.edit.to_v1.template.conditions import When, negated
 
-__all__ = ["build_only", "default_string", "is_named_alike", "unnamed_where"]
-
 _PYTHON = re.compile(r"\bpython\b(?!_)")
 _DIGITS = re.compile(r"(\d+)\.(\d+)[.\d]*(?:\.?\*)?")
 

@@ -11,8 +11,6 @@ from feedstock_tools.edit.to_v1.template.statements import Problem
 from feedstock_tools.edit.to_v1.tree import Mapped, Node
 from feedstock_tools.edit.to_v1.values import choices, listed, template
 
-__all__ = ["tests_of"]
-
 _KNOWN_TESTS = frozenset({"imports", "commands", "requires", "files", "source_files", "downstreams", "script"})
 _RUNS = {"run_test.py": "python run_test.py", "run_test.sh": "bash ./run_test.sh", "run_test.bat": "call run_test.bat"}
 

@@ -16,8 +16,6 @@ from feedstock_tools.edit.to_v1.template.expressions import expression_of
 from feedstock_tools.edit.to_v1.template.flattening import FlatLine
 from feedstock_tools.errors import InputError
 
-__all__ = ["Leaf", "Mapped", "Node", "Sequenced", "tree_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Leaf:

@@ -19,8 +19,6 @@ from feedstock_tools.edit.to_v1.template.conditions import (
 from feedstock_tools.edit.to_v1.template.expressions import expression_of, parsed, text_parts
 from feedstock_tools.edit.to_v1.tree import Leaf, Mapped, Node, Sequenced
 
-__all__ = ["Choice", "choices", "grouped", "listed", "scalar", "template"]
-
 #: A value, and the conditions under which it counts.
 Choice = tuple[When, str]
 

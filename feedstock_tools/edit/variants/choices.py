@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["CUDA", "PYTHON", "Choice", "newest", "older_than"]
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:

@@ -13,18 +13,6 @@ from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import evaluate
 
-__all__ = [
-    "VersionList",
-    "allowing",
-    "condition_for",
-    "in_brackets",
-    "may_hold",
-    "must_hold",
-    "raised_limit",
-    "version_list",
-    "version_lists",
-]
-
 #: What an expression may raise; a loop of attributes or a huge number ends in the last two.
 _ERRORS = (ArithmeticError, LookupError, SyntaxError, TypeError, ValueError, MemoryError, RecursionError)
 #: An `or` outside of brackets that hold no others.

@@ -20,8 +20,6 @@ from feedstock_tools.edit.variants.lists import (
 from feedstock_tools.edit.variants.migrations import values_beside
 from feedstock_tools.edit.writing import added_item, quoted_like, removed_items
 
-__all__ = ["with_version", "without_version"]
-
 
 def with_version(
     draft: Draft,

@@ -15,25 +15,6 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.variants.files import parse
 from feedstock_tools.variants.model import VariantConfig
 
-__all__ = [
-    "PLATFORMS",
-    "VARIANT_FILES",
-    "VERSION",
-    "are_even",
-    "counterparts",
-    "is_version",
-    "listing",
-    "names_version",
-    "platforms_with",
-    "version_of",
-    "versions_in",
-    "versions_on",
-    "with_pinned_lists",
-    "zip_group",
-    "zipped_lists",
-    "zipped_with",
-]
-
 #: A version of CUDA or Python, without patch level; `3.14t` is Python without the global interpreter lock.
 VERSION = re.compile(r"\d{1,2}\.\d{1,3}")
 

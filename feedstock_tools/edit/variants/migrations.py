@@ -11,8 +11,6 @@ from feedstock_tools.edit.document import Change, Document, read_document, selec
 from feedstock_tools.edit.variants.lists import listing, versions_in
 from feedstock_tools.edit.writing import added_entry, quoted_like, replaced
 
-__all__ = ["adds_version", "identity", "is_about", "is_own", "own_migration", "pinned_migration", "values_beside"]
-
 
 def is_about(migration: Document, key: str) -> bool:
     """Whether a migration is about versions of a key: its ordering is for the key, or it has no ordering."""

@@ -11,8 +11,6 @@ from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.variants.choices import CUDA, Choice
 from feedstock_tools.edit.writing import added_entry, added_item, quoted_like
 
-__all__ = ["with_patches"]
-
 _PATCHES = ("*.patch", "*.diff", "*/*.patch", "*/*.diff")
 
 

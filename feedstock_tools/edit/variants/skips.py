@@ -29,8 +29,6 @@ from feedstock_tools.edit.writing import (
 )
 from feedstock_tools.platforms import Platform
 
-__all__ = ["add_skip", "drop_skip", "keep_skipped", "list_in_selectors", "list_in_skip", "skip_where"]
-
 _OF_RECIPE = ("build", "skip")
 _OF_OUTPUTS = ("outputs", "*", "build", "skip")
 #: A version of CUDA or Python in a condition.

@@ -43,8 +43,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
 
-__all__ = ["add_version", "drop_version"]
-
 
 def add_version(
     draft: Draft,

@@ -21,25 +21,6 @@ from difflib import get_close_matches
 
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 
-__all__ = [
-    "WORDS",
-    "And",
-    "Compare",
-    "Condition",
-    "ConditionError",
-    "Equal",
-    "Not",
-    "Or",
-    "Setting",
-    "Word",
-    "both",
-    "holds",
-    "negated",
-    "parse",
-    "version_numbers",
-    "words_of",
-]
-
 #: The words that need no comparison.
 WORDS = (
     *("linux", "osx", "win", "unix", "x86_64", "aarch64", "arm64", "ppc64le"),

@@ -8,17 +8,6 @@ from typing import Any
 from feedstock_tools.generate.spec.conditions import ConditionError, parse, words_of
 from feedstock_tools.yaml_reading.positions import Location
 
-__all__ = [
-    "as_list",
-    "as_mapping",
-    "entries",
-    "is_automatic",
-    "names_cuda",
-    "outputs_of",
-    "owners",
-    "requirement_lists",
-]
-
 _SECTIONS = ("build", "host", "run", "run_constrained")
 
 

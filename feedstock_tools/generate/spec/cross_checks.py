@@ -20,8 +20,6 @@ from feedstock_tools.generate.spec.review_checks import check_for_review
 from feedstock_tools.reading import is_file
 from feedstock_tools.yaml_reading.positions import Location
 
-__all__ = ["CUDA_LIBRARIES", "check_files", "cross_check", "output_names"]
-
 #: The group of requirements that `cuda.libraries` defines.
 CUDA_LIBRARIES = "cuda-libraries"
 #: Variables that recipes have by themselves.

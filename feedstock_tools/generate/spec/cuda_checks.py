@@ -11,8 +11,6 @@ from feedstock_tools.generate.spec.finding import Finding
 from feedstock_tools.generate.spec.words import ARCHITECTURE
 from feedstock_tools.yaml_reading.positions import Location
 
-__all__ = ["check_cuda"]
-
 
 def check_cuda(content: Mapping[str, Any]) -> Iterator[Finding]:
     """All conflicts between the facts and the content of a spec."""

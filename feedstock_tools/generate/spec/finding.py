@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from feedstock_tools.yaml_reading.positions import Location
 
-__all__ = ["Finding"]
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:

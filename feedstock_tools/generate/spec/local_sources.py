@@ -17,8 +17,6 @@ from feedstock_tools.generate.spec.model import Script, Source, Spec
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.positions import Location, parse_document
 
-__all__ = ["require_local_sources"]
-
 #: Endings of archives, which a release may make after the recipe.
 _ARCHIVES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".tar", ".zip", ".7z", ".whl", ".conda")
 _MOST_NAMES = 6

@@ -10,8 +10,6 @@ from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.generate.spec.model import Migration, Spec
 from feedstock_tools.reading import is_file, read_text
 
-__all__ = ["STUBS", "with_time_stamps"]
-
 #: Where a feedstock holds the migrations that it takes part in.
 STUBS = Path(".ci_support", "migrations")
 _TIMESTAMP = re.compile(r"^migrator_ts:\s*([0-9.]+)", re.MULTILINE)

@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable
 from difflib import get_close_matches
 
-__all__ = ["PLACEHOLDER", "PlaceholderError", "check_names", "check_text", "fill", "names_in"]
-
 #: A placeholder, with its name as the group.
 PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z_]\w*)\}")
 _JINJA = re.compile(r"\{\{\s*(?P<name>\w+)?|\}\}|\{[%#]|[%#]\}")

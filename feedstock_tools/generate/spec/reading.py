@@ -15,8 +15,6 @@ from feedstock_tools.reading import is_file, read_text
 from feedstock_tools.yaml_reading.checking import mistakes_of
 from feedstock_tools.yaml_reading.positions import Document, parse_document
 
-__all__ = ["SPEC_NAME", "read_spec", "read_spec_as_written", "spec_from_text"]
-
 #: The file at the top of a feedstock that holds its spec.
 SPEC_NAME = "feedstock.yaml"
 _LARGEST_SPEC = 1024 * 1024

@@ -15,8 +15,6 @@ from feedstock_tools.generate.spec.finding import Finding
 from feedstock_tools.platforms import Platform
 from feedstock_tools.yaml_reading.positions import Location
 
-__all__ = ["check_for_review", "check_stdlib", "license_mistake"]
-
 #: The languages whose compilers conda-forge's pinning has.
 _COMPILERS = ("c", "cxx", "cuda", "fortran", "go", "rust", "m2w64_c", "m2w64_cxx", "m2w64_fortran", "nim", "dmd", "hip")
 _STDLIBS = ("c", "m2w64_c")

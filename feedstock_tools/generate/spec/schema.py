@@ -10,8 +10,6 @@ from typing import Any
 
 from feedstock_tools.generate.spec.model import Spec
 
-__all__ = ["SCHEMA_ID", "json_schema"]
-
 #: Where SchemaStore would publish it.
 SCHEMA_ID = "https://json.schemastore.org/feedstock-tools.json"
 _EXAMPLE: dict[str, Any] = {

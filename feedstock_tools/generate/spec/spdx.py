@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["EXCEPTIONS", "LICENSES"]
-
 _LICENSES = """
 0BSD 3D-Slicer-1.0 AAL ADSL AFL-1.1 AFL-1.2 AFL-2.0 AFL-2.1 AFL-3.0 AGPL-1.0 AGPL-1.0-only AGPL-1.0-or-later
 AGPL-3.0 AGPL-3.0-only AGPL-3.0-or-later AMD-newlib AMDPLPA AML AML-glslang AMPAS ANTLR-PD ANTLR-PD-fallback APAFML

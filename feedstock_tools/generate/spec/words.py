@@ -13,20 +13,6 @@ from pydantic import AfterValidator, Discriminator, Field, Tag
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 
-__all__ = [
-    "ARCHITECTURE",
-    "ArchitectureChoice",
-    "ArchitecturesByVersion",
-    "CudaVersions",
-    "PythonVersions",
-    "RecipeFile",
-    "Sha256",
-    "Size",
-    "SourceFolder",
-    "Subdir",
-    "WordError",
-]
-
 
 class WordError(ValueError):
     """An unexpected word; `hint` names what was expected."""

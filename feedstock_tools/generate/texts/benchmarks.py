@@ -9,8 +9,6 @@ from feedstock_tools.generate.spec.cross_checks import output_names
 from feedstock_tools.generate.spec.model import Spec
 from feedstock_tools.generate.texts.forge import block_lines
 
-__all__ = ["BENCHMARKS", "benchmark_lines"]
-
 #: The key of `extra`: name of a package → its commands and the packages that they need.
 BENCHMARKS = "benchmarks"
 

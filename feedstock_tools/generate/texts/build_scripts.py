@@ -9,8 +9,6 @@ from typing import Any
 
 from feedstock_tools.generate.spec.model import Script, Spec
 
-__all__ = ["build_scripts", "named_script"]
-
 #: The templates of build systems that need none of their own.
 _TEMPLATES = {"setuptools": "pip"}
 

@@ -14,8 +14,6 @@ from feedstock_tools.generate.texts.condition_texts import to_v1
 from feedstock_tools.generate.texts.lines import comment, quoted
 from feedstock_tools.generate.texts.wording import filled
 
-__all__ = ["LIMIT", "chosen_v1", "exclusive", "limits", "verbatim_lines"]
-
 #: A limit of a pin that counts parts of the version, such as `x.x`.
 LIMIT = re.compile(r"x(\.x)*")
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Collection
 
 from feedstock_tools.generate.spec.conditions import And, Compare, Condition, Equal, Not, Or, Word, version_numbers
 
-__all__ = ["to_selector", "to_v1"]
-
 #: Word → its form in a selector of conda-build. v1 uses the same form unless `_V1_WORDS` has another.
 _V0_WORDS = {
     "linux": "linux",

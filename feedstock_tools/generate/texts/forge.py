@@ -11,8 +11,6 @@ from feedstock_tools.generate.spec.model import Spec
 from feedstock_tools.generate.texts.lines import quoted
 from feedstock_tools.platforms import Platform
 
-__all__ = ["block_lines", "conda_forge_settings", "migration_stubs"]
-
 #: Platforms for which conda-smithy makes jobs by default.
 _ON_BY_DEFAULT = ("linux-64", "osx-64", "win-64")
 _BY_DEFAULT = {"github": {"branch_name": "main", "tooling_branch_name": "main"}}

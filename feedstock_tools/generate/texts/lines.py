@@ -10,8 +10,6 @@ from functools import cache
 from textwrap import wrap
 from typing import Any
 
-__all__ = ["Line", "aligned", "comment", "quoted"]
-
 _WIDTH = 100
 #: Text that cannot begin or end a plain scalar (YAML 1.1, section 9.1.3), or that conda-build reads as a selector.
 _NOT_PLAIN = re.compile(r"""^$|^[\s\-?:,\[\]{}#&*!|>'"%@`]|: |:$|\s#|\s$|\]$|\n""")

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from feedstock_tools.generate.spec.conditions import Condition, Word
 
-__all__ = ["CPU", "CUDA", "Need"]
-
 CUDA = Word("cuda")
 CPU = Word("cpu")
 

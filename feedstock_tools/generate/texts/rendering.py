@@ -23,8 +23,6 @@ from feedstock_tools.generate.texts.wording import number_why
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["RECIPE_FILES", "render"]
-
 #: Recipe format → the file of the recipe.
 RECIPE_FILES = {"v0": PurePosixPath("recipe/meta.yaml"), "v1": PurePosixPath("recipe/recipe.yaml")}
 

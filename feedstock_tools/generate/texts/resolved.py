@@ -14,18 +14,6 @@ from feedstock_tools.generate.texts.build_scripts import named_script
 from feedstock_tools.generate.texts.cuda.links import guard, links_cuda, with_cuda_version
 from feedstock_tools.generate.texts.needs import CPU, CUDA, Need
 
-__all__ = [
-    "EXPORTS",
-    "SECTIONS",
-    "ResolvedOutput",
-    "flatten",
-    "is_alone",
-    "python_skips",
-    "resolve_outputs",
-    "skips_python_by_output",
-    "top_level_needs",
-]
-
 #: The kinds of run exports, in the order of a recipe.
 EXPORTS = ("noarch", "strong", "strong_constrains", "weak", "weak_constrains")
 SECTIONS = ("build", "host", "run", "run_constrained")

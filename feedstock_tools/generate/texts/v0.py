@@ -34,8 +34,6 @@ from feedstock_tools.generate.texts.wording import (
     skips,
 )
 
-__all__ = ["ABOUT_NAMES", "NAMES", "PYTHON_PREFIX", "build_strings", "requirement_line", "v0_view"]
-
 #: Placeholder → what it is in the templates of conda-build; others are names of variables there.
 NAMES = {
     "cuda": "cuda_compiler_version",

@@ -33,8 +33,6 @@ from feedstock_tools.generate.texts.wording import (
     skips,
 )
 
-__all__ = ["ACCELERATOR", "NAMES", "build_string", "requirement_lines", "v1_view"]
-
 #: Placeholder → what it is in the templates of rattler-build; others are names of variables there.
 NAMES = {
     "cuda": "cuda_compiler_version",

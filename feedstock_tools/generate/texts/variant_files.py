@@ -16,8 +16,6 @@ from feedstock_tools.generate.texts.resolved import resolve_outputs, top_level_n
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import parse_version
 
-__all__ = ["Block", "python_value", "variant_blocks"]
-
 _CHANNELS = {"channel_sources": "conda-forge", "channel_targets": "conda-forge main"}
 _ROWS_WHY = (
     "One row for each accelerator, read across the lists that zip_keys names: what conda-forge's pinning last said for "

@@ -13,19 +13,6 @@ from feedstock_tools.generate.texts.needs import CUDA
 from feedstock_tools.generate.texts.resolved import python_skips, skips_python_by_output
 from feedstock_tools.platforms import Platform
 
-__all__ = [
-    "CUDA_DIGITS",
-    "PREFERRED_CPU",
-    "RAISED",
-    "Skips",
-    "about",
-    "features_why",
-    "filled",
-    "number_why",
-    "numbered",
-    "skips",
-]
-
 #: The CUDA version as build strings have it, in either format: 112.
 CUDA_DIGITS = 'cuda_compiler_version | replace(".", "")'
 #: The amount added to a GPU build's number: 12900 for CUDA 12.9.

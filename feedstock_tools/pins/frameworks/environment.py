@@ -21,8 +21,6 @@ from feedstock_tools.pins.graph.kinds import newest_first
 from feedstock_tools.pins.graph.toolkit import toolkit_of
 from feedstock_tools.platforms import Platform
 
-__all__ = ["Environment", "Request", "Target", "environment", "specs_of", "target_of"]
-
 _TOOLKITS = ("cudatoolkit", "cuda-version")
 #: The limit on combinations of ways for several packages.
 _MOST = 200

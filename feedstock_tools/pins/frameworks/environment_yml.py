@@ -11,8 +11,6 @@ from typing import Any
 from feedstock_tools.pins.frameworks.environment import Environment, specs_of
 from feedstock_tools.pins.graph.channels import channel_anywhere
 
-__all__ = ["as_json", "as_yaml", "document"]
-
 _NAMED_TOO = ("python", "cudatoolkit", "cuda-version", "pip")
 _BRACKETS = re.compile(r"(?P<name>[^\[]+)\[(?:version='(?P<version>[^']*)')?,?(?:build='(?P<build>[^']*)')?\]")
 

@@ -12,8 +12,6 @@ from feedstock_tools.facts.wheels import WheelRelease, load_wheels
 from feedstock_tools.pins.graph.model import Bound, Release, Way
 from feedstock_tools.versions import parse_version
 
-__all__ = ["FRAMEWORKS", "bounds_of_wheels"]
-
 #: The frameworks that demands may name, and their wheels: some have others for each major version of CUDA.
 FRAMEWORKS: Mapping[str, tuple[str, ...]] = {
     "tensorflow": ("tensorflow",),

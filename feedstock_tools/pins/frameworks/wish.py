@@ -14,8 +14,6 @@ from feedstock_tools.facts.wheels import load_wheels
 from feedstock_tools.pins.graph.kinds import newest_first
 from feedstock_tools.platforms import Platform
 
-__all__ = ["Part", "Wish", "overlap", "parts_of", "pip_version", "reasons_without", "wished"]
-
 _PACKAGE = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?P<rest>.*)", re.DOTALL)
 
 

@@ -11,8 +11,6 @@ from feedstock_tools.facts import CudaFacts, Gpu, Toolkit
 from feedstock_tools.facts.gpus import load_gpus
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
 
-__all__ = ["FORMS", "Chosen", "Served", "choose", "served"]
-
 
 @dataclass(frozen=True, slots=True)
 class Served:

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Device", "Machine", "probe"]
-
 _CUDA = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1")
 _NVML = ("nvml.dll",) if sys.platform == "win32" else ("libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1")
 _MODULE = Path("/proc/driver/nvidia/version")

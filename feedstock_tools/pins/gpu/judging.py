@@ -12,8 +12,6 @@ from feedstock_tools.pins.gpu.verdict import Card, Verdict, card_named, card_of_
 from feedstock_tools.pins.graph.search import Found, search
 from feedstock_tools.platforms import Platform
 
-__all__ = ["Judged", "Question", "Report", "report"]
-
 
 @dataclass(frozen=True, slots=True)
 class Judged:

@@ -14,8 +14,6 @@ from feedstock_tools.pins.graph.from_facts import reported_cuda
 from feedstock_tools.pins.graph.kinds import kind_named
 from feedstock_tools.versions import parse_version
 
-__all__ = ["Card", "Verdict", "card_named", "card_of_capability", "judge"]
-
 HOW = {
     "native": "native",
     "ptx": "PTX at first start",

@@ -20,8 +20,6 @@ from feedstock_tools.pins.graph.pin_graph import pin_graph
 from feedstock_tools.pins.graph.resolve import all_sets, asked_kinds
 from feedstock_tools.platforms import Platform
 
-__all__ = ["Answer", "records_of", "resolve"]
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:

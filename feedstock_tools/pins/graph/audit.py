@@ -12,8 +12,6 @@ from feedstock_tools.pins.graph.from_facts import graph_of_facts
 from feedstock_tools.pins.graph.kinds import newest_first
 from feedstock_tools.pins.graph.model import PinGraph, Release
 
-__all__ = ["PLATFORMS", "Disagreement", "audit"]
-
 #: The platforms that conda-forge has, or had, CUDA for.
 PLATFORMS = ("linux-64", "linux-aarch64", "linux-ppc64le", "win-64")
 

@@ -18,8 +18,6 @@ from feedstock_tools.channel.specs import admits, read_spec
 from feedstock_tools.errors import InputError
 from feedstock_tools.pins.graph.model import Release, Way
 
-__all__ = ["VIRTUAL_KINDS", "Builds", "packages_between"]
-
 #: Virtual packages that are kinds of the graph.
 VIRTUAL_KINDS = MappingProxyType({"__cuda": "__cuda", "__glibc": "glibc"})
 _MINOR = frozenset({"cuda", "python"})

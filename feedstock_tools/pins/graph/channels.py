@@ -8,8 +8,6 @@ from feedstock_tools.channel.local import local_folder
 from feedstock_tools.channel.repodata import channel_url
 from feedstock_tools.redaction import without_credentials
 
-__all__ = ["channel_anywhere", "channel_title", "channel_urls"]
-
 #: The channels of `defaults` on Linux (conda/base/constants.py, DEFAULT_CHANNELS_UNIX).
 _DEFAULTS = ("https://repo.anaconda.com/pkgs/main", "https://repo.anaconda.com/pkgs/r")
 #: Hosts that conda omits from a channel's name.

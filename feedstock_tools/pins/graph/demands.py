@@ -13,8 +13,6 @@ from feedstock_tools.pins.frameworks.wheel_bounds import FRAMEWORKS
 from feedstock_tools.pins.graph.kinds import KINDS, kind_named
 from feedstock_tools.pins.graph.model import PinGraph
 
-__all__ = ["Demand", "parse_demand", "parse_demands", "versions_named"]
-
 _FORM = re.compile(
     r"^\s*(?P<name>[A-Za-z_][A-Za-z0-9_.-]*?)\s*(?:(?P<operator>==|>=|<=|!=|=|>|<)\s*(?P<version>\S.*?))?\s*$"
 )

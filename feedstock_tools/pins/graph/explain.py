@@ -15,8 +15,6 @@ from feedstock_tools.pins.graph.paths import kinds_between
 from feedstock_tools.pins.graph.resolve import is_satisfiable
 from feedstock_tools.versions import parse_version
 
-__all__ = ["Conflict", "explain", "smallest_conflict"]
-
 _MOST = 8
 #: Kinds that name a system.
 _OF_SYSTEMS = frozenset({"platform", "visual-studio"})

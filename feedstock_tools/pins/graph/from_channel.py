@@ -15,8 +15,6 @@ from feedstock_tools.channel.metadata import Record, RunExports
 from feedstock_tools.pins.graph.channel_builds import VIRTUAL_KINDS, Builds, packages_between
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
 
-__all__ = ["CHANNEL_KINDS", "graph_of_channel"]
-
 #: Packages that are a kind of their own in the graph, by name.
 CHANNEL_KINDS = MappingProxyType(
     {

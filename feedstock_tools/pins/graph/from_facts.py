@@ -15,8 +15,6 @@ from feedstock_tools.pins.graph.kinds import kind_named, msvc_of, msvc_words
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
 from feedstock_tools.versions import parse_version
 
-__all__ = ["graph_of_facts", "reported_cuda"]
-
 _LINUX = frozenset({"linux-64", "linux-aarch64", "linux-ppc64le"})
 _WINDOWS = frozenset({"win-64"})
 _PLATFORMS = _LINUX | _WINDOWS

@@ -12,8 +12,6 @@ from feedstock_tools.facts.gpus import driver_version, find_gpu, load_gpus
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import parse_version
 
-__all__ = ["KINDS", "Kind", "kind_named", "msvc_of", "msvc_words", "newest_first", "preferred"]
-
 #: The platforms in order of preference, if none is demanded.
 _PLATFORMS = ("linux-64", "linux-aarch64", "win-64", "linux-ppc64le")
 _YEARS = frozenset(str(year) for year in MSVC)

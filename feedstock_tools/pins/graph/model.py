@@ -13,8 +13,6 @@ from feedstock_tools.pins.graph.kinds import KINDS, newest_first, preferred
 if TYPE_CHECKING:
     import networkx
 
-__all__ = ["Bound", "Chosen", "PinGraph", "Release", "Way"]
-
 #: A set of releases: the version of each kind, None for a kind that the set lacks.
 Chosen = Mapping[str, str | None]
 

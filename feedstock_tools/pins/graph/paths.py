@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from feedstock_tools.pins.graph.model import PinGraph
 
-__all__ = ["kinds_between"]
-
 
 def kinds_between(graph: PinGraph, start: str, goal: str) -> tuple[str, ...] | None:
     """The kinds on a shortest path of bounds from one kind to another; None where no path joins them.

@@ -15,8 +15,6 @@ from feedstock_tools.pins.graph.from_facts import graph_of_facts
 from feedstock_tools.pins.graph.kinds import KINDS
 from feedstock_tools.pins.graph.model import PinGraph, merged
 
-__all__ = ["known_pythons", "pin_graph"]
-
 
 def pin_graph(
     facts: CudaFacts | None,

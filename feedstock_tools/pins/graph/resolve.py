@@ -15,8 +15,6 @@ from feedstock_tools.pins.graph.demands import Demand
 from feedstock_tools.pins.graph.kinds import kind_named
 from feedstock_tools.pins.graph.model import Chosen, PinGraph, Release
 
-__all__ = ["all_sets", "asked_kinds", "first_set", "is_satisfiable"]
-
 
 def asked_kinds(graph: PinGraph, demands: Sequence[Demand], only: Sequence[str] = ()) -> tuple[str, ...]:
     """The kinds of an answer: the demanded ones, and those in `only`, or else the graph's usual ones.

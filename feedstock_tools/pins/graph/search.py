@@ -16,8 +16,6 @@ from feedstock_tools.pins.graph.kinds import newest_first
 from feedstock_tools.pins.graph.toolkit import toolkit_of
 from feedstock_tools.platforms import Platform
 
-__all__ = ["Found", "of_toolkit", "search"]
-
 
 @dataclass(frozen=True, slots=True)
 class Found:

@@ -6,8 +6,6 @@ import re
 
 from feedstock_tools.channel.metadata import Record
 
-__all__ = ["toolkit_of"]
-
 #: `cuda11.3_0`, `cuda112py39h…_0`, `py3.9_cuda11.7_cudnn8.5.0_0`, `gpu_cuda128…`, but not `cuda_0` or `cudnn8`.
 _IN_BUILD = re.compile(r"(?:^|[^a-z])cuda_?(?:(\d+)\.(\d+)|(\d{2})(\d)(?!\d))")
 _IN_BUILD_OLD = re.compile(r"(?:^|[^a-z])cuda_?([89])(\d)(?!\d)")

@@ -20,8 +20,6 @@ from feedstock_tools.variants.model import Variant
 from feedstock_tools.variants.namespace import DEFAULT_VARIANT, Namespace
 from feedstock_tools.yaml_reading.values import parse_first
 
-__all__ = ["Functions", "PackageNames", "template_context"]
-
 _NATIVE = {
     "linux": {"c": "gcc", "cxx": "gxx", "fortran": "gfortran"},
     "osx": {"c": "clang", "cxx": "clangxx", "fortran": "gfortran"},

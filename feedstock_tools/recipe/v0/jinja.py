@@ -36,8 +36,6 @@ from feedstock_tools.recipe.v0.weights import (
     weight,
 )
 
-__all__ = ["render"]
-
 _MOST_STEPS = 100_000
 _LARGEST_TOTAL = 20_000_000
 _LARGEST_TEXT = 8_000_000

@@ -17,8 +17,6 @@ from feedstock_tools.recipe.specs import as_list, requirement_lists
 from feedstock_tools.recipe.v0.text import OutputKey, View, requirements_section
 from feedstock_tools.variants.model import Variant, VariantSpace
 
-__all__ = ["Meta", "force_keys", "output_dicts", "output_meta"]
-
 #: YAML's old booleans, in any case.
 _BOOLEANS = {"y": True, "on": True, "true": True, "yes": True, "n": False, "no": False, "false": False, "off": False}
 #: More than any recipe has; each output is compared with all others.

@@ -16,8 +16,6 @@ from feedstock_tools.recipe.v0.text import package_and_build_in, requirements_se
 from feedstock_tools.variants.model import Variant, values_of
 from feedstock_tools.variants.rules import CondaBuildRules
 
-__all__ = ["BuildStrings", "build_string_without_hash", "pins_numpy"]
-
 _HASH_PLACEHOLDER = re.compile(rf"h[0-9a-f]{{{HASH_LENGTH}}}")
 _USES_HASH = re.compile(r"h\{\{\s*PKG_HASH\s*\}\}")
 _NUMPY_X_X = re.compile(r"(numpy\s*x\.x)|pin_compatible\([\'\"]numpy.*max_pin=[\'\"]x\.x[\'\"]")

@@ -33,8 +33,6 @@ from feedstock_tools.variants.namespace import Namespace, default_variant
 from feedstock_tools.variants.selectors import has_selectors, select_lines
 from feedstock_tools.versions import parse_version
 
-__all__ = ["Recipe", "Watch", "parse_recipe", "read_recipe", "render_recipe", "render_with_packages"]
-
 #: Called with each output and the package that it was made from, which is shared by variants that render alike.
 Watch = Callable[[Meta, RenderedOutput], None]
 

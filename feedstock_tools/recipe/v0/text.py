@@ -20,16 +20,6 @@ from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import evaluate, select_lines, selected_text, split_lines
 
-__all__ = [
-    "OutputKey",
-    "RecipeText",
-    "View",
-    "package_and_build_in",
-    "recipe_text",
-    "requirements_in",
-    "requirements_section",
-]
-
 #: Longer than any recipe's lines; the regular expressions below take time that grows with the square of a line.
 _LONGEST_LINE = 10_000
 #: About ten times the lines of conda-forge's longest recipe, and the selectors of the one with the most.

@@ -14,8 +14,6 @@ from pathlib import Path
 from feedstock_tools.reading import LARGEST_SCRIPT, is_file, read_bytes
 from feedstock_tools.variants.rules import CondaBuildRules
 
-__all__ = ["UsageFinder", "trim_requirements", "usage_finder", "used_in_script"]
-
 _NOTHING: frozenset[str] = frozenset()
 _LANGUAGE = re.compile(r"(.*?)_(compiler|stdlib)(_version)?$")
 _SHELL_USE = re.compile(r"^[^$\n]*\$\{?\s*([A-Za-z_][\w.]*)\s*[\s|}]", re.MULTILINE)

@@ -16,17 +16,6 @@ import jinja2
 
 from feedstock_tools.bounds.limits import most
 
-__all__ = [
-    "ATTRIBUTES",
-    "BOUNDED_FILTERS",
-    "TooMuchError",
-    "check_format",
-    "grown",
-    "hold",
-    "product_size",
-    "weight",
-]
-
 _LARGEST = 1_000_000
 #: What an item of a list counts, in characters: work with it takes as long.
 _ITEM = 10

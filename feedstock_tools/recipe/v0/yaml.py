@@ -17,8 +17,6 @@ from feedstock_tools.yaml_reading.nodes import Schema
 from feedstock_tools.yaml_reading.quick import may_have_anchors
 from feedstock_tools.yaml_reading.values import parse_types
 
-__all__ = ["parse_rendered"]
-
 _NUMBER = re.compile(r"[0-9][0-9.]*")
 #: Words that YAML's types give another value.
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null"})

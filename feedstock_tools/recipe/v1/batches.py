@@ -15,8 +15,6 @@ from pathlib import Path
 from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.errors import InputError
 
-__all__ = ["MOST_VARIANTS", "batches"]
-
 _WORD = re.compile(r"\w+")
 #: Fewer variants render faster at once, and more parts than this take longer to hand over than to render.
 _WORTH_CUTTING = 8

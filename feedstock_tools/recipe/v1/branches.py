@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jinja2 import nodes
 
-__all__ = ["mentioned_variables"]
-
 _OPENING, _CLOSING = "${{", "}}"
 
 

@@ -9,18 +9,6 @@ from dataclasses import dataclass
 from feedstock_tools.platforms import Platform
 from feedstock_tools.variants.model import WholeNumber
 
-__all__ = [
-    "NOTHING",
-    "PLATFORM_WORDS",
-    "Term",
-    "UndecidedError",
-    "Written",
-    "as_text",
-    "is_platform",
-    "scalar",
-    "typed_value",
-]
-
 #: The engine's variables for the target platform.
 PLATFORM_WORDS = (
     *("linux", "osx", "win", "unix"),

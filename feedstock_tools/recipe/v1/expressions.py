@@ -29,8 +29,6 @@ from feedstock_tools.recipe.v1.certain_values import (
 )
 from feedstock_tools.recipe.v1.version_match import matches, short_version
 
-__all__ = ["Evaluated", "Scope", "pieces", "truth", "value_of"]
-
 _TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 #: Functions and filters without side effects whose result is used but not looked into.
 _FUNCTIONS = frozenset({"compiler", "stdlib", "cdt", "pin_subpackage", "pin_compatible"})

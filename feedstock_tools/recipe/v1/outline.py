@@ -37,8 +37,6 @@ from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, as_reported, i
 from feedstock_tools.variants.model import VariantConfig, VariantSpace
 from feedstock_tools.variants.space import explode
 
-__all__ = ["outline_recipe_v1"]
-
 _WORD = re.compile(r"\w+")
 _COMPILER = re.compile(r"""\b(compiler|stdlib)\(\s*["'](\w+)["']""")
 #: Keys that the engine reads without the recipe naming them.

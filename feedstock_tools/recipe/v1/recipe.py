@@ -21,20 +21,6 @@ from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
 from feedstock_tools.variants.space import explode
 from feedstock_tools.yaml_reading.values import parse_texts
 
-__all__ = [
-    "WatchV1",
-    "feedstock_name_of",
-    "given_values",
-    "input_variants",
-    "key_of",
-    "noarch_of",
-    "own_values",
-    "render_recipe_v1",
-    "render_with_contents_v1",
-    "rendered_output",
-    "reported_values",
-]
-
 #: Called with each output and the rendered recipe that it was made from.
 WatchV1 = Callable[[Mapping[str, Any], RenderedOutput], None]
 

@@ -18,8 +18,6 @@ from feedstock_tools.recipe.v1.certain_values import NOTHING, Term, UndecidedErr
 from feedstock_tools.recipe.v1.expressions import Evaluated, Scope, pieces, truth
 from feedstock_tools.yaml_reading.nodes import Node, compose, items, members, pairs
 
-__all__ = ["Shapes", "Sites", "read_sites"]
-
 _TEMPLATE = re.compile(r"\$\{\{(.*?)(?:\}\}|\Z)", re.DOTALL)
 _WORD = re.compile(r"[^\W\d]\w*")
 _NAME = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*")

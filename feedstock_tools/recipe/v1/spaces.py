@@ -12,8 +12,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.model import UsedVariables
 from feedstock_tools.variants.model import Axis, Variant, VariantConfig, VariantSpace
 
-__all__ = ["InputVariants"]
-
 
 class InputVariants:
     """The input variants of a platform; common parts are created once."""

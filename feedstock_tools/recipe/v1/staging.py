@@ -13,8 +13,6 @@ from pathlib import Path
 
 from feedstock_tools.yaml_reading.nodes import Node, compose, is_mapping, items, members, pairs
 
-__all__ = ["without_staging_builds"]
-
 _KEPT = frozenset({"staging", "requirements", "source"})
 _REQUIREMENTS = frozenset({"build", "host"})
 

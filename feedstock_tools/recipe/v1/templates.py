@@ -15,8 +15,6 @@ from typing import Any
 
 from feedstock_tools.bounds.limits import BoundError, most
 
-__all__ = ["asks_environment", "check_templates"]
-
 _TEMPLATE = re.compile(r"\$\{\{(.*?)(?:\}\}|\Z)", re.DOTALL)
 _STATEMENT = re.compile(r"\{%[-+]?\s*(\w*)(.*?)(?:%\}|\Z)", re.DOTALL)
 _RAW = re.compile(r"\{%[-+]?\s*raw\s*[-+]?%\}.*?\{%[-+]?\s*endraw\s*[-+]?%\}", re.DOTALL)

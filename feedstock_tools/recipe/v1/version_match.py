@@ -7,8 +7,6 @@ from collections.abc import Hashable
 
 from feedstock_tools.recipe.v1.certain_values import UndecidedError
 
-__all__ = ["matches", "short_version"]
-
 _VERSION = re.compile(r"(\d{1,9}(?:\.\d{1,9})*)(?:\.\*)?(?: \S+)?")
 _LIMIT = re.compile(r"(>=|<=|==|!=|<|>)\s*(\d{1,9}(?:\.\d{1,9})*)|(\d{1,9}(?:\.\d{1,9})*)\.\*")
 _SHORT = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.\*)?(?: \S+)?")

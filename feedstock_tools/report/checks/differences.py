@@ -9,8 +9,6 @@ from typing import Any
 from feedstock_tools.check.comparison.differences import Differences, JobChange, Lines
 from feedstock_tools.wording import counted, shown
 
-__all__ = ["changed_values", "differences_json", "differences_markdown", "differences_text", "verdict"]
-
 #: Jobs that are named before the rest is counted.
 _NAMED = 3
 #: New or removed packages that have a line each; more are grouped by job.

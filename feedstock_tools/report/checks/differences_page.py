@@ -12,8 +12,6 @@ from feedstock_tools.report.checks.differences import changed_values, verdict
 from feedstock_tools.report.checks.packages import comparison_verdict, how_files_differ
 from feedstock_tools.report.html_pages import html_page, shortened
 
-__all__ = ["comparison_page", "differences_page"]
-
 #: How much the page shows; the JSON has everything.
 _MOST_CHANGES, _MOST_LINES, _MOST_NAMES = 500, 400, 200
 

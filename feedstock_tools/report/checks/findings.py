@@ -9,8 +9,6 @@ from dataclasses import asdict
 from feedstock_tools.check.findings import Complaint, Finding
 from feedstock_tools.wording import counted
 
-__all__ = ["findings_json", "findings_text"]
-
 
 def findings_text(findings: Sequence[Finding], count: int) -> str:
     """One line for each mistake and remark, with the configurations that have it, then the counts."""

@@ -10,8 +10,6 @@ from feedstock_tools import __version__
 from feedstock_tools.check.linting.subject import RULES, Mistaken
 from feedstock_tools.wording import counted, shown
 
-__all__ = ["findings_github", "findings_lines", "findings_sarif", "findings_values"]
-
 
 def findings_lines(findings: Sequence[Mistaken]) -> str:
     """One line for each finding, then their number."""

@@ -9,8 +9,6 @@ from feedstock_tools.channel.comparing import FileDifference, PackageComparison
 from feedstock_tools.units import size_text
 from feedstock_tools.wording import counted, shown
 
-__all__ = ["comparison_json", "comparison_markdown", "comparison_text", "comparison_verdict", "how_files_differ"]
-
 
 def comparison_text(found: PackageComparison) -> str:
     """The verdict, and each file that differs with the lines of a text."""

@@ -16,8 +16,6 @@ from feedstock_tools.report.checks.rehearsal_view import (
 )
 from feedstock_tools.wording import table
 
-__all__ = ["KINDS", "rehearsal_text", "solved_of"]
-
 #: The kinds of environments, in order.
 KINDS = ("build", "host", "run", "test")
 _MOST_NAMES = 3

@@ -12,8 +12,6 @@ from feedstock_tools.report.checks.rehearsal import KINDS, solved_of
 from feedstock_tools.report.checks.rehearsal_view import Problem, lacks, origin, pick_runs, problems, verdict
 from feedstock_tools.report.html_pages import html_page, shortened
 
-__all__ = ["rehearsal_page"]
-
 #: How much the page shows; the JSON has everything.
 _MOST_PROBLEMS, _MOST_PICKS, _MOST_ENVIRONMENTS, _MOST_NAMES = 200, 2_000, 6_000, 100
 _WRONG = ("does not solve", "mistake")

@@ -9,8 +9,6 @@ from typing import Literal
 from feedstock_tools.check.rehearsal.model import FOLLOWS, Environment, Pick, Rehearsal
 from feedstock_tools.wording import counted
 
-__all__ = ["PickRun", "Problem", "lacks", "origin", "pick_runs", "problems", "verdict"]
-
 What = Literal["does not solve", "mistake", "note"]
 
 

@@ -15,8 +15,6 @@ from feedstock_tools.report.checks.linting import findings_lines
 from feedstock_tools.report.checks.rehearsal import rehearsal_text
 from feedstock_tools.wording import counted, shown
 
-__all__ = ["review_json", "review_markdown"]
-
 #: GitHub refuses a comment of more than 65,536 characters.
 _LONGEST = 65_000
 #: Lines of a folded part; the rest is counted.

@@ -34,8 +34,6 @@ from feedstock_tools.report.dossier.page import dossier_page
 if TYPE_CHECKING:
     from feedstock_tools.channel.targets import Target
 
-__all__ = ["Dossier", "DossierOptions", "make_dossier"]
-
 SUMS = "SHA256SUMS"
 _PAGE = "README.md"
 

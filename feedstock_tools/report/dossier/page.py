@@ -20,8 +20,6 @@ from feedstock_tools.wording import duration, moment
 if TYPE_CHECKING:
     from feedstock_tools.channel.targets import Target
 
-__all__ = ["copying", "dossier_page"]
-
 
 def dossier_page(
     matrix: Matrix,

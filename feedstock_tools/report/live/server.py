@@ -17,8 +17,6 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from feedstock_tools.errors import WorkError
 
-__all__ = ["ADDRESS", "NOTHING", "Answer", "Site", "serve"]
-
 #: The only address that it listens at.
 ADDRESS = "127.0.0.1"
 #: The names of this server in a request.

@@ -27,8 +27,6 @@ from feedstock_tools.report.matrix.view import lines, printable
 from feedstock_tools.units import size_text
 from feedstock_tools.wording import duration, moment
 
-__all__ = ["StatusSite"]
-
 #: A matrix is read again after this time in seconds, but not before this multiple of the time that reading it took.
 _FRESH, _REST = 1.0, 10.0
 #: Bytes of a whole log, of which only the end is shown beyond that, and of a piece of one that grows.

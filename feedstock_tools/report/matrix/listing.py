@@ -11,8 +11,6 @@ from feedstock_tools.wording import table
 if TYPE_CHECKING:
     from feedstock_tools.builds.matrix.listing import Listed, ListedOutput
 
-__all__ = ["NO_CONFIGURATIONS", "list_json", "list_text"]
-
 #: What is shown in place of a table without lines.
 NO_CONFIGURATIONS = "The feedstock has no configurations; 'feedstock-tools rerender' writes them."
 

@@ -23,8 +23,6 @@ from feedstock_tools.report.matrix.timeline import draw, jobs_of
 from feedstock_tools.report.matrix.view import Line, by_state, groups, lines, printable
 from feedstock_tools.report.run.verifying import comparison_words
 
-__all__ = ["live_page", "page", "write_page"]
-
 #: The limits of a log quoted in the page: bytes and number of its last lines.
 _TAIL_BYTES = 12_000
 _TAIL_LINES = 60

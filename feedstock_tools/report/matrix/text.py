@@ -14,8 +14,6 @@ from feedstock_tools.report.matrix.view import Group, Line, by_state, groups, li
 from feedstock_tools.report.run.verifying import are_same, comparison_words, verified_json
 from feedstock_tools.wording import counted, duration, moment, table
 
-__all__ = ["matrix_json", "matrix_markdown", "matrix_text"]
-
 _HEAD = ("configuration", "state", "packages", "when (UTC)", "took", "where")
 
 

@@ -8,8 +8,6 @@ from datetime import UTC, datetime, timedelta
 
 from feedstock_tools.builds.ledger.records import BuildRecord, moment_of
 
-__all__ = ["Bar", "Job", "Picture", "Segment", "Tick", "draw", "jobs_of"]
-
 _WIDTH = 1160.0
 _LEFT = 130.0
 _GAP = 26.0

@@ -13,8 +13,6 @@ from feedstock_tools.builds.matrix.matrix import Matrix
 from feedstock_tools.builds.matrix.states import STATES, ConfigurationState, OutputState
 from feedstock_tools.builds.stand_in.choice import STAND_IN
 
-__all__ = ["Group", "Line", "by_state", "groups", "lines", "printable"]
-
 #: Terminal codes, other control characters, marks that turn the direction of a line around, and lone surrogates.
 _CONTROL = re.compile(
     r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"

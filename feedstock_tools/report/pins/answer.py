@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from feedstock_tools.pins.graph.asking import Answer
     from feedstock_tools.pins.graph.explain import Conflict
 
-__all__ = ["answer_config", "answer_json", "answer_text"]
-
 #: Kinds whose releases are pins of a conda_build_config.yaml, by key and number of version parts.
 _PINS = (("cudnn", "cudnn", 2), ("nccl", "nccl", 2), ("cutensor", "cutensor", 2), ("python", "python", 2))
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from feedstock_tools.pins.gpu.architectures import Chosen
 
-__all__ = ["architectures_json", "architectures_text"]
-
 _WORDS = {"native": "native", "ptx": "PTX at first start", "no": "not at all"}
 
 

@@ -10,8 +10,6 @@ from feedstock_tools.pins.graph.audit import Disagreement
 from feedstock_tools.pins.graph.kinds import kind_named
 from feedstock_tools.wording import counted
 
-__all__ = ["audit_json", "audit_text"]
-
 
 def audit_text(disagreements: Sequence[Disagreement], origin: str) -> str:
     """A line for all versions with the same disagreement, then the number of disagreements."""

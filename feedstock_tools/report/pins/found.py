@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 from feedstock_tools.pins.graph.search import Found
 
-__all__ = ["found_json", "found_table"]
-
 
 def found_table(builds: Iterable[Found]) -> str:
     """The table of `conda search` (conda/cli/main_search.py), with a fifth column: the CUDA version of a build.

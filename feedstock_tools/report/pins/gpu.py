@@ -10,8 +10,6 @@ from feedstock_tools.pins.gpu.driver import Machine
 from feedstock_tools.pins.gpu.judging import Judged, Report
 from feedstock_tools.pins.gpu.verdict import HOW, Card, Verdict
 
-__all__ = ["gpu_json", "gpu_text"]
-
 
 def gpu_text(report: Report, *, single: bool) -> str:
     """The cards with a table each; with `single`, one verdict with all its reasons."""

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from feedstock_tools.facts.messages import Explanation
 
-__all__ = ["messages_json", "messages_text"]
-
 
 def messages_text(explanations: Sequence[Explanation]) -> str:
     """Each explanation as a paragraph: what it means, what to check, what to run, and the sources."""

@@ -17,8 +17,6 @@ from feedstock_tools.versions import parse_version
 if TYPE_CHECKING:
     from feedstock_tools.pins.graph.asking import Answer
 
-__all__ = ["notes"]
-
 
 def notes(answer: Answer) -> Iterator[str]:
     """The notes on an answer, each a sentence or two.

@@ -13,8 +13,6 @@ from feedstock_tools.pins.graph.kinds import kind_named
 from feedstock_tools.pins.graph.model import PinGraph, Release
 from feedstock_tools.report.pins.table import runs_on_linux
 
-__all__ = ["Box", "Picture", "as_dot", "as_mermaid", "as_svg", "as_tree", "picture"]
-
 _LEFT = ("driver", "gcc")
 _RIGHT = ("cudnn", "nccl", "cutensor")
 _COLORS = {

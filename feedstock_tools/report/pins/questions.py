@@ -10,8 +10,6 @@ from feedstock_tools.pins.graph.kinds import kind_named
 from feedstock_tools.pins.graph.model import PinGraph, Release
 from feedstock_tools.report.pins.table import runs_on_linux
 
-__all__ = ["Choice", "gpus", "least_drivers", "packages", "platforms"]
-
 _PACKAGES = ("cudnn", "nccl", "cutensor", "gcc", "clang", "visual-studio", "python")
 
 

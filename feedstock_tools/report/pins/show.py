@@ -17,8 +17,6 @@ from feedstock_tools.report.pins import questions
 from feedstock_tools.report.pins.picture import as_dot, as_mermaid, as_svg, as_tree
 from feedstock_tools.report.pins.table import COLUMNS, markdown_table, table_rows, text_table
 
-__all__ = ["FORMS", "as_json", "page", "show"]
-
 FORMS = ("text", "markdown", "json", "mermaid", "dot", "html")
 
 

@@ -9,8 +9,6 @@ from feedstock_tools.pins.graph.kinds import newest_first
 from feedstock_tools.pins.graph.model import PinGraph, Release
 from feedstock_tools.wording import aligned
 
-__all__ = ["COLUMNS", "Row", "markdown_table", "runs_on_linux", "span", "table_rows", "text_table"]
-
 #: Heading and kind of each column after the version; for the kinds in `_NEWEST` only the newest version matters, for
 #: those in `_LEAST` only the lowest, for the others the oldest and the newest.
 COLUMNS = (

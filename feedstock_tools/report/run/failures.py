@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.plan.work import Work
     from feedstock_tools.builds.runs.row import BuiltRow
 
-__all__ = ["Failures"]
-
 #: The number of lines shown from the log of a failed build.
 _LAST_LINES = 30
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from feedstock_tools.builds.stand_in.wheels import Fetching, Watch
 
-__all__ = ["fetching_in_lines"]
-
 #: Seconds between two lines of progress.
 _PAUSE = 2.0
 

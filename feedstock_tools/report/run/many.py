@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.runs.observer import Progress
     from feedstock_tools.builds.runs.row import BuiltRow
 
-__all__ = ["Lines", "LiveTable"]
-
 #: The number of lines shown from the log of a failed build; the engine adds a dozen lines of advice to the error.
 _LAST_LINES = 30
 #: The bytes of a row's log that are kept to be folded.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.runs.retries import NextAttempt
     from feedstock_tools.builds.runs.row import BuiltRow
 
-__all__ = ["Terminal", "attempt_text", "described", "ending_text"]
-
 #: Stages of the engine's log that are hidden from the reader; they are in the log file.
 _QUIET_STAGES = frozenset({"index_subdir", "get_or_create_subdir"})
 #: The processor time that showing a log may take at once, in seconds, and as a share of the run's time. Only a flood

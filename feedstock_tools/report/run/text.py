@@ -18,17 +18,6 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.plan.workspace import Workspace
     from feedstock_tools.feedstock.planned import PlannedConfiguration
 
-__all__ = [
-    "again_notes",
-    "channel_notes",
-    "engine_notes",
-    "left_out_notes",
-    "name_notes",
-    "path_notes",
-    "summary_json",
-    "summary_text",
-]
-
 #: The maximum number of earlier packages that are listed with the new ones.
 _MOST_UNCHANGED = 40
 #: The maximum number of listed configurations of a short name.

@@ -10,8 +10,6 @@ from feedstock_tools.builds.ledger import ComparisonRecord
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.wording import counted
 
-__all__ = ["HOW_FILES_DIFFER", "are_same", "comparison_words", "verified_json", "verified_text"]
-
 #: How a file of two packages differs, as a comparison records it → the words of it.
 HOW_FILES_DIFFER = {
     "only in the first": "only in the first package",

@@ -14,8 +14,6 @@ from feedstock_tools.rerender.configurations.dump import Booleans, dump_mapping
 from feedstock_tools.variants.model import WholeNumber
 from feedstock_tools.yaml_reading.values import parse_with_numbers
 
-__all__ = ["CI_SUPPORT", "Configuration", "platform_of", "read_configurations"]
-
 #: The folder of a feedstock that holds the configurations.
 CI_SUPPORT = ".ci_support"
 

@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 from feedstock_tools.variants.model import WholeNumber
 
-__all__ = ["Booleans", "dump_mapping"]
-
 #: How the strings `true` and `false` are written: without quotes, both as `true` (a fault of one version), or quoted.
 Booleans = Literal["quoted", "all true", "plain"]
 

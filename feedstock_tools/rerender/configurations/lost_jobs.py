@@ -12,8 +12,6 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import LARGEST_SETTINGS, read_bytes
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT, Configuration, platform_of
 
-__all__ = ["LostJobs", "lost_jobs"]
-
 _CUDA = "cuda_compiler_version"
 #: The values of the key in a file as conda-smithy dumps it, which is quicker to find than to parse.
 _VALUES = re.compile(rb"^cuda_compiler_version:\n((?:- .*\n)+)", re.MULTILINE)

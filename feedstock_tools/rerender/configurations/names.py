@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.rules import Rules
 
-__all__ = ["configuration_name", "short_name"]
-
 #: Never allowed in a file's name, whatever the version: characters that lead out of the folder, and control characters.
 _UNSAFE = re.compile(r"[/\\\x00-\x1f\x7f]")
 _LONGEST_PATH = 259

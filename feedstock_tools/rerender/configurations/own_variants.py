@@ -16,8 +16,6 @@ from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.variants.model import VariantConfig
 from feedstock_tools.variants.rules import CondaBuildRules
 
-__all__ = ["given_variants", "variants_of", "with_own_values"]
-
 #: The variant files beside a recipe.yaml, of which rattler-build reads the first that exists.
 _OWN_FILES = ("variants.yaml", "conda_build_config.yaml")
 _WORD = re.compile(r"\w+")

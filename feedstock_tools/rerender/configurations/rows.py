@@ -9,8 +9,6 @@ from itertools import product
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.configurations.configuration import Configuration
 
-__all__ = ["NO_LOOP", "Row", "cuda_version", "python_version", "rows_of", "with_rows"]
-
 #: Keys of a configuration that are instructions for a CI job and span no variants: only their first value counts.
 NO_LOOP = frozenset({"channel_sources", "channel_targets", "docker_image", "github_actions_labels", "target_platform"})
 

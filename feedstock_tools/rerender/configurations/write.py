@@ -14,8 +14,6 @@ from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT, platform_of
 from feedstock_tools.rerender.smithy.tree import Tree
 
-__all__ = ["Changes", "changes", "with_tree"]
-
 
 @dataclass(frozen=True)
 class Changes:

@@ -18,8 +18,6 @@ from feedstock_tools.yaml_reading.quick import may_have_anchors
 if TYPE_CHECKING:
     from jinja2 import Undefined
 
-__all__ = ["about_of_text", "lines_for_about"]
-
 _PYTHON_MIN = re.compile(r"""^\s*\{% set python_min\s*=\s*["'].*$""")
 #: Characters, many times those of any `about` of conda-forge.
 _LONGEST_ABOUT = 64 * 1024

@@ -12,8 +12,6 @@ from typing import Any
 from feedstock_tools.rerender.smithy.jobs import Job
 from feedstock_tools.rerender.smithy.text import find_block, lines_of, newline_of, split_entries
 
-__all__ = ["azure_entries", "dumped_settings", "matrix_text", "plain_matrix_text", "replace_matrix"]
-
 _ENTRY = re.compile(r"^ {6}(?! |: )(?:\? )?(?P<name>\S.*?):?$")
 _SIMPLE_KEY = 128 - len("!!str")  # PyYAML counts the tag that it does not write
 _WIDTH = 80

@@ -15,8 +15,6 @@ from feedstock_tools.rerender.smithy.releases.release import Release
 from feedstock_tools.rerender.smithy.rules import ci_rules
 from feedstock_tools.rerender.smithy.tree_rules import tree_rules
 
-__all__ = ["AzureProject", "azure_project"]
-
 
 @dataclass(frozen=True, slots=True)
 class AzureProject:

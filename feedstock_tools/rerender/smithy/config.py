@@ -18,8 +18,6 @@ from feedstock_tools.rerender.smithy.rules import CiRules
 from feedstock_tools.rerender.smithy.settings import docker_run_args, providers_of
 from feedstock_tools.rerender.smithy.tree_rules import TreeRules
 
-__all__ = ["merged_settings", "template_settings"]
-
 #: The name of conda's solver package in the specs of the install tool.
 _LIBMAMBA = "conda-libmamba-solver"
 _SYSTEMS = ("linux", "osx", "win")

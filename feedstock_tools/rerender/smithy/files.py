@@ -21,17 +21,6 @@ from feedstock_tools.rerender.smithy.jobs import Job, azure_jobs, github_jobs
 from feedstock_tools.rerender.smithy.rules import CiRules, ci_rules
 from feedstock_tools.rerender.smithy.settings import read_conda_forge_yml, section
 
-__all__ = [
-    "AZURE_FILES",
-    "CI_FILES",
-    "GITHUB_FILE",
-    "CiUpdate",
-    "StaleJob",
-    "follow_configurations",
-    "read_ci_files",
-    "update_ci_files",
-]
-
 #: System that builds -> its file of Azure Pipelines.
 AZURE_FILES: Mapping[str, str] = {
     system: f".azure-pipelines/azure-pipelines-{system}.yml" for system in ("linux", "osx", "win")

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from feedstock_tools.rerender.smithy.jobs import Job
 from feedstock_tools.rerender.smithy.text import find_block, lines_of, newline_of, split_entries
 
-__all__ = ["github_entries", "include_text", "replace_include"]
-
 _ENTRY = re.compile(r"^ {10}- (?:CONFIG: )?(?P<name>.*)$")
 
 

@@ -13,8 +13,6 @@ from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.smithy.rules import CiRules
 from feedstock_tools.rerender.smithy.settings import Placement, docker_run_args, placements, section, workflow_settings
 
-__all__ = ["Job", "Runner", "azure_jobs", "github_jobs", "runner", "short_name", "target_platform"]
-
 _FALLBACK_IMAGE = "quay.io/condaforge/linux-anvil-comp7"
 _MAC_IMAGES = {"osx-64": "macOS-15", "osx-arm64": "macOS-15-arm64"}
 _GITHUB_OS = {"linux": "ubuntu", "osx": "macos", "win": "windows"}

@@ -12,8 +12,6 @@ from feedstock_tools.recipe.model import RenderedOutput
 if TYPE_CHECKING:
     from feedstock_tools.recipe.v0.meta import Meta
 
-__all__ = ["Package", "PackageWatch", "feedstock_about"]
-
 
 @dataclass(frozen=True, slots=True)
 class Package:

@@ -14,8 +14,6 @@ from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.smithy.packages import Package, feedstock_about
 from feedstock_tools.rerender.smithy.services.workshop import File, Workshop
 
-__all__ = ["CODE_OWNERS", "README", "readme_files"]
-
 README = "README.md"
 CODE_OWNERS = ".github/CODEOWNERS"
 _TEMPLATE = "README.md.tmpl"

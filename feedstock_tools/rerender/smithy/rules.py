@@ -13,8 +13,6 @@ from typing import Any
 
 from feedstock_tools.errors import InputError
 
-__all__ = ["CiRules", "ci_rules"]
-
 
 @dataclass(frozen=True, slots=True)
 class CiRules:

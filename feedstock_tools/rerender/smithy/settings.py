@@ -15,18 +15,6 @@ from feedstock_tools.rerender.smithy.rules import CiRules
 from feedstock_tools.rerender.smithy.tree_rules import TreeRules
 from feedstock_tools.yaml_reading.values import parse_first
 
-__all__ = [
-    "Placement",
-    "docker_run_args",
-    "key_of",
-    "old_placements",
-    "placements",
-    "providers_of",
-    "read_conda_forge_yml",
-    "section",
-    "workflow_settings",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Placement:

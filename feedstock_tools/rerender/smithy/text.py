@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["find_block", "lines_of", "newline_of", "split_entries"]
-
 
 def lines_of(text: str) -> list[str]:
     """The lines with their line endings; only a line feed ends one, as in YAML and in Git."""

@@ -26,8 +26,6 @@ from feedstock_tools.rerender.smithy.services.workshop import Built, File, Works
 from feedstock_tools.rerender.smithy.settings import old_placements, placements, section
 from feedstock_tools.rerender.smithy.tree_rules import TreeRules, tree_rules
 
-__all__ = ["RenderedPlatform", "Tree", "whole_tree"]
-
 #: Files that conda-smithy once wrote, by their paths.
 _OBSOLETE = (
     "disabled_appveyor.yml",

@@ -11,8 +11,6 @@ from typing import Any, Literal
 
 from feedstock_tools.versions import parse_version
 
-__all__ = ["NEWEST", "TreeRules", "tree_rules"]
-
 #: The newest version for which the whole tree is known; the oldest is that of `Rules`.
 NEWEST = "2026.8.5"
 

@@ -28,8 +28,6 @@ from feedstock_tools.rerender.why.wishes import Wish, read_wish
 from feedstock_tools.variants.model import VariantSpace
 from feedstock_tools.variants.space import explode
 
-__all__ = ["absences", "why_not"]
-
 _MOST_PLACES = 6
 
 

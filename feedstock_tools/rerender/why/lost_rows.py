@@ -18,8 +18,6 @@ from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.selectors import evaluate, split_lines
 from feedstock_tools.yaml_reading.nodes import Node, compose, items, members
 
-__all__ = ["skips_of", "uses_of"]
-
 _SKIP = re.compile(r"^\s*skip:\s*(?i:true|yes|on|1)\s*$")
 _OUTPUT = re.compile(r"^\s+-\s+name:\s*(\S+)")
 _PY = re.compile(r"py(?:\d\w*)?")

@@ -15,8 +15,6 @@ from feedstock_tools.rerender.why.wishes import Wish
 from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.selectors import evaluate, select_lines, split_lines
 
-__all__ = ["losses_of_value"]
-
 _KEY = re.compile(r"^([A-Za-z_][\w]*)\s*:")
 _ITEM = re.compile(r"^\s*-\s+(\S.*?)\s*$")
 _CUDA_SWITCH = "CF_CUDA_ENABLED"

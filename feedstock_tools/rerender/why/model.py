@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Absence", "Explanation", "Loss", "Place", "Setting", "Use", "ValueOrigin"]
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:

@@ -29,8 +29,6 @@ from feedstock_tools.rerender.why.uses import TextUses
 from feedstock_tools.rerender.why.uses_v1 import YamlUses
 from feedstock_tools.rerender.why.values import TracedVariants, places_of, trace_variants
 
-__all__ = ["Questioned", "explain", "explain_configurations", "explain_key", "questioned", "unknown"]
-
 _STDLIB, _TARGET, _SDK = "c_stdlib_version", "MACOSX_DEPLOYMENT_TARGET", "MACOSX_SDK_VERSION"
 _PYTHON_MIN = re.compile(r".*\{\{ python_min \}\}")
 _ZIPS, _PINS = "zip_keys", "pin_run_as_build"

@@ -20,8 +20,6 @@ from feedstock_tools.recipe.v0.used import UsageFinder, usage_finder
 from feedstock_tools.rerender.why.model import Place, Use
 from feedstock_tools.variants.rules import CondaBuildRules
 
-__all__ = ["TextUses", "script_lines"]
-
 #: Kind of use -> the pattern of a line that holds it, in the order in which they are tried.
 _KINDS: tuple[tuple[str, str], ...] = (
     ("compiler", r"\{\{\s*compiler\("),

@@ -20,8 +20,6 @@ from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import evaluate
 from feedstock_tools.yaml_reading.nodes import compose, items, members, pairs
 
-__all__ = ["YamlUses"]
-
 _EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}")
 _BARE = re.compile(r"[A-Za-z_][\w.\-]*")
 _WHY = {

@@ -26,8 +26,6 @@ from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.selectors import select_lines
 from feedstock_tools.yaml_reading.nodes import compose, items, pairs
 
-__all__ = ["TracedVariants", "places_of", "trace_variants"]
-
 Values = tuple[str, ...]
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from feedstock_tools.errors import InputError
 
-__all__ = ["CUDA", "Wish", "read_wish"]
-
 CUDA = "cuda_compiler_version"
 _NO_CUDA = "None"
 _VERSIONED = re.compile(r"(cuda|py|python)-?(\d+(?:\.\d+)*)?")

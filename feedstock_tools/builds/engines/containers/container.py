@@ -24,8 +24,6 @@ from feedstock_tools.builds.engines.process.program import write_order
 from feedstock_tools.builds.engines.process.program_worker import REMOVAL_SECONDS
 from feedstock_tools.workers import PACKAGES, worker_words
 
-__all__ = ["Container"]
-
 _INSIDE = "/feedstock-tools"
 #: Variables of the machine that are not passed; all others of a build's environment are passed by name.
 _NOT_PASSED = frozenset({"HOME", "LOGNAME", "PATH", "SHELL", "SSH_AUTH_SOCK", "USER", "XDG_RUNTIME_DIR", "TMPDIR"})

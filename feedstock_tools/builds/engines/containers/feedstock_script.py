@@ -24,8 +24,6 @@ from feedstock_tools.reading import read_bytes, read_text
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.configurations.rows import NO_LOOP
 
-__all__ = ["DOCKER_SCRIPT", "FeedstockScript", "script_for"]
-
 DOCKER_SCRIPT = ".scripts/run_docker_build.sh"
 _OSX_SCRIPT = ".scripts/run_osx_build.sh"
 _WIN_SCRIPT = ".scripts/run_win_build.bat"

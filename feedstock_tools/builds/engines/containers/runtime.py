@@ -12,8 +12,6 @@ from pathlib import Path
 
 from feedstock_tools.builds.engines.contract import BuildRequest
 
-__all__ = ["ELSEWHERE", "Runtime", "find_runtime", "share_arguments"]
-
 _ASKING_SECONDS = 30
 _SELINUX = Path("/sys/fs/selinux/enforce")
 

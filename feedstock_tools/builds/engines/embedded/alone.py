@@ -13,8 +13,6 @@ from typing import Any
 from feedstock_tools.recipe.pins import pin_of_mapping
 from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, parse_v1
 
-__all__ = ["alone"]
-
 _PINS = ("pin_subpackage", "pin_compatible")
 
 

@@ -14,8 +14,6 @@ from pathlib import Path
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.recipe.v1_engine import Rendering
 
-__all__ = ["crossing", "without_host_platform"]
-
 _KEY = "host_platform"
 _HASH_INPUT = "info/hash_input.json"
 

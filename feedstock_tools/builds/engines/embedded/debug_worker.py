@@ -8,8 +8,6 @@ from pathlib import Path
 
 from feedstock_tools.builds.engines.contract import BuildRequest
 
-__all__ = ["main"]
-
 
 def main(request_file: str) -> int:
     """Set up the first wanted output of a request; the folders go to standard output, as JSON, on the last line."""

@@ -22,8 +22,6 @@ from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
 from feedstock_tools.workers import worker_command
 
-__all__ = ["Emulator", "emulate", "find_emulator", "main"]
-
 #: Subdir → QEMU's name of the architecture, that of compilers, and its number in an ELF header (elf.h, EM_…).
 _ARCHITECTURES = {
     "linux-64": ("x86_64", "x86_64", b"\x3e\x00"),

@@ -22,8 +22,6 @@ from feedstock_tools.workers import worker_command
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = ["WORKER", "RattlerBuild", "events_of", "write_request"]
-
 #: The module whose process builds.
 WORKER = "feedstock_tools.builds.engines.embedded.worker"
 _LAST_LINES = 10

@@ -12,8 +12,6 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["PLACE", "at_fixed_place"]
-
 #: Where a build sees the artifacts folder; in it is its private folder. It is empty for everyone else.
 PLACE = Path("/tmp/.feedstock-tools/build")  # noqa: S108
 

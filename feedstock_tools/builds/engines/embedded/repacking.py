@@ -14,8 +14,6 @@ from feedstock_tools.builds.engines.comparable import (
     with_digests,
 )
 
-__all__ = ["QUICK", "repacked"]
-
 #: The engine's own compression, which is undone at once.
 QUICK = "conda:1"
 _LEVEL = 9

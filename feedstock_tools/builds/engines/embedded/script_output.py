@@ -16,8 +16,6 @@ from pathlib import Path
 
 from feedstock_tools.builds.engines.comparable import DEFAULT_EPOCH
 
-__all__ = ["print_past_engine"]
-
 #: The lowest number of a descriptor that scripts do not use for themselves.
 _FREE = 60
 #: `$PPID` tells a script of the engine from the programs that the script starts.

@@ -31,9 +31,6 @@ from feedstock_tools.yaml_reading.nodes import compose, is_mapping, members, pla
 if TYPE_CHECKING:
     from rattler_build.progress import BuildStepEvent, LogEvent
 
-__all__ = ["main"]
-
-
 #: The variable with the engine's folder of fetched packages.
 _CACHE = "RATTLER_CACHE_DIR"
 #: The index of a folder of packages.

@@ -21,18 +21,6 @@ from feedstock_tools.errors import WorkError
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = [
-    "GRACE",
-    "TEST_WORKER",
-    "LastLines",
-    "Lines",
-    "how_it_ended",
-    "output_of",
-    "started",
-    "status_of",
-    "whole_lines",
-]
-
 #: The default time for the supervisor of a build to finish, in seconds.
 GRACE = 5.0
 #: Bytes of a large pipe, the largest that an unprivileged user may have; also of the longest line that is kept whole.

@@ -19,8 +19,6 @@ from feedstock_tools.builds.engines.process.memory_group import MemoryGroup
 from feedstock_tools.builds.engines.process.supervision import descendants
 from feedstock_tools.errors import WorkError
 
-__all__ = ["LOOK_EVERY", "Guard", "OutOfMemoryError", "OutOfTimeError", "Stopped"]
-
 #: The interval between checks of a build's memory, in seconds.
 LOOK_EVERY = 0.25
 _NICE = 5

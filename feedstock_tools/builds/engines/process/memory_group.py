@@ -9,8 +9,6 @@ from itertools import count
 from os import getpid
 from pathlib import Path
 
-__all__ = ["MemoryGroup"]
-
 _ROOT = Path("/sys/fs/cgroup")
 _OWN = Path("/proc/self/cgroup")
 _numbers = count()

@@ -24,8 +24,6 @@ from feedstock_tools.builds.engines.process.child import (
 from feedstock_tools.builds.engines.process.program_worker import REMOVAL_SECONDS
 from feedstock_tools.workers import worker_command
 
-__all__ = ["Command", "run_command", "write_order"]
-
 _ENDINGS = (".conda", ".tar.bz2")
 _KEPT = 30
 #: How long a program may wait without computing, in seconds: conda-build waits forever for a FIFO in the prefix.

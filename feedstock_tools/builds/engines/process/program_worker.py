@@ -17,8 +17,6 @@ from pathlib import Path
 
 from feedstock_tools.builds.engines.process.supervision import supervise
 
-__all__ = ["REMOVAL_SECONDS", "main"]
-
 _CHUNK = 1 << 16
 #: The time limit for removing a container, in seconds.
 REMOVAL_SECONDS = 60

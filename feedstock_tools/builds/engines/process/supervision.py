@@ -18,8 +18,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-__all__ = ["descendants", "end_group", "signals_as_exit", "signals_held_back", "supervise"]
-
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 #: The signals that ask a process to end; Windows has the first two.

@@ -9,8 +9,6 @@ from typing import Any
 
 from feedstock_tools.builds.fleet.carrying.transport import Closed, Connection
 
-__all__ = ["Answer", "Line", "no_questions"]
-
 Message = Mapping[str, Any]
 Answer = Callable[[Message], Awaitable[Message]]
 #: The number of questions of a peer that are answered at a time; further ones wait in its socket.

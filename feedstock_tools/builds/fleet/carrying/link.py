@@ -23,8 +23,6 @@ from feedstock_tools.builds.fleet.trust.certificates import client_context
 from feedstock_tools.builds.fleet.trust.signing import Busy, Refused, sign, signing_key
 from feedstock_tools.errors import WorkError
 
-__all__ = ["Away", "HostState", "Link", "Listing"]
-
 #: The pause between two readings of the list of hosts, and between two attempts to connect.
 _POLL_SECONDS = 0.5
 #: The longest that the hub may take to connect, and to answer a question about its hosts, in seconds.

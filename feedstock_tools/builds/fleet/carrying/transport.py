@@ -23,8 +23,6 @@ from feedstock_tools.builds.fleet.trust.certificates import HUB, role_of
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-__all__ = ["LARGEST", "PART", "Closed", "Connection", "dial", "is_cut", "open_listener", "peer_of"]
-
 #: Bytes of a message, and of a part of a file in one.
 LARGEST = 16 << 20
 PART = 1 << 20

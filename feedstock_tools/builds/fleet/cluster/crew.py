@@ -13,8 +13,6 @@ from feedstock_tools.builds.runs.hosts.rooms import Running
 from feedstock_tools.builds.runs.row import BuiltRow
 from feedstock_tools.builds.runs.under_way import Attempt
 
-__all__ = ["JobCrew"]
-
 
 class JobCrew:
     """Builds rows on the hosts of another crew, and lets a pool submit jobs that become such hosts; see `Crew`."""

@@ -11,8 +11,6 @@ from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.builds.runs.decide import Pending, Start, decide
 from feedstock_tools.builds.runs.hosts.rooms import Running
 
-__all__ = ["Change", "change"]
-
 
 @dataclass(frozen=True, slots=True)
 class Change:

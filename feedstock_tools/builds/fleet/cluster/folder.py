@@ -14,8 +14,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.files.temporary import remove
 from feedstock_tools.reading import read_text
 
-__all__ = ["JOBS", "add_job", "job_kinds", "remove_jobs", "remove_kinds", "write_kinds"]
-
 _KINDS, JOBS = "slurm.json", "jobs"
 #: The digits of a job's name: as many as keep two jobs of a fleet apart.
 _DIGITS = 8

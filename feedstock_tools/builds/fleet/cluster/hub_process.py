@@ -17,8 +17,6 @@ from feedstock_tools.errors import WorkError
 from feedstock_tools.processes import process_lives, start_time, this_machine
 from feedstock_tools.workers import worker_command
 
-__all__ = ["answers", "end_hub", "ensure_hub"]
-
 _PROCESS, _LOG = "hub.process", "hub.log"
 _BEGINS_WITHIN = 15.0
 _ENDS_WITHIN = 10.0

@@ -22,8 +22,6 @@ from feedstock_tools.builds.runs.decide import Pending
 from feedstock_tools.builds.runs.hosts.rooms import Running
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
 
-__all__ = ["EVERY", "Pool", "submit_jobs"]
-
 #: How often the queue is read, in seconds: Slurm answers every user's commands with one process.
 EVERY = 5.0
 _SOON = 0.2

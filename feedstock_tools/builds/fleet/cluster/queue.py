@@ -10,8 +10,6 @@ from pathlib import Path
 from feedstock_tools.builds.fleet.cluster.settings import slurm_seconds
 from feedstock_tools.errors import InputError, WorkError
 
-__all__ = ["Job", "cancel", "job_name", "jobs_in", "jobs_of", "submit"]
-
 #: The fields of a job in a list: squeue(1), option --format.
 _FORMAT = "%i|%j|%T|%L|%N|%r"
 _ANSWERS_WITHIN = 60.0

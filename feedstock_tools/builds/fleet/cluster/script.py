@@ -23,8 +23,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 from feedstock_tools.units import size_of, time_of
 
-__all__ = ["JobKind", "job_script", "kind_of"]
-
 #: What a worker needs to start and to end its builds before its allocation ends, in seconds.
 _MARGIN = 60.0
 _WORKER = "feedstock_tools.builds.fleet.worker"

@@ -15,8 +15,6 @@ from feedstock_tools.units import size_of, time_of
 from feedstock_tools.yaml_reading.checking import mistakes_of
 from feedstock_tools.yaml_reading.positions import parse_document
 
-__all__ = ["JobSettings", "SlurmSettings", "read_slurm", "slurm_seconds"]
-
 _MOST = 10_000
 #: Slurm's forms of a time limit: sbatch(1), option --time.
 _CLOCK = re.compile(

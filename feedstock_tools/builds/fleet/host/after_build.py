@@ -16,8 +16,6 @@ from feedstock_tools.builds.testing.tests import TestedPackage, TestOptions, pac
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.wording import duration
 
-__all__ = ["after_build"]
-
 
 def after_build(packages: Sequence[Path], machine: Mapping[str, str], tell: Callable[[str], None]) -> None:
     """Run the hello-world and the benchmark of packages, one after the other, on this machine's GPU if it has one.

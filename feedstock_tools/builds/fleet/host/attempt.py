@@ -15,8 +15,6 @@ from feedstock_tools.builds.fleet.host.lease import Lease
 from feedstock_tools.builds.fleet.host.spool import ORDER, STOP, append
 from feedstock_tools.builds.fleet.results.events import Finished
 
-__all__ = ["main"]
-
 
 def main(attempt: str, root: str) -> int:
     """Perform the order in the folder of an attempt.

@@ -22,8 +22,6 @@ from feedstock_tools.builds.fleet.trust.signing import Busy, Refused
 from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.files.temporary import remove
 
-__all__ = ["MODULE", "PASSED_ON", "Attempts"]
-
 #: The module whose process performs an order.
 MODULE = "feedstock_tools.builds.fleet.host.attempt"
 #: What such a process needs, imported once for all of them.

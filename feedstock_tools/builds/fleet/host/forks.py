@@ -27,8 +27,6 @@ from typing import NoReturn
 
 from feedstock_tools.workers import worker_command
 
-__all__ = ["Fork", "Forks", "main"]
-
 _LENGTH = struct.Struct("<I")
 
 

@@ -9,8 +9,6 @@ import os
 import time
 from pathlib import Path
 
-__all__ = ["Lease", "clock", "renew"]
-
 #: How often the file is read, in seconds.
 _EVERY = 0.25
 _FILE = "lease"

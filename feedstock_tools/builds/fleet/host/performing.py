@@ -33,8 +33,6 @@ from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.files.locks import locked_in_place
 
-__all__ = ["perform"]
-
 
 def perform(folder: Path, root: Path, order: Order) -> None:
     """Build the row of an order.

@@ -16,8 +16,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 from feedstock_tools.reading import read_text
 
-__all__ = ["EMBEDDED", "LEASE", "SETTINGS", "HostSettings", "host_of", "read_settings"]
-
 SETTINGS = "host.json"
 #: The engine of a host whose settings name none.
 EMBEDDED = "rattler-build"

@@ -16,8 +16,6 @@ from pathlib import Path
 from feedstock_tools.builds.fleet.results.events import HostEvent, line_of
 from feedstock_tools.digests import digest_of_values
 
-__all__ = ["AFTER_BUILD", "EVENTS", "FILES", "ORDER", "STOP", "append", "keep", "slot_of"]
-
 ORDER, EVENTS, FILES, STOP = "order.json", "events", "files", "stop"
 AFTER_BUILD = "after-build"
 

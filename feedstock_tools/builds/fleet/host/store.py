@@ -15,8 +15,6 @@ from feedstock_tools.builds.fleet.orders.bundle import Bundle
 from feedstock_tools.builds.fleet.trust.signing import Refused
 from feedstock_tools.files.temporary import remove
 
-__all__ = ["Store", "is_hash"]
-
 _HASH = re.compile("[0-9a-f]{64}")
 _BLOCK = 1 << 20
 #: Files that no build has used for so long are removed, in seconds.

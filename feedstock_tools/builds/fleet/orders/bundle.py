@@ -19,8 +19,6 @@ from feedstock_tools.digests import files_below, sha256_of
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.redaction import known_secrets, secrets_in_file
 
-__all__ = ["Bundle", "Entry", "Packed", "pack", "refuse_credentials"]
-
 _MOST_ENTRIES = 500_000
 
 

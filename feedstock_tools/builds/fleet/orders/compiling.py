@@ -26,8 +26,6 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.provenance import epoch_of
 from feedstock_tools.redaction import redacted
 
-__all__ = ["Delivery", "Parcels", "compile_order", "parcels_of"]
-
 #: What engines read of a feedstock besides the recipe: the spec, its settings, configurations and scripts.
 _OWN = ("feedstock.yaml", "conda-forge.yml", ".ci_support", ".scripts")
 #: Bytes of a file that travel at once.

@@ -14,8 +14,6 @@ from feedstock_tools.builds.plan.work import Work
 from feedstock_tools.digests import digest_of_values
 from feedstock_tools.feedstock.planned import PlannedConfiguration
 
-__all__ = ["Channel", "Made", "Order", "key_of", "row_json", "work_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Channel:

@@ -21,8 +21,6 @@ from feedstock_tools.builds.fleet.provision.steps import (
 )
 from feedstock_tools.files.writing import write_whole
 
-__all__ = ["SCRIPTS", "write_project"]
-
 Task = dict[str, Any]
 #: The folder in that of a project for the hosts' scripts and what they have printed.
 SCRIPTS = "scripts"

@@ -26,8 +26,6 @@ from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import remove
 from feedstock_tools.files.writing import write_whole
 
-__all__ = ["Tested", "check", "chosen_hosts", "down", "up", "write_scripts"]
-
 _PROJECT = "provision"
 Tell = Callable[[str], None]
 Environment = Mapping[str, str]

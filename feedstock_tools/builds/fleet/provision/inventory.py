@@ -22,8 +22,6 @@ from feedstock_tools.errors import InputError, Mistake, WorkError
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.positions import Document, Location, parse_document
 
-__all__ = ["Inventory", "read_inventory"]
-
 _PARTS = frozenset({"hosts", "children", "vars"})
 _LONGEST = 300.0
 _SHAPE = "Expected: groups with hosts, children or vars, such as all: {hosts: {h1: {ansible_host: 203.0.113.11}}}."

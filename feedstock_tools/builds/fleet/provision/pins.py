@@ -18,8 +18,6 @@ from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.specs import ensure_valid_spec, spec_name, with_version
 from feedstock_tools.rerender.configurations.rows import python_version
 
-__all__ = ["with_pins"]
-
 #: The machine of a host → the subdir whose configurations count for it.
 _SUBDIRS = {"x86_64": "linux-64", "aarch64": "linux-aarch64"}
 #: Package → its setting, which is also the field of `Plan` with this prefix.

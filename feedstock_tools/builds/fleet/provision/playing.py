@@ -15,8 +15,6 @@ from feedstock_tools.builds.fleet.provision.reasons import reason_of
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
 
-__all__ = ["Played", "ansible", "play", "results_of", "variables"]
-
 _RECAP = re.compile(r"(\S+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)")
 _TASK = re.compile(r"(?:TASK|RUNNING HANDLER) \[(.*)\]")
 _FATAL = re.compile(r"fatal: \[([^\] ]+)(?: -> [^\]]*)?\]: (\w+)! => (.*)")

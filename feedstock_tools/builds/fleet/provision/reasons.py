@@ -6,8 +6,6 @@ import json
 import re
 from contextlib import suppress
 
-__all__ = ["reason_of"]
-
 #: Before the reason in messages of Ansible's.
 _PREFIX = re.compile(r"^((Task|Module) failed: |Failed to connect to the host via (ssh|scp|sftp|piped): )+")
 _ACCOUNT = (

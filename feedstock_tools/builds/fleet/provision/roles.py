@@ -23,8 +23,6 @@ from feedstock_tools.builds.fleet.provision.snippets import (
 )
 from feedstock_tools.builds.fleet.provision.steps import Account, Folder, Role, Sent, Service, Shell, Step, Text
 
-__all__ = ["CONFIGURED", "HOST_FILES", "HUB_FILES", "INSTALLED", "NOTES", "ROLES", "SENT_THROUGH", "SERVICES"]
-
 #: Where a host keeps the programs, the settings and certificates, and the notes about what was there before.
 INSTALLED, CONFIGURED, NOTES = "/opt/feedstock-tools", "/etc/feedstock-tools", "/var/lib/feedstock-tools-fleet"
 #: Through which Ansible sends files, as in templates/fleet-ansible.cfg.

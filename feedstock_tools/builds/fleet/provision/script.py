@@ -22,8 +22,6 @@ from feedstock_tools.builds.fleet.provision.steps import (
 )
 from feedstock_tools.data import data_folder
 
-__all__ = ["provision_script"]
-
 _HEAD = """\
 #!/usr/bin/env bash
 # Makes this machine {host}, a host of the fleet {fleet}, or gives it back.

@@ -11,8 +11,6 @@ from typing import Any
 from feedstock_tools.errors import InputError
 from feedstock_tools.units import size_of
 
-__all__ = ["PREFIX", "RECIPE", "SETTINGS", "Plan", "plan_of", "why_not"]
-
 PREFIX = "fleet_"
 #: In place of a version: the one that the feedstock's recipe pins.
 RECIPE = "recipe"

@@ -5,22 +5,6 @@ Each ends with status 0, or with a message on stderr. None may contain an openin
 
 from __future__ import annotations
 
-__all__ = [
-    "ENGINE_IS_THERE",
-    "ENVIRONMENT",
-    "LEFT_BY_ENGINE",
-    "LOCK",
-    "PACKAGES",
-    "REFUSE",
-    "SUBORDINATE_IDS",
-    "SUPERVISED",
-    "TOOLCHAIN_ENVIRONMENT",
-    "UNPACKED_DEBS",
-    "UNSUPERVISED",
-    "WITHOUT_LEFT_BY_ENGINE",
-    "WITHOUT_PACKAGES",
-]
-
 #: The first statements. A host's umask may hide from the account what root makes. One command at a time works on a
 #: host. What an interrupted `up` has started there goes on, as nothing tells it that its client is gone, and holds the
 #: lock to its end.

@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["Account", "Folder", "Role", "Sent", "Service", "Shell", "Step", "Text", "Values", "filled"]
-
 #: Variable → its value for a host; a switch is a bool.
 Values = Mapping[str, str | bool]
 _PLACEHOLDER = re.compile(r"\{\{ (\w+) \}\}")

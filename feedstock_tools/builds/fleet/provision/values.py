@@ -10,8 +10,6 @@ from feedstock_tools.builds.fleet.provision.settings import LIBRARIES, Plan
 from feedstock_tools.builds.fleet.provision.steps import Values
 from feedstock_tools.data import text_templates
 
-__all__ = ["Payload", "host_settings", "values_of", "worker_line"]
-
 #: What ProtectHome of systemd hides.
 _HOMES = ("/home/", "/root/", "/run/user/")
 #: The only variables of a service.

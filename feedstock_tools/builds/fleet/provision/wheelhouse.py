@@ -27,8 +27,6 @@ from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.files.writing import replacing
 
-__all__ = ["Archive", "Target", "archive_of", "own_wheel", "wheelhouse"]
-
 _NAME = "feedstock-tools"
 #: Hosts have this glibc or a newer one: Debian 10, Ubuntu 20.04, RHEL 8 and later.
 _GLIBC = range(5, 29)

@@ -36,8 +36,6 @@ from feedstock_tools.digests import digest_of_values
 from feedstock_tools.files.writing import replacing
 from feedstock_tools.processes import this_machine
 
-__all__ = ["FleetCrew"]
-
 #: How long a run waits for a hub or for hosts that are away before it gives up, in seconds.
 _PATIENCE = 600.0
 _PAUSE = 0.3

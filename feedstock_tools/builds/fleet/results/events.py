@@ -13,8 +13,6 @@ from typing import Any
 from feedstock_tools.builds.engines.contract import Failed, Log, Output, Started
 from feedstock_tools.builds.ledger import EnvironmentRecord, SolvedPackage
 
-__all__ = ["Damaged", "Delivered", "Finished", "HostEvent", "events_of", "line_of"]
-
 #: Bytes of a line: environments of a thousand packages take a tenth of it.
 _LONGEST = 4 << 20
 

@@ -30,8 +30,6 @@ from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.redaction import redacted
 
-__all__ = ["Followed", "Following", "Place"]
-
 #: Marks of a host that are taken into a record, and their longest text.
 _MARKS = ("tests", "tests-reason")
 _LONGEST = 2000

@@ -17,8 +17,6 @@ from feedstock_tools.builds.plan.work import Work
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 
-__all__ = ["LateResults"]
-
 #: Bytes of all events of an attempt.
 _LARGEST = 64 << 20
 _PATIENCE = 30.0

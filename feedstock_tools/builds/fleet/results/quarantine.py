@@ -24,8 +24,6 @@ from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.files.temporary import remove
 
-__all__ = ["Quarantine", "Rejected"]
-
 #: Bytes of a package, several times the largest of conda-forge.
 _LARGEST = 16 << 30
 

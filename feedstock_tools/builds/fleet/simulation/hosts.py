@@ -19,8 +19,6 @@ from feedstock_tools.units import size_of, time_of
 from feedstock_tools.yaml_reading.checking import mistakes_of
 from feedstock_tools.yaml_reading.positions import parse_document
 
-__all__ = ["SimulatedHosts", "read_hosts"]
-
 #: The most hosts of a simulation.
 _MOST = 100_000
 _SHORT = re.compile(

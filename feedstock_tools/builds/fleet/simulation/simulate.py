@@ -22,8 +22,6 @@ from feedstock_tools.builds.runs.row import BuiltRow
 from feedstock_tools.builds.runs.state import RunState
 from feedstock_tools.errors import WorkError
 
-__all__ = ["HostUse", "SimulatedBuild", "Simulation", "simulate"]
-
 #: The number of times that a row begins, after which it will not end in our time.
 _MOST_ATTEMPTS = 200
 _DONE = BuiltRow((), ())

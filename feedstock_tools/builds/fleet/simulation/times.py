@@ -15,8 +15,6 @@ from feedstock_tools.units import time_of
 from feedstock_tools.wording import counted
 from feedstock_tools.yaml_reading.positions import parse_document
 
-__all__ = ["read_times", "with_times"]
-
 _NAMED = 5
 
 

@@ -22,19 +22,6 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
     from cryptography.x509 import Certificate
 
-__all__ = [
-    "HUB",
-    "Role",
-    "client_context",
-    "hub_context",
-    "is_valid_for_long",
-    "issue",
-    "make_authority",
-    "refuse_bad_name",
-    "role_of",
-    "write_private",
-]
-
 Role = Literal["hub", "host", "client"]
 #: The name in the hub's certificate, whatever its address is.
 HUB = "hub.fleet.invalid"

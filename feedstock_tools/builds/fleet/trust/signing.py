@@ -14,8 +14,6 @@ from feedstock_tools.errors import InputError
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-__all__ = ["Busy", "Refused", "Signed", "make_signing_key", "public_key", "sign", "signing_key", "verified"]
-
 SIGNING_KEY, PUBLIC_KEY = "orders.key", "orders.pub"
 #: Bytes of an order: a row with hundreds of outputs takes a tenth of it.
 _LARGEST = 8 << 20

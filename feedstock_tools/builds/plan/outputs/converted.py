@@ -14,8 +14,6 @@ from feedstock_tools.platforms import Platform
 if TYPE_CHECKING:
     from feedstock_tools.builds.plan.workspace import Workspace
 
-__all__ = ["name_differences", "refuse_other_names"]
-
 _FEW = 3
 _HINT = "Use conda-build or a container, or --engine rattler-build to build them under these names."
 

@@ -22,8 +22,6 @@ from feedstock_tools.reading import read_text
 if TYPE_CHECKING:
     from feedstock_tools.recipe.v0.recipe import Recipe
 
-__all__ = ["with_meta_outputs"]
-
 #: A source that is a file or folder on this machine.
 _PATH = re.compile(r"^\s*(?:-\s+)?path:\s*[\"']?([^\s\"'#{}]+)", re.MULTILINE)
 

@@ -12,8 +12,6 @@ from feedstock_tools.digests import digest_of_files, digest_of_values
 from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.recipe.v1_engine import RenderedV1
 
-__all__ = ["local_sources", "promise_row"]
-
 #: Files of a recipe folder that are not part of a build: their content is already in the rendered recipe.
 _RENDERED_FILES = frozenset({"recipe.yaml", "meta.yaml", "conda_build_config.yaml", "variants.yaml"})
 

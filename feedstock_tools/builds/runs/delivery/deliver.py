@@ -17,8 +17,6 @@ from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.feedstock.planned import PlannedOutput
 
-__all__ = ["deliver"]
-
 
 def deliver(build: RowBuild, event: Built, request: BuildRequest) -> None:
     """Check a package, add it to the output channel, and record it as done.

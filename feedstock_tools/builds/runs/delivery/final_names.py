@@ -18,8 +18,6 @@ from feedstock_tools.channel.archive import read_documents, read_package
 from feedstock_tools.digests import package_hash
 from feedstock_tools.feedstock.planned import PlannedOutput
 
-__all__ = ["as_built", "is_final", "with_final_name"]
-
 _HASH_INPUT = "info/hash_input.json"
 
 

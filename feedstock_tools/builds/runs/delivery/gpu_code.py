@@ -10,8 +10,6 @@ from feedstock_tools.errors import WorkError
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
 from feedstock_tools.gpu_code.packages import architecture_names, gpu_code, lacking
 
-__all__ = ["check_gpu_code"]
-
 
 def check_gpu_code(package: Path, feedstock: Path, output: str, cuda: str | None) -> None:
     """Read the architectures out of the binaries of a package, and compare them with `cuda: architectures` of the spec.

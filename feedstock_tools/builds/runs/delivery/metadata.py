@@ -21,16 +21,6 @@ from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.redaction import redacted, without_credentials
 from feedstock_tools.yaml_reading.values import parse_json_types
 
-__all__ = [
-    "Artifact",
-    "SolvedIn",
-    "broken_promises",
-    "check_artifact",
-    "solved_channels",
-    "solved_environments",
-    "wrong_channels",
-]
-
 _RENDERED = "info/recipe/rendered_recipe.yaml"
 
 

@@ -15,8 +15,6 @@ from feedstock_tools.builds.runs.site import Site, Station
 from feedstock_tools.builds.runs.under_way import Attempt
 from feedstock_tools.processes import this_machine, this_process
 
-__all__ = ["Crew", "Elsewhere", "ThisMachine", "Watch"]
-
 Watch = Callable[[Event | NextAttempt], None]
 
 

@@ -14,8 +14,6 @@ from feedstock_tools.builds.plan.hosts import Demand, Host, Portion, portion_on
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.work import Place
 
-__all__ = ["Choice", "Free", "FreeHost", "Kind", "Occupancy", "Running", "Taken", "kinds_with_room"]
-
 
 @dataclass(frozen=True, slots=True)
 class Running:

@@ -18,8 +18,6 @@ from feedstock_tools.builds.plan.capacity import LOG_LIMIT
 from feedstock_tools.errors import WorkError
 from feedstock_tools.units import size_text
 
-__all__ = ["LONGEST_END", "BothEnds", "Ends", "LogFile", "RowLog"]
-
 #: The largest share of the end in a file that is too small for its log, and its most bytes, which are held in memory.
 _SHARE_OF_END = 4
 LONGEST_END = 16 << 20

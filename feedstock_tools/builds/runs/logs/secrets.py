@@ -12,8 +12,6 @@ from feedstock_tools.builds.runs.logs.log import LONGEST_END, Ends
 from feedstock_tools.errors import WorkError
 from feedstock_tools.redaction import Redaction, known_secrets
 
-__all__ = ["Skipped", "without_secrets"]
-
 #: How often the end of a flood is read, in seconds.
 _SECONDS = 1.0
 

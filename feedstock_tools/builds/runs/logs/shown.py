@@ -10,8 +10,6 @@ from feedstock_tools.builds.engines.process.child import LastLines
 from feedstock_tools.builds.runs.retries import NextAttempt
 from feedstock_tools.units import size_text
 
-__all__ = ["Shown"]
-
 #: The output of a row that is shown at once, and its growth per second, in bytes: more than a terminal shows.
 _AT_ONCE = 4 << 20
 _PER_SECOND = 1 << 20

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-__all__ = ["Comments"]
-
 _ITEM = re.compile(r"^\s*-\s+(?:if:|then:)?\s*(.*?)\s*(?:#.*)?$")
 _NAME = re.compile(r"[A-Za-z_][\w./-]*")
 #: Characters with which a comment could mean something to a template or a selector.

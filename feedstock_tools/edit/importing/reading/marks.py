@@ -10,19 +10,6 @@ import re
 from collections.abc import Mapping
 from typing import SupportsIndex
 
-__all__ = [
-    "CLOSE",
-    "OPEN",
-    "RESERVED",
-    "Marked",
-    "MarkedNumber",
-    "as_placeholders",
-    "mark",
-    "marked",
-    "raw_of",
-    "unmarked",
-]
-
 #: Characters of no language, which enclose the name of a key.
 OPEN, CLOSE = "\ue000", "\ue001"
 _MARK = re.compile(f"{OPEN}([^{OPEN}{CLOSE}]*){CLOSE}")

@@ -19,8 +19,6 @@ from feedstock_tools.variants import combine, defaults
 from feedstock_tools.variants.model import Variant, VariantConfig
 from feedstock_tools.variants.space import explode
 
-__all__ = ["Sample", "take_samples"]
-
 #: More settings than any recipe of conda-forge distinguishes on one platform.
 _MOST = 2_000
 _WORD = re.compile(r"\w+")

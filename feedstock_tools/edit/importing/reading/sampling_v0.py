@@ -24,8 +24,6 @@ from feedstock_tools.variants.model import Variant, VariantSpace
 from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.selectors import has_selectors, select_lines
 
-__all__ = ["tree_v0"]
-
 _SET = re.compile(r"""(\{%-?\s*set\s+(\w+)\s*=\s*)("[^"{}]*"|'[^'{}]*')(\s*-?%\})""")
 _IF, _ENDIF = re.compile(r"\{%-?\s*(?:if|for)\b"), re.compile(r"\{%-?\s*end(?:if|for)\b")
 _ANY_SET = re.compile(r"\{%-?\s*set\s+(\w+)")

@@ -15,8 +15,6 @@ from feedstock_tools.recipe.v1_engine import ParsedV1
 from feedstock_tools.variants.model import Variant
 from feedstock_tools.yaml_reading.values import parse_texts
 
-__all__ = ["tree_v1"]
-
 _SECTIONS = {"build": "build", "host": "host", "run": "run", "run_constrained": "run_constraints"}
 _BUILD = frozenset({"number", "string", "skip", "script", "noarch", "files", "variant"})
 _EXPORTS = {"weak_constraints": "weak_constrains", "strong_constraints": "strong_constrains"}

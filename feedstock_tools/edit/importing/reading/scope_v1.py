@@ -36,8 +36,6 @@ from feedstock_tools.recipe.v1.version_match import matches
 from feedstock_tools.recipe.v1_engine import ParsedV1
 from feedstock_tools.variants.model import Variant, WholeNumber
 
-__all__ = ["Scope", "any_true", "as_items"]
-
 _TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 
 

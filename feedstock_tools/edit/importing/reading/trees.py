@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["SECTIONS", "OutputTree", "RecipeTree", "ScriptTree", "as_texts"]
-
 SECTIONS = ("build", "host", "run", "run_constrained")
 
 

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from feedstock_tools.edit.importing.reading.marks import CLOSE, OPEN
 from feedstock_tools.generate.spec.conditions import WORDS, And, Compare, Condition, Equal, Not, Or, Word, negated
 
-__all__ = ["WrittenConditions", "condition_of"]
-
 #: The maximum number of lines between a condition and a line of its branch.
 _FARTHEST = 40
 _SELECTOR = re.compile(r"\[([^\[\]]+)\]\s*$")

@@ -16,8 +16,6 @@ from feedstock_tools.edit.to_v1.template.expressions import (
 )
 from feedstock_tools.edit.to_v1.template.names import OF_SCRIPTS, RENAMED
 
-__all__ = ["environment", "formatted", "method_call", "part_of_split", "pin", "replaced"]
-
 #: Methods of texts that are filters in minijinja.
 _METHODS = {
     "replace": "replace",

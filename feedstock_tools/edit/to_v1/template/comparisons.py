@@ -15,8 +15,6 @@ from feedstock_tools.edit.to_v1.template.expressions import (
     is_nothing,
 )
 
-__all__ = ["compare"]
-
 _OPERATORS = {"eq": "==", "ne": "!=", "lt": "<", "lteq": "<=", "gt": ">", "gteq": ">=", "in": "in", "notin": "not in"}
 _MIRRORED = {"lt": "gt", "gt": "lt", "lteq": "gteq", "gteq": "lteq"}
 

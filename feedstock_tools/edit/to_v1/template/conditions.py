@@ -10,8 +10,6 @@ from feedstock_tools.edit.to_v1.template.expressions import UntranslatableError,
 from feedstock_tools.edit.to_v1.template.names import Names
 from feedstock_tools.edit.to_v1.template.writing import rewritten, translated
 
-__all__ = ["NEVER", "When", "all_of", "are_exhaustive", "literals", "negated", "truth", "without"]
-
 #: Conditions that all hold; an empty one always does.
 When = tuple[str, ...]
 #: A condition that never holds.

@@ -12,8 +12,6 @@ from feedstock_tools.edit.to_v1.template.conditions import When
 from feedstock_tools.edit.to_v1.template.expressions import UntranslatableError, names_in, parsed
 from feedstock_tools.edit.to_v1.template.names import Names
 
-__all__ = ["Entry", "Version", "context_of", "operand", "renamed", "tags_in"]
-
 #: Names that rattler-build knows in build strings alone.
 _OF_BUILD_STRINGS = frozenset({"hash"})
 _TAG = re.compile(r"\b(\w+?)__v(\d+)\b")

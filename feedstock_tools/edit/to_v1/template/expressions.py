@@ -11,22 +11,6 @@ from jinja2 import Environment, TemplateSyntaxError, nodes
 
 from feedstock_tools.edit.to_v1.template.names import Names
 
-__all__ = [
-    "Level",
-    "UntranslatableError",
-    "Writing",
-    "bare_text",
-    "constant",
-    "expression_of",
-    "is_environment",
-    "is_nothing",
-    "is_text",
-    "names_in",
-    "parsed",
-    "quoted",
-    "text_parts",
-]
-
 _LOOSE = nodes.CondExpr | nodes.And | nodes.Or | nodes.Not | nodes.Compare | nodes.Concat
 
 

@@ -29,8 +29,6 @@ from feedstock_tools.edit.to_v1.template.statements import (
 )
 from feedstock_tools.edit.to_v1.template.variables import Variables
 
-__all__ = ["FlatLine", "FlatRecipe", "flattened"]
-
 #: More lines than any recipe has once its loops are unrolled.
 _MOST_LINES = 20_000
 #: A line that is a call of a macro.

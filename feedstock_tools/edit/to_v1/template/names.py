@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["OF_SCRIPTS", "PLATFORMS", "RENAMED", "Names", "names_of"]
-
 #: conda-build's names for platforms that rattler-build has too.
 PLATFORMS = frozenset(
     {"linux", "osx", "win", "unix", "linux64", "linux32", "win64", "win32"}

@@ -9,19 +9,6 @@ from dataclasses import dataclass, field
 from feedstock_tools.edit.to_v1.template.expressions import quoted, text_parts
 from feedstock_tools.variants.selectors import split_lines
 
-__all__ = [
-    "Block",
-    "Branch",
-    "Loop",
-    "Macro",
-    "Problem",
-    "Remark",
-    "Setting",
-    "Statement",
-    "TextLine",
-    "read_statements",
-]
-
 _STATEMENT = re.compile(r"\{%[-+]?\s*(.*?)\s*[-+]?%\}", re.DOTALL)
 _SET = re.compile(r"set\s+(\w+)\s*=\s*(.*)", re.DOTALL)
 _FOR = re.compile(r"for\s+(\w+(?:\s*,\s*\w+)*)\s+in\s+(.*)", re.DOTALL)

@@ -21,8 +21,6 @@ from feedstock_tools.edit.to_v1.template.writing import rewritten, written
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.v0.jinja import render
 
-__all__ = ["Variables"]
-
 #: More versions than any recipe has.
 _MOST_VERSIONS = 3_000
 

@@ -33,8 +33,6 @@ from feedstock_tools.edit.to_v1.template.expressions import (
 )
 from feedstock_tools.edit.to_v1.template.names import OF_SCRIPTS, PLATFORMS, RENAMED, Names
 
-__all__ = ["Writer", "rewritten", "translated", "written"]
-
 _FILTERS = frozenset(
     {"replace", "split", "upper", "lower", "trim", "title", "capitalize", "int", "default", "join", "first", "last"}
     | {"length", "list", "sort", "reverse", "unique", "min", "max", "version_to_buildstring", "abs", "round"}

@@ -9,8 +9,6 @@ from pydantic import Field
 from feedstock_tools.generate.spec.items.requirements import Items, MaybeCondition, Model
 from feedstock_tools.generate.spec.words import Size
 
-__all__ = ["About", "Migration", "Needs", "VariantValue"]
-
 
 class Needs(Model):
     """The resources of one build (one row of a configuration), for planning and for its limits."""

@@ -23,21 +23,6 @@ from pydantic_core.core_schema import no_info_before_validator_function
 
 from feedstock_tools.generate.spec.conditions import Condition, ConditionError, parse
 
-__all__ = [
-    "REQUIREMENT_KINDS",
-    "ConditionField",
-    "Items",
-    "MaybeCondition",
-    "Model",
-    "OrNames",
-    "PackageName",
-    "PackageSpec",
-    "Requirement",
-    "RequirementList",
-    "Shorthand",
-    "SubpackageName",
-]
-
 _Item = TypeVar("_Item")
 
 #: The kinds of entries in a list of requirements; each entry has exactly one of these keys.

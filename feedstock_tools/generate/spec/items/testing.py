@@ -9,8 +9,6 @@ from pydantic import Field
 from feedstock_tools.generate.spec.items.requirements import MaybeCondition, Model, RequirementList, Shorthand
 from feedstock_tools.generate.spec.words import RecipeFile
 
-__all__ = ["Benchmark", "Command", "Import", "Test"]
-
 
 class Command(Model):
     """A command of a script or a test."""

@@ -16,8 +16,6 @@ from feedstock_tools.generate.spec.items.requirements import (
     Shorthand,
 )
 
-__all__ = ["AboutOutput", "Choice", "Environment", "Glob", "IgnoredExports", "Offset", "UsedKey", "Verbatim"]
-
 
 class Choice(Model):
     """A text for some builds."""

@@ -10,8 +10,6 @@ from typing import Any
 from feedstock_tools.generate.spec.model import Spec
 from feedstock_tools.generate.texts.cuda.facts import architectures_by_version
 
-__all__ = ["architecture_script", "worded"]
-
 
 def _cmake(name: str) -> str:
     kind, _, number = name.partition("_")

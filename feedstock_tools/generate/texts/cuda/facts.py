@@ -9,8 +9,6 @@ from feedstock_tools.generate.spec.model import Cuda, Spec
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import parse_version
 
-__all__ = ["architectures_by_version", "known_cuda_versions", "versions_on"]
-
 
 def known_cuda_versions(spec: Spec, facts: CudaFacts | None = None) -> tuple[str, ...]:
     """The CUDA versions that builds of the spec can have, oldest first.

@@ -11,8 +11,6 @@ from feedstock_tools.generate.texts.cuda.facts import known_cuda_versions
 from feedstock_tools.generate.texts.needs import CUDA, Need
 from feedstock_tools.versions import parse_version
 
-__all__ = ["guard", "links_cuda", "with_cuda_version"]
-
 #: Packages of the toolkit and of the libraries on top of it, as conda-forge names them.
 _LIBRARY = re.compile(
     r"cuda-(?!version$).*|cudatoolkit|cudnn|nccl|cutensor|cusparselt|nvtx-c"

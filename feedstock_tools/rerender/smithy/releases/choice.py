@@ -13,8 +13,6 @@ from feedstock_tools.rerender.smithy.releases.release import Release, find_relea
 from feedstock_tools.rerender.smithy.tree_rules import NEWEST
 from feedstock_tools.versions import parse_version
 
-__all__ = ["NO_RELEASE", "ReleaseChoice", "choose_release", "installed_release"]
-
 #: The word for no release: `.ci_support` and job lists alone.
 NO_RELEASE = "none"
 

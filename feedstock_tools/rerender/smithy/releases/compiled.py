@@ -17,8 +17,6 @@ from jinja2.bccache import Bucket, BytecodeCache
 from feedstock_tools.files.temporary import owned_name
 from feedstock_tools.rerender.smithy.releases.known_values import used_values
 
-__all__ = ["CompiledTemplates"]
-
 #: The maximum number of compiled templates in memory: those of about 20 releases.
 _MOST = 512
 _LARGEST = 4 * 1024 * 1024

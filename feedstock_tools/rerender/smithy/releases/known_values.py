@@ -12,8 +12,6 @@ from typing import Any
 import jinja2
 from jinja2 import meta, nodes
 
-__all__ = ["unknown_values", "used_values"]
-
 #: Some have no value in places: there they are false as conditions and empty as texts.
 _NAMES = frozenset(
     {

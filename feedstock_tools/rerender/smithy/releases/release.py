@@ -23,8 +23,6 @@ from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.versions import parse_version
 from feedstock_tools.yaml_reading.values import parse_types
 
-__all__ = ["Release", "chosen_rules", "find_release"]
-
 Answer = TypeVar("Answer")
 
 _CODE = "configure_feedstock.py"

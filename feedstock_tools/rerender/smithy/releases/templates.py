@@ -16,8 +16,6 @@ from feedstock_tools.rerender.smithy.releases.compiled import CompiledTemplates
 from feedstock_tools.rerender.smithy.releases.known_values import unknown_values
 from feedstock_tools.rerender.smithy.releases.release import Release
 
-__all__ = ["Templates"]
-
 _OWN = "templates"
 _LARGEST_OWN = 256 * 1024
 _FAILURES = (jinja2.TemplateError, ArithmeticError, TypeError, ValueError, LookupError, AttributeError, RuntimeError)

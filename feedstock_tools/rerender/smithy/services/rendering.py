@@ -26,8 +26,6 @@ from feedstock_tools.rerender.smithy.services.scripts import (
 from feedstock_tools.rerender.smithy.services.workshop import Built, File, Workshop
 from feedstock_tools.rerender.smithy.settings import Placement, docker_run_args, key_of, section, workflow_settings
 
-__all__ = ["PROVIDER_FILES", "render_provider"]
-
 #: Provider → its template and the file rendered from it.
 PROVIDER_FILES: Mapping[str, tuple[str, str]] = {
     "circle": ("circle.yml.tmpl", ".circleci/config.yml"),

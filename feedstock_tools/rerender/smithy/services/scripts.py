@@ -10,8 +10,6 @@ from feedstock_tools.reading import read_text
 from feedstock_tools.rerender.smithy.services.workshop import Workshop
 from feedstock_tools.rerender.smithy.tree_rules import TreeRules
 
-__all__ = ["PLACES", "build_setup", "fast_finish", "fixed_scripts", "for_appveyor", "indented", "yum_setup"]
-
 _DOCKER = ("run_docker_build.sh", "build_steps.sh")
 _MAC = ("run_osx_build.sh",)
 _WINDOWS = ("run_win_build.bat",)

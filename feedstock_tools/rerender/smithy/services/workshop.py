@@ -15,8 +15,6 @@ from feedstock_tools.rerender.smithy.rules import CiRules
 from feedstock_tools.rerender.smithy.settings import Placement
 from feedstock_tools.rerender.smithy.tree_rules import TreeRules
 
-__all__ = ["Built", "File", "Workshop"]
-
 
 @dataclass(frozen=True, slots=True)
 class File:
