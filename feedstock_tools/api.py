@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from feedstock_tools.check.rehearsal.of_feedstock import rehearse_configurations as rehearse
     from feedstock_tools.check.reviewing import Review, Stale, review_feedstock
     from feedstock_tools.edit.build_number import raise_build_number, set_build_number
-    from feedstock_tools.edit.document import Document
     from feedstock_tools.edit.draft import Draft, open_draft
     from feedstock_tools.edit.enable_gpu.enabling import enable_gpu
     from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
@@ -73,6 +72,7 @@ if TYPE_CHECKING:
     from feedstock_tools.pins.graph.demands import Demand
     from feedstock_tools.pins.graph.explain import Conflict
     from feedstock_tools.platforms import Platform
+    from feedstock_tools.recipe.written.document import Document
     from feedstock_tools.report.pins.answer import answer_config, answer_json, answer_text
     from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
     from feedstock_tools.rerender.configurations.write import Changes
@@ -240,7 +240,6 @@ _WHERE = {
     "check.rehearsal.of_feedstock": "RehearsalChannels rehearse=rehearse_configurations",
     "check.reviewing": "Review Stale review_feedstock",
     "edit.build_number": "raise_build_number set_build_number",
-    "edit.document": "Document",
     "edit.draft": "Draft open_draft",
     "edit.enable_gpu.enabling": "enable_gpu",
     "edit.enable_gpu.wishes": "GpuWishes",
@@ -261,6 +260,7 @@ _WHERE = {
     "pins.graph.demands": "Demand",
     "pins.graph.explain": "Conflict",
     "platforms": "Platform",
+    "recipe.written.document": "Document",
     "report.pins.answer": "answer_config answer_json answer_text",
     "rerender.configurations.configuration": "Configuration read_configurations",
     "rerender.configurations.write": "Changes",

@@ -27,7 +27,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from feedstock_tools.edit.build_number import raise_build_number, set_build_number
-from feedstock_tools.edit.document import Document
 from feedstock_tools.edit.draft import Draft, open_draft
 from feedstock_tools.edit.enable_gpu.enabling import enable_gpu
 from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
@@ -45,6 +44,7 @@ from feedstock_tools.edit.variants.choices import CUDA, PYTHON
 from feedstock_tools.edit.variants.versions import add_version, drop_version
 from feedstock_tools.edit.version import left_behind, set_version
 from feedstock_tools.errors import FeedstockError
+from feedstock_tools.recipe.written.document import Document
 from maintenance.fuzz_readers import SECONDS, changed
 from maintenance.hostile.templates import meta_yaml, recipe_yaml
 from maintenance.hostile.texts import FILES as YAML_KEYS

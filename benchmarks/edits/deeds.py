@@ -16,9 +16,9 @@ from benchmarks.edits.histories import (
     sides,
     write_rerendered,
 )
-from feedstock_tools.edit.document import Document
 from feedstock_tools.edit.variants.choices import CUDA, PYTHON, Choice
 from feedstock_tools.errors import FeedstockError
+from feedstock_tools.recipe.written.document import Document
 from feedstock_tools.rerender.rerendering import Rerender, rerender
 
 #: The file names of migrations of CUDA and Python.

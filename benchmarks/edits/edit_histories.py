@@ -17,9 +17,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from feedstock_tools.edit.document import Change, Document, Part
 from feedstock_tools.edit.writing import added_item, removed_items, replaced
 from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.written.document import Document, Part, TextEdit
 
 NAMES = ("meta.yaml", "recipe.yaml", "conda_build_config.yaml", "variants.yaml", "conda-forge.yml")
 #: Lists of a version that get an item, chosen at random: each is parsed twice.
@@ -55,13 +55,13 @@ def parts(part: Part) -> Iterator[Part]:
         yield from parts(child)
 
 
-def undone(document: Document, changes: list[Change]) -> Document:
+def undone(document: Document, changes: list[TextEdit]) -> Document:
     """A document after changes and their inverse, found from where the changed text must be."""
     changed = document.changed(changes)
     back, shift = [], 0
     for change in sorted(changes):
         start = change.start + shift
-        back.append(Change(start, start + len(change.text), document.text[change.start : change.end]))
+        back.append(TextEdit(start, start + len(change.text), document.text[change.start : change.end]))
         shift += len(change.text) - (change.end - change.start)
     return changed.changed(back)
 

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.edits.histories import Commit, blocks, feedstocks, main_line, sides
-from feedstock_tools.edit.document import Document, Part, selector_in
 from feedstock_tools.edit.requirements import (
     SECTIONS,
     Where,
@@ -33,6 +32,7 @@ from feedstock_tools.edit.requirements import (
     pin_requirement,
 )
 from feedstock_tools.errors import FeedstockError
+from feedstock_tools.recipe.written.document import Document, Part, selector_in
 
 _COMMENT = re.compile(r"\s+#.*$")
 

@@ -17,9 +17,9 @@ from feedstock_tools.cli.spelling import Command
 from feedstock_tools.errors import InputError
 
 if TYPE_CHECKING:
-    from feedstock_tools.edit.document import Document
     from feedstock_tools.edit.draft import Draft
     from feedstock_tools.edit.variants.choices import Choice
+    from feedstock_tools.recipe.written.document import Document
 
 #: Of a build number: more digits are a mistake.
 _MOST_DIGITS = 9

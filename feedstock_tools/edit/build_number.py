@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from feedstock_tools.edit.document import Change, Document, Part
 from feedstock_tools.edit.requirements import is_output, outputs_of
-from feedstock_tools.edit.variables import Variable, names_behind, read_variables
 from feedstock_tools.edit.writing import replaced
+from feedstock_tools.recipe.written.document import Document, Part, TextEdit
+from feedstock_tools.recipe.written.variables import Variable, names_behind, read_variables
 
 _NUMBER = re.compile(r"\d{1,9}")
 
@@ -24,11 +24,11 @@ def set_build_number(document: Document, number: int, *, output: str | None = No
     >>> set_build_number(Document(Path("meta.yaml"), "build: {number: 4}  # again"), 0).text
     'build: {number: 0}  # again'
     """
-    changes: list[Change] = []
+    changes: list[TextEdit] = []
     for group in _groups(document, output):
         lowest = min(base for _, base in group)
         for place, base in group:
-            changes += _changes(document, place, number + base - lowest)
+            changes += replaced(document, place, str(number + base - lowest))
     return document.changed(changes)
 
 
@@ -42,11 +42,9 @@ def raise_build_number(document: Document, by: int = 1) -> Document:
     'build: {number: 5}  # again'
     """
     places = dict(pair for group in _groups(document) for pair in group)
-    return document.changed(change for place, base in places.items() for change in _changes(document, place, base + by))
-
-
-def _changes(document: Document, place: Part | Variable, number: int) -> list[Change]:
-    return place.changed(str(number)) if isinstance(place, Variable) else replaced(document, place, str(number))
+    return document.changed(
+        change for place, base in places.items() for change in replaced(document, place, str(base + by))
+    )
 
 
 def _groups(document: Document, output: str | None = None) -> list[list[tuple[Part | Variable, int]]]:

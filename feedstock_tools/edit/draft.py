@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from feedstock_tools.edit.document import Document, read_document
 from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.written.document import Document, read_document
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
 from feedstock_tools.rerender.configurations.write import Changes
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from feedstock_tools.edit.document import Document, Part
 from feedstock_tools.edit.writing import added_item, removed_items
 from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.written.document import Document, Part
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}|conda-forge/[A-Za-z0-9._-]{1,100}")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from feedstock_tools.edit.document import Change, Document, Part
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.writing import added_entry, added_line, removed_entry, replaced
 from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.written.document import Document, Part, TextEdit
 
 _FORGE = "conda-forge.yml"
 #: Platforms that conda-forge builds only if a feedstock requests them, and the platforms that cross-compile them.
@@ -91,10 +91,10 @@ def _with_value(document: Document, key: str, name: str, value: str) -> Document
     return _with_lines(document, f"{key}:{document.newline}  {name}: {value}", key)
 
 
-def _added(document: Document, mapping: Part, name: str, value: str) -> list[Change]:
+def _added(document: Document, mapping: Part, name: str, value: str) -> list[TextEdit]:
     if mapping.is_flow:
         end = mapping.entries[-1].end
-        return [Change(end, end, f", {name}: {value}")]
+        return [TextEdit(end, end, f", {name}: {value}")]
     after = next((entry for entry in reversed(mapping.entries) if entry.key < name), None)
     if after is None:
         indent = " " * document.column_of(mapping.entries[0].start)

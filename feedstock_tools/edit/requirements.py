@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from feedstock_tools.edit.document import Change, Document, Entry, Part
-from feedstock_tools.edit.variables import expand
 from feedstock_tools.edit.writing import added_entry, added_item, quoted_like, removed_entry, removed_items, replaced
 from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
+from feedstock_tools.recipe.written.variables import expand
 
 #: Keys that stand above the requirements.
 _ABOVE = frozenset({"name", "version", "package", "source", "build", "script"})
@@ -101,7 +101,7 @@ def drop_requirement(document: Document, requirement: str, where: Where) -> Docu
         removed.setdefault(entry, []).append(item)
     if not removed:
         raise _missing(document, requirement)
-    changes: list[Change] = []
+    changes: list[TextEdit] = []
     for entry, items in removed.items():
         is_whole = len(items) == len(entry.value.items)
         changes += removed_entry(document, entry) if is_whole else removed_items(document, entry.value, items)
@@ -150,7 +150,7 @@ def limit_requirement(document: Document, requirement: str, where: Where) -> Doc
     single_branches = list(_single_branches(document, name, anywhere))
     if not named and not single_branches:
         raise _missing(document, name)
-    changes: list[Change] = []
+    changes: list[TextEdit] = []
     for entry, item in named:
         if entry.value.is_flow:
             raise document.mistake("a list in brackets has no place for a condition", item)
@@ -159,7 +159,7 @@ def limit_requirement(document: Document, requirement: str, where: Where) -> Doc
         lead = f"{document.newline}{' ' * (document.column_of(branch.start) + 2)}"
         text = f"{lead}- if: {quoted_like(None, where.condition)}{lead}  then: "
         start = branch.value.start
-        changes.append(Change(start - (document.text[start - 1] == " "), start, text))
+        changes.append(TextEdit(start - (document.text[start - 1] == " "), start, text))
     return document.changed(changes)
 
 
@@ -178,27 +178,27 @@ def _single_branches(document: Document, name: str, where: Where) -> Iterator[En
             )
 
 
-def _limited(document: Document, list_: Part, item: Part, condition: str) -> list[Change]:
+def _limited(document: Document, list_: Part, item: Part, condition: str) -> list[TextEdit]:
     """Limit one item of a list, or the only one of a branch, to a condition."""
     if not document.has_templates:
         branch = item.members.get("if")
         if branch is not None:
             return replaced(document, branch, _both(branch.text, condition))
         lead = document.newline + " " * document.column_of(item.start)
-        return [Change(item.start, item.start, f"if: {quoted_like(None, condition)}{lead}then: ")]
+        return [TextEdit(item.start, item.start, f"if: {quoted_like(None, condition)}{lead}then: ")]
     selector = document.selector_of(item)
     if selector:
         start = document.text.index(selector, item.end)
-        return [Change(start, start + len(selector), _both(selector, condition))]
+        return [TextEdit(start, start + len(selector), _both(selector, condition))]
     comment = document.comment_after(item)
     if comment:
         start = document.text.index(comment, item.end)
-        return [Change(start, start + 1, f"# [{condition}]")]
+        return [TextEdit(start, start + 1, f"# [{condition}]")]
     columns = {
         document.column_of(document.text.index("#", other.end)) for other in list_.items if document.selector_of(other)
     }
     space = max(2, (columns.pop() if len(columns) == 1 else 0) - document.column_of(item.end))
-    return [Change(item.end, item.end, f"{' ' * space}# [{condition}]")]
+    return [TextEdit(item.end, item.end, f"{' ' * space}# [{condition}]")]
 
 
 def _both(first: str, second: str) -> str:
@@ -276,7 +276,7 @@ def _has(document: Document, list_: Part, requirement: str, condition: str | Non
     return False
 
 
-def _added(document: Document, list_: Part, requirement: str, condition: str | None) -> list[Change]:
+def _added(document: Document, list_: Part, requirement: str, condition: str | None) -> list[TextEdit]:
     text = quoted_like(None, requirement) if not requirement.startswith("{{") else requirement
     if condition is None:
         return added_item(document, list_, text)
@@ -297,7 +297,7 @@ def _branch(part: Part) -> Sequence[Part]:
     return part.items if part.kind == "sequence" else (part,)
 
 
-def _new_section(document: Document, owner: Part, where: Where, requirement: str) -> list[Change]:
+def _new_section(document: Document, owner: Part, where: Where, requirement: str) -> list[TextEdit]:
     """A section with one requirement, below the others or in a new mapping of requirements."""
     section = where.section or "run"
     item = f"- {requirement}" + (f"  # [{where.condition}]" if where.condition and document.has_templates else "")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from feedstock_tools.edit.document import Change, Document, Entry, Part
-from feedstock_tools.edit.variables import (
+from feedstock_tools.edit.writing import replaced
+from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
+from feedstock_tools.recipe.written.variables import (
     Variable,
     expand,
     holds_with,
@@ -15,7 +16,6 @@ from feedstock_tools.edit.variables import (
     names_in,
     read_variables,
 )
-from feedstock_tools.edit.writing import replaced
 
 #: Kinds of hashes, with their number of hexadecimal digits.
 DIGITS = {"sha256": 64, "sha1": 40, "md5": 32}
@@ -61,11 +61,9 @@ def sources_with_other_address(document: Document, values: Mapping[str, str]) ->
     return tuple(moved)
 
 
-def hash_changes(document: Document, source: Source, digest: str) -> list[Change]:
+def hash_changes(document: Document, source: Source, digest: str) -> list[TextEdit]:
     """Change the hash of a source, in its place or in the variable that holds it."""
-    if isinstance(source.place, Variable):
-        return source.place.changed(digest)
-    if names_in(source.place.text):
+    if isinstance(source.place, Part) and names_in(source.place.text):
         raise document.mistake("no literal holds this hash", source.place, "Edit it by hand.")
     return replaced(document, source.place, digest)
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from feedstock_tools.edit.build_number import set_build_number
-from feedstock_tools.edit.document import Document, Part
 from feedstock_tools.edit.requirements import output_name, outputs_of
 from feedstock_tools.edit.sources import DIGITS, Source, hash_changes, sources_with_other_address
-from feedstock_tools.edit.variables import Variable, expand, names_behind, read_variables
 from feedstock_tools.edit.writing import replaced
 from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.written.document import Document, Part
+from feedstock_tools.recipe.written.variables import Variable, expand, names_behind, read_variables
 
 #: Gives the hash for an address and a kind: sha256, sha1 or md5.
 Digest = Callable[[str, str], str]
@@ -62,7 +62,9 @@ def set_version(
     sources = sources_with_other_address(document, base.values)
     digests = _hashes(document, sources, hashes)
     changes = [change for part in base.parts for change in replaced(document, part, version)]
-    changes += [change for variable in base.variables for change in variable.changed(base.values[variable.name])]
+    changes += [
+        change for variable in base.variables for change in replaced(document, variable, base.values[variable.name])
+    ]
     for source, digest in zip(sources, digests, strict=True):
         changes += hash_changes(document, source, digest)
     return set_build_number(document.changed(changes), 0, output=output)

@@ -6,27 +6,43 @@ import re
 from collections.abc import Collection, Sequence
 from itertools import groupby
 
-from feedstock_tools.edit.document import Change, Document, Entry, Part
 from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
+from feedstock_tools.recipe.written.variables import Variable
 from feedstock_tools.yaml_reading.nodes import compose
 from feedstock_tools.yaml_reading.values import parse_types
 
 _TEMPLATE = re.compile(r"\$?\{\{.*?\}\}", re.DOTALL)
 
 
-def replaced(document: Document, scalar: Part, text: str) -> list[Change]:
-    """Change the text of a scalar, in quotes like those it has; nothing if it has that text already.
+def replaced(document: Document, place: Part | Variable, text: str) -> list[TextEdit]:
+    """Change the text of a scalar or of a variable's literal, in quotes like those it has.
+
+    There are no changes if it has that text already.
 
     Raises:
         InputError: the value is a list, a mapping, an alias or a block of text.
     """
-    if scalar.kind != "scalar" or scalar.is_block_text:
-        raise document.mistake("expected a value in one line here", scalar)
-    if scalar.text == text:
+    if isinstance(place, Variable):
+        return _replaced_literal(place, text)
+    if place.kind != "scalar" or place.is_block_text:
+        raise document.mistake("expected a value in one line here", place)
+    if place.text == text:
         return []
-    source = quoted_like(scalar, text)
-    before = "" if scalar.source or document.text[scalar.start - 1 : scalar.start] == " " else " "
-    return [Change(scalar.start, scalar.end, before + source)]
+    source = quoted_like(place, text)
+    before = "" if place.source or document.text[place.start - 1 : place.start] == " " else " "
+    return [TextEdit(place.start, place.end, before + source)]
+
+
+def _replaced_literal(variable: Variable, text: str) -> list[TextEdit]:
+    if variable.literal == text:
+        return []
+    if variable.part is not None:
+        return [TextEdit(variable.start, variable.end, quoted_like(variable.part, text))]
+    quote = variable.expression[:1] if variable.expression[:1] in {"'", '"'} else ""
+    if not quote and not text.isdecimal():
+        quote = '"'
+    return [TextEdit(variable.start, variable.end, f"{quote}{text}{quote}")]
 
 
 def quoted_like(scalar: Part | None, text: str) -> str:
@@ -58,7 +74,7 @@ def _reads_back(text: str, like: Part | None) -> bool:
     return not was_text and str(value) == text
 
 
-def added_item(document: Document, list_: Part, text: str, comment: str = "", *, sort: bool = True) -> list[Change]:
+def added_item(document: Document, list_: Part, text: str, comment: str = "", *, sort: bool = True) -> list[TextEdit]:
     """Add an item to a list with items: at its place if the list is sorted, else at its end.
 
     Args:
@@ -69,9 +85,9 @@ def added_item(document: Document, list_: Part, text: str, comment: str = "", *,
     before = _follower(list_, text) if sort else None
     if list_.is_flow:
         if before is not None:
-            return [Change(before.start, before.start, f"{text}, ")]
+            return [TextEdit(before.start, before.start, f"{text}, ")]
         end = list_.items[-1].end if list_.items else list_.start + 1
-        return [Change(end, end, f", {text}" if list_.items else text)]
+        return [TextEdit(end, end, f", {text}" if list_.items else text)]
     lead = " " * document.column_of(list_.start) + document.text[list_.start : list_.items[0].start]
     lead = lead if not lead.strip(" -") else " " * document.column_of(list_.start) + "- "
     line = f"{lead}{text}{'  ' + comment if comment else ''}"
@@ -86,20 +102,20 @@ def _follower(list_: Part, text: str) -> Part | None:
     return next((item for item, name in zip(list_.items, names, strict=True) if name > text.strip("\"'").lower()), None)
 
 
-def added_line(document: Document, line: str, *, before: int | None = None, after: int = 0) -> list[Change]:
+def added_line(document: Document, line: str, *, before: int | None = None, after: int = 0) -> list[TextEdit]:
     """Add a line before the line of the character `before`, or after that of the character `after`."""
     if before is not None:
         offset = document.line_start(before)
-        return [Change(offset, offset, line + document.newline)]
+        return [TextEdit(offset, offset, line + document.newline)]
     offset = document.line_end(after)
     if document.text[:offset].endswith(("\n", "\r")) or not document.text:
-        return [Change(offset, offset, line + document.newline)]
-    return [Change(offset, offset, document.newline + line)]
+        return [TextEdit(offset, offset, line + document.newline)]
+    return [TextEdit(offset, offset, document.newline + line)]
 
 
 def added_entry(
     document: Document, mapping: Part, key: str, lines: Sequence[str], after: Entry | None = None
-) -> list[Change]:
+) -> list[TextEdit]:
     """Add a key to a mapping in block style, after an entry or at its end.
 
     Args:
@@ -113,11 +129,11 @@ def added_entry(
     return added_line(document, written, after=last.end)
 
 
-def removed_items(document: Document, list_: Part, items: Collection[Part]) -> list[Change]:
+def removed_items(document: Document, list_: Part, items: Collection[Part]) -> list[TextEdit]:
     """Remove some items of a list: their lines with the comments in them, or in brackets their texts and commas."""
     if not list_.is_flow:
         return [_without_lines(document, item.start, item.end) for item in items]
-    changes: list[Change] = []
+    changes: list[TextEdit] = []
     kept_end = None  # where the item before a run of removed ones ends
     for is_gone, run in groupby(list_.items, key=lambda item: item in items):
         members = list(run)
@@ -126,24 +142,24 @@ def removed_items(document: Document, list_: Part, items: Collection[Part]) -> l
             continue
         following = next((item.start for item in list_.items if item.start > members[-1].start), None)
         if following is not None:
-            changes.append(Change(members[0].start, following, ""))
+            changes.append(TextEdit(members[0].start, following, ""))
         else:
-            changes.append(Change(members[0].start if kept_end is None else kept_end, members[-1].end, ""))
+            changes.append(TextEdit(members[0].start if kept_end is None else kept_end, members[-1].end, ""))
     return changes
 
 
-def removed_entry(document: Document, entry: Entry) -> list[Change]:
+def removed_entry(document: Document, entry: Entry) -> list[TextEdit]:
     """Remove a key with its value, and the comments at the ends of its lines."""
     if document.text[document.line_start(entry.start) : entry.start].strip():
         raise document.mistake("the key shares its line with a dash, so it cannot go alone", entry)
     return [_without_lines(document, entry.start, entry.end)]
 
 
-def _without_lines(document: Document, start: int, end: int) -> Change:
+def _without_lines(document: Document, start: int, end: int) -> TextEdit:
     lead = document.text[document.line_start(start) : start]
     if lead.strip(" -") or lead.count("-") > 1:
         raise document.mistake(f"line {document.line_of(start)} holds more than what must be removed", None)
     first, last = document.line_start(start), document.line_end(max(start, end - 1))
     if first and last == len(document.text) and not document.text.endswith(("\n", "\r")):
         first -= len(document.newline)  # the line before becomes the last, without a line break as this was
-    return Change(first, last, "")
+    return TextEdit(first, last, "")

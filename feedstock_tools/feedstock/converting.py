@@ -71,9 +71,9 @@ def _made(feedstock: Feedstock, artifacts: Artifacts, stamp: str, bounds: Bounds
 
 
 def _converted_text(folder: Path) -> tuple[str, tuple[str, ...]]:
-    from feedstock_tools.edit.document import read_document
     from feedstock_tools.edit.to_v1.converting import convert_recipe
     from feedstock_tools.recipe.v1_engine import parse_v1
+    from feedstock_tools.recipe.written.document import read_document
     from feedstock_tools.rerender.configurations.configuration import read_configurations
 
     meta = read_document(folder / "recipe" / "meta.yaml", within=folder)

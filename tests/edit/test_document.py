@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feedstock_tools.edit.document import Document, Part, read_document
-from feedstock_tools.edit.masking import masked
 from feedstock_tools.edit.writing import added_item, removed_entry, removed_items, replaced
 from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.written.document import Document, Part, masked, read_document
 
 META = """\
 {% set version = "1.2.3" %}

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.edit.document import Document
 from feedstock_tools.edit.requirements import (
     Where,
     add_requirement,
@@ -15,6 +14,7 @@ from feedstock_tools.edit.requirements import (
     pin_requirement,
 )
 from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.written.document import Document
 
 BRANCH = """\
 requirements:

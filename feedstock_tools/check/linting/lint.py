@@ -16,10 +16,10 @@ from feedstock_tools.check.linting.selectors import dead_items, dead_selectors
 from feedstock_tools.check.linting.subject import Mistaken, Subject, read_subject
 from feedstock_tools.check.linting.variant_files import stale_migrations, unused_keys
 from feedstock_tools.check.renderings import Renderings
-from feedstock_tools.edit.document import Part
 from feedstock_tools.edit.draft import Draft, read_draft
 from feedstock_tools.edit.requirements import requirement_lists
 from feedstock_tools.edit.writing import removed_items
+from feedstock_tools.recipe.written.document import Part
 from feedstock_tools.rerender.pinning import find_pinning
 from feedstock_tools.stages import stage
 

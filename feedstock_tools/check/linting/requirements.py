@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from feedstock_tools.check.linting.subject import Job, Mistaken, Package, Subject, has_files, name_in
-from feedstock_tools.edit.document import Document, Part
 from feedstock_tools.edit.requirements import name_of, requirement_lists
 from feedstock_tools.recipe.pins import Pin, Requirement
+from feedstock_tools.recipe.written.document import Document, Part
 
 _BLOCK = re.compile(r"\{%[-+]?\s*(if|for|endif|endfor)\b")
 #: A requirement with a build: `name version build` or `name=version=build`.

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.check.linting.subject import Mistaken
-from feedstock_tools.edit.document import Document
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.recipe.written.document import Document
 
 #: The time limit of the linter, in seconds: it takes one or two.
 _SECONDS = 300.0

@@ -10,7 +10,6 @@ from math import prod
 from feedstock_tools.check.findings import Weight
 from feedstock_tools.check.rehearsal.demands import Demands
 from feedstock_tools.check.renderings import Renderings
-from feedstock_tools.edit.document import Document, Part
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.requirements import output_name, outputs_of
 from feedstock_tools.errors import FeedstockError, InputError
@@ -18,6 +17,7 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.pins import Pin, Requirement
 from feedstock_tools.recipe.specs import spec_name
+from feedstock_tools.recipe.written.document import Document, Part
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.configurations.rows import NO_LOOP, rows_of
 from feedstock_tools.rerender.pinning import Pinning

@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from feedstock_tools.edit.document import Change, Document
 from feedstock_tools.edit.enable_gpu.insertion import added_to_list, in_one_style, shifted
 from feedstock_tools.edit.enable_gpu.scripts import BuildSystem, Script, system_of
 from feedstock_tools.edit.enable_gpu.settings import Edits, Setting, free_name
@@ -19,6 +18,7 @@ from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.cuda.architectures import worded
 from feedstock_tools.generate.texts.lines import Line, quoted
 from feedstock_tools.generate.texts.needs import CUDA
+from feedstock_tools.recipe.written.document import Document, TextEdit
 
 #: Lines at the head of a script that settings belong below, and comments and blank lines between them.
 _HEAD = re.compile(r"#!.*|set\s+[-+].*|@?echo\s+(?:on|off)\s*|setlocal.*", re.IGNORECASE)
@@ -56,7 +56,7 @@ def script_edits(scripts: Sequence[Script], wishes: GpuWishes, versions: CudaVer
     """The edits that pass architectures, and the options that turn CUDA on, to what the scripts call."""
     lists = architectures(wishes, versions)
     files: list[Document] = []
-    changes: list[Change] = []
+    changes: list[TextEdit] = []
     settings: list[Setting] = []
     variables: dict[str, Line] = {}
     remarks: list[str] = []
@@ -175,7 +175,7 @@ def _with_lines(document: Document, lines: Sequence[str]) -> Document:
         lead = document.newline * 2
     body = document.text[head:]
     tail = "" if body.startswith(("\n", "\r")) or not body else document.newline
-    return document.changed([Change(head, head, lead + block + tail)])
+    return document.changed([TextEdit(head, head, lead + block + tail)])
 
 
 def _table(name: str, words: Mapping[str, str]) -> Line:
@@ -193,7 +193,9 @@ def _chosen(words: Mapping[str, str]) -> str:
     return f"${{{{ {choices}'{words[newest]}' }}}}"
 
 
-def _commands(script: Script, system: BuildSystem, words: Mapping[str, str], systems: Collection[str]) -> list[Change]:
+def _commands(
+    script: Script, system: BuildSystem, words: Mapping[str, str], systems: Collection[str]
+) -> list[TextEdit]:
     """The commands that set the variable in a script of a `recipe.yaml`; one command becomes a list."""
     document, commands = script.document, script.commands
     assert commands is not None  # noqa: S101 - only files have none
@@ -211,11 +213,11 @@ def _commands(script: Script, system: BuildSystem, words: Mapping[str, str], sys
             raise document.mistake("a list in brackets cannot hold conditions", commands, "Write it in lines.")
         lead = " " * document.column_of(commands.start)
         offset = document.line_start(commands.start)
-        return [Change(offset, offset, "".join(f"{lead}{line.text}{document.newline}" for line in lines))]
+        return [TextEdit(offset, offset, "".join(f"{lead}{line.text}{document.newline}" for line in lines))]
     line = document.text[document.line_start(commands.start) : commands.start]
     lead = " " * (len(line) - len(line.lstrip()) + 2)
     first, *rest = commands.source.splitlines()
     existing = [f"{lead}- {first}", *shifted(rest, 2)]
     written = document.newline.join(["", *(lead + line.text for line in lines), *existing])
     start = commands.start - (len(line) - len(line.rstrip(" ")))
-    return [Change(start, commands.end, written)]
+    return [TextEdit(start, commands.end, written)]

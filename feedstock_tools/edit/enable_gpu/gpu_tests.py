@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from feedstock_tools.edit.document import Change, Document, Entry, Part
 from feedstock_tools.edit.enable_gpu.insertion import added_to_list, in_one_style, placed, with_selectors
 from feedstock_tools.edit.enable_gpu.owners import GpuParts, Owner, leaves
 from feedstock_tools.edit.enable_gpu.settings import Edits
@@ -15,6 +14,7 @@ from feedstock_tools.generate.spec.conditions import And, Condition, Word
 from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.lines import Line, quoted
 from feedstock_tools.generate.texts.needs import CPU, CUDA
+from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
 
 #: A shared library on Linux that a test looks for.
 _LIBRARY = re.compile(r"\$\{?PREFIX\}?/(lib/lib[\w.+-]+?)(?:\.so|\$\{?SHLIB_EXT\}?|\{\{ *SHLIB_EXT *\}\})(?=[\s\"']|$)")
@@ -30,7 +30,7 @@ def edits_of_tests(parts: GpuParts, wishes: GpuWishes) -> Edits:
     The wishes name the files with GPU code. If they name none, it is the library that the tests of a package look for,
     provided that it is the only one.
     """
-    changes: list[Change] = []
+    changes: list[TextEdit] = []
     remarks: list[str] = []
     tested = [_tested(owner, parts) for owner in parts.packages]
     files = [wishes.gpu_files or _only_library(owner) for owner in tested]
@@ -93,7 +93,7 @@ def _code_tests(files: Iterable[str]) -> Iterator[tuple[str, Condition]]:
         yield f'test -z "$(grep -l {_SECTION} {path})"', And((_LINUX, CPU))
 
 
-def _added(owner: Owner, commands: Sequence[tuple[str, Condition]]) -> list[Change]:
+def _added(owner: Owner, commands: Sequence[tuple[str, Condition]]) -> list[TextEdit]:
     document = owner.document
     if not document.has_templates:
         return _with_script(owner, commands)
@@ -113,7 +113,7 @@ def _last(document: Document, mapping: Part) -> Entry:
     return (free or list(mapping.entries))[-1]
 
 
-def _with_script(owner: Owner, commands: Sequence[tuple[str, Condition]]) -> list[Change]:
+def _with_script(owner: Owner, commands: Sequence[tuple[str, Condition]]) -> list[TextEdit]:
     """One more test of a `recipe.yaml`."""
     document = owner.document
     lines = [Line("- script:")]
@@ -125,7 +125,7 @@ def _with_script(owner: Owner, commands: Sequence[tuple[str, Condition]]) -> lis
     return _new_key(owner, "tests", [f"  {line.text}" for line in in_one_style(document, lines)])
 
 
-def _new_key(owner: Owner, key: str, lines: Sequence[str]) -> list[Change]:
+def _new_key(owner: Owner, key: str, lines: Sequence[str]) -> list[TextEdit]:
     document = owner.document
     above = [entry for entry in owner.part.entries if entry.key not in {"about", "extra", "outputs"}]
     if owner.kind == "recipe":

@@ -6,26 +6,26 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from feedstock_tools.edit.document import Change, Document, Entry, Part
 from feedstock_tools.edit.writing import added_line
 from feedstock_tools.generate.texts.lines import Line
+from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
 
 _SINGLE_BRANCH = re.compile(r"(\s*)(then|else): (?=\S)(.*)", re.DOTALL)
 
 
-def together(changes: Iterable[Change]) -> list[Change]:
+def together(changes: Iterable[TextEdit]) -> list[TextEdit]:
     """Changes of one document, in which several texts added at one place become one, in the order given."""
     added: dict[int, str] = {}
-    others: dict[Change, None] = {}
+    others: dict[TextEdit, None] = {}
     for change in changes:
         if change.start == change.end:
             added[change.start] = added.get(change.start, "") + change.text
         else:
             others[change] = None
-    return [*others, *(Change(offset, offset, text) for offset, text in added.items())]
+    return [*others, *(TextEdit(offset, offset, text) for offset, text in added.items())]
 
 
-def added_to_list(document: Document, list_: Part, lines: Sequence[Line], after: Part | None = None) -> list[Change]:
+def added_to_list(document: Document, list_: Part, lines: Sequence[Line], after: Part | None = None) -> list[TextEdit]:
     """Add items to a list in block style: after one of its items, or at its end, but outside of blocks of Jinja.
 
     Args:
@@ -51,12 +51,12 @@ def added_to_list(document: Document, list_: Part, lines: Sequence[Line], after:
     return placed(document, with_selectors(plain, lead, column), after=after.end)
 
 
-def placed(document: Document, lines: Sequence[str], *, after: int) -> list[Change]:
+def placed(document: Document, lines: Sequence[str], *, after: int) -> list[TextEdit]:
     """Add lines below the line of a character."""
     return added_line(document, document.newline.join(lines), after=after)
 
 
-def below_key(document: Document, entry: Entry, lines: Sequence[Line]) -> list[Change]:
+def below_key(document: Document, entry: Entry, lines: Sequence[Line]) -> list[TextEdit]:
     """Add the items of a list to a key without a value, such as `host:`."""
     lead = " " * (document.column_of(entry.start) + 2)
     return placed(document, with_selectors(in_one_style(document, lines), lead, None), after=entry.start)

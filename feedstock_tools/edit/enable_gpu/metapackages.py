@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from feedstock_tools.edit.document import Change, Document, Entry, Part
 from feedstock_tools.edit.enable_gpu.insertion import placed, shifted, with_selectors
 from feedstock_tools.edit.enable_gpu.needs import spec_of
 from feedstock_tools.edit.enable_gpu.owners import GpuParts, Owner, leaves
@@ -15,6 +14,7 @@ from feedstock_tools.edit.requirements import outputs_of
 from feedstock_tools.generate.texts.lines import Line
 from feedstock_tools.generate.texts.v0 import v0_view
 from feedstock_tools.generate.texts.v1 import v1_view
+from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
 
 #: Keys of `build` that hold for all outputs of a `recipe.yaml`.
 _SHARED = frozenset({"number", "skip"})
@@ -99,7 +99,7 @@ def _outputs_v1(document: Document, owner: Owner, wishes: GpuWishes, number: str
     return lines
 
 
-def _in_list(document: Document, lines: Sequence[str]) -> list[Change]:
+def _in_list(document: Document, lines: Sequence[str]) -> list[TextEdit]:
     outputs = next(entry for entry in document.entries("outputs"))
     if outputs.value.is_flow:
         raise document.mistake("a list of outputs in brackets cannot get more outputs", outputs, "Write them in lines.")
@@ -107,14 +107,14 @@ def _in_list(document: Document, lines: Sequence[str]) -> list[Change]:
     return placed(document, ["", *shifted(lines, lead)], after=outputs.value.end)
 
 
-def _before_about(document: Document, lines: Sequence[str]) -> list[Change]:
+def _before_about(document: Document, lines: Sequence[str]) -> list[TextEdit]:
     root = document.root
     entries = root.entries if root is not None else ()
     following = next((entry for entry in entries if entry.key in {"about", "extra"}), None)
     if following is None:
         return placed(document, ["", *lines[:-1]], after=entries[-1].end)
     offset = document.line_start(following.start)
-    return [Change(offset, offset, document.newline.join([*lines, ""]))]
+    return [TextEdit(offset, offset, document.newline.join([*lines, ""]))]
 
 
 def _source_of_name(document: Document, key: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from feedstock_tools.edit.document import Change, Document
 from feedstock_tools.edit.enable_gpu.insertion import added_to_list, below_key, in_one_style, with_selectors
 from feedstock_tools.edit.enable_gpu.libraries import FIRST_OF_COMPONENTS, TOOLKIT, package_of
 from feedstock_tools.edit.enable_gpu.owners import GpuParts, Owner
@@ -22,6 +21,7 @@ from feedstock_tools.generate.texts.resolved import resolve_outputs
 from feedstock_tools.generate.texts.v0 import requirement_line
 from feedstock_tools.generate.texts.v1 import requirement_lines
 from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.written.document import Document, TextEdit
 
 #: The library that every build with the compiler of CUDA links.
 _RUNTIME = "cudart"
@@ -85,10 +85,10 @@ def _where(package: str, wishes: GpuWishes) -> str:
     return "cuda" if built or not wanted else "linux and cuda"
 
 
-def requirement_changes(parts: GpuParts, wishes: GpuWishes, versions: CudaVersions) -> list[Change]:
+def requirement_changes(parts: GpuParts, wishes: GpuWishes, versions: CudaVersions) -> list[TextEdit]:
     """The changes that give builders compilers and libraries, and packages the guard."""
     needs = _needs(wishes, versions, parts.recipe.document)
-    changes: list[Change] = []
+    changes: list[TextEdit] = []
     others = [owner for owner in parts.varying if owner not in parts.builders]
     for owner in (*parts.builders, *others):
         wanted = {section: needs[section] for section in _sections_of(owner, parts)}
@@ -119,7 +119,7 @@ def _sections_of(owner: Owner, parts: GpuParts) -> list[str]:
     return ["run"] if inherits else ["host", "run"]
 
 
-def _changes(owner: Owner, wanted: Mapping[str, tuple[Need, ...]], versions: CudaVersions) -> list[Change]:
+def _changes(owner: Owner, wanted: Mapping[str, tuple[Need, ...]], versions: CudaVersions) -> list[TextEdit]:
     """The changes that add requirements to sections of an owner, which may not have them yet."""
     has_requirements = any(entry.key == "requirements" and entry.value.entries for entry in owner.part.entries)
     if has_requirements:
@@ -187,7 +187,7 @@ def _companions(owner: Owner) -> tuple[Need, ...]:
     return () if owner.compilers.keys() & {"cxx", "m2w64_cxx"} else (Need("compiler", "cxx", CUDA),)
 
 
-def _section(owner: Owner, section: str, needs: Iterable[Need], versions: CudaVersions) -> list[Change]:
+def _section(owner: Owner, section: str, needs: Iterable[Need], versions: CudaVersions) -> list[TextEdit]:
     """The changes that add requirements to a section of an owner, which may not have it yet."""
     present = owner.names(section)
     missing = [need for need in needs if (name_of(need.value) if need.kind == "package" else "") not in present]
@@ -213,7 +213,7 @@ def _lines(owner: Owner, needs: Iterable[Need], versions: CudaVersions) -> list[
     return [Line(text) for text in requirement_lines(needs)]
 
 
-def _new_section(owner: Owner, section: str, lines: Sequence[Line]) -> list[Change]:
+def _new_section(owner: Owner, section: str, lines: Sequence[Line]) -> list[TextEdit]:
     """A new section, below those that precede it."""
     document = owner.document
     entries = next(entry.value for entry in owner.part.entries if entry.key == "requirements" and entry.value.entries)
@@ -224,7 +224,7 @@ def _new_section(owner: Owner, section: str, lines: Sequence[Line]) -> list[Chan
     indent = " " * document.column_of(entries.entries[0].start)
     text = document.newline.join([f"{indent}{section}:", *(indent + line for line in written), ""])
     offset = document.line_start(entries.entries[0].start)
-    return [Change(offset, offset, text)]
+    return [TextEdit(offset, offset, text)]
 
 
 def _rank(section: str) -> int:

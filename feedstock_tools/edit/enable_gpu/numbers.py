@@ -6,16 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from feedstock_tools.edit.document import Change, Document, Entry
 from feedstock_tools.edit.enable_gpu.insertion import placed
 from feedstock_tools.edit.enable_gpu.owners import GpuParts, Owner
 from feedstock_tools.edit.enable_gpu.settings import Edits, Setting, free_name
 from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
-from feedstock_tools.edit.variables import Variable, read_variables
 from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.lines import Line
 from feedstock_tools.generate.texts.needs import CPU, CUDA
 from feedstock_tools.generate.texts.wording import PREFERRED_CPU, RAISED
+from feedstock_tools.recipe.written.document import Document, Entry, TextEdit
+from feedstock_tools.recipe.written.variables import Variable, read_variables
 
 _LITERAL = re.compile(r"\d{1,9}")
 _TEMPLATE = re.compile(r"\$?\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
@@ -98,14 +98,14 @@ def _own_numbers(document: Document, shared: list[Entry], base: str | None, offs
     return [Line(_summed(entry, offset, "{{").text, document.selector_of(entry) or None) for entry in shared]
 
 
-def _base_v0(document: Document, shared: list[Entry]) -> tuple[str | None, list[Line], list[Change]]:
+def _base_v0(document: Document, shared: list[Entry]) -> tuple[str | None, list[Line], list[TextEdit]]:
     """The variable of the shared number, with its definition if that is a literal so far; None for several numbers."""
     if len(shared) > 1:
         return None, [], []
     text = shared[0].value.text if shared else "0"
     if _LITERAL.fullmatch(text):
         name = free_name(document, "build", "build_number")
-        changes = [Change(shared[0].value.start, shared[0].value.end, f"{{{{ {name} }}}}")] if shared else []
+        changes = [TextEdit(shared[0].value.start, shared[0].value.end, f"{{{{ {name} }}}}")] if shared else []
         return name, [Line(f"{{% set {name} = {text} %}}")], changes
     inside = _TEMPLATE.fullmatch(text)
     variable = _VARIABLE.fullmatch(inside[1]) if inside else None
@@ -121,7 +121,7 @@ def _steps(base: str, wishes: GpuWishes) -> tuple[Line, ...]:
     return tuple(steps)
 
 
-def _after_last(document: Document, name: str, lines: Sequence[Line]) -> list[Change]:
+def _after_last(document: Document, name: str, lines: Sequence[Line]) -> list[TextEdit]:
     """Statements below the last one that sets a variable, and below the block that it is in."""
     statements = [variable for variable in read_variables(document) if variable.name == name]
     if not all(_is_whole(variable) for variable in statements):
@@ -143,13 +143,13 @@ def _is_whole(variable: Variable) -> bool:
     return _WHOLE.fullmatch(variable.expression) is not None
 
 
-def _summed(entry: Entry, offset: str, opening: str) -> Change:
+def _summed(entry: Entry, offset: str, opening: str) -> TextEdit:
     """The change that adds an offset to a number, a literal or a template."""
     text = entry.value.text
     inside = _TEMPLATE.fullmatch(text)
     inner = text if inside is None else inside[1]
     base = inner if re.fullmatch(r"\w+", inner) and inside is None else f"({inner}) | int"
-    return Change(entry.value.start, entry.value.end, f"{opening} {base} + {offset} }}}}")
+    return TextEdit(entry.value.start, entry.value.end, f"{opening} {base} + {offset} }}}}")
 
 
 def _number_setting(parts: GpuParts, shared: list[Entry], text: str) -> tuple[Setting, ...]:
@@ -177,11 +177,11 @@ def _numbering_v1(
         lines.append(Line(f"{number}: ${{{{ {base} + {RAISED} if {test} else {cpu} }}}}"))
     else:
         lines.append(Line(f"{number}: ${{{{ {base} + ({RAISED} if {test} else {otherwise}) }}}}"))
-    changes: list[Change] = []
+    changes: list[TextEdit] = []
     settings: list[Setting] = []
     replaced = {text}
     if together:
-        changes += [Change(entry.value.start, entry.value.end, f"${{{{ {number} }}}}") for entry in shared]
+        changes += [TextEdit(entry.value.start, entry.value.end, f"${{{{ {number} }}}}") for entry in shared]
         settings += _number_setting(parts, shared, f"${{{{ {number} }}}}")
         return Numbering(Edits(tuple(changes), tuple(settings), tuple(lines)), frozenset(replaced))
     inherited = False
@@ -194,7 +194,7 @@ def _numbering_v1(
             inherited = True
             settings.append(Setting(owner, (Line(f"number: ${{{{ {number} }}}}"),)))
     if inherited and inside is None and shared:
-        changes += [Change(shared[0].value.start, shared[0].value.end, f"${{{{ {base} }}}}")]
+        changes += [TextEdit(shared[0].value.start, shared[0].value.end, f"${{{{ {base} }}}}")]
     edits = Edits(tuple(changes), tuple(settings), tuple(lines if inherited else ()))
     return Numbering(edits, frozenset(replaced))
 

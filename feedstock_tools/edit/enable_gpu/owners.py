@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 
-from feedstock_tools.edit.document import Document, Entry, Part
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.requirements import name_of, outputs_of
-from feedstock_tools.edit.variables import expand
 from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.written.document import Document, Entry, Part
+from feedstock_tools.recipe.written.variables import expand
 
 _CALL = re.compile(r"""\$?\{\{-?\s*(?:compiler|stdlib)\(\s*['"]([^'"]+)['"]""")
 _EXACT_PIN = re.compile(r"""\{\{-?\s*pin_subpackage\(\s*(.+?)\s*,.*\bexact\s*=\s*[Tt]rue""")

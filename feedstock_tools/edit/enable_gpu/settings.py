@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from feedstock_tools.edit.document import Change, Document
 from feedstock_tools.edit.enable_gpu.insertion import placed, with_selectors
 from feedstock_tools.edit.enable_gpu.owners import Owner
-from feedstock_tools.edit.variables import read_variables
 from feedstock_tools.edit.writing import added_line
 from feedstock_tools.generate.texts.lines import Line
+from feedstock_tools.recipe.written.document import Document, TextEdit
+from feedstock_tools.recipe.written.variables import read_variables
 
 _STATEMENT = re.compile(r"\{%.*?%\}", re.DOTALL)
 #: Keys below which a new section `build` stands.
@@ -34,13 +34,13 @@ class Setting:
 class Edits:
     """What a step changes in a recipe: its text, settings and variables that it adds; and its remarks."""
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[TextEdit, ...] = ()
     settings: tuple[Setting, ...] = ()
     variables: tuple[Line, ...] = ()
     remarks: tuple[str, ...] = ()
 
 
-def set_in(settings: Sequence[Setting], recipe: Owner) -> list[Change]:
+def set_in(settings: Sequence[Setting], recipe: Owner) -> list[TextEdit]:
     """The changes that add all settings, those of one owner in one place.
 
     An output of a `meta.yaml` without a section `build` inherits the recipe's. If it gets a section, that also gets
@@ -49,7 +49,7 @@ def set_in(settings: Sequence[Setting], recipe: Owner) -> list[Change]:
     Raises:
         InputError: a section `build` is written in brackets.
     """
-    changes: list[Change] = []
+    changes: list[TextEdit] = []
     owners = list(dict.fromkeys(setting.owner for setting in settings))
     for owner in owners:
         groups = [setting.lines for setting in settings if setting.owner is owner]
@@ -71,7 +71,7 @@ def _inherited(recipe: Owner) -> Iterator[tuple[Line, ...]]:
             yield tuple(Line(line[column:]) for line in lines if line.strip())
 
 
-def _below_build(owner: Owner, groups: Sequence[Sequence[Line]]) -> list[Change]:
+def _below_build(owner: Owner, groups: Sequence[Sequence[Line]]) -> list[TextEdit]:
     document, build = owner.document, owner.build
     if build is not None and build.value.is_flow:
         raise document.mistake("a section in brackets cannot hold lines with conditions", build, "Write it in lines.")
@@ -100,7 +100,7 @@ def free_name(document: Document, *names: str) -> str:
     return next((name for name in names if name not in taken), f"{names[-1]}_of_cuda")
 
 
-def defined(document: Document, lines: Sequence[Line]) -> list[Change]:
+def defined(document: Document, lines: Sequence[Line]) -> list[TextEdit]:
     """The changes that define variables: statements of Jinja above the recipe, or entries of its context."""
     if not lines:
         return []
@@ -116,10 +116,10 @@ def defined(document: Document, lines: Sequence[Line]) -> list[Change]:
     if schema:
         return placed(document, ["", *written[:-1]], after=schema[-1].end)
     at = document.line_start(root.entries[0].start) if root else 0
-    return [Change(at, at, document.newline.join([*written, ""]))]
+    return [TextEdit(at, at, document.newline.join([*written, ""]))]
 
 
-def _statements(document: Document, lines: Sequence[Line]) -> list[Change]:
+def _statements(document: Document, lines: Sequence[Line]) -> list[TextEdit]:
     root = document.root
     start = root.entries[0].start if root else 0
     written = with_selectors(lines, "", -1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from feedstock_tools.edit.document import Change, Document, Entry
 from feedstock_tools.edit.enable_gpu.insertion import placed
 from feedstock_tools.edit.enable_gpu.numbers import Numbering
 from feedstock_tools.edit.enable_gpu.owners import GpuParts, Owner
@@ -17,6 +16,7 @@ from feedstock_tools.generate.texts.needs import CPU, CUDA
 from feedstock_tools.generate.texts.v0 import PYTHON_PREFIX, build_strings
 from feedstock_tools.generate.texts.v1 import ACCELERATOR, build_string
 from feedstock_tools.generate.texts.wording import CUDA_DIGITS
+from feedstock_tools.recipe.written.document import Document, Entry, TextEdit
 
 #: The hash in a build string, with the Python before it.
 _HASH = re.compile(r"(?:py\$?\{\{[^{}]*\}\}_?)?h?(?:\{\{-?\s*PKG_HASH\s*-?\}\}|\$\{\{\s*hash\s*\}\})")
@@ -38,7 +38,7 @@ def build_string_edits(parts: GpuParts, numbers: Numbering) -> Edits:
     """
     document = parts.recipe.document
     accelerator = free_name(document, "accelerator", "cuda_or_cpu")
-    changes: list[Change] = []
+    changes: list[TextEdit] = []
     settings: list[Setting] = []
     remarks: list[str] = []
     used = not document.has_templates
@@ -99,7 +99,7 @@ def _variables(document: Document, accelerator: str) -> tuple[Line, ...]:
 
 def _with_accelerator(
     document: Document, entry: Entry, accelerator: str, replaced: Collection[str], number: str
-) -> Change | None:
+) -> TextEdit | None:
     """The build string with the accelerator before its hash, and a number for those replaced; None without a hash."""
     opening = "{{" if document.has_templates else "${{"
     source = document.text[entry.value.start : entry.value.end]
@@ -107,7 +107,7 @@ def _with_accelerator(
     if not hashes:
         return None
     text = _LAST_TEMPLATE.sub(lambda match: number if match[1] in replaced else match[0], text)
-    return Change(entry.value.start, entry.value.end, text)
+    return TextEdit(entry.value.start, entry.value.end, text)
 
 
 def preference(parts: GpuParts, wishes: GpuWishes) -> Edits:
@@ -118,7 +118,7 @@ def preference(parts: GpuParts, wishes: GpuWishes) -> Edits:
     avoided = CPU if wishes.prefer == "gpu" else CUDA
     word = "cpu" if wishes.prefer == "gpu" else "gpu"
     key = "track_features" if document.has_templates else "variant"
-    changes: list[Change] = []
+    changes: list[TextEdit] = []
     settings: list[Setting] = []
     remarks: list[str] = []
     for owner in parts.varying:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from feedstock_tools.edit.document import Document, read_document
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.enable_gpu.libraries import FIRST_OF_COMPONENTS
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
+from feedstock_tools.recipe.written.document import Document, read_document
 from feedstock_tools.versions import parse_version
 
 _KEY = "cuda_compiler_version"

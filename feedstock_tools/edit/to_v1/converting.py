@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from feedstock_tools.edit.document import Document
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.platforms import with_key
 from feedstock_tools.edit.to_v1.comparison import Difference, compare_recipes
 from feedstock_tools.edit.to_v1.recipe import Converted, recipe_text
 from feedstock_tools.edit.to_v1.template.names import Names, names_of
 from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.written.document import Document
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
 from feedstock_tools.wording import counted
 

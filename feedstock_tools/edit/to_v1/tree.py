@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from feedstock_tools.edit.document import Document, Entry, Part
 from feedstock_tools.edit.to_v1.template.conditions import When, all_of, exclude, joined, without
 from feedstock_tools.edit.to_v1.template.expressions import expression_of
 from feedstock_tools.edit.to_v1.template.flattening import FlatLine
 from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.written.document import Document, Entry, Part
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from feedstock_tools.edit.document import Change, Document, Entry, Part
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.variants.choices import Choice, newest, older_than
 from feedstock_tools.edit.variants.lists import (
@@ -19,6 +18,7 @@ from feedstock_tools.edit.variants.lists import (
 )
 from feedstock_tools.edit.variants.migrations import values_beside
 from feedstock_tools.edit.writing import added_item, quoted_like, removed_items
+from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
 
 
 def with_version(
@@ -32,7 +32,7 @@ def with_version(
     """Add a version to each list of the variant file; the lists zipped with it get the given value, that of the
     pinning's migration, or else that of its neighbour."""
     migrated = {} if migration is None else values_beside(migration, choice.key, version)
-    changes: list[Change] = []
+    changes: list[TextEdit] = []
     copied = []
     unused = set(given)
     for entry in document.entries(choice.key):
@@ -106,7 +106,7 @@ def _beside(document: Document, key: str, entry: Entry, place: int) -> Iterator[
             yield partner, partner_place
 
 
-def _added_after(document: Document, list_: Part, place: int, text: str, renamed: tuple[str, str]) -> list[Change]:
+def _added_after(document: Document, list_: Part, place: int, text: str, renamed: tuple[str, str]) -> list[TextEdit]:
     """Add an item after the one at `place`, with the selector of that one. `renamed` holds the neighbour's version and
     the new one: a comment that names the first is copied with the second."""
     selector = document.selector_of(list_.items[place])
@@ -116,7 +116,7 @@ def _added_after(document: Document, list_: Part, place: int, text: str, renamed
     )
     head = Part("sequence", list_.start, list_.items[place].end, style=list_.style, items=list_.items[: place + 1])
     if list_.is_flow and place + 1 < len(list_.items):
-        return [Change(list_.items[place].end, list_.items[place].end, f", {text}")]
+        return [TextEdit(list_.items[place].end, list_.items[place].end, f", {text}")]
     neighbour = list_.items[place]
     comment_start = document.text.find("#", neighbour.end, document.line_end(neighbour.end)) if new_comment else -1
     text = text.ljust(comment_start - neighbour.start - 2)
@@ -125,7 +125,7 @@ def _added_after(document: Document, list_: Part, place: int, text: str, renamed
 
 def without_version(draft: Draft, document: Document, choice: Choice, version: str) -> Draft:
     """Remove a version from the lists of the variant file, and what is zipped with it."""
-    changes: list[Change] = []
+    changes: list[TextEdit] = []
     for entry in document.entries(choice.key):
         removed = [place for place, item in enumerate(entry.value.items) if is_version(item, version)]
         if removed and len(removed) == len(entry.value.items):

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from feedstock_tools.edit.document import Document, Entry, Part, read_document
 from feedstock_tools.edit.draft import Draft
-from feedstock_tools.edit.variables import holds_with
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.written.document import Document, Entry, Part, read_document
+from feedstock_tools.recipe.written.variables import holds_with
 from feedstock_tools.variants.files import parse
 from feedstock_tools.variants.model import VariantConfig
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from feedstock_tools.edit.document import Change, Document, read_document, selector_in
 from feedstock_tools.edit.variants.lists import listing, versions_in
 from feedstock_tools.edit.writing import added_entry, quoted_like, replaced
+from feedstock_tools.recipe.written.document import Document, TextEdit, read_document, selector_in
 
 
 def is_about(migration: Document, key: str) -> bool:
@@ -90,7 +90,7 @@ def own_migration(migration: Document, key: str, values: Mapping[str, str]) -> D
     >>> own_migration(migration, "cuda_compiler_version", {"c_compiler_version": "13"}).text.splitlines()[-1]
     '  - 13'
     """
-    changes: list[Change] = _kept(migration)
+    changes: list[TextEdit] = _kept(migration)
     for name, value in values.items():
         lists = [entry for entry in migration.entries(name) if entry.value.items]
         for entry in lists:
@@ -105,17 +105,17 @@ def own_migration(migration: Document, key: str, values: Mapping[str, str]) -> D
     return migration.changed(changes)
 
 
-def _kept(migration: Document) -> list[Change]:
+def _kept(migration: Document) -> list[TextEdit]:
     """Set `use_local`, at the top of the section `__migrator`."""
     for entry in migration.entries("__migrator", "use_local"):
         return replaced(migration, entry.value, "true")
     for entry in migration.entries("__migrator"):
         if entry.value.is_flow:
             offset = entry.value.start + 1
-            return [Change(offset, offset, "use_local: true, ")]
+            return [TextEdit(offset, offset, "use_local: true, ")]
         if entry.value.entries:
             first = entry.value.entries[0]
             lead = " " * migration.column_of(first.start)
             start = migration.line_start(first.start)
-            return [Change(start, start, f"{lead}use_local: true{migration.newline}")]
-    return [Change(0, 0, f"__migrator:{migration.newline}  use_local: true{migration.newline}")]
+            return [TextEdit(start, start, f"{lead}use_local: true{migration.newline}")]
+    return [TextEdit(0, 0, f"__migrator:{migration.newline}  use_local: true{migration.newline}")]

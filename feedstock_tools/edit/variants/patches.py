@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from feedstock_tools.edit.document import Document, Part
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.variants.choices import CUDA, Choice
 from feedstock_tools.edit.writing import added_entry, added_item, quoted_like
+from feedstock_tools.recipe.written.document import Document, Part
 
 _PATCHES = ("*.patch", "*.diff", "*/*.patch", "*/*.diff")
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from feedstock_tools.edit.document import Change, Document, Entry, Part
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.variants.conditions import (
     allowing,
@@ -28,6 +27,7 @@ from feedstock_tools.edit.writing import (
     replaced,
 )
 from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
 
 _OF_RECIPE = ("build", "skip")
 _OF_OUTPUTS = ("outputs", "*", "build", "skip")
@@ -177,7 +177,7 @@ def list_in_selectors(draft: Draft, key: str, version: str, neighbour: str) -> D
             is_skip = any(start <= listed.start < end for start, end in skips)
             is_next = len(listed.versions) > 1 and neighbour in listed.versions and version not in listed.versions
             if is_next and not is_skip:
-                changes.append(Change(listed.start, listed.end, listed.longer(version)))
+                changes.append(TextEdit(listed.start, listed.end, listed.longer(version)))
         return recipe.changed(changes)
 
     changed = draft.with_recipe(listing)
@@ -217,11 +217,11 @@ def _with_conditions(recipe: Document, keys: tuple[str, ...], change: Callable[[
     return recipe
 
 
-def _replaced(recipe: Document, condition: _Condition, text: str) -> list[Change]:
+def _replaced(recipe: Document, condition: _Condition, text: str) -> list[TextEdit]:
     """Change the text of a condition; an empty text removes the skip, or its item."""
     entry, part = condition.entry, condition.part
     if text and recipe.has_templates:
-        return [Change(condition.start, condition.start + len(condition.text), text)]
+        return [TextEdit(condition.start, condition.start + len(condition.text), text)]
     if text:
         return replaced(recipe, part, text)
     if part is not entry.value and len(entry.value.items) > 1:
@@ -250,14 +250,14 @@ def _skipping_where(recipe: Document, condition: str) -> Document:
     return _with_build_entry(recipe, "skip", [f"true  # [{condition}]"])
 
 
-def _or(recipe: Document, skip: Part, condition: str) -> list[Change]:
+def _or(recipe: Document, skip: Part, condition: str) -> list[TextEdit]:
     """Skip under one more condition."""
     if skip.kind == "sequence":
         return added_item(recipe, skip, condition, sort=False)
     line = recipe.text[recipe.line_start(skip.start) : skip.start]
     lead = f"{recipe.newline}{' ' * (len(line) - len(line.lstrip()) + 2)}- "
     start = skip.start - (len(line) - len(line.rstrip(" ")))
-    return [Change(start, skip.end, f"{lead}{skip.source}{lead}{quoted_like(None, condition)}")]
+    return [TextEdit(start, skip.end, f"{lead}{skip.source}{lead}{quoted_like(None, condition)}")]
 
 
 def _with_build_entry(recipe: Document, key: str, lines: list[str]) -> Document:

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from feedstock_tools.edit.document import Document, read_document
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.variants.choices import CUDA, PYTHON, Choice, newest, older_than
 from feedstock_tools.edit.variants.items import with_version, without_version
@@ -41,6 +40,7 @@ from feedstock_tools.edit.variants.patches import with_patches
 from feedstock_tools.edit.variants.skips import add_skip, drop_skip, keep_skipped, list_in_selectors, list_in_skip
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.written.document import Document, read_document
 from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
 
 

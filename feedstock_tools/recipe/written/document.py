@@ -1,7 +1,7 @@
 """A handwritten file, as text with positions: an edit replaces some characters and leaves all others as they are.
 
 YAML (`recipe.yaml`, `variants.yaml`, `conda-forge.yml`, migrations) is parsed as it is, `meta.yaml` and
-`conda_build_config.yaml` with their templates masked (`edit.masking`). Both give the same tree of parts, each of which
+`conda_build_config.yaml` with their templates masked (`masked`). Both give the same tree of parts, each of which
 knows the characters it comes from. A key may occur several times, with a selector each.
 """
 
@@ -15,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from feedstock_tools.edit.masking import masked
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import LARGEST_FILE, read_bytes
 from feedstock_tools.yaml_reading.nodes import Node, compose, items, pairs
@@ -29,7 +28,7 @@ _BREAK = re.compile(r"\r\n|\r|\n")
 _PROPERTIES = re.compile(r"(?:[&!]\S*\s+)*")
 
 
-class Change(NamedTuple):
+class TextEdit(NamedTuple):
     """New text for the characters from `start` up to `end`, counted from 0."""
 
     start: int
@@ -167,7 +166,7 @@ class Document:
         words = _BLOCK.findall(self.text, 0, offset) if self.has_templates else []
         return sum(-1 if word.startswith("end") else 1 for word in words) > 0
 
-    def changed(self, changes: Iterable[Change]) -> Document:
+    def changed(self, changes: Iterable[TextEdit]) -> Document:
         """The document with `changes`, which must not overlap.
 
         Raises:
@@ -270,3 +269,52 @@ def _unescaped(source: str) -> str:
     except InputError:
         return source[1:-1]
     return source[1:-1] if node is None else str(node.value)
+
+
+_MACRO = re.compile(r"\{%-?\s*macro\b.*?\bendmacro\s*-?%\}", re.DOTALL)
+_STATEMENT = re.compile(r"\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+_EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+#: A line that is nothing but an expression: what it renders to is not part of the structure that the text shows.
+_ONLY_EXPRESSIONS = re.compile(r"^[ \t]*(?:\{\{(?:(?!\}\}).)*\}\}[ \t]*)+(?=#|\r?$)", re.MULTILINE)
+#: A line with text after a statement: its indentation is known only after rendering.
+_AFTER_STATEMENT = re.compile(r"^[ \t]*\{%(?:(?!%\}).)*%\}[ \t]*[^\s#{].*$", re.MULTILINE)
+#: The value of a key that continues with lines of its own: what it renders to stands before them.
+_BEFORE_LINES = re.compile(r"(?<=: )\{\{-.*?\}\}", re.DOTALL)
+#: An expression as the value of a key, above list items with more indentation: what it renders to begins their list.
+_BEFORE_ITEMS = re.compile(
+    r"^([ \t]*(?:- )*)([\w-]+:[ \t]+)(\{\{(?:(?!\}\}).)*\}\})"
+    r"([ \t]*(?:#.*)?\r?\n(?:[ \t]*(?:#.*)?\r?\n)*)([ \t]*)(?=- )",
+    re.MULTILINE,
+)
+#: Statements in the first lines of a block of text: spaces there would count as its indentation.
+_FIRST_IN_BLOCK = re.compile(
+    r"(^[^#\n]*[:-] [|>][-+0-9]*[ \t]*(?:#.*)?\r?\n)((?:[ \t]+\{%(?:(?!%\}).)*%\}[ \t]*\r?\n)+)", re.MULTILINE
+)
+_NOT_A_BREAK = re.compile(r"[^\r\n]")
+
+
+def masked(text: str) -> str:
+    """The text of a template with each part of Jinja replaced by as many characters that are plain YAML.
+
+    Statements and comments become spaces, expressions become letters. Lines keep their selectors, since those are
+    comments to YAML, so a key may occur several times, and both branches of an `if` occur.
+    """
+    text = _FIRST_IN_BLOCK.sub(lambda match: match[1] + _STATEMENT.sub(_letters, match[2]), text)
+    for pattern in (_MACRO, _AFTER_STATEMENT, _STATEMENT, _ONLY_EXPRESSIONS, _BEFORE_LINES):
+        text = pattern.sub(_blank, text)
+    text = _BEFORE_ITEMS.sub(_without_value, text)
+    return _EXPRESSION.sub(_letters, text)
+
+
+def _blank(match: re.Match[str]) -> str:
+    return _NOT_A_BREAK.sub(" ", match[0])
+
+
+def _without_value(match: re.Match[str]) -> str:
+    if len(match[5]) <= len(match[1]):
+        return match[0]  # the items are of another key
+    return f"{match[1]}{match[2]}{' ' * len(match[3])}{match[4]}{match[5]}"
+
+
+def _letters(match: re.Match[str]) -> str:
+    return "J" * len(match[0])

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from feedstock_tools.edit.document import Change, Document, Part, selector_in
-from feedstock_tools.edit.writing import quoted_like
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.v0.jinja import render
+from feedstock_tools.recipe.written.document import Document, Part, selector_in
 
 _SET = re.compile(r"\{%[-+]?\s*set\s+(\w+)\s*=\s*(.*?)\s*[-+]?%\}", re.DOTALL)
 _LITERAL = re.compile(r"""'[^'\\]*'|"[^"\\]*"|-?\d+(?:\.\d+)*""")
@@ -49,17 +48,6 @@ class Variable:
     def names(self) -> frozenset[str]:
         """The names that its expression mentions."""
         return names_in(self.expression if self.part is not None else f"{{{{{self.expression}}}}}")
-
-    def changed(self, text: str) -> list[Change]:
-        """Give a literal another text, in quotes if it has them."""
-        if self.literal == text:
-            return []
-        if self.part is not None:
-            return [Change(self.start, self.end, quoted_like(self.part, text))]
-        quote = self.expression[:1] if self.expression[:1] in {"'", '"'} else ""
-        if not quote and not text.isdecimal():
-            quote = '"'
-        return [Change(self.start, self.end, f"{quote}{text}{quote}")]
 
 
 @lru_cache(maxsize=8)
