@@ -1,5 +1,5 @@
 
-// The picture of builds: a bar opens its configuration. A page that updates itself may replace the picture.
+// The picture of builds: a bar opens its configuration.
 (function () {
   "use strict";
   function bars() { return Array.from(document.querySelectorAll("#timeline a")); }

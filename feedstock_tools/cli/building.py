@@ -152,7 +152,7 @@ def report(
 
 @contextmanager
 def watched(workspace: Workspace, terminal: Terminal, jobs: int, rows: int) -> Iterator[Observer]:
-    """The observer of a run for the terminal and for `status --serve`; Ctrl-C ends the run in order."""
+    """The observer of a run for the terminal and for `status --watch`; Ctrl-C ends the run in order."""
     from feedstock_tools.builds.engines.process.supervision import signals_as_exit
     from feedstock_tools.builds.matrix.runs import recorded
     from feedstock_tools.builds.runs.observer import Observers

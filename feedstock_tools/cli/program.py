@@ -139,10 +139,9 @@ def _name(arguments: Sequence[str]) -> str:
 
 def bounds_of(name: str, arguments: Sequence[str]) -> Bounds | None:
     """The bounds of a whole command, also of its completion in a shell; None for one that builds, tests, publishes or
-    serves, which bounds only its reading."""
+    goes on until Ctrl-C, which bounds only its reading."""
     if completing.VARIABLE in os.environ or name in _READING or (name == "build" and "--list" in arguments):
-        serves = name == "status" and any(word.startswith("--serve") for word in arguments)
-        return None if serves else READING
+        return None if name == "status" and "--watch" in arguments else READING
     return SOLVING if name in _SOLVING else None
 
 

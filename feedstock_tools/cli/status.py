@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
 from feedstock_tools.cli import options
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.cli.spelling import Command
+from feedstock_tools.errors import FeedstockError
 
-#: Where `--serve` listens if no port is given.
-_PORT = 8470
+#: Between two readings of the matrix: this time in seconds, and this multiple of the time that a reading takes.
+_PAUSE, _REST = 2.0, 10.0
 
 
 @click.command("status", cls=Command)
@@ -20,15 +23,7 @@ _PORT = 8470
 @options.as_json
 @options.markdown
 @options.html
-@options.option(
-    "--serve",
-    type=click.IntRange(0, 65535),
-    is_flag=False,
-    flag_value=_PORT,
-    metavar="[PORT]",
-    meaning="Serve the page, live, to a browser on this machine until Ctrl-C",
-    default_text=f"at port {_PORT}",
-)
+@options.option("--watch", is_flag=True, meaning="Write the page of --html again and again until Ctrl-C")
 @options.configurations
 @options.gathered("place", options.Place)
 def command(
@@ -37,20 +32,20 @@ def command(
     as_json: bool,
     markdown: bool,
     html: Path | None,
-    serve: int | None,
+    watch: bool,
 ) -> None:
     """Show the build matrix: done, running, failed, interrupted, stale, missing, refused.
 
     It shows when and where each configuration was built, how long that took, and what has changed if it is stale. The
     HTML page is one file without external resources, with filters, logs and a picture of the builds over time. With
-    --serve it follows the builds of all runs in the artifacts folder, on this machine or a fleet; end it with Ctrl-C.
+    --watch it follows the builds of all runs in the artifacts folder, on this machine or a fleet, and an open page
+    reloads itself; end it with Ctrl-C.
     """
     options.refuse_both(as_json, markdown)
-    if serve is not None:
-        if as_json or markdown or html is not None:
-            raise click.UsageError("--serve excludes --json, --markdown and --html")
-        _serve(names, place, serve)
-        return
+    if watch:
+        if html is None or as_json or markdown:
+            raise click.UsageError("--watch needs --html FILE, and excludes --json and --markdown")
+        _watch(names, place, html)
     from feedstock_tools.builds.matrix.matrix import read_matrix
     from feedstock_tools.cli.opening import opened_to_read
 
@@ -75,34 +70,33 @@ def command(
         say(matrix_text(matrix))
 
 
-def _serve(names: tuple[str, ...], place: options.Place, port: int) -> None:
-    """Serve the page until Ctrl-C.
+def _watch(names: tuple[str, ...], place: options.Place, html: Path) -> NoReturn:
+    """Write the page with what goes on until Ctrl-C; the last one stays while the feedstock cannot be read.
 
     Raises:
-        InputError: there is no feedstock, or a name matches nothing.
-        WorkError: the port cannot be opened.
+        FeedstockError: the first page cannot be made or written.
     """
-    import asyncio
-    import signal
-    from contextlib import suppress
+    _write_followed(names, place, html)
+    say(f"{html} shows the builds as they go on: open it in a browser. End this with Ctrl-C.")
+    refusal, took = "", 0.0
+    while True:
+        time.sleep(max(_PAUSE, _REST * took))
+        began = time.monotonic()
+        try:
+            _write_followed(names, place, html)
+            refusal = ""
+        except FeedstockError as error:  # somebody may be editing the recipe
+            if str(error) != refusal:
+                say(f"the page stays as it was: {error}", err=True)
+            refusal = str(error)
+        took = time.monotonic() - began
 
+
+def _write_followed(names: tuple[str, ...], place: options.Place, html: Path) -> None:
+    from feedstock_tools.builds.matrix.matrix import read_matrix
+    from feedstock_tools.builds.matrix.runs import read_runs
     from feedstock_tools.cli.opening import opened_to_read
-    from feedstock_tools.report.live.server import ADDRESS, serve
-    from feedstock_tools.report.live.site import StatusSite
+    from feedstock_tools.report.matrix.page import write_page
 
     workspace = opened_to_read(place)
-    workspace.chosen(names)
-
-    def ready(opened: int) -> None:
-        say(f"http://{ADDRESS}:{opened}/ shows the builds of {workspace.feedstock.name}. End it with Ctrl-C.")
-
-    async def until_interrupted() -> None:
-        serving = asyncio.ensure_future(serve(StatusSite(workspace, names), port, ready))
-        with suppress(NotImplementedError):  # on Windows, where Ctrl-C raises KeyboardInterrupt wherever it comes
-            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, serving.cancel)
-        await serving
-
-    try:
-        asyncio.run(until_interrupted())
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
+    write_page(html, read_matrix(workspace, workspace.chosen(names)), read_runs(workspace.artifacts))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -25,34 +24,21 @@ _LONGEST_TEXT = 8_000
 _POLICY = "default-src 'none'; {rules}base-uri 'none'; form-action 'none'"
 
 
-@dataclass(frozen=True, slots=True)
-class HtmlPage:
-    """A page, and the policy that it has inside, for a server that sends it as a header too."""
-
-    text: str
-    policy: str
-
-
-def html_page(
-    template: str, *, styles: Sequence[str] = (), scripts: Sequence[str] = (), asks: bool = False, **values: Any
-) -> HtmlPage:
+def html_page(template: str, *, styles: Sequence[str] = (), scripts: Sequence[str] = (), **values: Any) -> str:
     """Render a page.
 
     Args:
         template: the name of its template, `NAME.html.j2`, which extends `page.html.j2`.
         styles: the names of its own styles (`NAME.css`), after the one of all pages.
         scripts: the names of its scripts (`NAME.js`), which become one.
-        asks: whether its script may ask the server that it came from.
         values: what the template places.
     """
     style = "".join(map(_text, ("page.css", *(f"{name}.css" for name in styles))))
     script = "".join(_text(f"{name}.js") for name in scripts)
     rules = f"style-src {_policy_hash(style)}; " + (f"script-src {_policy_hash(script)}; " if script else "")
-    policy = _POLICY.format(rules=rules + ("connect-src 'self'; " if asks else ""))
-    text = (
-        _environment().get_template(f"{template}.html.j2").render(style=style, script=script, policy=policy, **values)
-    )
-    return HtmlPage(f"{text}\n", policy)
+    policy = _POLICY.format(rules=rules)
+    page = _environment().get_template(f"{template}.html.j2")
+    return page.render(style=style, script=script, policy=policy, **values) + "\n"
 
 
 def _policy_hash(text: str) -> str:

@@ -109,7 +109,7 @@ def write_simulation_page(path: Path, simulation: Simulation, text: str, at: dat
         WorkError: it cannot be written.
     """
     picture = draw(_jobs(simulation, at.astimezone(UTC).replace(microsecond=0)))
-    write_whole(path, html_page("simulation", styles=("status",), picture=picture, text=text).text)
+    write_whole(path, html_page("simulation", styles=("status",), picture=picture, text=text))
 
 
 def _jobs(simulation: Simulation, at: datetime) -> list[Job]:

@@ -112,7 +112,7 @@ def _page(
         state: sum(change.state == state for group in shown.values() for change in group)
         for state in ("removed", "added", "changed")
     }
-    page = html_page(
+    return html_page(
         "differences",
         styles=("differences",),
         scripts=("filter", "folded"),
@@ -127,7 +127,6 @@ def _page(
         counts={state: count for state, count in counts.items() if count},
         most=_MOST_NAMES,
     )
-    return page.text
 
 
 def _by_name(state: str, pairs: Iterable[tuple[str, str]]) -> list[Change]:

@@ -52,7 +52,7 @@ def rehearsal_page(rehearsal: Rehearsal, feedstock: str) -> str:
     found = sorted(problems(rehearsal), key=lambda problem: problem.what not in _WRONG)
     runs = pick_runs(rehearsal.picks)
     configurations = _configurations(rehearsal.environments)
-    page = html_page(
+    return html_page(
         "rehearsal",
         scripts=("filter", "folded"),
         feedstock=feedstock,
@@ -72,7 +72,6 @@ def rehearsal_page(rehearsal: Rehearsal, feedstock: str) -> str:
         - sum(line.count for configuration in configurations for line in configuration.lines),
         most=_MOST_NAMES,
     )
-    return page.text
 
 
 def _counts(found: Sequence[Problem], environments: Sequence[Environment]) -> dict[str, int]:

@@ -7,18 +7,18 @@ policy allows no script but its own.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from feedstock_tools.builds.ledger.records import BuildRecord
 from feedstock_tools.builds.matrix.matrix import Matrix
+from feedstock_tools.builds.matrix.runs import LiveRun
 from feedstock_tools.builds.matrix.states import OutputState
 from feedstock_tools.files.writing import write_whole
-from feedstock_tools.report.html_pages import HtmlPage, html_page
+from feedstock_tools.report.html_pages import html_page
 from feedstock_tools.report.matrix.timeline import draw, jobs_of
 from feedstock_tools.report.matrix.view import Line, by_state, groups, lines, printable
 from feedstock_tools.report.run.verifying import comparison_words
@@ -28,8 +28,8 @@ _TAIL_BYTES = 12_000
 _TAIL_LINES = 60
 #: The states whose logs are quoted in the page.
 _SHOWN = ("failed", "interrupted", "running")
-#: The address of a log file, for links.
-_Address = Callable[[Path], str]
+#: An open page that follows builds reloads itself after this time in seconds.
+RELOADED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,41 +41,51 @@ class LogView:
     tail: str
 
 
-def write_page(path: Path, matrix: Matrix) -> None:
+def write_page(path: Path, matrix: Matrix, runs: Sequence[LiveRun] | None = None) -> None:
     """Write the page to a file, which is replaced whole; its links to logs are relative to its folder.
+
+    Args:
+        runs: what goes on now, for a page that reloads itself; None for one that does not.
 
     Raises:
         WorkError: it cannot be written.
     """
-    write_whole(path, page(matrix, path.resolve().parent))
+    write_whole(path, page(matrix, path.resolve().parent, runs))
 
 
-def page(matrix: Matrix, folder: Path) -> str:
+def page(matrix: Matrix, folder: Path, runs: Sequence[LiveRun] | None = None) -> str:
     """The page, with links to logs as seen from a folder."""
-    return _rendered(matrix, partial(_relative, folder), live=False).text
-
-
-def live_page(matrix: Matrix) -> HtmlPage:
-    """The page for `status --serve`, which shows the current builds and updates itself."""
-    return _rendered(matrix, partial(_served, matrix.artifacts), live=True)
-
-
-def _rendered(matrix: Matrix, address: _Address, *, live: bool) -> HtmlPage:
-    """The page; `address` is that of a log file, for links."""
     table_lines = lines(matrix)
     return html_page(
         "status",
         styles=("status",),
-        scripts=("filter", "status", *(("live",) if live else ())),
-        asks=live,
-        live=live,
+        scripts=("filter", "status"),
+        reloaded=None if runs is None else RELOADED,
+        runs=runs or (),
+        elsewhere=_elsewhere(matrix, runs or ()),
+        links=_links_of_rows(matrix, folder) if runs is not None else {},
         matrix=matrix,
         counts=by_state(table_lines),
         shares=tuple(_shares(by_state(table_lines))),
         platforms=sorted({line.state.configuration.platform for line in table_lines}),
-        lines=[_line_view(matrix, line, address) for line in table_lines],
+        lines=[_line_view(matrix, line, folder) for line in table_lines],
         picture=draw(jobs_of(matrix.builds, _alive(matrix), matrix.at)),
     )
+
+
+def _elsewhere(matrix: Matrix, runs: Sequence[LiveRun]) -> list[BuildRecord]:
+    """The running builds that none of the runs follows, such as those of a program that uses the library."""
+    followed = {row.row for run in runs for row in run.rows}
+    outputs = (output for state in matrix.configurations for output in state.outputs if output.state == "running")
+    records = {output.record.row: output.record for output in outputs if output.record}
+    return [record for row, record in records.items() if row not in followed]
+
+
+def _links_of_rows(matrix: Matrix, folder: Path) -> dict[str, str | None]:
+    """Row → the address of the log of its newest build."""
+    deciding = [output.record for state in matrix.configurations for output in state.outputs if output.record]
+    newest = {record.row: record for record in sorted([*deciding, *matrix.builds], key=lambda record: record.id or 0)}
+    return {row: _link(matrix, record, folder) for row, record in newest.items()}
 
 
 def _alive(matrix: Matrix) -> frozenset[int | None]:
@@ -93,7 +103,7 @@ def _shares(counts: dict[str, int]) -> Iterator[tuple[str, float, float]]:
         begin += width
 
 
-def _line_view(matrix: Matrix, line: Line, address: _Address) -> dict[str, Any]:
+def _line_view(matrix: Matrix, line: Line, folder: Path) -> dict[str, Any]:
     configuration = line.state.configuration
     shown = {output.record.log for output in line.state.outputs if output.record and output.state in _SHOWN}
     return {
@@ -102,10 +112,10 @@ def _line_view(matrix: Matrix, line: Line, address: _Address) -> dict[str, Any]:
         "accelerator": f"CUDA {configuration.cuda}" if configuration.cuda else "CPU",
         "reasons": [(group.state, group.reason, len(group.outputs)) for group in groups([line])],
         "outputs": [
-            (output, output.record, _link(matrix, output, address), _compared(matrix, output))
+            (output, output.record, _link(matrix, output.record, folder), _compared(matrix, output))
             for output in line.state.outputs
         ],
-        "logs": [_log_view(matrix, log, address, shown=log in shown) for log in line.logs],
+        "logs": [_log_view(matrix, log, folder, shown=log in shown) for log in line.logs],
         "words": " ".join(
             [line.title, configuration.name, *{output.output.name for output in line.state.outputs}]
         ).lower(),
@@ -118,26 +128,21 @@ def _compared(matrix: Matrix, output: OutputState) -> str:
     return comparison_words(comparisons[-1]) if comparisons else ""
 
 
-def _link(matrix: Matrix, output: OutputState, address: _Address) -> str | None:
-    record: BuildRecord | None = output.record
+def _link(matrix: Matrix, record: BuildRecord | None, folder: Path) -> str | None:
     path = _log_file(matrix, record.log) if record else None
-    return address(path) if path else None
+    return _relative(folder, path) if path else None
 
 
-def _log_view(matrix: Matrix, log: str, address: _Address, *, shown: bool) -> LogView:
+def _log_view(matrix: Matrix, log: str, folder: Path, *, shown: bool) -> LogView:
     path = _log_file(matrix, log)
-    return LogView(Path(log).name, address(path) if path else None, _tail(path) if shown and path else "")
+    address = _relative(folder, path) if path else None
+    return LogView(Path(log).name, address, _tail(path) if shown and path else "")
 
 
 def _log_file(matrix: Matrix, log: str) -> Path | None:
     """A log file of the artifacts folder; None if it is missing or outside of the folder."""
     path = (matrix.artifacts / log).resolve()
     return path if path.is_relative_to(matrix.artifacts.resolve()) and path.is_file() else None
-
-
-def _served(artifacts: Path, path: Path) -> str:
-    """The address of a log on the server of the page."""
-    return quote(f"log/{path.relative_to(artifacts.resolve()).as_posix()}")
 
 
 def _relative(folder: Path, path: Path) -> str:

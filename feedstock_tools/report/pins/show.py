@@ -81,7 +81,7 @@ def page(graph: PinGraph, cudas: Sequence[str], origin: str) -> str:
         platforms=questions.platforms(graph, cudas),
         drivers=questions.least_drivers(graph, cudas),
         picture=as_svg(graph, cudas) if cudas else "",
-    ).text.rstrip()
+    ).rstrip()
 
 
 def _shown(graph: PinGraph, versions: Sequence[str]) -> tuple[str, ...]:

@@ -1,1 +1,0 @@
-"""The status page, live: served on this machine alone, and read-only."""
