@@ -5,7 +5,7 @@ Each function has the form of click's `shell_complete`. A feedstock that cannot 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -108,10 +108,13 @@ def demands(context: click.Context, incomplete: str) -> Iterable[str]:
     from feedstock_tools.facts import load_cuda
     from feedstock_tools.pins.graph.kinds import KINDS
 
+    words = {"cuda": load_cuda().toolkits, "gpu": _gpu_names()}
+    before: Sequence[str] = context.params.get("demands") or ()
+    if len(before) > 1 and before[-1] == "=":  # bash breaks words at an equals sign
+        return words.get(before[-2], ())
     kind, equals, _ = incomplete.partition("=")
     if not equals:
         return (f"{name}=" for name in KINDS)
-    words = {"cuda": load_cuda().toolkits, "gpu": _gpu_names()}
     return (f"{kind}={word}" for word in words.get(kind, ()))
 
 

@@ -121,8 +121,6 @@ def _group(context: click.Context) -> None:
 
 def main() -> NoReturn:
     """The entry point `feedstock-tools`."""
-    if completing.VARIABLE in os.environ:
-        importlib.import_module("feedstock_tools.cli.completion")
     run(_group, PROGRAM, bounds=bounds_of(_name(sys.argv[1:]), sys.argv[1:]))
 
 
