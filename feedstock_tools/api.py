@@ -47,10 +47,6 @@ if TYPE_CHECKING:
     from feedstock_tools.check.reviewing import Review, Stale, review_feedstock
     from feedstock_tools.edit.build_number import raise_build_number, set_build_number
     from feedstock_tools.edit.draft import Draft, open_draft
-    from feedstock_tools.edit.enable_gpu.enabling import enable_gpu
-    from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
-    from feedstock_tools.edit.importing.importing import Imported, VerbatimBlock, import_recipe
-    from feedstock_tools.edit.importing.verification import Difference
     from feedstock_tools.edit.maintainers import add_maintainer, drop_maintainer
     from feedstock_tools.edit.platforms import add_platform, set_provider
     from feedstock_tools.edit.requirements import (
@@ -60,14 +56,17 @@ if TYPE_CHECKING:
         limit_requirement,
         pin_requirement,
     )
-    from feedstock_tools.edit.to_v1.converting import to_v1
     from feedstock_tools.edit.variants.choices import CUDA, PYTHON
     from feedstock_tools.edit.variants.versions import add_version, drop_version
     from feedstock_tools.edit.version import set_version
+    from feedstock_tools.enable_gpu.enabling import enable_gpu
+    from feedstock_tools.enable_gpu.wishes import GpuWishes
     from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
     from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
     from feedstock_tools.generate.applying import Change
     from feedstock_tools.generate.generating import Generated, generate
+    from feedstock_tools.importing.importing import Imported, VerbatimBlock, import_recipe
+    from feedstock_tools.importing.verification import Difference
     from feedstock_tools.pins.graph.asking import Answer, resolve
     from feedstock_tools.pins.graph.demands import Demand
     from feedstock_tools.pins.graph.explain import Conflict
@@ -85,6 +84,7 @@ if TYPE_CHECKING:
     from feedstock_tools.rerender.why.absence import why_not
     from feedstock_tools.rerender.why.model import Absence, Explanation, Loss, Place, Setting, Use, ValueOrigin
     from feedstock_tools.rerender.why.reasons import explain
+    from feedstock_tools.to_v1.converting import to_v1
 
 __all__ = [
     "CUDA",
@@ -241,21 +241,20 @@ _WHERE = {
     "check.reviewing": "Review Stale review_feedstock",
     "edit.build_number": "raise_build_number set_build_number",
     "edit.draft": "Draft open_draft",
-    "edit.enable_gpu.enabling": "enable_gpu",
-    "edit.enable_gpu.wishes": "GpuWishes",
-    "edit.importing.importing": "Imported VerbatimBlock import_recipe",
-    "edit.importing.verification": "Difference",
     "edit.maintainers": "add_maintainer drop_maintainer",
     "edit.platforms": "add_platform set_provider",
     "edit.requirements": "Where add_requirement drop_requirement limit_requirement pin_requirement",
-    "edit.to_v1.converting": "to_v1",
     "edit.variants.choices": "CUDA PYTHON",
     "edit.variants.versions": "add_version drop_version",
     "edit.version": "set_version",
+    "enable_gpu.enabling": "enable_gpu",
+    "enable_gpu.wishes": "GpuWishes",
     "errors": "FeedstockError InputError Mistake WorkError",
     "feedstock.planned": "PlannedConfiguration PlannedOutput PlannedRow",
     "generate.applying": "Change",
     "generate.generating": "Generated generate",
+    "importing.importing": "Imported VerbatimBlock import_recipe",
+    "importing.verification": "Difference",
     "pins.graph.asking": "Answer resolve",
     "pins.graph.demands": "Demand",
     "pins.graph.explain": "Conflict",
@@ -272,6 +271,7 @@ _WHERE = {
     "rerender.why.absence": "why_not",
     "rerender.why.model": "Absence Explanation Loss Place Setting Use ValueOrigin",
     "rerender.why.reasons": "explain",
+    "to_v1.converting": "to_v1",
 }
 _NAMES = {
     name: (f"feedstock_tools.{module}", other or name)

@@ -28,8 +28,6 @@ from pathlib import Path
 
 from feedstock_tools.edit.build_number import raise_build_number, set_build_number
 from feedstock_tools.edit.draft import Draft, open_draft
-from feedstock_tools.edit.enable_gpu.enabling import enable_gpu
-from feedstock_tools.edit.enable_gpu.wishes import GpuWishes
 from feedstock_tools.edit.maintainers import add_maintainer, drop_maintainer
 from feedstock_tools.edit.platforms import add_platform, set_provider
 from feedstock_tools.edit.requirements import (
@@ -39,12 +37,14 @@ from feedstock_tools.edit.requirements import (
     limit_requirement,
     pin_requirement,
 )
-from feedstock_tools.edit.to_v1.converting import to_v1
 from feedstock_tools.edit.variants.choices import CUDA, PYTHON
 from feedstock_tools.edit.variants.versions import add_version, drop_version
 from feedstock_tools.edit.version import left_behind, set_version
+from feedstock_tools.enable_gpu.enabling import enable_gpu
+from feedstock_tools.enable_gpu.wishes import GpuWishes
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.recipe.written.document import Document
+from feedstock_tools.to_v1.converting import to_v1
 from maintenance.fuzz_readers import SECONDS, changed
 from maintenance.hostile.templates import meta_yaml, recipe_yaml
 from maintenance.hostile.texts import FILES as YAML_KEYS

@@ -21,11 +21,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from feedstock_tools.edit.to_v1.comparison import Difference, compare_recipes, compare_with_recipe
-from feedstock_tools.edit.to_v1.converting import convert_recipe
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.recipe.written.document import read_document
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
+from feedstock_tools.to_v1.comparison import Difference, compare_recipes, compare_with_recipe
+from feedstock_tools.to_v1.converting import convert_recipe
 
 _NUMBER = re.compile(r"_?\d+$")
 

@@ -24,8 +24,8 @@ def command(feedstock: Path, pinning: str | None, dry_run: bool, as_json: bool, 
     differ. Lines that the spec copies are counted. The recipe itself stays as it is: `generate --force` replaces it.
     """
     from feedstock_tools.cli.rerender import chosen_pinning
-    from feedstock_tools.edit.importing.importing import import_recipe, refuse_spec
     from feedstock_tools.feedstock.folder import find_feedstock
+    from feedstock_tools.importing.importing import import_recipe, refuse_spec
     from feedstock_tools.report.importing import imported_text, imported_values
 
     folder = find_feedstock(feedstock, Path()).folder

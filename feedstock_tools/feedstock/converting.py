@@ -23,6 +23,8 @@ from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.twin import make_twin, recipe_of_twin, twin_inputs
 
 _CACHE = "converted"
+#: The rooms of this package whose change makes an earlier conversion obsolete.
+_ROOMS = ("feedstock", "to_v1", "edit", "recipe")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ def converted(feedstock: Feedstock, artifacts: Artifacts, bounds: Bounds | None)
     Raises:
         WorkError: the artifacts folder cannot be written.
     """
-    stamp = stamp_of_files([*feedstock.inputs, PACKAGE / "edit", PACKAGE / "feedstock"])
+    stamp = stamp_of_files([*feedstock.inputs, *(PACKAGE / room for room in _ROOMS)])
     recipe = recipe_of_twin(artifacts)
     recalled = artifacts.recall(_CACHE)
     with suppress(KeyError, TypeError):
@@ -71,10 +73,10 @@ def _made(feedstock: Feedstock, artifacts: Artifacts, stamp: str, bounds: Bounds
 
 
 def _converted_text(folder: Path) -> tuple[str, tuple[str, ...]]:
-    from feedstock_tools.edit.to_v1.converting import convert_recipe
     from feedstock_tools.recipe.v1_engine import parse_v1
     from feedstock_tools.recipe.written.document import read_document
     from feedstock_tools.rerender.configurations.configuration import read_configurations
+    from feedstock_tools.to_v1.converting import convert_recipe
 
     meta = read_document(folder / "recipe" / "meta.yaml", within=folder)
     made = convert_recipe(meta, read_configurations(folder))

@@ -1,0 +1,267 @@
+"""A recipe, seen in many settings, as the content of a spec."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from feedstock_tools.generate.spec.conditions import Compare, Word
+from feedstock_tools.importing.entries import InexpressibleError, conditional, explained, literal, text_of
+from feedstock_tools.importing.inference import NEVER, Conditions, condition_text
+from feedstock_tools.importing.merging import Merger, merged_order
+from feedstock_tools.importing.output_content import (
+    Place,
+    about_of,
+    ignored,
+    output_content,
+    requirements_of,
+    script_of,
+)
+from feedstock_tools.importing.reading.comments import Comments
+from feedstock_tools.importing.reading.marks import unmarked
+from feedstock_tools.importing.reading.samples import Sample
+from feedstock_tools.importing.reading.trees import OutputTree, RecipeTree
+from feedstock_tools.importing.reading.written_conditions import WrittenConditions
+from feedstock_tools.importing.variant_content import variant_content
+from feedstock_tools.importing.verbatim import Writer
+from feedstock_tools.rerender.source import Source
+
+_SOURCE = {"git_url": "git", "git_rev": "rev", "fn": "file_name"}
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The content of a spec, what of the recipe it cannot express, and how many comment lines have no place in it."""
+
+    content: dict[str, Any]
+    lost: tuple[str, ...]
+    comments_left: int
+
+
+def recipe_content(source: Source, samples: Sequence[Sample], name: str) -> Content:
+    """The content of the spec of a feedstock called `name`."""
+    written = WrittenConditions(source.text, is_v1=source.v1 is not None)
+    conditions = Conditions(samples, written.all)
+    built = sum(1 << index for index, sample in enumerate(samples) if not sample.tree.skip)
+    return _Importer(source, samples, name, Merger(conditions, built, written)).content()
+
+
+class _Importer:
+    def __init__(self, source: Source, samples: Sequence[Sample], name: str, merger: Merger) -> None:
+        self.source, self.samples, self.name, self.merger = source, samples, name, merger
+        self.trees: Mapping[int, RecipeTree] = {
+            index: sample.tree for index, sample in enumerate(samples) if merger.among >> index & 1
+        }
+        self.first = self.trees[min(self.trees)]
+        self.writer = Writer("v1" if source.v1 is not None else "v0")
+        self.comments = Comments(source.text)
+        self.place = Place("the recipe", self.writer, self.comments)
+        self.lost: list[str] = []
+
+    def content(self) -> Content:
+        """All of the spec, in the order of the file."""
+        first = self.first
+        outputs = self._outputs()
+        content: dict[str, Any] = {
+            "name": self.name,
+            "version": first.version,
+            "format": self.writer.recipe_format,
+            "automatic": "false",
+        }
+        if first.name != f"{self.name}-split" or first.alone:
+            content["recipe_name"] = first.name
+        content["values"] = {}
+        content["sources"] = self._sources()
+        content["platforms"] = self._platforms()
+        if "cuda_compiler" in self.source.text or "'cuda'" in self.source.text or '"cuda"' in self.source.text:
+            content["cuda"] = {}
+        variants, zipped, lost = variant_content(self.source)
+        content["variants"] = variants
+        content["zip"] = zipped
+        content["build"] = self._build()
+        content["skip"] = self._skip()
+        content["outputs"] = outputs
+        about = about_of(first.about, self.place, first.version)
+        content["about"] = {"homepage": "", "license": "", "summary": "", **about}
+        maintainers = first.extra.get("recipe-maintainers") or ["conda-forge"]
+        content["maintainers"] = list(maintainers) if isinstance(maintainers, list) else [str(maintainers)]
+        self._more_extra()
+        content["verbatim"] = self.place.verbatim
+        content["conda_forge"] = _plain(self.source.forge.settings)
+        content_text = repr(content)
+        values = {name: value for tree in self.trees.values() for name, value in tree.values.items()}
+        used = (name for name in values if re.search(rf"\{{{name}\}}|\{{ {name} \}}", content_text))
+        content["values"] = {name: values[name] for name in used}
+        kept = {key: value for key, value in content.items() if value or key == "cuda"}
+        comments_left = self.comments.lines - self.comments.taken
+        return Content(kept, (*self.place.lost, *self.lost, *lost), comments_left)
+
+    def _outputs(self) -> list[dict[str, Any]]:
+        names = merged_order([[output.name for output in tree.outputs] for tree in self.trees.values()])
+        outputs = []
+        for name in names:
+            trees = {
+                index: output for index, tree in self.trees.items() for output in tree.outputs if output.name == name
+            }
+            if all(tree.skip for tree in trees.values()):
+                self.lost.append(f"the output {name} is built nowhere")
+                continue
+            place = Place(f"output {name}", self.writer, self.comments)
+            outputs.append(output_content(name, self.samples, trees, self.merger, place, alone=self.first.alone))
+            self.lost += place.lost
+        return outputs
+
+    def _sources(self) -> list[Any]:
+        version = self.first.version
+        keyed: dict[int, list[str]] = {}
+        patches: dict[str, dict[int, list[str]]] = {}
+        for index, tree in self.trees.items():
+            for item in tree.sources:
+                source_keys = {key: value for key, value in item.items() if key != "patches"}
+                if "sha256" in source_keys:
+                    source_keys["sha256"] = unmarked(str(source_keys["sha256"]), tree.values)
+                key = json.dumps(source_keys, default=str)
+                keyed.setdefault(index, []).append(key)
+                own_patches = item.get("patches") or []
+                patches.setdefault(key, {})[index] = [
+                    str(patch) for patch in (own_patches if isinstance(own_patches, list) else [own_patches])
+                ]
+        items = []
+        for key, condition in self.merger.entries({index: keyed.get(index, []) for index in self.trees}):
+            try:
+                source = {
+                    _SOURCE.get(name, name): _source_value(value, version) for name, value in json.loads(key).items()
+                }
+            except InexpressibleError as error:
+                self.lost.append(f"source: {error}")
+                continue
+            unknown = set(source) - {"url", "sha256", "git", "rev", "path", "folder", "file_name"}
+            self.lost += [f"source: the key {name}" for name in sorted(unknown)]
+            source = {name: value for name, value in source.items() if name not in unknown}
+            among = sum(1 << index for index in patches[key])
+            listed = self.merger.within(among).entries(patches[key])
+            source["patches"] = self.place.values(
+                "patches",
+                listed,
+                lambda entry: explained(
+                    "file", conditional("file", text_of(entry[0]), entry[1]), self.comments.take(entry[0])
+                ),
+            )
+            if condition is not None:
+                source["when"] = condition_text(condition)
+            items.append({name: value for name, value in source.items() if value})
+        return items
+
+    def _platforms(self) -> dict[str, Any]:
+        built = {sample.setting.platform for index, sample in enumerate(self.samples) if index in self.trees}
+        platforms: dict[str, Any] = {}
+        for rendering in self.source.forge.renderings:
+            platform, builder = rendering.platform, rendering.build_platform
+            if platform in built:
+                platforms[platform.subdir] = {"build_on": builder.subdir} if builder != platform else None
+        return platforms
+
+    def _build(self) -> dict[str, Any]:
+        numbers = {index: tree.number for index, tree in self.trees.items()}
+        base = min(numbers.values())
+        build: dict[str, Any] = {"number": str(base)}
+        if offsets := self._offsets({index: number - base for index, number in numbers.items()}):
+            build["offsets"] = offsets
+        if not self.first.alone:
+            tops = {index: tree.top for index, tree in self.trees.items()}
+            build |= self._top_script(tops)
+            if requirements := requirements_of(tops, self.merger, self.place):
+                build["requirements"] = requirements
+            if exports := ignored(tops, self.merger, self.place):
+                build["ignore_run_exports"] = exports
+            self.place.copy(
+                "build", self.writer.mapping(self.merger, {index: top.more_build for index, top in tops.items()})
+            )
+        return build
+
+    def _top_script(self, tops: Mapping[int, OutputTree]) -> dict[str, Any]:
+        if self.source.v1 is not None:
+            script = script_of(self.samples, tops, self.merger, self.place)
+            return {"script": script} if script else {}
+        folder = self.source.recipe.parent
+        names = {"unix": "build.sh", "win": "bld.bat"}
+        existing = {system: name for system, name in names.items() if (folder / name).is_file()}
+        if not existing:
+            return {}
+        return {"script": existing["unix"] if list(existing) == ["unix"] else existing}
+
+    def _offsets(self, differences: Mapping[int, int]) -> list[dict[str, str]]:
+        """Amounts that add up to the build numbers: by single keys if possible, else one for each sum."""
+        if not any(differences.values()):
+            return []
+        keys = sorted(frozenset().union(*(self.samples[index].looping for index in differences)))
+        remaining = dict(differences)
+        offsets: list[tuple[int, int]] = []
+        for key in ["cuda_compiler_version", *(key for key in keys if key != "cuda_compiler_version")]:
+            by_value: dict[str | None, int] = {}
+            for index, amount in remaining.items():
+                value = self.samples[index].variant.get(key)
+                by_value[value] = min(amount, by_value.get(value, amount))
+            for amount in sorted({amount for amount in by_value.values() if amount}):
+                mask = sum(
+                    1 << index for index in remaining if by_value[self.samples[index].variant.get(key)] == amount
+                )
+                offsets.append((amount, mask))
+            remaining = {
+                index: amount - by_value[self.samples[index].variant.get(key)] for index, amount in remaining.items()
+            }
+        if any(remaining.values()):
+            offsets = [
+                (amount, sum(1 << index for index, other in differences.items() if other == amount))
+                for amount in sorted(set(differences.values()) - {0})
+            ]
+        return [self._offset(amount, mask) for amount, mask in offsets]
+
+    def _offset(self, amount: int, mask: int) -> dict[str, str]:
+        condition = self.merger.condition(mask)
+        always = Compare("python", ">=", "2") if condition is None or isinstance(condition, str) else condition
+        return {"by": str(amount), "when": condition_text(always)}
+
+    def _skip(self) -> list[Any]:
+        """The skips of the recipe: its own conditions as far as they fit, and one for the remaining settings."""
+        conditions = self.merger.conditions
+        skipped = conditions.everywhere & ~self.merger.among
+        remaining, chosen = skipped, []
+        options = [(conditions.mask(condition), condition) for condition in self.merger.written.all]
+        options += [(mask, Word(word)) for word in ("win", "osx", "linux") if (mask := conditions.mask(Word(word)))]
+        inside = [(mask, condition) for mask, condition in options if mask and not mask & ~skipped]
+        for mask, condition in sorted(inside, key=lambda option: -option[0].bit_count()):
+            if mask & remaining:
+                chosen.append(condition)
+                remaining &= ~mask
+        if remaining:
+            remainder = conditions.of(remaining, conditions.everywhere & ~(skipped & ~remaining))
+            if remainder is not None and remainder != NEVER:
+                chosen.append(remainder)
+        return [condition_text(condition) for condition in chosen]
+
+    def _more_extra(self) -> None:
+        more = {
+            key: value for key, value in self.first.extra.items() if key not in ("recipe-maintainers", "feedstock-name")
+        }
+        single = Merger(self.merger.conditions, 1 << min(self.trees), self.merger.written)
+        self.place.copy("extra", self.writer.mapping(single, {min(self.trees): more}))
+
+
+def _source_value(value: Any, version: str) -> Any:
+    if isinstance(value, list):
+        values = [literal(str(item), version) for item in value]
+        return values[0] if len(values) == 1 else values
+    return literal(str(value), version)
+
+
+def _plain(value: Any) -> Any:
+    """Settings with booleans and numbers as they are written."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,156 @@
+"""An existing recipe as the spec that generates it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.files.writing import write_whole
+from feedstock_tools.generate.spec.reading import SPEC_NAME, spec_from_text
+from feedstock_tools.generate.texts.rendering import render
+from feedstock_tools.importing.content import recipe_content
+from feedstock_tools.importing.reading.samples import Sample, take_samples
+from feedstock_tools.importing.spec_text import spec_text
+from feedstock_tools.importing.used_keys import with_ignored_keys, with_used_keys
+from feedstock_tools.importing.verification import Difference, compare
+from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.rerender.source import Source, read_source
+from feedstock_tools.stages import stage
+
+
+@dataclass(frozen=True, slots=True)
+class VerbatimBlock:
+    """A block that the spec copies: the output that it belongs to (None: the recipe), its section, and its lines."""
+
+    output: str | None
+    section: str
+    lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The spec of a recipe.
+
+    `text` is the spec, `texts` are the generated files by path. `verbatim` are the blocks that the spec copies, `lost`
+    what it cannot hold, and `differences` what the generated recipe changes in the packages; `configurations` is the
+    number of configurations in which both were rendered, `comments_left` the number of comment lines that only the
+    recipe has. `text_differences` are the differences in the packages' tests, scripts and descriptions.
+    """
+
+    feedstock: Path
+    text: str
+    texts: Mapping[PurePosixPath, str]
+    outputs: int
+    verbatim: tuple[VerbatimBlock, ...]
+    lost: tuple[str, ...]
+    differences: tuple[Difference, ...]
+    configurations: int
+    comments_left: int = 0
+    text_differences: tuple[Difference, ...] = ()
+
+    @property
+    def lines(self) -> int:
+        """The lines of the spec that are not blank."""
+        return sum(1 for line in self.text.splitlines() if line.strip())
+
+    @property
+    def verbatim_lines(self) -> int:
+        """The lines of the spec that are copied."""
+        return sum(block.lines for block in self.verbatim)
+
+    def write(self, *, force: bool = False) -> Path:
+        """Write the spec into the feedstock; gives its path.
+
+        Raises:
+            InputError: there is one already, and `force` is False.
+        """
+        path = self.feedstock / SPEC_NAME
+        if not force:
+            refuse_spec(self.feedstock)
+        write_whole(path, self.text)
+        return path
+
+
+def refuse_spec(feedstock: Path) -> None:
+    """Refuse a feedstock that has a spec.
+
+    Raises:
+        InputError: the feedstock has a spec.
+    """
+    if (feedstock / SPEC_NAME).exists():
+        raise InputError("is there already", path=feedstock / SPEC_NAME, hint="Replace it with --force.")
+
+
+def import_recipe(feedstock: Path, *, pinning: Path | None = None, rules: Rules | None = None) -> Imported:
+    """The spec whose generated recipe renders to what the recipe of a feedstock renders to. Nothing is written.
+
+    Args:
+        pinning: conda-forge's pinning; the recipe is read with its variants, besides the configurations that the
+            feedstock has.
+        rules: which versions of conda-smithy and conda-build to follow; default the newest.
+
+    Raises:
+        InputError: the recipe, its variants or the pinning are invalid; with file and line.
+        BoundError: the recipe distinguishes more variants than the limit.
+
+    >>> found = import_recipe(Path("solver-feedstock"), pinning=Path("pinning"))
+    >>> found.outputs, found.differences
+    (5, ())
+    """
+    rules = rules or Rules.newest()
+    stage("reading the recipe and rendering it in each configuration")
+    source = read_source(feedstock, pinning, rules)
+    samples = take_samples(source)
+    if not any(sample.built for sample in samples):
+        raise InputError("the recipe builds nothing in any configuration", path=source.recipe)
+    recipe = recipe_content(source, samples, _feedstock_name(source, samples))
+    text, texts = _generated(recipe.content, source)
+    stage("comparing what the recipe and its spec make")
+    comparison = compare(feedstock, texts, pinning, rules)
+    for with_keys in (with_used_keys, with_ignored_keys):
+        if comparison.differences and comparison.configurations:
+            keyed = with_keys(recipe, comparison)
+            keyed_text, keyed_texts = _generated(keyed.content, source)
+            keyed_comparison = compare(feedstock, keyed_texts, pinning, rules)
+            if len(keyed_comparison.differences) < len(comparison.differences):
+                recipe, text, texts, comparison = keyed, keyed_text, keyed_texts, keyed_comparison
+    return Imported(
+        feedstock,
+        text,
+        texts,
+        len(recipe.content["outputs"]),
+        tuple(_blocks(recipe.content)),
+        recipe.lost,
+        comparison.differences,
+        len(comparison.configurations),
+        recipe.comments_left,
+        comparison.texts,
+    )
+
+
+def _feedstock_name(source: Source, samples: Sequence[Sample]) -> str:
+    """The feedstock's name: the one that the recipe states, else that of the folder."""
+    name = samples[0].tree.extra.get("feedstock-name")
+    if isinstance(name, str) and name:
+        return name
+    return source.forge.folder.resolve().name.removesuffix("-feedstock").lower()
+
+
+def _generated(content: Mapping[str, Any], source: Source) -> tuple[str, Mapping[PurePosixPath, str]]:
+    text = spec_text(content)
+    try:
+        return text, render(spec_from_text(text, source.forge.folder / SPEC_NAME))
+    except InputError as error:
+        raise InputError(f"a spec cannot hold the recipe: {error.mistakes[0].message}", path=source.recipe) from error
+
+
+def _blocks(content: Mapping[str, Any]) -> list[VerbatimBlock]:
+    owners = [(None, content), *((output["name"], output) for output in content["outputs"])]
+    return [
+        VerbatimBlock(name, block["section"], 2 + len((block.get("v0") or block.get("v1") or "").splitlines()))
+        for name, owner in owners
+        for block in owner.get("verbatim", ())
+    ]

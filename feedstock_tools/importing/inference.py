@@ -1,0 +1,192 @@
+"""Conditions inferred from the settings in which something holds.
+
+A set of settings is a number with a bit for each. Conditions that the recipe itself has come first, then single words
+and comparisons, then pairs of these, and last a tree of them, which always exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+from typing import Literal
+
+from feedstock_tools.generate.spec.conditions import (
+    And,
+    Compare,
+    Condition,
+    Equal,
+    Not,
+    Or,
+    Word,
+    both,
+    holds,
+    negated,
+)
+from feedstock_tools.importing.reading.samples import Sample
+from feedstock_tools.versions import parse_version
+
+#: The answer for something that holds in none of the settings.
+NEVER: Literal["never"] = "never"
+#: Pairs consist of conditions among this many of the simplest ones.
+_MOST_PAIRED = 120
+
+
+class Conditions:
+    """The conditions that distinguish some settings, each with the settings in which it holds."""
+
+    def __init__(self, samples: Sequence[Sample], written: Iterable[Condition]) -> None:
+        self._samples = tuple(samples)
+        self.everywhere = (1 << len(self._samples)) - 1
+        self._known: dict[int, Condition] = {}
+        self._order: list[tuple[int, Condition]] = []
+        own = [condition for base in written for condition in (base, negated(base))]
+        atoms = [condition for atom in _atoms(self._samples) for condition in (atom, negated(atom))]
+        weighed = [(leaves(condition), 0, condition) for condition in own]
+        weighed += [(leaves(condition), 1, condition) for condition in atoms]
+        for _, _, condition in sorted(weighed, key=lambda entry: entry[:2]):
+            self._add(condition)
+        self._answers: dict[tuple[int, int], Condition | None] = {}
+
+    def _add(self, condition: Condition) -> None:
+        mask = self.mask(condition)
+        if mask not in self._known and mask not in (0, self.everywhere):
+            self._known[mask] = condition
+            self._order.append((mask, condition))
+
+    def mask(self, condition: Condition | None) -> int:
+        """The settings in which a condition holds."""
+        return sum(1 << index for index, sample in enumerate(self._samples) if holds(condition, sample.setting))
+
+    def of(self, present: int, among: int, near: Sequence[Condition] = ()) -> Condition | Literal["never"] | None:
+        """The condition that holds in the settings `present` and in no others of `among`; None if in all of these.
+
+        Args:
+            near: conditions that the recipe has near this place; the first that fits is used.
+        """
+        present &= among
+        if present == among:
+            return None
+        if not present:
+            return NEVER
+        for condition in near:
+            if self.mask(condition) & among == present:
+                return condition
+        key = (present, among)
+        if key not in self._answers:
+            self._answers[key] = self._found(present, among)
+        return self._answers[key]
+
+    def _found(self, present: int, among: int) -> Condition | None:
+        for mask, condition in self._order:
+            if mask & among == present:
+                return condition
+        for condition in self._pairs(present, among):
+            return condition
+        return self._tree(present, among)
+
+    def _pairs(self, present: int, among: int) -> Iterator[Condition]:
+        simplest = [(mask & among, condition) for mask, condition in self._order[:_MOST_PAIRED]]
+        wider = [(mask, condition) for mask, condition in simplest if mask & present == present]
+        for (first, left), (second, right) in combinations(wider, 2):
+            if first & second == present and (joined := both(left, right)) is not None:
+                yield joined
+        narrower = [(mask, condition) for mask, condition in simplest if mask and mask & ~present == 0]
+        for (first, left), (second, right) in combinations(narrower, 2):
+            if first | second == present:
+                yield Or((left, right))
+
+    def _tree(self, present: int, among: int, depth: int = 0) -> Condition | None:
+        """A tree of questions, each the one that leaves the fewest settings undecided."""
+
+        def undecided(mask: int) -> int:
+            parts = (among & mask, among & ~mask)
+            return sum(part.bit_count() for part in parts if part & present not in (0, part))
+
+        options = [
+            (undecided(mask), index) for index, (mask, _) in enumerate(self._order) if among & mask not in (0, among)
+        ]
+        if not options or depth > 12:
+            raise LookupError("no condition tells these settings apart")
+        mask, question = self._order[min(options)[1]]
+        answers: list[Condition] = []
+        for side, condition in ((mask, question), (~mask, negated(question))):
+            part = among & side
+            inner = present & part
+            if inner == part:
+                answers.append(condition)
+            elif inner:
+                nested = self._tree(inner, part, depth + 1)
+                joined = both(condition, nested)
+                answers += [joined] if joined is not None else []
+        return answers[0] if len(answers) == 1 else Or(tuple(answers))
+
+
+def leaves(condition: Condition) -> int:
+    """The weight of a condition: of its words and comparisons; a negation counts a little."""
+    match condition:
+        case Not(part):
+            return leaves(part) + 1
+        case And(parts) | Or(parts):
+            return 2 * sum(map(leaves, parts))
+        case _:
+            return 2
+
+
+def _atoms(samples: Sequence[Sample]) -> Iterator[Condition]:
+    """Single words and comparisons, the most usual first."""
+    platforms = {sample.setting.platform for sample in samples}
+    yield from map(Word, ("linux", "osx", "win", "unix", "cuda"))
+    yield from (Word(platform.subdir) for platform in sorted(platforms, key=str))
+    yield from map(Word, ("x86_64", "aarch64", "arm64", "ppc64le", "cross"))
+    looping = frozenset().union(*(sample.looping for sample in samples))
+    cudas = {sample.setting.cuda for sample in samples} - {None} if "cuda_compiler_version" in looping else set()
+    yield from _comparisons("cuda", {str(version) for version in cudas})
+    if "python" in looping:
+        yield from _comparisons("python", {str(sample.setting.python) for sample in samples if sample.setting.python})
+    for key in sorted(looping - {"cuda_compiler_version", "python"}):
+        for value in sorted({sample.variant[key] for sample in samples if key in sample.variant}):
+            if '"' not in value:
+                yield Equal(key, value)
+
+
+def _comparisons(subject: str, versions: set[str]) -> Iterator[Condition]:
+    plain = [version for version in versions if all(part.isdigit() for part in version.split("."))]
+    ordered = sorted(plain, key=parse_version)
+    for version in dict.fromkeys(version.split(".")[0] for version in ordered):
+        yield Compare(subject, "==", version)
+        yield Compare(subject, ">=", version)
+    for version in ordered:
+        yield from (Compare(subject, sign, version) for sign in ((">=", "==") if subject == "python" else ("==", ">=")))
+
+
+def condition_text(condition: Condition, *, inner: bool = False) -> str:
+    """A condition in the words of a spec.
+
+    >>> condition_text(And((Word("linux"), Not(Or((Word("cuda"), Equal("mpi", "nompi")))))))
+    'linux and not (cuda or mpi == "nompi")'
+    """
+    match condition:
+        case Word(name):
+            return name
+        case Compare(subject, operator, version):
+            return f"{subject} {operator} {version}"
+        case Equal(key, value):
+            return f'{key} == "{value}"'
+        case Not(Word("cuda")):
+            return "cpu"
+        case Not(Equal(key, value)):
+            return f'{key} != "{value}"'
+        case Not(part):
+            return (
+                f"not {condition_text(part)}"
+                if isinstance(part, Word | Compare | Equal)
+                else f"not ({condition_text(part)})"
+            )
+        case And(parts):
+            return " and ".join(
+                f"({condition_text(part)})" if isinstance(part, Or) else condition_text(part) for part in parts
+            )
+        case Or(parts):
+            return " or ".join(
+                f"({condition_text(part)})" if isinstance(part, And) else condition_text(part) for part in parts
+            )

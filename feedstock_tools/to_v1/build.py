@@ -1,0 +1,319 @@
+"""The section `build` of an output, and its keys that stand elsewhere in a `recipe.yaml`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field as field_
+
+from feedstock_tools.to_v1.layout import Dict, Item, Key, List, Scalar, Value
+from feedstock_tools.to_v1.requirements import Given, items_of, requirement_items, run_exports
+from feedstock_tools.to_v1.strings import build_only, default_string, is_named_alike, unnamed_where
+from feedstock_tools.to_v1.template.conditions import NEVER, When, all_of, without
+from feedstock_tools.to_v1.template.expressions import expression_of, quoted
+from feedstock_tools.to_v1.template.statements import Problem
+from feedstock_tools.to_v1.tree import Leaf, Mapped, Node, Sequenced
+from feedstock_tools.to_v1.values import choices, listed, scalar, template
+
+_TRUE = frozenset({"true", "yes", "on", "y"})
+_FALSE = frozenset({"false", "no", "off", "n"})
+#: Lists: the key in conda-build, and the place in rattler-build's `build`.
+_LISTS = {
+    "missing_dso_whitelist": ("dynamic_linking", "missing_dso_allowlist"),
+    "missing_dso_allowlist": ("dynamic_linking", "missing_dso_allowlist"),
+    "runpath_whitelist": ("dynamic_linking", "rpath_allowlist"),
+    "runpath_allowlist": ("dynamic_linking", "rpath_allowlist"),
+    "rpaths": ("dynamic_linking", "rpaths"),
+    "ignore_prefix_files": ("prefix_detection", "ignore"),
+    "always_include_files": ("always_include_files",),
+    "no_link": ("always_copy_files",),
+    "skip_compile_pyc": ("python", "skip_pyc_compilation"),
+    "entry_points": ("python", "entry_points"),
+    "force_use_keys": ("variant", "use_keys"),
+    "force_ignore_keys": ("variant", "ignore_keys"),
+    "has_prefix_files": ("prefix_detection", "force_file_type", "text"),
+    "binary_has_prefix_files": ("prefix_detection", "force_file_type", "binary"),
+}
+_SWITCHES = {
+    "binary_relocation": (("dynamic_linking", "binary_relocation"), False),
+    "merge_build_host": (("merge_build_and_host_envs",), False),
+    "merge_build_and_host_envs": (("merge_build_and_host_envs",), False),
+    "detect_binary_files_with_prefix": (("prefix_detection", "ignore_binary_files"), True),
+    "python_version_independent": (("python", "version_independent"), False),
+    "osx_is_app": (("python", "use_python_app_entrypoint"), False),
+}
+_BEHAVIOURS = {
+    "error_overlinking": ("dynamic_linking", "overlinking_behavior"),
+    "error_overdepending": ("dynamic_linking", "overdepending_behavior"),
+}
+#: Keys that are converted elsewhere.
+_ELSEWHERE = frozenset(
+    {"number", "string", "skip", "script", "script_env", "noarch", "noarch_python", "run_exports", "track_features"}
+    | {"ignore_run_exports", "ignore_run_exports_from", "python_site_packages_path"}
+)
+#: Values that state what rattler-build does by default.
+_DEFAULTS = frozenset({("activate_in_script", "true"), ("disable_pip", "false"), ("preferred_env", "")})
+_ORDER = ("number", "string", "skip", "noarch", "script", "python", "variant")
+_FOLDERS = re.compile(r"\$\{\{ (?:PYTHON|PREFIX|BUILD_PREFIX|RECIPE_DIR|SRC_DIR|SP_DIR)\b")
+_ENVIRONMENT = re.compile(r"([A-Za-z_]\w*)\s*=(.*)", re.DOTALL)
+
+
+@dataclass
+class Build:
+    """The keys of `build`, and those that go to `requirements`."""
+
+    keys: list[Key] = field_(default_factory=list)
+    exports: list[Key] = field_(default_factory=list)
+
+    def put(self, place: Sequence[str], value: Value, comments: tuple[str, ...] = (), remark: str = "") -> None:
+        """Set a key, in mappings of their own where `place` has several names."""
+        self.keys = _put(self.keys, place, value, comments, remark)
+
+    def section(self) -> Dict:
+        """The section, in the order of rattler-build's documentation."""
+        ranks = {name: rank for rank, name in enumerate(_ORDER)}
+        return Dict(tuple(sorted(self.keys, key=lambda key: ranks.get(key.name, len(ranks)))))
+
+
+def _put(
+    keys: list[Key], place: Sequence[str], value: Scalar | List | Dict, comments: tuple[str, ...], remark: str
+) -> list[Key]:
+    name, *rest = place
+    if not rest:
+        return [*(key for key in keys if key.name != name), Key(name, value, comments, remark)]
+    inner = next((list(key.value.keys) for key in keys if key.name == name and isinstance(key.value, Dict)), [])
+    changed = Key(name, Dict(tuple(_put(inner, rest, value, comments, remark))))
+    return [changed if key.name == name else key for key in keys] if inner else [*keys, changed]
+
+
+def build_of(build: Mapped, outer: When, given: Given, problems: list[Problem]) -> Build:
+    """The converted section `build` of an output, without its script."""
+    converted = Build()
+    _plain(converted, build, outer)
+    skips = skips_of(build.all("skip"), outer)
+    if skips:
+        converted.put(("skip",), List(skips))
+    for name, place in _LISTS.items():
+        nodes = build.all(name)
+        items = _outside_scripts(items_of(nodes, outer), name, nodes, problems)
+        if items:
+            converted.put(place, List(items), nodes[0].comments, nodes[0].remark if len(nodes) == 1 else "")
+    for name, (place, is_opposite) in _SWITCHES.items():
+        _switch(converted, build, name, place, outer, is_opposite=is_opposite)
+    for name, place in _BEHAVIOURS.items():
+        if build.has(name):
+            wrong = any(value.lower() in _TRUE for _, value in choices(build.all(name), outer))
+            converted.put(place, Scalar("error" if wrong else "ignore"))
+    _features(converted, build, outer)
+    _exports(converted, build, outer, given, problems)
+    for name, value in build.entries:
+        known = name in _ELSEWHERE or name in _LISTS or name in _SWITCHES or name in _BEHAVIOURS
+        text = value.text.lower() if isinstance(value, Leaf) else ""
+        if not known and value.when != NEVER and (name, text) not in _DEFAULTS:
+            problems.append(Problem(value.line, f"'build: {name}' has no equivalent in a recipe.yaml"))
+    return converted
+
+
+def _plain(converted: Build, build: Mapped, outer: When) -> None:
+    number = scalar(choices(build.all("number"), outer))
+    if number is not None:
+        converted.put(("number",), Scalar(number, literal=number.isdecimal()), *_notes(build, "number"))
+    noarch = scalar(choices(build.all("noarch"), outer))
+    if any(text.lower() in _TRUE for _, text in choices(build.all("noarch_python"), outer)):
+        noarch = "python"
+    if noarch is not None and noarch.lower() not in _FALSE:
+        converted.put(("noarch",), Scalar("generic" if noarch.lower() in _TRUE else noarch), *_notes(build, "noarch"))
+    path = scalar(choices(build.all("python_site_packages_path"), outer))
+    if path is not None:
+        converted.put(("python", "site_packages_path"), Scalar(path))
+
+
+def _outside_scripts(
+    items: tuple[Item, ...], name: str, nodes: Sequence[Node], problems: list[Problem]
+) -> tuple[Item, ...]:
+    """The items that name no folder which rattler-build knows in scripts only."""
+    kept = tuple(item for item in items if not (isinstance(item.value, Scalar) and _FOLDERS.search(item.value.text)))
+    if len(kept) < len(items):
+        problems.append(Problem(nodes[0].line, f"'build: {name}': folders such as SP_DIR are known in scripts only"))
+    return kept
+
+
+def put_string(
+    converted: Build, build: Mapped, outer: When, sections: Sequence[Key], others: Sequence[Key], tests: Sequence[Value]
+) -> None:
+    """Set the build string: the recipe's own, or the one that conda-build would make where rattler-build differs.
+
+    Args:
+        sections: the requirements of the output, with those of the output that it inherits from.
+        others: the other parts of the output.
+        tests: its tests.
+    """
+    noarch = next(
+        (key.value.text for key in converted.keys if key.name == "noarch" and isinstance(key.value, Scalar)), None
+    )
+    strings = choices(build.all("string"), outer)
+    default = default_string(sections, noarch)
+    text = scalar(strings, default) if strings else None
+    values = [Dict(tuple(converted.keys)), *(key.value for key in others)]
+    ignored = build_only(sections, [*values, *tests])
+    if ignored and not any(key.name == "variant" for key in converted.keys):
+        converted.put(("variant", "ignore_keys"), List(tuple(Item(Scalar(name)) for name in ignored)))
+        sections = [key for key in sections if key.name != "build"]
+    unnamed = unnamed_where(strings, sections, [*values, *tests])
+    if unnamed is not None and not ignored:
+        converted.put(("variant", "ignore_keys"), List((Item(Scalar("python"), unnamed),)))
+    if not strings and not is_named_alike(sections, values, noarch):
+        text = scalar([((), default)])
+    if text is not None:
+        converted.put(("string",), Scalar(text), *_notes(build, "string"))
+
+
+def _notes(build: Mapped, name: str) -> tuple[tuple[str, ...], str]:
+    nodes = build.all(name)
+    comments = tuple(line for node in nodes for line in node.comments)
+    return comments, "; ".join(dict.fromkeys(node.remark for node in nodes if node.remark))
+
+
+def skips_of(nodes: Sequence[Node], outer: When) -> tuple[Item, ...]:
+    """The conditions under which an output is not built, one for each line with a skip."""
+    items = []
+    for node in nodes:
+        if not isinstance(node, Leaf) or node.when == NEVER or node.text.lower() in _FALSE or not node.text:
+            continue
+        when = without(node.when, outer)
+        if node.text.lower() not in _TRUE:
+            when = (*when, expression_of(node.text))
+        text = all_of(when) if when else "true"
+        items.append(Item(Scalar(text, literal=text in {"true", "false"}), (), node.comments, node.remark))
+    return tuple(items)
+
+
+def _switch(
+    converted: Build, build: Mapped, name: str, place: tuple[str, ...], outer: When, *, is_opposite: bool
+) -> None:
+    nodes = build.all(name)
+    if any(isinstance(node, Sequenced) for node in nodes):
+        converted.put(place, List(items_of(nodes, outer)))
+        return
+    values = [(when, (text.lower() in _TRUE) != is_opposite) for when, text in choices(nodes, outer)]
+    if not values:
+        return
+    *_, (last, value) = values
+    if name == "detect_binary_files_with_prefix" and not value and not last:
+        return
+    shown = _word(not values[0][1])
+    for when, value in values:  # the last whose conditions hold counts
+        shown = f"{_word(value)} if {all_of(when)} else {shown}" if when else _word(value)
+    scalar = Scalar(f"${{{{ {shown} }}}}") if last else Scalar(shown, literal=True)
+    converted.put(place, scalar, nodes[-1].comments, nodes[-1].remark)
+
+
+def _word(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _features(converted: Build, build: Mapped, outer: When) -> None:
+    """Features that lower the priority of an output, as the number that rattler-build has for this."""
+    leaves = [leaf for leaf in listed(build.all("track_features")) if leaf.text]
+    if not leaves:
+        return
+    terms = []
+    for leaf in leaves:
+        when = without(leaf.when, outer)
+        terms.append(f"(1 if {all_of(when)} else 0)" if when else "1")
+    comments = tuple(line for leaf in leaves for line in leaf.comments)
+    comments = (*(build.all("track_features")[0].comments), *comments)
+    text = " + ".join(terms)
+    if len(terms) == 1:
+        text = text.removeprefix("(").removesuffix(")")
+    value = Scalar(text, literal=True) if text == "1" else Scalar(f"${{{{ {text} }}}}")
+    converted.put(("variant", "down_prioritize_variant"), value, comments)
+
+
+def _exports(converted: Build, build: Mapped, outer: When, given: Given, problems: list[Problem]) -> None:
+    exports = run_exports(build.all("run_exports"), outer, given, problems)
+    if exports is not None:
+        converted.exports.append(Key("run_exports", exports, build.all("run_exports")[0].comments))
+    by_name = requirement_items(_names_of(build.all("ignore_run_exports")), outer, given, problems)
+    from_package = requirement_items(_names_of(build.all("ignore_run_exports_from")), outer, given, problems)
+    keys = [Key("by_name", List(by_name))] if by_name else []
+    keys += [Key("from_package", List(from_package))] if from_package else []
+    if keys:
+        converted.exports.append(Key("ignore_run_exports", Dict(tuple(keys))))
+
+
+def _names_of(nodes: Sequence[Node]) -> list[Leaf]:
+    """Names of packages in a list; conda-build reads only the first word of each."""
+    return [
+        leaf if "{{" in leaf.text else Leaf(leaf.text.split()[0], leaf.when, leaf.line, leaf.comments, leaf.remark)
+        for leaf in listed(nodes)
+    ]
+
+
+def script_of(
+    nodes: Sequence[Node], env: Sequence[Node], outer: When, given: Given, default: tuple[str, ...]
+) -> Value | None:
+    """A script: commands, or a file beside the recipe, with the variables that it gets.
+
+    Args:
+        nodes: the values that the recipe has for it.
+        env: the variables in its `script_env`.
+        default: the files that conda-build runs if the recipe says nothing, for Unix and Windows.
+    """
+    variables = _environment(env, outer)
+    file = _file(nodes, outer, given)
+    if file is None and not nodes and default:
+        file = _default_file(default)
+        if file == "" and not variables:
+            return None
+    keys = [Key("env", Dict(tuple(variables)))] if variables else []
+    if file:
+        return Dict((*keys, Key("file", Scalar(file))))
+    items = items_of(nodes, outer)
+    if not items:
+        return Dict(tuple(keys)) if keys and (nodes or default) else None
+    return Dict((*keys, Key("content", List(items)))) if keys else _commands(items)
+
+
+def _commands(items: tuple[Item, ...]) -> Value:
+    if len(items) == 1 and not items[0].when and not items[0].comments and not items[0].remark:
+        return items[0].value
+    return List(items)
+
+
+def _file(nodes: Sequence[Node], outer: When, given: Given) -> str | None:
+    """The file that a script names, by platform; None if it is commands."""
+    values = choices(nodes, outer)
+    if not values or any(isinstance(node, Sequenced) for node in nodes):
+        return None
+    if not all(_is_file(text, given) for _, text in values):
+        return None
+    return scalar(values, whole=True)
+
+
+def _is_file(text: str, given: Given) -> bool:
+    name = text.strip()
+    if name in given.files:
+        return True
+    return " " not in re.sub(r"\{\{.*?\}\}", "J", name) and name.endswith((".sh", ".bat", ".py", ".pl", ".ps1", "}}"))
+
+
+def _default_file(default: tuple[str, ...]) -> str:
+    """The files that conda-build runs by default, as an expression; '' if rattler-build finds them itself."""
+    unix, win = (next((name for name in default if name.endswith(suffix)), "") for suffix in (".sh", ".bat"))
+    if win in {"", "build.bat"}:
+        return ""
+    return f"${{{{ {quoted(unix)} if unix else {quoted(win)} }}}}" if unix else win
+
+
+def _environment(env: Sequence[Node], outer: When) -> list[Key]:
+    keys: dict[str, list[tuple[When, str]]] = {}
+    notes: dict[str, tuple[str, ...]] = {}
+    for leaf in listed(env):
+        match = _ENVIRONMENT.fullmatch(leaf.text.strip())
+        name = match[1] if match else leaf.text.strip()
+        value = match[2].strip() if match else f'{{{{ env.get({quoted(name)}, default="") }}}}'
+        keys.setdefault(name, []).append((without(leaf.when, outer), value))
+        notes[name] = (*notes.get(name, ()), *leaf.comments)
+    return [Key(name, Scalar(scalar(values) or template("")), notes[name]) for name, values in keys.items()]

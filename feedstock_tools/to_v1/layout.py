@@ -1,0 +1,201 @@
+"""The text of a `recipe.yaml`: values with comments, and items of lists under `if:`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.to_v1.template.conditions import When, all_of, are_exhaustive
+from feedstock_tools.yaml_reading.nodes import compose
+from feedstock_tools.yaml_reading.values import parse_types
+
+_TEMPLATE = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
+_LONGEST_LINE = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A text; if it is `literal`, a number or a truth value, which is written without quotes."""
+
+    text: str
+    literal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item of a list with its conditions."""
+
+    value: Value
+    when: When = ()
+    comments: tuple[str, ...] = ()
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    """A list; if it is `spaced`, with an empty line between items."""
+
+    items: tuple[Item, ...]
+    spaced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of a mapping with its value."""
+
+    name: str
+    value: Value
+    comments: tuple[str, ...] = ()
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dict:
+    """A mapping."""
+
+    keys: tuple[Key, ...]
+
+    def __bool__(self) -> bool:
+        """Whether it has keys."""
+        return bool(self.keys)
+
+
+Value = Scalar | List | Dict
+
+
+def laid_out(value: Dict, indent: int = 0, *, spaced: bool = False) -> Iterator[str]:
+    """The lines of a mapping; `spaced` puts an empty line before each key but the first."""
+    lead = " " * indent
+    for index, key in enumerate(value.keys):
+        if spaced and index:
+            yield ""
+        yield from (lead + comment for comment in key.comments)
+        yield from _keyed(f"{lead}{key.name}:", key.value, indent, key.remark)
+
+
+def _keyed(start: str, value: Value, indent: int, remark: str = "") -> Iterator[str]:
+    """A key, or a dash, with its value after or below it."""
+    tail = f"  # {remark}" if remark else ""
+    match value:
+        case Scalar():
+            first, *rest = _scalar(value, indent + 2)
+            yield f"{start} {first}{tail if not rest else ''}"
+            yield from rest
+        case List():
+            yield start + tail
+            for index, item in enumerate(value.items) if value.spaced else ():
+                yield from [""] * bool(index)
+                yield from _items([item], indent + 2)
+            if not value.spaced:
+                yield from _items(value.items, indent + 2)
+        case Dict():
+            yield start + tail
+            yield from laid_out(value, indent + 2)
+
+
+def _items(items: Sequence[Item], indent: int) -> Iterator[str]:
+    start = 0
+    while start < len(items):
+        if not items[start].when:
+            yield from _item(items[start], indent)
+            start += 1
+            continue
+        end = _end_of_run(items, start)
+        group = items[start:end]
+        shared = _shared(group)
+        else_end = end
+        while else_end < len(items) and items[else_end].when and are_exhaustive(items[else_end].when[:1], shared):
+            else_end += 1
+        yield from _conditional(group, items[end:else_end], shared, indent)
+        start = else_end
+
+
+def _end_of_run(items: Sequence[Item], start: int) -> int:
+    """Where the items that begin with the same condition end."""
+    end = start + 1
+    while end < len(items) and items[end].when[:1] == items[start].when[:1]:
+        end += 1
+    return end
+
+
+def _shared(group: Sequence[Item]) -> When:
+    """The conditions that all items of a group begin with."""
+    shared = group[0].when
+    for item in group[1:]:
+        same = [first == second for first, second in zip(shared, item.when, strict=False)]
+        shared = shared[: same.index(False) if False in same else len(same)]
+    return shared
+
+
+def _conditional(group: Sequence[Item], others: Sequence[Item], shared: When, indent: int) -> Iterator[str]:
+    lead = " " * indent
+    inner = [Item(item.value, item.when[len(shared) :], item.comments, item.remark) for item in group]
+    opposite = [Item(item.value, item.when[1:], item.comments, item.remark) for item in others]
+    if len(inner) == 1 and not opposite:
+        yield from (lead + comment for comment in inner[0].comments)
+        inner = [Item(inner[0].value, inner[0].when, (), inner[0].remark)]
+    yield f"{lead}- if: {in_yaml(all_of(shared))}"
+    yield from _branch("then", inner, indent + 2)
+    if opposite:
+        yield from _branch("else", opposite, indent + 2)
+
+
+def _branch(name: str, items: Sequence[Item], indent: int) -> Iterator[str]:
+    lead = " " * indent
+    if len(items) == 1 and isinstance(items[0].value, Scalar) and not items[0].when and not items[0].comments:
+        yield from _keyed(f"{lead}{name}:", items[0].value, indent, items[0].remark)
+        return
+    yield f"{lead}{name}:"
+    yield from _items(items, indent + 2)
+
+
+def _item(item: Item, indent: int) -> Iterator[str]:
+    lead = " " * indent
+    yield from (lead + comment for comment in item.comments)
+    if isinstance(item.value, Dict):
+        for number, line in enumerate(laid_out(item.value, indent + 2)):
+            yield f"{lead}- {line[indent + 2 :]}" if number == _first_key(item.value) else line
+        return
+    yield from _keyed(f"{lead}-", item.value, indent, item.remark)
+
+
+def _first_key(value: Dict) -> int:
+    return len(value.keys[0].comments) if value.keys else 0
+
+
+def _scalar(value: Scalar, indent: int) -> list[str]:
+    """A scalar as YAML: its first line, and further ones of a block."""
+    if value.literal:
+        return [value.text]
+    if "\n" in value.text:
+        lead = " " * indent
+        ending = "" if value.text.endswith("\n") else "-"
+        return [f"|{ending}", *(f"{lead}{line}".rstrip() for line in value.text.rstrip("\n").split("\n"))]
+    return [in_yaml(value.text)]
+
+
+def in_yaml(text: str) -> str:
+    """A text as a scalar of one line, in quotes where it needs them.
+
+    >>> in_yaml("${{ version }}"), in_yaml("1.10"), in_yaml("a: b")
+    ('${{ version }}', '"1.10"', '"a: b"')
+    """
+    if _reads_back(text):
+        return text
+    if "\\" not in text and '"' not in text:
+        return f'"{text}"'
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _reads_back(text: str) -> bool:
+    if not text or text != text.strip() or " #" in text:
+        return False
+    try:
+        node = compose(f"- {text}")
+    except InputError:
+        return False
+    if node is None or node.value[0].id != "scalar" or node.value[0].value != text or node.value[0].style:
+        return False
+    return isinstance(parse_types(text), str)

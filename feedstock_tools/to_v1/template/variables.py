@@ -1,0 +1,281 @@
+"""The variables of a recipe while its statements are followed: each `set` makes another version of one.
+
+A `context` knows one value for each name, so `build = build + 200` becomes a second variable, or part of an expression.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jinja2 import nodes
+from jinja2.visitor import NodeTransformer
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.v0.jinja import render
+from feedstock_tools.to_v1.template.conditions import When, all_of, are_exhaustive, literals, negated, without
+from feedstock_tools.to_v1.template.context import Version, operand
+from feedstock_tools.to_v1.template.expressions import UntranslatableError, is_text, names_in, parsed, quoted
+from feedstock_tools.to_v1.template.names import Names
+from feedstock_tools.to_v1.template.writing import rewritten, written
+
+#: More versions than any recipe has.
+_MOST_VERSIONS = 3_000
+
+
+class _Named(NodeTransformer):
+    """Replaces the names of variables by those of their versions, or by the values of a loop."""
+
+    def __init__(self, current: Mapping[str, str], values: Mapping[str, nodes.Expr]) -> None:
+        self.current = current
+        self.values = values
+
+    def visit_Name(self, node: nodes.Name) -> nodes.Expr:  # noqa: N802 - as jinja2 names them
+        if node.name in self.values:
+            return copy.deepcopy(self.values[node.name])
+        return nodes.Name(self.current.get(node.name, node.name), "load", lineno=node.lineno)
+
+
+@dataclass
+class Variables:
+    """The variables at a place of a recipe, and all versions so far."""
+
+    path: Path
+    names: Names
+    versions: dict[str, Version] = field(default_factory=dict)
+    current: dict[str, str] = field(default_factory=dict)
+    loop: dict[str, nodes.Expr] = field(default_factory=dict)
+    #: Unconditional statements so far, for values that follow from the recipe alone.
+    statements: list[str] = field(default_factory=list)
+    static: set[str] = field(default_factory=set)
+
+    def resolved(self, expression: str, when: When = ()) -> nodes.Expr:
+        """An expression with the versions of variables at this place, which exists under the conditions `when`."""
+        tree = copy.deepcopy(parsed(expression))
+        for name in names_in(tree):
+            tag = self.current.get(name.name)
+            if tag is not None and name.name not in self.loop and without(self.versions[tag].scope, when):
+                self._complete(self.versions[tag])
+        result = _Named(self.current, self.loop).visit(tree)
+        assert isinstance(result, nodes.Expr)  # noqa: S101 - a name becomes an expression
+        return result
+
+    def _complete(self, version: Version) -> None:
+        """Turn a version that is set only under conditions into one that is always set: undefined names are empty."""
+        text = f'{version.tag} if {all_of(version.scope)} else ""'
+        self._add(version.name, text, version.line, (), "", ())
+
+    def _add(self, name: str, text: str, line: int, comments: Sequence[str], remark: str, scope: When) -> str:
+        tag = f"{name}__v{len(self.versions)}"
+        self.versions[tag] = Version(name, tag, text, line, tuple(comments), remark, scope)
+        self.current[name] = tag
+        return tag
+
+    def written(self, node: nodes.Expr) -> str:
+        """An expression with resolved names as rattler-build has it."""
+        return written(node, self.names, frozenset(self.versions))
+
+    def translated(self, expression: str, when: When = ()) -> str:
+        """An expression of a template at this place, for rattler-build.
+
+        Raises:
+            UntranslatableError: rattler-build has no equivalent, and the value depends on the variant.
+        """
+        node = self.resolved(expression, when)
+        if not isinstance(node, nodes.Const) and not names_in(node):
+            return _literal(self.evaluated(expression), node)
+        try:
+            self._check_tables(node)
+            return self.written(node)
+        except UntranslatableError:
+            if self.is_static(node):
+                return _literal(self.evaluated(expression), node)
+            raise
+
+    def _check_tables(self, node: nodes.Expr) -> None:
+        """A context has no tables, so what looks one up must follow from the recipe alone.
+
+        Raises:
+            UntranslatableError: the expression looks up a table of the recipe.
+        """
+        for name in names_in(node):
+            version = self.versions.get(name.name)
+            if version is not None and version.text.startswith("{") and isinstance(parsed(version.text), nodes.Dict):
+                raise UntranslatableError(f"a context has no tables such as '{version.name}'")
+
+    def is_static(self, node: nodes.Expr) -> bool:
+        """Whether a value follows from the recipe alone."""
+        return all(name.name in self.static for name in names_in(node))
+
+    def evaluated(self, expression: str) -> str:
+        """The value, as text, of an expression that depends only on what the recipe sets.
+
+        Raises:
+            UntranslatableError: it cannot be evaluated.
+        """
+        values = [f"{{% set {name} = {_source(value)} %}}" for name, value in self.loop.items()]
+        try:
+            return render(self.path, None, "".join([*self.statements, *values, f"{{{{ {expression} }}}}"]), {})
+        except InputError as error:
+            raise UntranslatableError(error.mistakes[0].message) from error
+
+    def assign(
+        self, name: str, expression: str, when: When, line: int, comments: Sequence[str] = (), remark: str = ""
+    ) -> None:
+        """Follow a statement that holds under some conditions.
+
+        Raises:
+            UntranslatableError: rattler-build has no equivalent of its expression.
+        """
+        if len(self.versions) >= _MOST_VERSIONS:
+            raise UntranslatableError(f"the recipe sets variables more than {_MOST_VERSIONS} times")
+        node = self.resolved(expression, when)
+        is_static = not when and self.is_static(node)
+        if not when:
+            self.statements.append(f"{{% set {name} = {expression} %}}")
+        try:
+            self._check_tables(node)
+            text = self.written(node)
+        except UntranslatableError:
+            if not is_static:
+                self.current.pop(name, None)
+                raise
+            text = quoted(self.evaluated(expression))
+        text, scope = self._chosen(name, text, when)
+        tag = self._add(name, text, line, comments, remark, scope)
+        if is_static:
+            self.static.add(tag)
+
+    def _chosen(self, name: str, text: str, when: When) -> tuple[str, When]:
+        """The value of a variable after a statement under conditions, and the conditions under which it has one."""
+        if not when:
+            return text, ()
+        condition = all_of(when)
+        if name not in self.current:
+            if when in ((f"{name} is undefined",), (f"{name} is not defined",)):
+                return (name if name in self.names.always else f"{name} | default({text})"), ()
+            if name in self.names.values:
+                return f"{operand(text)} if {condition} else {self.written(nodes.Name(name, 'load'))}", ()
+            return text, when
+        old = self.versions[self.current[name]]
+        if not without(old.scope, when):
+            more = without(when, old.scope)
+            return (_added(text, old.tag, all_of(more)) if more else text), old.scope
+        if are_exhaustive(old.scope, when):
+            return f"{operand(text)} if {condition} else {old.tag}", ()
+        return f'{operand(text)} if {condition} else {old.tag} if {all_of(old.scope)} else ""', ()
+
+    def items(self, node: nodes.Expr, source: str, depth: int = 0) -> Iterator[tuple[When, nodes.Expr]]:
+        """The items of a list, each with the conditions under which it is there.
+
+        Args:
+            source: the list as the recipe writes it.
+
+        Raises:
+            UntranslatableError: the list is not written in the recipe.
+        """
+        own = frozenset(self.versions)
+        if depth > 50:
+            raise UntranslatableError("the list is nested too deeply")
+        match node:
+            case nodes.List() | nodes.Tuple():
+                yield from (((), item) for item in node.items)
+            case nodes.Add():
+                yield from self.items(node.left, source, depth + 1)
+                yield from self.items(node.right, source, depth + 1)
+            case nodes.Mul():
+                sides = (node.left, node.right)
+                whole = next((side for side in sides if isinstance(side, nodes.List)), None)
+                if whole is None:
+                    raise UntranslatableError("the list of a loop is computed")
+                factor = sides[0] if whole is sides[1] else sides[1]
+                when = literals(self.written(factor), self.names, own)
+                yield from ((when + inner, item) for inner, item in self.items(whole, source, depth + 1))
+            case nodes.CondExpr():
+                when = literals(self.written(node.test), self.names, own)
+                first = list(self.items(node.expr1, source, depth + 1))
+                second = [] if node.expr2 is None else list(self.items(node.expr2, source, depth + 1))
+                yield from _either(first, second, when)
+            case nodes.Name() if node.name in self.versions:
+                version = self.versions[node.name]
+                yield from self.items(parsed(version.text), version.name, depth + 1)
+            case _:
+                yield from self._computed_items(node, source)
+
+    def _computed_items(self, node: nodes.Expr, source: str) -> Iterator[tuple[When, nodes.Expr]]:
+        """The items of a list that follows from the recipe alone, such as `range(3)` or `"a b".split()`."""
+        if not self.is_static(node):
+            raise UntranslatableError("the list of a loop depends on the variant in a way that cannot be unrolled")
+        values = [f"{{% set {name} = {_source(value)} %}}" for name, value in self.loop.items()]
+        text = f"{{% for each in {source} %}}{{{{ each }}}}\0{{{{ each is number }}}}\1{{% endfor %}}"
+        try:
+            rendered = render(self.path, None, "".join([*self.statements, *values, text]), {}).split("\1")[:-1]
+        except InputError as error:
+            raise UntranslatableError(error.mistakes[0].message) from error
+        for record in rendered:
+            item, _, is_number = record.partition("\0")
+            yield (), nodes.Const(int(item) if is_number == "True" and item.lstrip("-").isdecimal() else item)
+
+
+def _added(text: str, old: str, condition: str) -> str:
+    """The value of a variable that was set before: with an addition under a condition, or another value."""
+    node = parsed(text)
+    added = _addition(node, old)
+    if added is None:
+        return f"{operand(text)} if {condition} else {old}"
+    more = rewritten(added)
+    if is_text(added) or isinstance(node, nodes.Concat):
+        return f'{old} ~ ({operand(more)} if {condition} else "")'
+    return f"{old} + ({operand(more)} if {condition} else 0)"
+
+
+def _addition(node: nodes.Expr, old: str) -> nodes.Expr | None:
+    """The addition to the old value of a variable; None if the new value is not a sum with it."""
+    if isinstance(node, nodes.Add) and isinstance(node.left, nodes.Name) and node.left.name == old:
+        return node.right
+    if isinstance(node, nodes.Concat) and isinstance(node.nodes[0], nodes.Name) and node.nodes[0].name == old:
+        added = node.nodes[1:]
+        return added[0] if len(added) == 1 else nodes.Concat(added)
+    return None
+
+
+def _source(node: nodes.Expr) -> str:
+    """An expression in Jinja, of values without names of the variant."""
+    match node:
+        case nodes.Call() if isinstance(node.node, nodes.Name) and node.node.name == "range":
+            return f"range({', '.join(_source(argument) for argument in node.args)})"
+        case nodes.Call() if isinstance(node.node, nodes.Getattr):
+            arguments = ", ".join(_source(argument) for argument in node.args)
+            return f"({_source(node.node.node)}).{node.node.attr}({arguments})"
+        case nodes.Filter() if node.node is not None:
+            arguments = ", ".join(_source(argument) for argument in node.args)
+            return f"({_source(node.node)} | {node.name}({arguments}))"
+    return rewritten(node)
+
+
+def _literal(text: str, node: nodes.Expr) -> str:
+    """The literal for a value that Jinja wrote as text."""
+    if text in {"True", "False"}:
+        return text.lower()
+    return text if text.lstrip("-").isdecimal() and not is_text(node) else quoted(text)
+
+
+def _either(
+    first: Sequence[tuple[When, nodes.Expr]], second: Sequence[tuple[When, nodes.Expr]], when: When
+) -> Iterator[tuple[When, nodes.Expr]]:
+    """The items of one of two lists; items of both, in order, need no condition."""
+    remaining = list(second)
+    merged = []
+    for inner, item in first:
+        if remaining and remaining[0] == (inner, item):
+            remaining.pop(0)
+            merged.append((inner, item))
+        else:
+            merged.append((when + inner, item))
+    if not remaining:
+        yield from merged
+        return
+    yield from ((when + inner, item) for inner, item in first)
+    yield from ((negated(when) + inner, item) for inner, item in second)

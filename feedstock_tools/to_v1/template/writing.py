@@ -1,0 +1,324 @@
+"""Expressions of conda-build's templates and selectors, written as expressions of rattler-build.
+
+minijinja has filters where Python has methods, refuses names that are undefined, and compares values by type;
+conda-build's selectors know Python's version as the number `py`, and read numbers out of variants.
+"""
+
+from __future__ import annotations
+
+import re
+
+from jinja2 import nodes
+
+from feedstock_tools.to_v1.template.calls import (
+    environment,
+    formatted,
+    method_call,
+    part_of_split,
+    pin,
+    replaced,
+)
+from feedstock_tools.to_v1.template.comparisons import compare
+from feedstock_tools.to_v1.template.expressions import (
+    Level,
+    UntranslatableError,
+    bare_text,
+    constant,
+    is_environment,
+    is_text,
+    names_in,
+    parsed,
+    quoted,
+    text_parts,
+)
+from feedstock_tools.to_v1.template.names import OF_SCRIPTS, PLATFORMS, RENAMED, Names
+
+_FILTERS = frozenset(
+    {"replace", "split", "upper", "lower", "trim", "title", "capitalize", "int", "default", "join", "first", "last"}
+    | {"length", "list", "sort", "reverse", "unique", "min", "max", "version_to_buildstring", "abs", "round"}
+)
+_FILTER_NAMES = {"count": "length", "d": "default"}
+_FUNCTIONS = frozenset({"compiler", "stdlib", "cdt", "match", "pin_subpackage", "pin_compatible"})
+#: Functions of Python that are filters in Jinja.
+_CASTS = {"int": "int", "float": "float", "str": "string"}
+_OLD_PYTHON = re.compile(r"py(\d)(\d+)")
+_OWN_NAMES = frozenset({"hash", "build_number", "python", "numpy"})
+#: Methods that give the parts of a text.
+_SPLITTING = frozenset({"rsplit", "rpartition", "partition"})
+_DEEPEST = 200
+
+
+def translated(expression: str, names: Names, own: frozenset[str] = frozenset(), *, selector: bool = False) -> str:
+    """An expression of a `meta.yaml` as one of a `recipe.yaml`; one that already is comes back unchanged.
+
+    Args:
+        own: variables of the recipe, which are always defined.
+        selector: it is a selector, which sees numbers and truth values in variants.
+
+    Raises:
+        UntranslatableError: it cannot be written for rattler-build.
+
+    >>> translated("version.split('.')[0]", Names(), frozenset({"version"}))
+    '(version | split("."))[0]'
+    >>> translated("py >= 310 and not win", Names(), selector=True)
+    'match(python, ">=3.10") and not win'
+    """
+    writer = Writer(names, own, selector)
+    node = parsed(expression)
+    return writer.condition(node, Level.CONDITIONAL) if selector else writer.text(node, Level.CONDITIONAL)
+
+
+def written(node: nodes.Expr, names: Names, own: frozenset[str] = frozenset(), *, selector: bool = False) -> str:
+    """As `translated`, for a tree."""
+    return Writer(names, own, selector).text(node, Level.CONDITIONAL)
+
+
+def rewritten(node: nodes.Expr) -> str:
+    """The text of a tree that is an expression of rattler-build already."""
+    return Writer(Names(), frozenset(), selector=False, is_done=True).text(node, Level.CONDITIONAL)
+
+
+class Writer:
+    def __init__(self, names: Names, own: frozenset[str], selector: bool, *, is_done: bool = False) -> None:
+        self.is_done = is_done
+        self.names = names
+        self.own = own
+        self.selector = selector
+        self.depth = 0
+        #: Keys of variants that a surrounding condition tests.
+        self.tested_keys: frozenset[str] = frozenset()
+
+    def text(self, node: nodes.Node | None, level: int) -> str:
+        """The node's text, in brackets if it binds more loosely than `level`."""
+        if node is None:
+            return '""'
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise UntranslatableError("the expression is nested too deeply")
+        text, binding = self._written(node)
+        self.depth -= 1
+        return f"({text})" if binding < level else text
+
+    def _written(self, node: nodes.Node) -> tuple[str, int]:
+        match node:
+            case nodes.Const() if isinstance(node.value, str) and "{{" in node.value and not self.is_done:
+                return self._nested(node.value), Level.CONCAT
+            case nodes.Const():
+                return constant(node.value), Level.ATOM
+            case nodes.TemplateData():
+                return quoted(str(node.data)), Level.ATOM
+            case nodes.Name():
+                return self.name(node.name)
+            case nodes.CondExpr():
+                return self._conditional(node)
+            case nodes.And():
+                return f"{self.condition(node.left, Level.AND)} and {self.condition(node.right, Level.AND)}", Level.AND
+            case nodes.Or():
+                return self._or(node)
+            case nodes.Not():
+                return self._not(node)
+            case nodes.Compare():
+                return compare(self, node)
+            case nodes.Filter():
+                return self._filter(node)
+            case nodes.Call():
+                return self._call(node)
+            case nodes.Test():
+                return self._test(node)
+            case nodes.Concat():
+                return " ~ ".join(self.text(bare_text(part), Level.FILTER) for part in node.nodes), Level.CONCAT
+            case nodes.BinExpr():
+                return self._combined(node)
+            case nodes.Neg():
+                return f"-{self.text(node.node, Level.FILTER)}", Level.MULTIPLY
+            case nodes.Getitem():
+                return self._item(node)
+            case nodes.List() | nodes.Tuple():
+                items = ", ".join(self.text(item, Level.CONDITIONAL) for item in node.items)
+                return (
+                    f"[{items}]" if isinstance(node, nodes.List) or len(node.items) < 2 else f"({items})"
+                ), Level.ATOM
+            case nodes.Dict():
+                pairs = (
+                    f"{self.text(pair.key, Level.CONDITIONAL)}: {self.text(pair.value, Level.CONDITIONAL)}"
+                    for pair in node.items
+                )
+                return "{" + ", ".join(pairs) + "}", Level.ATOM
+        raise UntranslatableError(f"{type(node).__name__.lower()} expressions have no equivalent in rattler-build")
+
+    def _nested(self, text: str) -> str:
+        """A text with templates in it, which conda-build renders once more."""
+        parts = text_parts(text)
+        return " ~ ".join(
+            self.text(parsed(piece), Level.FILTER) if is_template else quoted(piece) for is_template, piece in parts
+        )
+
+    def _conditional(self, node: nodes.CondExpr) -> tuple[str, int]:
+        test = self.condition(node.test, Level.OR)
+        before = self.tested_keys
+        self.tested_keys |= {name.name for name in names_in(node.test)}
+        value = self.text(node.expr1, Level.OR)
+        other = f" else {self.text(node.expr2, Level.CONDITIONAL)}" if node.expr2 is not None else ' else ""'
+        self.tested_keys = before
+        return f"{value} if {test}{other}", Level.CONDITIONAL
+
+    def condition(self, node: nodes.Node, level: int) -> str:
+        """A value where only its truth counts: texts such as `False` are true to minijinja."""
+        if isinstance(node, nodes.Name) and self.selector:
+            falsy = sorted(self.names.truth_of(node.name) - {"false"})
+            if falsy:
+                return f"({self.text(node, Level.FILTER)} not in ({', '.join(map(quoted, [*falsy, 'false']))},))"
+            if node.name not in self.names.values and self.is_variant(node.name):
+                return f"({node.name} | default(false))"
+        return self.text(node, level)
+
+    def is_variant(self, name: str) -> bool:
+        known = name in self.own or name in PLATFORMS or name in RENAMED or name in OF_SCRIPTS
+        known = known or bool(_OLD_PYTHON.fullmatch(name))
+        return not self.is_done and not known and name not in {"py", "np", "hash", "True", "False", "None"}
+
+    def name(self, name: str) -> tuple[str, int]:
+        if self.is_done or name in self.own or name in PLATFORMS or name in OF_SCRIPTS:
+            return name, Level.ATOM
+        if name in RENAMED:
+            renamed = RENAMED[name]
+            return renamed, Level.FILTER if " | " in renamed else Level.ATOM
+        if match := _OLD_PYTHON.fullmatch(name):
+            return f'match(python, "{match[1]}.{match[2]}.*")', Level.ATOM
+        if name in {"undefined", "None", "none"}:
+            return "none", Level.ATOM
+        if name in {"py", "np"}:
+            key = "python" if name == "py" else "numpy"
+            return f'(({key} | split("."))[:2] | join("")) | int', Level.FILTER
+        if name in _OWN_NAMES or name in self.names.always:
+            return name, Level.ATOM
+        return f'{name} | default("")', Level.FILTER
+
+    def _or(self, node: nodes.Or) -> tuple[str, int]:
+        """`or` is a condition, or gives a default to a name: minijinja refuses an undefined one."""
+        if (
+            isinstance(node.left, nodes.Name)
+            and isinstance(node.right, nodes.Const)
+            and not self.own & {node.left.name}
+        ):
+            if node.left.name in self.names.always:
+                return node.left.name, Level.ATOM
+            if self.is_variant(node.left.name):
+                return f"{node.left.name} | default({constant(node.right.value)})", Level.FILTER
+        return f"{self.condition(node.left, Level.OR)} or {self.condition(node.right, Level.AND)}", Level.OR
+
+    def _not(self, node: nodes.Not) -> tuple[str, int]:
+        inner = node.node
+        if isinstance(inner, nodes.Test) and inner.name in {"defined", "undefined"}:
+            opposite = {"defined": "undefined", "undefined": "defined"}[inner.name]
+            return self._test(nodes.Test(inner.node, opposite, [], [], None, None))
+        if isinstance(inner, nodes.Compare) and len(inner.ops) == 1 and inner.ops[0].op in {"eq", "ne"}:
+            flipped = {"eq": "ne", "ne": "eq"}[inner.ops[0].op]
+            return compare(self, nodes.Compare(inner.expr, [nodes.Operand(flipped, inner.ops[0].expr)]))
+        return f"not {self.condition(inner, Level.NOT)}", Level.NOT
+
+    def _filter(self, node: nodes.Filter) -> tuple[str, int]:
+        name = _FILTER_NAMES.get(node.name, node.name)
+        if node.node is None:
+            raise UntranslatableError("a filter block has no equivalent in rattler-build")
+        if name == "default":
+            if isinstance(node.node, nodes.Name) and not self.is_done:
+                if node.node.name in self.names.always or node.node.name in self.own or node.node.name in PLATFORMS:
+                    return self.name(node.node.name)
+                subject = node.node.name
+            else:
+                subject = self.text(node.node, Level.FILTER)
+            given = ", ".join(self.text(argument, Level.CONDITIONAL) for argument in node.args[:1]) or '""'
+            return f"{subject} | default({given})", Level.FILTER
+        if name == "string":
+            return self._written(node.node)
+        if name == "float":
+            raise UntranslatableError("the filter 'float' has no equivalent in rattler-build")
+        if name == "int" and isinstance(node.node, nodes.Filter) and node.node.name in {"float"}:
+            return self._filter(nodes.Filter(node.node.node, "int", [], [], None, None))
+        if name not in _FILTERS:
+            raise UntranslatableError(f"the filter '{node.name}' has no equivalent in rattler-build")
+        if name == "int":
+            return self._whole(node.node)
+        arguments = [self.text(argument, Level.CONDITIONAL) for argument in node.args]
+        if name == "replace" and len(arguments) in {2, 3}:
+            return replaced(self, node.node, arguments)
+        given = ", ".join(arguments)
+        call = f"{name}({given})" if given else name
+        return f"{self.text(node.node, Level.FILTER)} | {call}", Level.FILTER
+
+    def _whole(self, node: nodes.Expr) -> tuple[str, int]:
+        """A text as a number; minijinja refuses texts that Jinja reads as 0, such as the CUDA version `None`."""
+        text = f"{self.text(node, Level.FILTER)} | int"
+        keys = sorted({name.name for name in names_in(parsed(text))} - self.tested_keys - self.own)
+        for key in keys if not self.is_done else ():
+            not_numbers = sorted(value for value in self.names.values.get(key, ()) if not value[:1].isdecimal())
+            if not_numbers:
+                test = (
+                    f"{key} != {quoted(not_numbers[0])}"
+                    if len(not_numbers) == 1
+                    else f"{key} not in ({', '.join(map(quoted, not_numbers))})"
+                )
+                return f"{text} if {test} else 0", Level.CONDITIONAL
+        return text, Level.FILTER
+
+    def _test(self, node: nodes.Test) -> tuple[str, int]:
+        subject = node.node.name if isinstance(node.node, nodes.Name) else ""
+        if node.name in {"defined", "undefined"} and subject:
+            if not self.is_done and (subject in self.own or subject in PLATFORMS):
+                return ("true" if node.name == "defined" else "false"), Level.ATOM
+            return f"{subject} is {node.name}", Level.COMPARE
+        if node.name in {"none", "None"}:
+            return f'{self.text(node.node, Level.FILTER)} == ""', Level.COMPARE
+        if node.name in {"true", "false"}:
+            return f"{self.text(node.node, Level.FILTER)} == {node.name}", Level.COMPARE
+        if node.name in {"string", "number", "iterable", "odd", "even"} and not node.args:
+            return f"{self.text(node.node, Level.FILTER)} is {node.name}", Level.COMPARE
+        raise UntranslatableError(f"the test 'is {node.name}' has no equivalent in rattler-build")
+
+    def _combined(self, node: nodes.BinExpr) -> tuple[str, int]:
+        if isinstance(node, nodes.Add) and (is_text(node.left) or is_text(node.right)):
+            left = bare_text(node.left)
+            is_joined = isinstance(left, nodes.Concat) or (isinstance(left, nodes.Add) and is_text(left))
+            start = self.text(left, Level.CONCAT if is_joined else Level.FILTER)
+            return f"{start} ~ {self.text(bare_text(node.right), Level.FILTER)}", Level.CONCAT
+        if isinstance(node, nodes.Mod) and isinstance(node.left, nodes.Const) and isinstance(node.left.value, str):
+            arguments = node.right.items if isinstance(node.right, nodes.Tuple) else [node.right]
+            return formatted(self, re.split(r"%[sd]", node.left.value), arguments)
+        level = Level.ADD if isinstance(node, nodes.Add | nodes.Sub) else Level.MULTIPLY
+        return f"{self.text(node.left, level)} {node.operator} {self.text(node.right, level + 1)}", level
+
+    def _item(self, node: nodes.Getitem) -> tuple[str, int]:
+        if is_environment(node.node) and isinstance(node.arg, nodes.Const):
+            return environment(self, str(node.arg.value), None)
+        owner = node.node
+        if isinstance(owner, nodes.Call) and isinstance(owner.node, nodes.Getattr) and owner.node.attr in _SPLITTING:
+            return part_of_split(self, owner, node.arg)
+        if isinstance(node.arg, nodes.Slice):
+            ends = (node.arg.start, node.arg.stop)
+            inner = ":".join("" if end is None else self.text(end, Level.ADD) for end in ends)
+        else:
+            inner = self.text(node.arg, Level.CONDITIONAL)
+        return f"{self.text(owner, Level.ATOM)}[{inner}]", Level.ATOM
+
+    def _call(self, node: nodes.Call) -> tuple[str, int]:
+        if node.dyn_args or node.dyn_kwargs:
+            raise UntranslatableError("arguments with * have no equivalent in rattler-build")
+        if isinstance(node.node, nodes.Getattr):
+            return method_call(self, node, node.node)
+        name = node.node.name if isinstance(node.node, nodes.Name) else ""
+        if name in {"pin_subpackage", "pin_compatible"}:
+            return pin(self, name, node), Level.ATOM
+        if name in _CASTS and len(node.args) == 1:
+            return self._filter(nodes.Filter(_cast(node.args[0]), _CASTS[name], [], [], None, None))
+        if name not in _FUNCTIONS:
+            called = f"the function '{name}'" if name else "the call of an expression"
+            raise UntranslatableError(f"{called} has no equivalent in rattler-build")
+        return f"{name}({', '.join(self.text(argument, Level.CONDITIONAL) for argument in node.args)})", Level.ATOM
+
+
+def _cast(node: nodes.Expr) -> nodes.Expr:
+    """A call such as `float(vc)` within another, as the filter with the same meaning."""
+    if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name) and node.node.name in _CASTS and node.args:
+        return nodes.Filter(_cast(node.args[0]), _CASTS[node.node.name], [], [], None, None)
+    return node
