@@ -26,12 +26,12 @@ from pathlib import Path
 
 from benchmarks.edits.histories import MIGRATIONS, Commit, Pinnings, configurations, feedstocks, main_line, rerendered
 from feedstock_tools.edit.build_number import _groups
-from feedstock_tools.edit.requirements import output_name, outputs_of
 from feedstock_tools.edit.sources import sources_of
 from feedstock_tools.edit.version import _base, left_behind, set_version, sources_that_change, version_of
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.recipe.written.document import Document
-from feedstock_tools.recipe.written.variables import Variable, expand, names_behind, read_variables
+from feedstock_tools.recipe.written.owners import outputs_of
+from feedstock_tools.recipe.written.variables import Variable, names_behind, read_variables
 
 _COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 _HASH = re.compile(r"\b[0-9a-f]{32,128}\b")
@@ -109,7 +109,7 @@ def changed_output(before: Document, after: Document) -> str | None:
         version_of(before)
     except FeedstockError:
         pairs = zip(outputs_of(before), outputs_of(after), strict=False)
-        names = [expand(before, output_name(one), {}) or "" for one, _ in pairs]
+        names = [one.name for one, _ in pairs]
         changed = [name for name in names if name and own_version(before, name) != own_version(after, name)]
         return changed[0] if changed else None
     return None

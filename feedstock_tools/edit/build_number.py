@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from feedstock_tools.edit.requirements import is_output, outputs_of
 from feedstock_tools.edit.writing import replaced
 from feedstock_tools.recipe.written.document import Document, Part, TextEdit
+from feedstock_tools.recipe.written.owners import outputs_of
 from feedstock_tools.recipe.written.variables import Variable, names_behind, read_variables
 
 _NUMBER = re.compile(r"\d{1,9}")
@@ -51,13 +51,13 @@ def _groups(document: Document, output: str | None = None) -> list[list[tuple[Pa
     """The literals, and variables with literals, that decide the build numbers of the recipe and of each output."""
     variables = read_variables(document)
     builds = [entry.value for keys in (("build",), ("outputs", "*", "build")) for entry in document.entries(*keys)]
-    named_outputs = [item for item in outputs_of(document) if output and is_output(document, item, output)]
-    own_builds = [entry.value for item in named_outputs for entry in item.entries if entry.key == "build"]
+    named = [owner for owner in outputs_of(document) if output and owner.kind == "output" and owner.is_called(output)]
+    own_builds = [entry.value for owner in named for entry in owner.part.below("build")]
     if any("number" in build.members for build in own_builds):
         builds = own_builds
     groups = []
     for build in builds:
-        parts = [leaf for entry in build.entries if entry.key == "number" for leaf in _leaves(entry.value)]
+        parts = [leaf for entry in build.entries if entry.key == "number" for leaf in entry.value.leaves]
         group: dict[Part | Variable, int] = {}
         for part in parts:
             if _NUMBER.fullmatch(part.text):
@@ -68,14 +68,6 @@ def _groups(document: Document, output: str | None = None) -> list[list[tuple[Pa
             raise document.mistake(f"no literal decides the build number {parts[0].text}", parts[0], "Edit it by hand.")
         groups += [list(group.items())] if group else []
     return groups
-
-
-def _leaves(part: Part) -> list[Part]:
-    """The scalars of a number in a recipe.yaml: itself, or those of its branches."""
-    if part.kind == "scalar":
-        return [part]
-    children = [entry.value for entry in part.entries if entry.key in {"then", "else"}] + list(part.items)
-    return [leaf for child in children for leaf in _leaves(child)]
 
 
 def _base_variables(text: str, variables: tuple[Variable, ...]) -> list[Variable]:

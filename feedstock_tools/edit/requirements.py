@@ -9,16 +9,12 @@ from dataclasses import dataclass, replace
 from feedstock_tools.edit.writing import added_entry, added_item, quoted_like, removed_entry, removed_items, replaced
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
-from feedstock_tools.recipe.written.variables import expand
+from feedstock_tools.recipe.written.owners import SECTIONS, Owner, name_of, outputs_of, owners_of
 
 #: Keys that stand above the requirements.
 _ABOVE = frozenset({"name", "version", "package", "source", "build", "script"})
-#: The sections of both formats.
-SECTIONS = ("build", "host", "run", "run_constrained", "run_constraints")
 #: The entry of a section or branch, and an item of its list.
 Found = tuple[Entry, Part]
-_NAMES = (("package", "name"), ("recipe", "name"))
-_CALL = re.compile(r"""\$?\{\{-?\s*(\w+)\(\s*['"]([^'"]+)['"].*\}\}""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,34 +29,6 @@ class Where:
     condition: str | None = None
 
 
-def name_of(requirement: str) -> str:
-    """The package that a requirement names: `numpy` of `numpy >=2`, `cuda` of `{{ compiler('cuda') }}`.
-
-    >>> name_of("{{ pin_subpackage('libfoo', exact=True) }}")
-    'libfoo'
-    """
-    match = _CALL.match(requirement)
-    return match[2] if match else requirement.split(" ")[0].split("::")[-1].lower()
-
-
-def outputs_of(document: Document) -> list[Part]:
-    """The outputs of a recipe that lists some, as mappings."""
-    return [item for entry in document.entries("outputs") for item in entry.value.items]
-
-
-def output_name(output: Part) -> str:
-    """The name of an output as it is written; '' without one."""
-    own = output.members
-    name = own["package"].members.get("name") if "package" in own else own.get("name")
-    return name.text if name is not None else ""
-
-
-def requirement_lists(document: Document) -> Iterator[Part]:
-    """The lists of requirements of the recipe and its outputs."""
-    for owner in _owners(document, None):
-        yield from (entry.value for entry in _sections(owner, None) if entry.value.kind == "sequence")
-
-
 def add_requirement(document: Document, requirement: str, where: Where) -> Document:
     """Add a `requirement` to a section, which `where` must name, of one output or of the recipe of `document` itself.
 
@@ -73,13 +41,13 @@ def add_requirement(document: Document, requirement: str, where: Where) -> Docum
     """
     if where.section is None:
         raise InputError("a requirement is added to one section", hint=f"Expected one of {', '.join(SECTIONS)}.")
-    owners = list(_owners(document, where.output))
+    owners = _owners(document, where.output)
     if not owners:
         raise _no_output(document, f"the recipe has no output '{where.output}'")
-    if where.output is None and len(owners) > 1 and not any(_sections(owners[0], None)):
+    if where.output is None and len(owners) > 1 and not any(owners[0].sections()):
         raise _no_output(document, "only the outputs of the recipe have requirements")
     owner = owners[0] if where.output is None else owners[-1]  # the recipe may have the name of its output
-    lists = list(_lists(owner, where.section))
+    lists = [entry.value for entry in owner.sections(where.section) if entry.value.items]
     if any(_has(document, list_, requirement, where.condition) for list_ in lists):
         raise document.mistake(f"{where.section} has '{requirement}' already", lists[0])
     if lists:
@@ -121,7 +89,7 @@ def pin_requirement(document: Document, requirement: str, where: Where) -> Docum
     constraint = requirement.partition(" ")[2]
     name = name_of(requirement)
     items = [part for _, item in _named(document, name, where) for part in _texts(item, name)]
-    plain = [item for item in items if not _CALL.match(item.text)]
+    plain = [item for item in items if not item.text.startswith(("{{", "${{"))]
     if not plain:
         raise _missing(document, name)
     changes = []
@@ -166,7 +134,7 @@ def limit_requirement(document: Document, requirement: str, where: Where) -> Doc
 def _single_branches(document: Document, name: str, where: Where) -> Iterator[Entry]:
     """The branches that are a requirement of the package, without a list, beside another branch."""
     for owner in _owners(document, where.output):
-        for entry in _sections(owner, where.section):
+        for entry in owner.sections(where.section):
             branched = [item for item in entry.value.items if {"then", "else"} <= item.members.keys()]
             yield from (
                 branch
@@ -208,7 +176,7 @@ def _both(first: str, second: str) -> str:
 def _named(document: Document, name: str, where: Where) -> Iterator[Found]:
     """The entries and items of a package's requirements; an item may be a branch that holds nothing else."""
     for owner in _owners(document, where.output):
-        for entry in _sections(owner, where.section):
+        for entry in owner.sections(where.section):
             if entry.value.kind != "sequence":
                 continue
             yield from _named_in(document, entry, name.lower(), where.condition)
@@ -229,37 +197,10 @@ def _named_in(document: Document, entry: Entry, name: str, condition: str | None
             yield from _named_in(document, branch, name, None)
 
 
-def _owners(document: Document, output: str | None) -> Iterator[Part]:
+def _owners(document: Document, output: str | None) -> list[Owner]:
     """The recipe itself, and its outputs; if `output` is given, only those with this name."""
-    root = document.root
-    if root is None:
-        return
-    names = (entry.value.text for keys in _NAMES for entry in document.entries(*keys))
-    if output is None or any(_is_named(document, name, output) for name in names):
-        yield root
-    yield from (item for item in outputs_of(document) if output is None or is_output(document, item, output))
-
-
-def is_output(document: Document, item: Part, name: str) -> bool:
-    """Whether an output has a name, as it is written or with the recipe's variables expanded."""
-    return _is_named(document, output_name(item), name)
-
-
-def _is_named(document: Document, written: str, name: str) -> bool:
-    return written == name or ("{{" in written and expand(document, written, {}) == name)
-
-
-def _sections(owner: Part, section: str | None) -> Iterator[Entry]:
-    wanted = SECTIONS if section is None else (section,)
-    for entry in owner.entries:
-        if entry.key == "requirements":
-            if entry.value.kind == "sequence" and "run" in wanted:
-                yield entry
-            yield from (section_entry for section_entry in entry.value.entries if section_entry.key in wanted)
-
-
-def _lists(owner: Part, section: str) -> Iterator[Part]:
-    return (entry.value for entry in _sections(owner, section) if entry.value.items)
+    owners = [owner for owner in owners_of(document) if owner.kind != "stage" or output is None]
+    return owners if output is None else [owner for owner in owners if owner.is_called(output)]
 
 
 def _has(document: Document, list_: Part, requirement: str, condition: str | None) -> bool:
@@ -297,23 +238,25 @@ def _branch(part: Part) -> Sequence[Part]:
     return part.items if part.kind == "sequence" else (part,)
 
 
-def _new_section(document: Document, owner: Part, where: Where, requirement: str) -> list[TextEdit]:
+def _new_section(document: Document, owner: Owner, where: Where, requirement: str) -> list[TextEdit]:
     """A section with one requirement, below the others or in a new mapping of requirements."""
     section = where.section or "run"
     item = f"- {requirement}" + (f"  # [{where.condition}]" if where.condition and document.has_templates else "")
     lines = [f"  {item}"]
     if where.condition and not document.has_templates:
         lines = [f"  - if: {where.condition}", f"    then: {requirement}"]
-    for entry in owner.entries:
+    for entry in owner.part.entries:
         if entry.key == "requirements" and entry.value.entries:
             earlier = [sibling for sibling in entry.value.entries if _rank(sibling.key) < _rank(section)]
             after = earlier[-1] if earlier else entry.value.entries[-1]
             return added_entry(document, entry.value, section, lines, after)
-    above = [entry for entry in owner.entries if entry.key in _ABOVE]
+    above = [entry for entry in owner.part.entries if entry.key in _ABOVE]
     if not above:
         names = ", ".join(sorted(_ABOVE))
-        raise document.mistake("nothing here has a place for requirements", owner, f"Expected one of {names}.")
-    return added_entry(document, owner, "requirements", [f"  {section}:", *(f"  {line}" for line in lines)], above[-1])
+        raise document.mistake("nothing here has a place for requirements", owner.part, f"Expected one of {names}.")
+    return added_entry(
+        document, owner.part, "requirements", [f"  {section}:", *(f"  {line}" for line in lines)], above[-1]
+    )
 
 
 def _rank(section: str) -> int:
@@ -325,5 +268,6 @@ def _missing(document: Document, name: str) -> InputError:
 
 
 def _no_output(document: Document, message: str) -> InputError:
-    names = sorted({output_name(output) for output in outputs_of(document)} - {""})
+    outputs = [output for output in outputs_of(document) if output.kind == "output"]
+    names = sorted({output.written_names[0] for output in outputs if output.written_names} - {""})
     return document.mistake(message, hint=f"Name one with --of: {', '.join(names)}." if names else None)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from feedstock_tools.edit.build_number import set_build_number
-from feedstock_tools.edit.requirements import output_name, outputs_of
 from feedstock_tools.edit.sources import DIGITS, Source, hash_changes, sources_with_other_address
 from feedstock_tools.edit.writing import replaced
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.written.document import Document, Part
+from feedstock_tools.recipe.written.owners import Owner, outputs_of
 from feedstock_tools.recipe.written.variables import Variable, expand, names_behind, read_variables
 
 #: Gives the hash for an address and a kind: sha256, sha1 or md5.
@@ -121,8 +121,8 @@ def _version_parts(document: Document, output: str | None) -> list[Part]:
     """The parts with the version: of the recipe, of all its outputs if these have the same, or of the named output."""
     if output is None and (parts := _at(document, ("package", "version"), ("recipe", "version"))):
         return parts
-    by_output = {output_name(part): _output_versions(part) for part in outputs_of(document)}
-    named = {expand(document, name, {}) or name: parts for name, parts in by_output.items() if parts}
+    outputs = (owner for owner in outputs_of(document) if owner.kind == "output")
+    named = {owner.name: parts for owner in outputs if (parts := _versions_of(owner))}
     if output is not None and output not in named:
         hint = f"Expected one of {', '.join(named)}." if named else None
         raise document.mistake(f"the recipe has no output '{output}' with a version", hint=hint)
@@ -135,9 +135,8 @@ def _version_parts(document: Document, output: str | None) -> list[Part]:
     return list({part.text: part for part in parts}.values())
 
 
-def _output_versions(output: Part) -> list[Part]:
-    packages = [entry.value for entry in output.entries if entry.key == "package"]
-    return [entry.value for part in (output, *packages) for entry in part.entries if entry.key == "version"]
+def _versions_of(output: Owner) -> list[Part]:
+    return [entry.value for keys in (("version",), ("package", "version")) for entry in output.part.below(*keys)]
 
 
 def _at(document: Document, *paths: tuple[str, ...]) -> list[Part]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from feedstock_tools.edit.draft import Draft
-from feedstock_tools.edit.requirements import name_of
 from feedstock_tools.edit.variants.skips import skip_where
 from feedstock_tools.enable_gpu.architectures import script_edits
 from feedstock_tools.enable_gpu.gpu_tests import edits_of_tests
@@ -22,6 +21,7 @@ from feedstock_tools.enable_gpu.wishes import GpuWishes
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.wording import skips
+from feedstock_tools.recipe.written.owners import name_of
 from feedstock_tools.rerender.configurations.configuration import read_configurations
 from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.outputs import contents_with_rattler_build

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from feedstock_tools.edit.writing import added_entry
 from feedstock_tools.enable_gpu.insertion import added_to_list, in_one_style, placed, with_selectors
-from feedstock_tools.enable_gpu.owners import GpuParts, Owner, leaves
+from feedstock_tools.enable_gpu.owners import GpuParts
 from feedstock_tools.enable_gpu.settings import Edits
 from feedstock_tools.enable_gpu.wishes import GpuWishes
 from feedstock_tools.generate.spec.conditions import And, Condition, Word
@@ -15,6 +15,7 @@ from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.lines import Line, quoted
 from feedstock_tools.generate.texts.needs import CPU, CUDA
 from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
+from feedstock_tools.recipe.written.owners import Owner
 
 #: A shared library on Linux that a test looks for.
 _LIBRARY = re.compile(r"\$\{?PREFIX\}?/(lib/lib[\w.+-]+?)(?:\.so|\$\{?SHLIB_EXT\}?|\{\{ *SHLIB_EXT *\}\})(?=[\s\"']|$)")
@@ -82,7 +83,7 @@ def _libraries(document: Document, entry: Entry) -> Iterator[str]:
             lib = contents.members.get("lib") if contents is not None else None
             if lib is not None and lib.entries:
                 lib = lib.members.get("exists")
-            yield from (f"lib/lib{leaf.text}" for leaf in (leaves(lib) if lib is not None else ()))
+            yield from (f"lib/lib{leaf.text}" for leaf in (lib.leaves if lib is not None else ()))
 
 
 def _code_tests(files: Iterable[str]) -> Iterator[tuple[str, Condition]]:

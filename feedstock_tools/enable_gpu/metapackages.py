@@ -6,15 +6,15 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from feedstock_tools.edit.requirements import outputs_of
 from feedstock_tools.enable_gpu.insertion import placed, shifted, with_selectors
 from feedstock_tools.enable_gpu.needs import spec_of
-from feedstock_tools.enable_gpu.owners import GpuParts, Owner, leaves
+from feedstock_tools.enable_gpu.owners import GpuParts
 from feedstock_tools.enable_gpu.wishes import GpuWishes
 from feedstock_tools.generate.texts.lines import Line
 from feedstock_tools.generate.texts.v0 import v0_view
 from feedstock_tools.generate.texts.v1 import v1_view
 from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
+from feedstock_tools.recipe.written.owners import Owner, outputs_of
 
 #: Keys of `build` that hold for all outputs of a `recipe.yaml`.
 _SHARED = frozenset({"number", "skip"})
@@ -49,19 +49,12 @@ def with_metapackages(document: Document, parts: GpuParts, wishes: GpuWishes) ->
 
 def _own_number(document: Document, owner: Owner) -> str | None:
     """The build number that an output sets itself."""
-    for part in outputs_of(document) if owner.kind == "output" else ():
-        build = part.members.get("build")
-        name = part.members.get("name") or part.members.get("package", part).members.get("name")
-        if name is not None and build is not None and name.text in (owner.name, _text_of_name(owner)):
+    for other in outputs_of(document) if owner.kind == "output" else ():
+        build = other.part.members.get("build")
+        if build is not None and other.is_called(owner.name):
             number = build.members.get("number")
             return number.source if number is not None else None
     return None
-
-
-def _text_of_name(owner: Owner) -> str:
-    members = owner.part.members
-    name = members.get("name") or members.get("package", owner.part).members.get("name")
-    return name.text if name is not None else ""
 
 
 def _outputs_v0(owner: Owner, wishes: GpuWishes, number: str | None) -> list[str]:
@@ -83,7 +76,7 @@ def _outputs_v0(owner: Owner, wishes: GpuWishes, number: str | None) -> list[str
 def _outputs_v1(document: Document, owner: Owner, wishes: GpuWishes, number: str | None) -> list[str]:
     """The outputs for a `recipe.yaml`, where an output without a script runs none."""
     view: dict[str, Any] = v1_view(spec_of(wishes, owner.name, None, python=owner.is_python))
-    skipped = [leaf.source for entry in document.entries("build", "skip") for leaf in leaves(entry.value)]
+    skipped = [leaf.source for entry in document.entries("build", "skip") for leaf in entry.value.leaves]
     lines: list[str] = []
     for output in view["outputs"][1:]:
         build = list(output["build"])

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from feedstock_tools.edit.requirements import name_of
 from feedstock_tools.edit.writing import added_entry
 from feedstock_tools.enable_gpu.insertion import added_to_list, below_key, in_one_style, with_selectors
 from feedstock_tools.enable_gpu.libraries import FIRST_OF_COMPONENTS, TOOLKIT, package_of
-from feedstock_tools.enable_gpu.owners import GpuParts, Owner
+from feedstock_tools.enable_gpu.owners import GpuParts
 from feedstock_tools.enable_gpu.versions import CudaVersions
 from feedstock_tools.enable_gpu.wishes import GpuWishes
 from feedstock_tools.facts import load_cuda
@@ -22,6 +21,7 @@ from feedstock_tools.generate.texts.v0 import requirement_line
 from feedstock_tools.generate.texts.v1 import requirement_lines
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.written.document import Document, TextEdit
+from feedstock_tools.recipe.written.owners import Owner, name_of
 
 #: The library that every build with the compiler of CUDA links.
 _RUNTIME = "cudart"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from feedstock_tools.enable_gpu.insertion import placed
-from feedstock_tools.enable_gpu.owners import GpuParts, Owner
+from feedstock_tools.enable_gpu.owners import GpuParts
 from feedstock_tools.enable_gpu.settings import Edits, Setting, free_name
 from feedstock_tools.enable_gpu.wishes import GpuWishes
 from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
@@ -15,6 +15,7 @@ from feedstock_tools.generate.texts.lines import Line
 from feedstock_tools.generate.texts.needs import CPU, CUDA
 from feedstock_tools.generate.texts.wording import PREFERRED_CPU, RAISED
 from feedstock_tools.recipe.written.document import Document, Entry, TextEdit
+from feedstock_tools.recipe.written.owners import Owner
 from feedstock_tools.recipe.written.variables import Variable, read_variables
 
 _LITERAL = re.compile(r"\d{1,9}")

@@ -3,115 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cached_property
 
 from feedstock_tools.edit.draft import Draft
-from feedstock_tools.edit.requirements import name_of, outputs_of
 from feedstock_tools.errors import InputError
-from feedstock_tools.recipe.written.document import Document, Entry, Part
-from feedstock_tools.recipe.written.variables import expand
+from feedstock_tools.recipe.written.document import Document
+from feedstock_tools.recipe.written.owners import Owner, outputs_of, recipe_of
 
-_CALL = re.compile(r"""\$?\{\{-?\s*(?:compiler|stdlib)\(\s*['"]([^'"]+)['"]""")
-_EXACT_PIN = re.compile(r"""\{\{-?\s*pin_subpackage\(\s*(.+?)\s*,.*\bexact\s*=\s*[Tt]rue""")
 _COMMENT = re.compile(r"(?m)^[ \t]*#.*$")
 _CUDA = re.compile(r"""\bcuda_compiler_version\b|compiler\(\s*['"]cuda['"]""")
-#: Keys of an output that fill its package.
-_FILLING = frozenset({"files", "script", "inherit", "cache"})
-
-
-@dataclass(frozen=True)
-class Owner:
-    """A part of a recipe with requirements: the recipe itself, an output, or a stage that outputs take files from."""
-
-    document: Document
-    part: Part
-    name: str
-    kind: str
-
-    @cached_property
-    def build(self) -> Entry | None:
-        """Its section `build`; of several, the first that is not empty."""
-        entries = [entry for entry in self.part.entries if entry.key == "build"]
-        return next((entry for entry in entries if entry.value.entries), entries[0] if entries else None)
-
-    @property
-    def settings(self) -> tuple[Entry, ...]:
-        """The entries of its section `build`."""
-        return self.build.value.entries if self.build is not None else ()
-
-    def section(self, name: str) -> Entry | None:
-        """A section of its requirements."""
-        for entry in self.part.entries:
-            if entry.key == "requirements":
-                for candidate in entry.value.entries:
-                    if candidate.key == name:
-                        return candidate
-        return None
-
-    def requirements(self, section: str) -> Iterator[tuple[Part, Part]]:
-        """The requirements of a section, each with the item of the list that it stands in."""
-        entry = self.section(section)
-        for item in entry.value.items if entry is not None else ():
-            yield from ((leaf, item) for leaf in leaves(item))
-
-    def names(self, section: str) -> set[str]:
-        """The packages that a section requires."""
-        return {name_of(leaf.text) for leaf, _ in self.requirements(section)}
-
-    @cached_property
-    def compilers(self) -> dict[str, Part]:
-        """Its compilers by language, `stdlib` among them, each with the item of the list that it stands in."""
-        by_language: dict[str, Part] = {}
-        for leaf, item in self.requirements("build"):
-            match = _CALL.match(leaf.text)
-            if match:
-                by_language["stdlib" if "stdlib(" in match[0] else match[1]] = item
-        return by_language
-
-    @property
-    def compiles(self) -> bool:
-        """Whether it has a compiler of the languages that call CUDA."""
-        return any(language.removeprefix("m2w64_") in {"c", "cxx", "fortran", "rust"} for language in self.compilers)
-
-    @property
-    def is_noarch(self) -> bool:
-        """Whether its package is for all platforms."""
-        return any(entry.key == "noarch" for entry in self.settings)
-
-    @property
-    def is_python(self) -> bool:
-        """Whether there is a build for each Python, rather than one for several through the stable ABI."""
-        one_for_several = any(entry.key == "python_version_independent" for entry in self.settings) or any(
-            "version_independent" in entry.value.members for entry in self.settings if entry.key == "python"
-        )
-        return not self.is_noarch and not one_for_several and "python" in self.names("host")
-
-    @property
-    def fills_its_package(self) -> bool:
-        """Whether something puts files into its package."""
-        return any(entry.key in _FILLING for entry in (*self.part.entries, *self.settings))
-
-    @cached_property
-    def exact_pins(self) -> set[str]:
-        """The outputs of which it requires exactly the build made with it."""
-        return {name for section in ("host", "run") for name in self._pins(section, conditional=True)}
-
-    @property
-    def pins_everywhere(self) -> set[str]:
-        """The outputs that it pins so in `run` on every platform."""
-        return self._pins("run", conditional=False)
-
-    def _pins(self, section: str, *, conditional: bool) -> set[str]:
-        names = set()
-        for leaf, item in self.requirements(section):
-            match = _EXACT_PIN.search(leaf.text)
-            always = leaf is item and not self.document.selector_of(leaf)
-            if match and (conditional or always):
-                names.add(expand(self.document, f"{{{{ {match[1]} }}}}", {}) or match[1])
-        return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,17 +41,6 @@ class GpuParts:
         return self.packages != (self.recipe,)
 
 
-def leaves(item: Part) -> Iterator[Part]:
-    """The scalars of an item: itself, or those of its branches."""
-    if item.kind == "scalar":
-        yield item
-    for entry in item.entries:
-        if entry.key in {"then", "else"}:
-            yield from leaves(entry.value)
-    for child in item.items:
-        yield from leaves(child)
-
-
 def gpu_parts(draft: Draft, named: Sequence[str]) -> GpuParts:
     """Which parts of a recipe compile CUDA code and which packages hold it.
 
@@ -162,11 +53,12 @@ def gpu_parts(draft: Draft, named: Sequence[str]) -> GpuParts:
     """
     _refuse_gpu(draft)
     document = draft.recipe
-    root = document.root
-    if root is None or root.kind != "mapping":
+    recipe = recipe_of(document)
+    if recipe is None or recipe.part.kind != "mapping":
         raise document.mistake("the recipe is empty")
-    recipe = Owner(document, root, _name(document, root), "recipe")
-    outputs = tuple(_outputs(document))
+    outputs = tuple(
+        owner for owner in outputs_of(document) if owner.part.kind == "mapping" and "if" not in owner.part.members
+    )
     if not outputs:
         return _of_one_package(recipe, named)
     builders = _builders(document, recipe, outputs, named)
@@ -186,22 +78,6 @@ def _refuse_gpu(draft: Draft) -> None:
             message = f"the recipe builds for CUDA already: it has '{match[0]}'"
             hint = "To build for one more version of CUDA: feedstock-tools edit add-cuda VERSION"
             raise InputError(message, path=document.path, line=document.line_of(match.start()), hint=hint)
-
-
-def _name(document: Document, part: Part) -> str:
-    for keys in (("package", "name"), ("recipe", "name"), ("staging", "name"), ("name",)):
-        value: Part | None = part
-        for key in keys:
-            value = value.members.get(key) if value is not None else None
-        if value is not None and value.kind == "scalar":
-            return expand(document, value.text, {}) or value.text
-    return ""
-
-
-def _outputs(document: Document) -> Iterator[Owner]:
-    for part in outputs_of(document):
-        if part.kind == "mapping" and "if" not in part.members:
-            yield Owner(document, part, _name(document, part), "stage" if "staging" in part.members else "output")
 
 
 def _of_one_package(recipe: Owner, named: Sequence[str]) -> GpuParts:

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from feedstock_tools.edit.draft import Draft
-from feedstock_tools.enable_gpu.owners import Owner
 from feedstock_tools.recipe.written.document import Document, Entry, Part, read_document
+from feedstock_tools.recipe.written.owners import Owner
 
 _WORD = re.compile(r"[\w.-]+")
 _SUFFIXES = (".sh", ".bat")

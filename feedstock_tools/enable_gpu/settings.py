@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from feedstock_tools.edit.writing import added_line
 from feedstock_tools.enable_gpu.insertion import placed, with_selectors
-from feedstock_tools.enable_gpu.owners import Owner
 from feedstock_tools.generate.texts.lines import Line
 from feedstock_tools.recipe.written.document import Document, TextEdit
+from feedstock_tools.recipe.written.owners import Owner
 from feedstock_tools.recipe.written.variables import read_variables
 
 _STATEMENT = re.compile(r"\{%.*?%\}", re.DOTALL)

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from feedstock_tools.enable_gpu.insertion import placed
 from feedstock_tools.enable_gpu.numbers import Numbering
-from feedstock_tools.enable_gpu.owners import GpuParts, Owner
+from feedstock_tools.enable_gpu.owners import GpuParts
 from feedstock_tools.enable_gpu.settings import Edits, Setting, free_name
 from feedstock_tools.enable_gpu.wishes import GpuWishes
 from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
@@ -17,6 +17,7 @@ from feedstock_tools.generate.texts.v0 import PYTHON_PREFIX, build_strings
 from feedstock_tools.generate.texts.v1 import ACCELERATOR, build_string
 from feedstock_tools.generate.texts.wording import CUDA_DIGITS
 from feedstock_tools.recipe.written.document import Document, Entry, TextEdit
+from feedstock_tools.recipe.written.owners import Owner
 
 #: The hash in a build string, with the Python before it.
 _HASH = re.compile(r"(?:py\$?\{\{[^{}]*\}\}_?)?h?(?:\{\{-?\s*PKG_HASH\s*-?\}\}|\$\{\{\s*hash\s*\}\})")

@@ -17,9 +17,9 @@ from feedstock_tools.check.linting.subject import Mistaken, Subject, read_subjec
 from feedstock_tools.check.linting.variant_files import stale_migrations, unused_keys
 from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.edit.draft import Draft, read_draft
-from feedstock_tools.edit.requirements import requirement_lists
 from feedstock_tools.edit.writing import removed_items
 from feedstock_tools.recipe.written.document import Part
+from feedstock_tools.recipe.written.owners import requirement_lists
 from feedstock_tools.rerender.pinning import find_pinning
 from feedstock_tools.stages import stage
 

@@ -177,7 +177,7 @@ def _is_library(package: Package, subject: Subject) -> bool:
     if not _LIBRARY.match(package.name) or package.name in exporting:
         return False
     output = subject.output(package.name)
-    text = subject.recipe.text[output.start : output.end] if output is not None else ""
+    text = subject.recipe.text[output.part.start : output.part.end] if output is not None else ""
     return _SHARED.search(text) is not None or not re.search(r"^\s*(?:- )?(?:tests?|files):", text, re.MULTILINE)
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from feedstock_tools.check.linting.subject import Job, Mistaken, Package, Subject, has_files, name_in
-from feedstock_tools.edit.requirements import name_of, requirement_lists
 from feedstock_tools.recipe.pins import Pin, Requirement
 from feedstock_tools.recipe.written.document import Document, Part
+from feedstock_tools.recipe.written.owners import Owner, name_of, requirement_lists
 
 _BLOCK = re.compile(r"\{%[-+]?\s*(if|for|endif|endfor)\b")
 #: A requirement with a build: `name version build` or `name=version=build`.
@@ -56,7 +56,7 @@ def loose_metapackages(subject: Subject) -> Iterator[Mistaken]:
                     yield subject.finding(at, "loose-metapackage", f"{package.name} has no files, but {wrong}")
 
 
-def _is_metapackage(package: Package, output: Part | None, outputs: frozenset[str]) -> bool:
+def _is_metapackage(package: Package, output: Owner | None, outputs: frozenset[str]) -> bool:
     """Whether a package only stands for siblings: it has no script, no files, and nothing that it is built with."""
     demands = package.demands
     if output is None or demands.build or demands.host or not demands.run:
@@ -114,9 +114,9 @@ def _cuda(package: Package) -> str:
     return "CPU" if version in ("", "None") else f"CUDA {version}"
 
 
-def _place(subject: Subject, output: Part | None, name: str, owner: str) -> int:
+def _place(subject: Subject, output: Owner | None, name: str, owner: str) -> int:
     """The requirement of an output as it is written, else the output's name."""
-    requirements = output.members.get("requirements") if output is not None else None
+    requirements = output.part.members.get("requirements") if output is not None else None
     parts = [requirements] if requirements is not None else []
     while parts:
         part = parts.pop(0)

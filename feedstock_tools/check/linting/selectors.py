@@ -10,12 +10,12 @@ from typing import Any
 
 from feedstock_tools.check.linting.conditions import PLATFORM_NAMES, names_of, never_holds, parsed, truth
 from feedstock_tools.check.linting.subject import Mistaken, Subject
-from feedstock_tools.edit.requirements import requirement_lists
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.v1.certain_values import UndecidedError
 from feedstock_tools.recipe.v1.expressions import Scope
 from feedstock_tools.recipe.v1.expressions import truth as truth_v1
 from feedstock_tools.recipe.written.document import Document, Part, selector_in
+from feedstock_tools.recipe.written.owners import requirement_lists
 from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import evaluate

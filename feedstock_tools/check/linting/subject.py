@@ -11,13 +11,13 @@ from feedstock_tools.check.findings import Weight
 from feedstock_tools.check.rehearsal.demands import Demands
 from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.edit.draft import Draft
-from feedstock_tools.edit.requirements import output_name, outputs_of
 from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.pins import Pin, Requirement
 from feedstock_tools.recipe.specs import spec_name
-from feedstock_tools.recipe.written.document import Document, Part
+from feedstock_tools.recipe.written.document import Document
+from feedstock_tools.recipe.written.owners import Owner, outputs_of
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.configurations.rows import NO_LOOP, rows_of
 from feedstock_tools.rerender.pinning import Pinning
@@ -39,8 +39,6 @@ RULES: Mapping[str, str] = {
     "unbuilt-pin": "an output pins a build of another that is not built together with it",
     "unused-key": "nothing uses a key of a variant file",
 }
-#: Keys of an output, or of its `build`, that put files into its package.
-_WITH_FILES = frozenset({"script", "files", "inherit"})
 #: The most rows of a job; more are a product of lists that no feedstock has.
 _MOST_ROWS = 500
 
@@ -117,10 +115,11 @@ class Subject:
             return ()
 
     @cached_property
-    def _outputs(self) -> dict[str, Part]:
-        return {output_name(output): output for output in outputs_of(self.recipe)}
+    def _outputs(self) -> dict[str, Owner]:
+        outputs = (owner for owner in outputs_of(self.recipe) if owner.kind == "output")
+        return {name: output for output in outputs for name in output.written_names[:1]}
 
-    def output(self, name: str) -> Part | None:
+    def output(self, name: str) -> Owner | None:
         """The output as it is written, if its name is."""
         return self._outputs.get(name)
 
@@ -159,13 +158,9 @@ class Subject:
         return start
 
 
-def has_files(output: Part | None) -> bool:
-    """Whether an output of a recipe with several has files of its own: a script, a list of files, a shared build."""
-    if output is None:
-        return True
-    parts = output.members
-    build = parts["build"].members if "build" in parts else {}
-    return bool(parts.keys() & _WITH_FILES or build.keys() & _WITH_FILES)
+def has_files(output: Owner | None) -> bool:
+    """Whether an output of a recipe with several has files of its own."""
+    return output is None or output.fills_its_package
 
 
 def read_subject(draft: Draft, renderings: Renderings, pinning: Pinning | None = None) -> Subject:

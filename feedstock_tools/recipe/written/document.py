@@ -57,6 +57,31 @@ class Part:
         """The values of a mapping by key, the last one of a repeated key; empty for any other part."""
         return {entry.key: entry.value for entry in self.entries}
 
+    def below(self, *keys: str) -> Iterator[Entry]:
+        """The entries below `keys`, some keys several times; `*` stands for each item of a list."""
+        first, rest = keys[0], keys[1:]
+        if first == "*":
+            for item in self.items:
+                yield from item.below(*rest)
+            return
+        for entry in self.entries:
+            if entry.key == first:
+                if rest:
+                    yield from entry.value.below(*rest)
+                else:
+                    yield entry
+
+    @property
+    def leaves(self) -> Iterator[Part]:
+        """The scalars of an item or value: itself, or those of its items and of its branches."""
+        if self.kind == "scalar":
+            yield self
+        for entry in self.entries:
+            if entry.key in {"then", "else"}:
+                yield from entry.value.leaves
+        for item in self.items:
+            yield from item.leaves
+
     @property
     def is_flow(self) -> bool:
         """Whether a list or mapping is written in brackets."""
@@ -157,9 +182,8 @@ class Document:
         return selector_in(self.comment_after(part)) if self.has_templates else ""
 
     def entries(self, *keys: str) -> Iterator[Entry]:
-        """The entries below `keys`, from the root on, some keys several times; `*` stands for each item of a list."""
-        if self.root is not None:
-            yield from _below(self.root, keys)
+        """The entries below `keys`, from the root on (`Part.below`)."""
+        return iter(()) if self.root is None else self.root.below(*keys)
 
     def is_in_block(self, offset: int) -> bool:
         """Whether a character is between `{% if … %}` and `{% endif %}`, or in a loop."""
@@ -206,20 +230,6 @@ def selector_in(comment: str) -> str:
     """The condition in a comment such as `# [linux]  on Linux only`; '' without one."""
     match = _SELECTOR.search(comment)
     return match[1].strip() if match else ""
-
-
-def _below(part: Part, keys: tuple[str, ...]) -> Iterator[Entry]:
-    first, rest = keys[0], keys[1:]
-    if first == "*":
-        for item in part.items:
-            yield from _below(item, rest)
-        return
-    for entry in part.entries:
-        if entry.key == first:
-            if rest:
-                yield from _below(entry.value, rest)
-            else:
-                yield entry
 
 
 class _Tree:
