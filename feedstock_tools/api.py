@@ -63,7 +63,8 @@ if TYPE_CHECKING:
     from feedstock_tools.enable_gpu.wishes import GpuWishes
     from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
     from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
-    from feedstock_tools.generate.applying import Change
+    from feedstock_tools.files.changes import Changes
+    from feedstock_tools.generate.applying import FileChange
     from feedstock_tools.generate.generating import Generated, generate
     from feedstock_tools.importing.importing import Imported, VerbatimBlock, import_recipe
     from feedstock_tools.importing.verification import Difference
@@ -74,7 +75,6 @@ if TYPE_CHECKING:
     from feedstock_tools.recipe.written.document import Document
     from feedstock_tools.report.pins.answer import answer_config, answer_json, answer_text
     from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
-    from feedstock_tools.rerender.configurations.write import Changes
     from feedstock_tools.rerender.many import RerenderedFeedstock, rerender_many
     from feedstock_tools.rerender.outputs import PackageFile
     from feedstock_tools.rerender.outputs import output_files as outputs
@@ -98,7 +98,6 @@ __all__ = [
     "BuildRecord",
     "BuildResult",
     "Capacity",
-    "Change",
     "Changes",
     "ChoiceChange",
     "Collected",
@@ -113,6 +112,7 @@ __all__ = [
     "Environment",
     "Explanation",
     "FeedstockError",
+    "FileChange",
     "FileDifference",
     "Finding",
     "Generated",
@@ -251,7 +251,7 @@ _WHERE = {
     "enable_gpu.wishes": "GpuWishes",
     "errors": "FeedstockError InputError Mistake WorkError",
     "feedstock.planned": "PlannedConfiguration PlannedOutput PlannedRow",
-    "generate.applying": "Change",
+    "generate.applying": "FileChange",
     "generate.generating": "Generated generate",
     "importing.importing": "Imported VerbatimBlock import_recipe",
     "importing.verification": "Difference",
@@ -262,7 +262,7 @@ _WHERE = {
     "recipe.written.document": "Document",
     "report.pins.answer": "answer_config answer_json answer_text",
     "rerender.configurations.configuration": "Configuration read_configurations",
-    "rerender.configurations.write": "Changes",
+    "files.changes": "Changes",
     "rerender.outputs": "PackageFile outputs=output_files",
     "rerender.many": "RerenderedFeedstock rerender_many",
     "rerender.rerendering": "Rerender rerender",

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from feedstock_tools.facts import CudaFacts
+from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
 from feedstock_tools.rerender.pinning import Pinning
@@ -25,7 +26,7 @@ def named_by_feedstock(feedstock: Path, recipe: Path, pinning: Pinning | None) -
     """
     files = [recipe / "conda_build_config.yaml", recipe / "variants.yaml"]
     upstream = pinning.migrations if pinning else None
-    for path in sorted((feedstock / ".ci_support" / "migrations").glob("*.y*ml")):
+    for path in sorted((feedstock / CI_SUPPORT / "migrations").glob("*.y*ml")):
         own = _USE_LOCAL.search(read_text(path, within=feedstock)) is not None
         if own or pinning is None or (upstream is not None and (upstream / path.name).is_file()):
             files.append(path)

@@ -12,6 +12,7 @@ from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.names import rows_by_short_name, select, with_filter
 from feedstock_tools.feedstock.planned import PlannedConfiguration
+from feedstock_tools.file_names import CI_SUPPORT
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.ledger import ComparisonRecord
@@ -264,7 +265,7 @@ def choose(
 def candidates_of(workspace: Workspace, named: Named) -> tuple[PlannedConfiguration, ...]:
     configurations = workspace.plan.configurations
     if not configurations:
-        path = workspace.feedstock.folder / ".ci_support"
+        path = workspace.feedstock.folder / CI_SUPPORT
         raise InputError("the feedstock has no configurations", path=path, hint="Write them: feedstock-tools rerender")
     return with_filter(named.glob, configurations)
 

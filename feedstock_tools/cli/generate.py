@@ -40,7 +40,7 @@ def command(
 
     The pinning (default: the newest fetched one) has the time stamps of migrations that the spec only names.
     """
-    from feedstock_tools.generate import diff, generate
+    from feedstock_tools.generate import generate
 
     if as_json and show_diff:
         raise click.UsageError("--json and --diff exclude each other")
@@ -48,7 +48,7 @@ def command(
     folder, stale = generated.folder, generated.stale
     for change in stale:
         if show_diff or (change.kind == "edited" and not (force or check)):
-            say_diff([diff(change)], err=as_json)
+            say_diff([change.diff()], err=as_json)
     if as_json:
         say_json([{"file": str(folder / change.path), "state": change.kind} for change in generated.changes])
     if check:

@@ -20,8 +20,8 @@ from feedstock_tools.cli.spelling import Command
 from feedstock_tools.errors import InputError, WorkError
 
 if TYPE_CHECKING:
-    from feedstock_tools.rerender.committing import Repository
-    from feedstock_tools.rerender.configurations.write import Changes
+    from feedstock_tools.files.changes import Changes
+    from feedstock_tools.files.repository import Repository
     from feedstock_tools.rerender.rerendering import Rerender
     from feedstock_tools.rerender.rules import Rules
     from feedstock_tools.rerender.smithy.releases.release import Release
@@ -128,7 +128,7 @@ def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
     if not modes.check:
         tidy(feedstock)
         changes.apply()
-    say(f"{len(result.configurations)} configurations, {changes.count} changes", err=True)
+    say(f"{len(result.configurations)} configurations, {len(changes.paths)} changes", err=True)
     if repository is not None:
         _commit(repository, changes, result, pinning, modes.commit or "")
 
@@ -159,7 +159,7 @@ def _refuse_mixtures(feedstock: Path, modes: _Modes) -> None:
 
 
 def _repository(feedstock: Path) -> Repository:
-    from feedstock_tools.rerender.committing import find_repository
+    from feedstock_tools.files.repository import find_repository
 
     return find_repository(feedstock, os.environ)
 
@@ -167,11 +167,10 @@ def _repository(feedstock: Path) -> Repository:
 def _commit(repository: Repository, changes: Changes, result: Rerender, pinning: Path | None, requested: str) -> None:
     """Commit a rerender that was applied."""
     from feedstock_tools.channel.pinning.local import find_pinning, pinning_cache
-    from feedstock_tools.rerender.committing import commit_message
 
     version = find_pinning(pinning.parent, pinning_cache(os.environ)).version if pinning else None
     own = requested in (options.OWN_MESSAGE, options.EDIT_MESSAGE)
-    message = commit_message(result.rules, version) if own else requested
+    message = result.rules.commit_message(version) if own else requested
     if requested == options.EDIT_MESSAGE:
         no_signs()
     done = repository.commit(changes, message, edit=requested == options.EDIT_MESSAGE)

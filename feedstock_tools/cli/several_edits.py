@@ -18,7 +18,7 @@ from feedstock_tools.cli.spelling import Group
 
 if TYPE_CHECKING:
     from feedstock_tools.edit.draft import Draft
-    from feedstock_tools.rerender.committing import Repository
+    from feedstock_tools.files.repository import Repository
 
 Edit = Callable[["Draft"], "Draft"]
 #: One edit of a call: what it is called in a commit message, what it does, and the options given with it.
@@ -146,6 +146,6 @@ def _merged(endings: Sequence[Ending]) -> Ending:
 
 
 def _repository(folder: Path) -> Repository:
-    from feedstock_tools.rerender.committing import find_repository
+    from feedstock_tools.files.repository import find_repository
 
     return find_repository(folder, os.environ)

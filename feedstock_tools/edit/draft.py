@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.file_names import CI_SUPPORT
+from feedstock_tools.files.changes import Changes
 from feedstock_tools.recipe.written.document import Document, read_document
-from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
-from feedstock_tools.rerender.configurations.write import Changes
 
 _RECIPES = ("meta.yaml", "recipe.yaml")
 _SPEC = "feedstock.yaml"

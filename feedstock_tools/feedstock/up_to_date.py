@@ -20,8 +20,8 @@ from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.twin import is_twin, make_twin, recipe_to_build, twin_inputs
 
 if TYPE_CHECKING:
+    from feedstock_tools.files.changes import Changes
     from feedstock_tools.generate.spec.model import Spec
-    from feedstock_tools.rerender.configurations.write import Changes
 
 #: The name of what is kept of comparisons: in the cache of the artifacts, the result of the last one; in the user's
 #: cache, a folder with an empty file for each digest of inputs that need no update.

@@ -12,21 +12,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from feedstock_tools.generate.applying import Change, apply, compare, diff
+    from feedstock_tools.generate.applying import FileChange, apply, compare
     from feedstock_tools.generate.generating import Generated, generate
     from feedstock_tools.generate.spec.model import Spec
-    from feedstock_tools.generate.spec.reading import SPEC_NAME, read_spec, spec_from_text
+    from feedstock_tools.generate.spec.reading import read_spec, spec_from_text
     from feedstock_tools.generate.spec.schema import json_schema
     from feedstock_tools.generate.texts.rendering import render
 
 __all__ = [
-    "SPEC_NAME",
-    "Change",
+    "FileChange",
     "Generated",
     "Spec",
     "apply",
     "compare",
-    "diff",
     "generate",
     "json_schema",
     "read_spec",
@@ -35,13 +33,11 @@ __all__ = [
 ]
 
 _MODULES = {
-    "SPEC_NAME": "spec.reading",
-    "Change": "applying",
+    "FileChange": "applying",
     "Generated": "generating",
     "Spec": "spec.model",
     "apply": "applying",
     "compare": "applying",
-    "diff": "applying",
     "generate": "generating",
     "json_schema": "spec.schema",
     "read_spec": "spec.reading",

@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import unified_diff
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from feedstock_tools.errors import InputError, Mistake
-from feedstock_tools.files.writing import write_whole
+from feedstock_tools.files.changes import Changes, file_diff
 from feedstock_tools.reading import read_text
 
 #: The file with the hashes of a feedstock's generated files; it belongs in version control.
@@ -23,7 +22,7 @@ RECORD = PurePosixPath(".feedstock-tools/generated.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """The change to one file.
 
     `kind` is `new`, `changed`, `same`, `removed` (generated once, no longer part of the spec) or `edited`: it would
@@ -35,8 +34,12 @@ class Change:
     old: str | None
     new: str | None
 
+    def diff(self) -> str:
+        """The change as a unified diff; empty if nothing changes."""
+        return "".join(file_diff(str(self.path), _encoded(self.old), _encoded(self.new)))
 
-def compare(folder: Path, texts: Mapping[PurePosixPath, str]) -> tuple[Change, ...]:
+
+def compare(folder: Path, texts: Mapping[PurePosixPath, str]) -> tuple[FileChange, ...]:
     """The changes that `apply` would make to the feedstock in `folder`; writes nothing.
 
     Raises:
@@ -51,15 +54,15 @@ def compare(folder: Path, texts: Mapping[PurePosixPath, str]) -> tuple[Change, .
     return tuple(changes)
 
 
-def apply(folder: Path, texts: Mapping[PurePosixPath, str], *, force: bool = False) -> tuple[Change, ...]:
-    """Write the files of a feedstock that differ from `texts`, each atomically, and record them.
+def apply(folder: Path, texts: Mapping[PurePosixPath, str], *, force: bool = False) -> tuple[FileChange, ...]:
+    """Write the files of a feedstock that differ from `texts`, and record them: all or none (`files.changes`).
 
     Args:
         force: also overwrite files that a person edited.
 
     Raises:
-        InputError: a person edited some of the files and `force` is not given; nothing is written then.
-        WorkError: a file could not be written.
+        InputError: a person edited some of the files and `force` is not given; or a file cannot be written.
+        WorkError: the system refuses, or a file has changed meanwhile.
     """
     changes = compare(folder, texts)
     edited = [change for change in changes if change.kind == "edited"]
@@ -68,41 +71,30 @@ def apply(folder: Path, texts: Mapping[PurePosixPath, str], *, force: bool = Fal
         raise InputError.of(
             [Mistake("was edited since it was generated", folder / change.path, hint=hint) for change in edited]
         )
-    for change in changes:
-        if change.kind == "same":
-            continue
-        if change.new is None:
-            (folder / change.path).unlink(missing_ok=True)
-        else:
-            write_whole(_inside(folder, change.path), change.new)
+    stale = [change for change in changes if change.kind != "same"]
+    files = {folder / change.path: _encoded(change.new) for change in stale}
+    seen = {folder / change.path: _encoded(change.old) for change in stale}
     record = json.dumps({str(path): _hash(text) for path, text in sorted(texts.items())}, indent=2) + "\n"
     if not (folder / RECORD).is_file() or read_text(folder / RECORD, within=folder) != record:
-        write_whole(_inside(folder, RECORD), record)
+        files[_inside(folder, RECORD)] = record.encode()
+    Changes(folder, files, seen=seen).apply()
     return changes
 
 
-def diff(change: Change) -> str:
-    """The change as a unified diff; empty if nothing changes."""
-    return "".join(
-        unified_diff(
-            (change.old or "").splitlines(keepends=True),
-            (change.new or "").splitlines(keepends=True),
-            fromfile=f"a/{change.path}" if change.old is not None else "/dev/null",
-            tofile=f"b/{change.path}" if change.new is not None else "/dev/null",
-        )
-    )
+def _encoded(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
 
 
-def _change(folder: Path, path: PurePosixPath, new: str | None, remembered: str | None) -> Change:
+def _change(folder: Path, path: PurePosixPath, new: str | None, remembered: str | None) -> FileChange:
     target = _inside(folder, path)
     old = read_text(target, within=folder) if target.exists() else None
     if old == new:
-        return Change(path, "same", old, new)
+        return FileChange(path, "same", old, new)
     if old is None:
-        return Change(path, "new", old, new)
+        return FileChange(path, "new", old, new)
     if remembered != _hash(old):
-        return Change(path, "edited", old, new)
-    return Change(path, "removed" if new is None else "changed", old, new)
+        return FileChange(path, "edited", old, new)
+    return FileChange(path, "removed" if new is None else "changed", old, new)
 
 
 def _hash(text: str) -> str:

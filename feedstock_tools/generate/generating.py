@@ -8,10 +8,11 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.generate.applying import Change, apply, compare, diff
+from feedstock_tools.file_names import SPEC_NAME
+from feedstock_tools.generate.applying import FileChange, apply, compare
 from feedstock_tools.generate.spec.local_sources import require_local_sources
 from feedstock_tools.generate.spec.named_migrations import with_time_stamps
-from feedstock_tools.generate.spec.reading import SPEC_NAME, read_spec_as_written
+from feedstock_tools.generate.spec.reading import read_spec_as_written
 from feedstock_tools.generate.texts.rendering import render
 
 
@@ -25,19 +26,19 @@ class Generated:
 
     folder: Path
     texts: Mapping[PurePosixPath, str]
-    changes: tuple[Change, ...]
+    changes: tuple[FileChange, ...]
 
     @property
-    def stale(self) -> tuple[Change, ...]:
+    def stale(self) -> tuple[FileChange, ...]:
         """The changes of files that are not as the spec says."""
         return tuple(change for change in self.changes if change.kind != "same")
 
     def diff(self) -> str:
         """All changes as one unified diff; empty where nothing changes."""
-        return "".join(diff(change) for change in self.stale)
+        return "".join(change.diff() for change in self.stale)
 
-    def apply(self, *, force: bool = False) -> tuple[Change, ...]:
-        """Write the stale files, each in one step, and record the generated files; returns the changes.
+    def apply(self, *, force: bool = False) -> tuple[FileChange, ...]:
+        """Write the stale files, all or none, and record the generated files; returns the changes.
 
         Args:
             force: overwrite files that a person edited, too.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.facts import CudaFacts, PinningRow
-from feedstock_tools.files.writing import write_whole
+from feedstock_tools.files.changes import Changes
 from feedstock_tools.reading import read_bytes
 
 #: Keys that rows leave out because their values never differ.
@@ -110,18 +110,16 @@ def _is_ours(path: Path, folder: Path) -> bool:
 
 
 def write(folder: Path, files: Mapping[str, str], chosen: Collection[str]) -> tuple[Path, ...]:
-    """Write the chosen files that differ into `folder`, each atomically; return the paths of the written files.
+    """Write the chosen files that differ into `folder`, all or none; return the paths of the written files.
 
     Raises:
         InputError: this command did not write an existing file of that name; then nothing is written.
-        OSError: the folder or a file cannot be written.
+        WorkError: the folder or a file cannot be written.
     """
     changed = [difference for difference in compare(folder, files, chosen) if difference.kind != "unknown"]
     foreign = [change.path for change in changed if change.kind == "changed" and not _is_ours(change.path, folder)]
     if foreign:
         hint = "Move it away, or name another folder with --output."
         raise InputError.of([Mistake("was not written by this command", path, hint=hint) for path in foreign])
-    folder.mkdir(parents=True, exist_ok=True)
-    for change in changed:
-        write_whole(change.path, files[change.path.stem])
+    Changes(folder, {change.path: files[change.path.stem].encode() for change in changed}).apply()
     return tuple(change.path for change in changed)

@@ -8,8 +8,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.files.writing import write_whole
-from feedstock_tools.generate.spec.reading import SPEC_NAME, spec_from_text
+from feedstock_tools.file_names import SPEC_NAME
+from feedstock_tools.files.changes import Changes
+from feedstock_tools.generate.spec.reading import spec_from_text
 from feedstock_tools.generate.texts.rendering import render
 from feedstock_tools.importing.content import recipe_content
 from feedstock_tools.importing.reading.samples import Sample, take_samples
@@ -70,7 +71,7 @@ class Imported:
         path = self.feedstock / SPEC_NAME
         if not force:
             refuse_spec(self.feedstock)
-        write_whole(path, self.text)
+        Changes(self.feedstock, {path: self.text.encode()}).apply()
         return path
 
 

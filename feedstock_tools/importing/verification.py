@@ -14,12 +14,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.file_names import CI_SUPPORT, FORGE_FILE
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.importing.rendered_texts import PARTS, texts_of_content, texts_of_meta
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT, Configuration, read_configurations
-from feedstock_tools.rerender.forge import FORGE_FILE, read_forge
+from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
+from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.outputs import contents_with_rattler_build, packages_with_conda_build
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules

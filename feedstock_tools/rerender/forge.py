@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from feedstock_tools.errors import InputError, Mistake
+from feedstock_tools.file_names import FORGE_FILE
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 from feedstock_tools.reading import LARGEST_SETTINGS, is_inside, read_text
 from feedstock_tools.rerender.forge_yaml import parse_settings
@@ -22,7 +23,6 @@ from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy.rules import ci_rules
 from feedstock_tools.rerender.smithy.settings import placements, section
 
-FORGE_FILE = "conda-forge.yml"
 #: conda-smithy renders the providers one after the other; a later one overwrites the files of an earlier one.
 PROVIDERS = ("circle", "travis", "appveyor", "azure", "drone", "woodpecker", "github_actions")
 #: Platforms by the keys that `provider` had before conda-smithy 3.7.5, in its order.

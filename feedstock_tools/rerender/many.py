@@ -16,9 +16,10 @@ from typing import Literal
 from feedstock_tools.bounds.limits import READING, Bounds
 from feedstock_tools.bounds.pool import each_bounded
 from feedstock_tools.errors import FeedstockError, InputError
+from feedstock_tools.file_names import CI_SUPPORT
+from feedstock_tools.files.changes import Changes
 from feedstock_tools.reading import read_text
-from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT, Configuration
-from feedstock_tools.rerender.configurations.write import Changes
+from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.rerendering import Request, Rerender, rerendered
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy.releases.release import Release

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
+from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.yaml_reading.values import read_texts
 

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.errors import InputError
+from feedstock_tools.files.changes import Changes
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import OutlinedRecipe, RenderedRecipe
 from feedstock_tools.rerender.collapse import JobSettings, collapse
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
 from feedstock_tools.rerender.configurations.lost_jobs import LostJobs, lost_jobs
 from feedstock_tools.rerender.configurations.names import configuration_name
-from feedstock_tools.rerender.configurations.write import Changes, changes, with_tree
+from feedstock_tools.rerender.configurations.write import changes, with_tree
 from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy.packages import Package, PackageWatch

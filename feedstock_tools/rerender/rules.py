@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from importlib import metadata
 from typing import Any, Literal
 
+from feedstock_tools import __version__
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.rule_tables import CONDA_BUILD_CHANGES, CONDA_BUILD_OF_ITS_DAY, SMITHY_CHANGES
 from feedstock_tools.variants.rules import CondaBuildRules, MigrationRules
@@ -188,6 +190,31 @@ class Rules:
             if _numbers(version, tool) > _numbers(newest, tool):
                 return f"{tool} {version} is newer than {newest}, the newest known version, whose rules are used"
         return None
+
+    def commit_message(self, pinning: str | None) -> str:
+        """conda-smithy's message for a rerender by these rules, which also names this program.
+
+        Args:
+            pinning: the version of conda-forge-pinning; None if it is unknown.
+
+        >>> print(Rules.parse("3.50.1+25.3.1").commit_message("2025.06.01.00.00.00"))
+        MNT: Re-rendered with conda-build 25.3.1, conda-smithy 3.50.1, and conda-forge-pinning 2025.06.01.00.00.00
+        """
+        if not self.names_tools_below:
+            last = f", conda-smithy {self.smithy}, and conda-forge-pinning {pinning}"
+            return (
+                f"MNT: Re-rendered with conda-build {self.conda_build_version}"
+                f"{last if pinning else f' and conda-smithy {self.smithy}'}"
+            )
+        subject = f"MNT: Re-rendered with conda-smithy {self.smithy}"
+        if pinning:
+            subject += f" and conda-forge-pinning {pinning}"
+        tools = {
+            "conda-build": self.conda_build_version,
+            "rattler-build": metadata.version("py-rattler-build"),
+            "feedstock-tools": __version__,
+        }
+        return "\n".join([subject, "", "Other tools:", *(f"- {tool} {number}" for tool, number in tools.items())])
 
 
 @lru_cache(maxsize=64)

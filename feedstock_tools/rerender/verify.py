@@ -14,10 +14,10 @@ from pathlib import Path
 
 from feedstock_tools.bounds.held import released
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.files.changes import Changes
 from feedstock_tools.files.locks import named_wait
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes
-from feedstock_tools.rerender.configurations.write import Changes
 from feedstock_tools.rerender.smithy.services.workshop import File
 
 #: The time limit of conda-smithy, in seconds: its longest rerenders take 25 minutes.
@@ -77,7 +77,7 @@ def files_of_conda_smithy(feedstock: Path, pinning: Path | None) -> dict[str, Fi
 
 def files_after(changes: Changes) -> dict[str, File]:
     """The files of a feedstock, by path, as they would be after some changes."""
-    feedstock = changes.feedstock
+    feedstock = changes.folder
     files = dict(_files(feedstock))
     for path, content in changes.files.items():
         name = path.relative_to(feedstock).as_posix()

@@ -113,6 +113,20 @@ def test_edits_are_written_line_by_line(folder: Path) -> None:
     assert recipe(folder) == expected.replace("    - scipy\n", "").replace("number: 3", "number: 4")
 
 
+def test_an_edit_of_maintainers_knows_nothing_of_rerenders(folder: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    variables = command.environment(
+        **{f"GIT_{who}_{what}": "demo@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    )
+    tell = "import atexit, sys; atexit.register(lambda: print(*sorted(sys.modules), file=sys.stderr))"
+    words = ("edit", "maintainer", "add", "berta", "--write", "--commit")
+    run = command.run(command.patched(tell, *words), folder, variables)
+    assert run.returncode == 0, run.stderr
+    loaded = set(run.stderr.splitlines()[-1].split())
+    assert "feedstock_tools.files.changes" in loaded
+    assert not {name for name in loaded if name.startswith("feedstock_tools.rerender")}
+
+
 def test_what_a_killed_edit_left_is_removed_by_the_next_one_though_nothing_is_left_to_change(folder: Path) -> None:
     left = folder / ".123-0123456789ab.part"  # of an earlier version, whose names hold no owner
     left.mkdir()

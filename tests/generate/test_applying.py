@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.generate import apply, compare, diff
+from feedstock_tools.generate import apply, compare
 
 A, B = PurePosixPath("recipe/a.yaml"), PurePosixPath("b.yml")
 
@@ -83,7 +83,7 @@ def test_a_diff_has_the_names_that_git_apply_takes(tmp_path: Path) -> None:
 
     (change,) = compare(tmp_path, {A: "new\n"})
 
-    assert diff(change) == "--- a/recipe/a.yaml\n+++ b/recipe/a.yaml\n@@ -1 +1 @@\n-old\n+new\n"
+    assert change.diff() == "--- a/recipe/a.yaml\n+++ b/recipe/a.yaml\n@@ -1 +1 @@\n-old\n+new\n"
 
 
 @pytest.mark.parametrize("record", ["[]", "{", '{"a": 1}', "\x00"])

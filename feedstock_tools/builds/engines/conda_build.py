@@ -12,6 +12,7 @@ from pathlib import Path
 
 from feedstock_tools.builds.engines.contract import BuildRequest, CrossTests, Event
 from feedstock_tools.builds.engines.process.program import Command, run_command
+from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.yaml_reading.values import read_texts
 
 _ASKING_SECONDS = 120
@@ -65,7 +66,7 @@ class CondaBuild:
         assert self.program is not None  # noqa: S101  (`why_not` refuses)
         variants = request.folder / f"{request.configuration}.yaml"
         self._write_variants(request, variants)
-        clobber = request.feedstock / ".ci_support" / f"clobber_{request.configuration}.yaml"
+        clobber = request.feedstock / CI_SUPPORT / f"clobber_{request.configuration}.yaml"
         native = request.target in (request.builder, "noarch")
         words = [
             *(self.program, str(request.feedstock / "recipe"), "-m", str(variants)),
@@ -87,7 +88,7 @@ class CondaBuild:
         """The file of the configuration with one value for each key, in conda-build's form."""
         import yaml
 
-        configured = request.feedstock / ".ci_support" / f"{request.configuration}.yaml"
+        configured = request.feedstock / CI_SUPPORT / f"{request.configuration}.yaml"
         content = read_texts(configured, within=request.feedstock)
         narrowed = {
             key: [str(request.values[key])] if key in request.values and isinstance(listed, list) else listed

@@ -39,9 +39,9 @@ from feedstock_tools.edit.variants.migrations import (
 from feedstock_tools.edit.variants.patches import with_patches
 from feedstock_tools.edit.variants.skips import add_skip, drop_skip, keep_skipped, list_in_selectors, list_in_skip
 from feedstock_tools.errors import InputError
+from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.written.document import Document, read_document
-from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
 
 
 def add_version(

@@ -7,11 +7,12 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from feedstock_tools.errors import InputError, Mistake
+from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.generate.spec.model import Migration, Spec
 from feedstock_tools.reading import is_file, read_text
 
 #: Where a feedstock holds the migrations that it takes part in.
-STUBS = Path(".ci_support", "migrations")
+STUBS = Path(CI_SUPPORT, "migrations")
 _TIMESTAMP = re.compile(r"^migrator_ts:\s*([0-9.]+)", re.MULTILINE)
 _NUMBER = re.compile(r"^\s+migration_number:\s*(\d+)", re.MULTILINE)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from feedstock_tools.errors import InputError, Mistake
+from feedstock_tools.file_names import SPEC_NAME
 from feedstock_tools.generate.spec.cross_checks import check_files, cross_check
 from feedstock_tools.generate.spec.finding import Finding
 from feedstock_tools.generate.spec.model import Spec
@@ -16,7 +17,6 @@ from feedstock_tools.yaml_reading.checking import mistakes_of
 from feedstock_tools.yaml_reading.positions import Document, parse_document
 
 #: The file at the top of a feedstock that holds its spec.
-SPEC_NAME = "feedstock.yaml"
 _LARGEST_SPEC = 1024 * 1024
 
 

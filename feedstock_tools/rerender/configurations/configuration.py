@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 from feedstock_tools.reading import LARGEST_SETTINGS, read_text
 from feedstock_tools.rerender.configurations.dump import Booleans, dump_mapping
 from feedstock_tools.variants.model import WholeNumber
 from feedstock_tools.yaml_reading.values import parse_with_numbers
-
-#: The folder of a feedstock that holds the configurations.
-CI_SUPPORT = ".ci_support"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import LARGEST_SETTINGS, read_bytes
-from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT, Configuration, platform_of
+from feedstock_tools.rerender.configurations.configuration import Configuration, platform_of
 
 _CUDA = "cuda_compiler_version"
 #: The values of the key in a file as conda-smithy dumps it, which is quicker to find than to parse.

@@ -2,73 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.files.sets import NewFile, replace_files
+from feedstock_tools.file_names import CI_SUPPORT
+from feedstock_tools.files.changes import Changes
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes
-from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT, platform_of
+from feedstock_tools.rerender.configurations.configuration import platform_of
 from feedstock_tools.rerender.smithy.tree import Tree
-
-
-@dataclass(frozen=True)
-class Changes:
-    """The changes to the files of a feedstock; `None` deletes a file.
-
-    `executable`: the files whose executable bits change. `seen`: the content of all files when they were compared, None
-    for missing ones, also of those that stay; the changes belong to these.
-    """
-
-    feedstock: Path
-    files: Mapping[Path, bytes | None]
-    executable: Mapping[Path, bool] = field(default_factory=dict)
-    seen: Mapping[Path, bytes | None] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return bool(self.files or self.executable)
-
-    @property
-    def count(self) -> int:
-        """How many files change."""
-        return len(self.files.keys() | self.executable.keys())
-
-    def listed(self) -> tuple[tuple[str, str], ...]:
-        """What happens to each file, by path: `add`, `change`, `delete`, `mode +x` or `mode -x`, and the path."""
-        kinds = {path: "delete" if content is None else "change" for path, content in self.files.items()}
-        kinds |= {path: "add" for path in self.files if kinds[path] == "change" and not path.is_file()}
-        modes = {path: f"mode {'+x' if way else '-x'}" for path, way in self.executable.items() if path not in kinds}
-        found = [*sorted(kinds.items()), *sorted(modes.items())]
-        return tuple((kind, path.relative_to(self.feedstock).as_posix()) for path, kind in found)
-
-    def diff(self) -> Iterator[str]:
-        """The lines of a unified diff of all changes, each with its line ending."""
-        for path, content in sorted(self.files.items()):
-            name = path.relative_to(self.feedstock).as_posix()
-            before = _content(path, self.feedstock).decode(errors="replace").splitlines(True)
-            after = [] if content is None else content.decode().splitlines(True)
-            for line in difflib.unified_diff(
-                before, after, f"a/{name}" if before else "/dev/null", f"b/{name}" if after else "/dev/null"
-            ):
-                yield line if line.endswith("\n") else f"{line}\n"
-
-    def apply(self) -> None:
-        """Apply the changes, all or none of them; each file is replaced atomically (`files.sets` says what holds).
-
-        Raises:
-            InputError: a file cannot be written: it is read-only, or a path leads through a link.
-            WorkError: a file has changed since the changes were found, or the system refuses.
-        """
-        files: dict[Path, NewFile | None] = {
-            path: None if content is None else NewFile(content, self.executable.get(path))
-            for path, content in self.files.items()
-        }
-        files |= {path: NewFile(None, way) for path, way in self.executable.items() if path not in files}
-        if files:
-            replace_files(self.feedstock, files, self.seen)
 
 
 def _content(path: Path, feedstock: Path) -> bytes:
@@ -82,7 +26,7 @@ def with_tree(changes: Changes, tree: Tree) -> Changes:
     Raises:
         InputError: a file would be written through a link.
     """
-    feedstock = changes.feedstock
+    feedstock = changes.folder
     files: dict[Path, bytes | None] = dict(changes.files)
     executable, seen = {}, dict(changes.seen)
     for name, file in tree.files.items():

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.reading import read_bytes
-from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT, Configuration
+from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.forge import Forge
 from feedstock_tools.rerender.smithy.config import template_settings
 from feedstock_tools.rerender.smithy.packages import Package

@@ -16,7 +16,6 @@ from click.testing import CliRunner, Result
 from feedstock_tools.channel.web.azure import build_number
 from feedstock_tools.cli.rerender import command
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
-from feedstock_tools.rerender.committing import commit_message
 from feedstock_tools.rerender.rules import Rules
 from tests.support.smithy_release import write_release
 
@@ -128,10 +127,10 @@ def test_a_commit_that_git_refuses_is_one_message(feedstock: Path, release: Path
 
 
 def test_messages_are_those_of_the_version() -> None:
-    assert commit_message(Rules.parse("3.50.1+25.3.1"), None) == (
+    assert Rules.parse("3.50.1+25.3.1").commit_message(None) == (
         "MNT: Re-rendered with conda-build 25.3.1 and conda-smithy 3.50.1"
     )
-    lines = commit_message(Rules.parse("3.52.0"), PINNING).splitlines()
+    lines = Rules.parse("3.52.0").commit_message(PINNING).splitlines()
     assert lines[0] == f"MNT: Re-rendered with conda-smithy 3.52.0 and conda-forge-pinning {PINNING}"
     assert [line.split()[1] for line in lines[3:]] == ["conda-build", "rattler-build", "feedstock-tools"]
 

@@ -20,6 +20,7 @@ from feedstock_tools.builds.engines.containers.runtime import Runtime, share_arg
 from feedstock_tools.builds.engines.contract import BuildRequest, CrossTests, Event
 from feedstock_tools.builds.engines.process.program import Command, run_command
 from feedstock_tools.errors import WorkError
+from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.reading import read_bytes, read_text
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.configurations.rows import NO_LOOP
@@ -159,7 +160,7 @@ def _narrow(feedstock: Path, name: str, values: Mapping[str, str]) -> None:
 
     Keys from the recipe's own variant file are written there too, since that file may have several values.
     """
-    configuration = feedstock / ".ci_support" / f"{name}.yaml"
+    configuration = feedstock / CI_SUPPORT / f"{name}.yaml"
     configured = Configuration.from_file(configuration, within=feedstock)
     if all(key in NO_LOOP or len(configured.values.get(key, ())) == 1 for key in values):
         return

@@ -1,4 +1,4 @@
-"""Stage and commit a rerender as conda-smithy does: every file that it writes or removes, and its message.
+"""Changes of a feedstock's files that were applied, staged and committed with git as conda-smithy does it.
 
 (conda-smithy, feedstock_io.py and configure_feedstock.py: commit_changes.)
 """
@@ -9,16 +9,13 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
-from feedstock_tools import __version__
 from feedstock_tools.bounds.held import released
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.file_names import CI_SUPPORT
+from feedstock_tools.files.changes import Changes
 from feedstock_tools.files.locks import named_wait
-from feedstock_tools.rerender.configurations.configuration import CI_SUPPORT
-from feedstock_tools.rerender.configurations.write import Changes
-from feedstock_tools.rerender.rules import Rules
 
 #: The time limit of a command of git with its hooks, in seconds.
 _SECONDS = 3600.0
@@ -36,7 +33,7 @@ class Repository:
     environment: Mapping[str, str]
 
     def commit(self, changes: Changes, message: str, *, edit: bool = False) -> bool:
-        """Stage the files of a rerender that was applied, and commit the index; whether there was anything to commit.
+        """Stage changes that were applied, and commit the index; whether there was anything to commit.
 
         Like conda-smithy, this commits everything that is staged, and stages ignored files too.
 
@@ -44,7 +41,7 @@ class Repository:
             edit: open the message in the user's editor first.
 
         Raises:
-            WorkError: git fails; the rerendered files stay, staged or not.
+            WorkError: git fails; the changed files stay, staged or not.
         """
         self._stage(changes)
         if self._run("diff", "--cached", "--quiet", "--exit-code", accepted=(0, 1)).returncode == 0:
@@ -119,29 +116,3 @@ def find_repository(feedstock: Path, environment: Mapping[str, str]) -> Reposito
         )
     leading = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
     return Repository(feedstock, git, {key: value for key, value in environment.items() if key not in leading})
-
-
-def commit_message(rules: Rules, pinning: str | None) -> str:
-    """conda-smithy's message for a rerender by these rules, which also names this program.
-
-    Args:
-        pinning: the version of conda-forge-pinning; None if it is unknown.
-
-    >>> print(commit_message(Rules.parse("3.50.1+25.3.1"), "2025.06.01.00.00.00"))
-    MNT: Re-rendered with conda-build 25.3.1, conda-smithy 3.50.1, and conda-forge-pinning 2025.06.01.00.00.00
-    """
-    if not rules.names_tools_below:
-        last = f", conda-smithy {rules.smithy}, and conda-forge-pinning {pinning}"
-        return (
-            f"MNT: Re-rendered with conda-build {rules.conda_build_version}"
-            f"{last if pinning else f' and conda-smithy {rules.smithy}'}"
-        )
-    subject = f"MNT: Re-rendered with conda-smithy {rules.smithy}"
-    if pinning:
-        subject += f" and conda-forge-pinning {pinning}"
-    tools = {
-        "conda-build": rules.conda_build_version,
-        "rattler-build": version("py-rattler-build"),
-        "feedstock-tools": __version__,
-    }
-    return "\n".join([subject, "", "Other tools:", *(f"- {tool} {number}" for tool, number in tools.items())])

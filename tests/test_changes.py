@@ -7,14 +7,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
+from feedstock_tools.files.changes import Changes
 from feedstock_tools.files.locks import locked_in_place
-from feedstock_tools.files.sets import NewFile, replace_files
 
 
 @pytest.fixture
@@ -36,18 +36,15 @@ def state(folder: Path) -> dict[str, tuple[int, str]]:
     }
 
 
-def changes(folder: Path) -> dict[Path, NewFile | None]:
+def changes(folder: Path, seen: Mapping[Path, bytes | None] | None = None) -> Changes:
     """Every kind of change, the last of them in a folder that does not exist yet."""
-    return {
-        folder / "script": NewFile(b"new script", False),
-        folder / "plain": NewFile(None, True),
-        folder / "deep/last": None,
-        folder / "a/b/made": NewFile(b"made", True),
-    }
+    made = folder / "a/b/made"
+    files = {folder / "script": b"new script", folder / "deep/last": None, made: b"made"}
+    return Changes(folder, files, {folder / "script": False, folder / "plain": True, made: True}, seen or {})
 
 
 def test_files_are_written_changed_and_removed_with_their_modes_and_folders(folder: Path) -> None:
-    replace_files(folder, changes(folder))
+    changes(folder).apply()
     made = state(folder)
     assert {name: text for name, (_, text) in made.items() if text} == {
         "script": "new script",
@@ -81,7 +78,7 @@ def test_a_failure_at_any_step_leaves_everything_as_it_was(
     for name in ("replace", "rename", "chmod", "write_bytes"):
         monkeypatch.setattr(Path, name, failing(getattr(Path, name)))
     with pytest.raises(WorkError, match="No space left on device; nothing was changed"):
-        replace_files(folder, changes(folder))
+        changes(folder).apply()
     assert calls > at
     monkeypatch.undo()
     assert state(folder) == before
@@ -91,7 +88,7 @@ def test_an_interruption_leaves_everything_as_it_was(folder: Path, monkeypatch: 
     before = state(folder)
     monkeypatch.setattr(Path, "rename", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
-        replace_files(folder, changes(folder))
+        changes(folder).apply()
     monkeypatch.undo()
     assert state(folder) == before
 
@@ -123,7 +120,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is(
     break_it(folder)
     names = sorted(path.relative_to(folder) for path in folder.rglob("*"))
     with pytest.raises(InputError, match=message):
-        replace_files(folder, changes(folder))
+        changes(folder).apply()
     assert sorted(path.relative_to(folder) for path in folder.rglob("*")) == names
     assert (folder / "plain").stat().st_mode & 0o777 == 0o640
 
@@ -133,7 +130,7 @@ def test_a_link_itself_is_replaced_and_not_followed(folder: Path, tmp_path: Path
     for name in ("script", "deep/last"):
         (folder / name).unlink()
         (folder / name).symlink_to(tmp_path / "elsewhere")
-    replace_files(folder, {folder / "script": NewFile(b"ours"), folder / "deep/last": None})
+    Changes(folder, {folder / "script": b"ours", folder / "deep/last": None}).apply()
     assert (tmp_path / "elsewhere").read_text() == "theirs"
     assert (folder / "script").read_text() == "ours"
     assert not (folder / "script").is_symlink()
@@ -143,17 +140,17 @@ def test_a_file_that_somebody_changed_meanwhile_is_not_overwritten(folder: Path)
     seen: dict[Path, bytes | None] = {folder / "script": b"old script", folder / "a/b/made": None}
     (folder / "script").write_text("theirs")
     with pytest.raises(WorkError, match="has changed since it was read; nothing was changed"):
-        replace_files(folder, changes(folder), seen)
+        changes(folder, seen).apply()
     (folder / "script").write_text("new script")
-    replace_files(folder, changes(folder), seen)
+    changes(folder, seen).apply()
     assert (folder / "a/b/made").is_file()
 
 
 def test_two_writers_take_turns(folder: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from feedstock_tools.files.sets import NewFile, replace_files\n"
+        "import sys; from pathlib import Path; from feedstock_tools.files.changes import Changes\n"
         "top, word = Path(sys.argv[1]), sys.argv[2].encode()\n"
-        "for _ in range(40): replace_files(top, {top / f'file{n}': NewFile(word * 9) for n in range(9)})\n"
+        "for _ in range(40): Changes(top, {top / f'file{n}': word * 9 for n in range(9)}).apply()\n"
     )
     writers = [subprocess.Popen([sys.executable, "-c", program, str(folder), word]) for word in ("a", "b")]
     assert [writer.wait() for writer in writers] == [0, 0]
@@ -174,10 +171,10 @@ def test_a_writer_that_never_ends_is_given_up(folder: Path) -> None:
 
 def test_a_killed_writer_leaves_whole_files_and_the_next_one_finishes(folder: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from feedstock_tools.files.sets import NewFile, replace_files\n"
+        "import sys; from pathlib import Path; from feedstock_tools.files.changes import Changes\n"
         "top = Path(sys.argv[1])\n"
         "while True:\n"
-        "    for word in (b'a', b'b'): replace_files(top, {top / f'file{n}': NewFile(word * 9999) for n in range(9)})\n"
+        "    for word in (b'a', b'b'): Changes(top, {top / f'file{n}': word * 9999 for n in range(9)}).apply()\n"
     )
     for _ in range(5):
         writer = subprocess.Popen([sys.executable, "-c", program, str(folder)])
