@@ -15,8 +15,8 @@ import click
 
 from feedstock_tools import __version__
 from feedstock_tools.cli import program
-from feedstock_tools.cli.completing import PROGRAM
-from feedstock_tools.cli.general import NAMES
+from feedstock_tools.cli.commands import NAMES
+from feedstock_tools.cli.completion import PROGRAM
 
 #: The folder of the pages in an environment.
 FOLDER = "share/man/man1"

@@ -13,8 +13,8 @@ import click
 from feedstock_tools.builds.engines.choice import ENGINES
 from feedstock_tools.cli import options
 from feedstock_tools.cli.building import Named
+from feedstock_tools.cli.commands import Command
 from feedstock_tools.cli.printing import is_quiet, stream_of_logs
-from feedstock_tools.cli.spelling import Command
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.plan.capacity import Capacity, Limits
@@ -166,10 +166,9 @@ def command(
 def _terminal(stream: TextIO) -> Terminal:
     """What observes a run and prints it: all of it, or failures alone with --quiet."""
     if is_quiet():
-        from feedstock_tools.report.run.failures import Failures
+        from feedstock_tools.report.run.plain import Failures
 
         return Failures(stream)
-    from feedstock_tools.report.run.folding import fold_of
-    from feedstock_tools.report.run.plain import Terminal
+    from feedstock_tools.report.run.plain import Terminal, fold_of
 
     return Terminal(stream, fold_of(os.environ))

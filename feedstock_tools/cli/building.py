@@ -13,6 +13,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.names import rows_by_short_name, select, with_filter
 from feedstock_tools.feedstock.planned import PlannedConfiguration
 from feedstock_tools.file_names import CI_SUPPORT
+from feedstock_tools.wording import shown
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.ledger import ComparisonRecord
@@ -48,7 +49,7 @@ class _Speaker(Protocol):
 def list_configurations(workspace: Workspace, named: Named, *, as_json: bool) -> int:
     """Print the configurations, all or the named ones, and their built outputs."""
     from feedstock_tools.builds.matrix.listing import listing
-    from feedstock_tools.report.matrix.listing import list_json, list_text
+    from feedstock_tools.report.matrix.text import list_json, list_text
 
     candidates = with_filter(named.glob, workspace.plan.configurations)
     chosen = select(named.names, candidates) if named.names else candidates
@@ -137,7 +138,7 @@ def report(
         comparisons: with second builds; None without `--build-twice`.
     """
     from feedstock_tools.report.run import text
-    from feedstock_tools.report.run.verifying import are_same, verified_json, verified_text
+    from feedstock_tools.report.run.text import are_same, verified_json, verified_text
 
     if as_json:
         compared = {} if comparisons is None else {"verified": verified_json(comparisons)}
@@ -180,7 +181,7 @@ def debug(workspace: Workspace, named: Named, output: str | None, terminal: Term
     from feedstock_tools.builds.plan.capacity import Capacity
     from feedstock_tools.builds.plan.refusals import refuse_unbuildable
     from feedstock_tools.builds.runs.debug import make_ready
-    from feedstock_tools.report.run.fetching import fetching_in_lines
+    from feedstock_tools.report.run.plain import fetching_in_lines
     from feedstock_tools.report.run.text import channel_notes
 
     chosen = choose(workspace, named, {}, terminal)
@@ -221,7 +222,7 @@ def _uncompiled(workspace: Workspace, named: Named, planned: Agenda, terminal: T
         return {}
     from feedstock_tools.builds.plan.refusals import refuse
     from feedstock_tools.builds.runs.compilers import provide_compilers
-    from feedstock_tools.report.run.fetching import fetching_in_lines
+    from feedstock_tools.report.run.plain import fetching_in_lines
     from feedstock_tools.report.run.text import left_out_notes
 
     reasons = provide_compilers(workspace, planned.todo, planned.channels, fetching_in_lines(terminal.say))
@@ -255,8 +256,6 @@ def choose(
         terminal.say(f"Found {candidates[0].name} configuration")
         return workspace.plan.complete(candidates)
     if sys.stdin.isatty():
-        from feedstock_tools.cli.menu import choose_from_menu
-
         return workspace.plan.complete([choose_from_menu(candidates)])
     listed = "\n".join(f"  {configuration.short_name:32} {configuration.name}" for configuration in candidates)
     raise InputError(f"name the configurations to build, or use --all to build all that can be built here:\n{listed}")
@@ -278,13 +277,13 @@ def say_all(speaker: _Speaker, lines: Iterator[str]) -> None:
 @contextmanager
 def observing(terminal: Terminal, jobs: int, rows: int) -> Iterator[Observer]:
     """The observer of a run: the log itself of one row at a time, otherwise a table or lines."""
-    from feedstock_tools.report.run.failures import Failures
+    from feedstock_tools.report.run.plain import Failures
 
     if jobs <= 1 or isinstance(terminal, Failures):
         yield terminal
         return
-    from feedstock_tools.report.run.folding import UNFOLDED
     from feedstock_tools.report.run.many import Lines, LiveTable
+    from feedstock_tools.report.run.plain import UNFOLDED
 
     if terminal.stream.isatty() and terminal.fold == UNFOLDED:
         with LiveTable(terminal.stream) as table:
@@ -299,3 +298,21 @@ def _foresee(workspace: Workspace) -> None:
     if rest and sum(len(configuration.rows) for configuration in rest) <= _FORESEEN:
         with suppress(InputError):  # reported when they are requested
             workspace.plan.complete(rest)
+
+
+def choose_from_menu(configurations: Sequence[PlannedConfiguration]) -> PlannedConfiguration:
+    """Ask for one of the configurations by number, as conda-smithy's script does.
+
+    Raises:
+        InputError: the answer is empty, or not a number of the menu.
+    """
+    sys.stderr.write("config not selected, please choose from the following:\n\n")
+    for number, configuration in enumerate(configurations, 1):
+        sys.stderr.write(f"{number}. {shown(configuration.name)}\n")
+    sys.stderr.write("\n> ")
+    sys.stderr.flush()
+    typed = sys.stdin.readline().strip()
+    if not typed.isdecimal() or not 1 <= int(typed) <= len(configurations):
+        mistake = f"'{typed}' is not one of the numbers 1 to {len(configurations)}" if typed else "no option selected"
+        raise InputError(mistake)
+    return configurations[int(typed) - 1]

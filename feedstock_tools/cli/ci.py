@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.commands import Command
 from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_json
-from feedstock_tools.cli.spelling import Command
 from feedstock_tools.wording import counted
 
 

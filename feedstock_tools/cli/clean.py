@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.commands import Command
 from feedstock_tools.cli.printing import say, say_json
-from feedstock_tools.cli.spelling import Command
 
 if TYPE_CHECKING:
     from feedstock_tools.feedstock.layout import Artifacts

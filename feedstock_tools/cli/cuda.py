@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from feedstock_tools.cli import completing, options
-from feedstock_tools.cli.channels import readable, suggesting_stand_in
+from feedstock_tools.cli import completion, options
+from feedstock_tools.cli.commands import Group
+from feedstock_tools.cli.opening import readable, suggesting_stand_in
 from feedstock_tools.cli.printing import is_quiet, say, say_error, say_json
-from feedstock_tools.cli.spelling import Group
 from feedstock_tools.stages import stage
 
 _CHANNELS = options.channels("none: what the facts say of conda-forge")
@@ -25,7 +25,7 @@ def command() -> None:
 
 
 @command.command("resolve", short_help="Find releases that go together, or explain why none do.")
-@click.argument("demands", nargs=-1, required=True, metavar="DEMAND...", shell_complete=completing.demands)
+@click.argument("demands", nargs=-1, required=True, metavar="DEMAND...", shell_complete=completion.demands)
 @_CHANNELS
 @_PLATFORM
 @_NO_FACTS
@@ -70,7 +70,7 @@ def resolve(
 
 
 @command.command("archs", short_help="Print the list of GPU architectures in a build system's form.")
-@click.argument("cuda", metavar="cuda=VERSION", shell_complete=completing.demands)
+@click.argument("cuda", metavar="cuda=VERSION", shell_complete=completion.demands)
 @click.option(
     "--for", "form", default="nvcc", metavar="TOOL", help="Form for tensorflow, pytorch, cmake or nvcc (default: nvcc)."
 )
@@ -95,7 +95,7 @@ def archs(cuda: str, form: str, preset: str, as_json: bool) -> int:
 
 
 @command.command("show", short_help="Show the table of CUDA versions and the graph of what goes with them.")
-@click.argument("versions", nargs=-1, metavar="[VERSION...]", shell_complete=completing.cuda_versions)
+@click.argument("versions", nargs=-1, metavar="[VERSION...]", shell_complete=completion.cuda_versions)
 @_CHANNELS
 @_PLATFORM
 @_NO_FACTS
@@ -180,7 +180,7 @@ def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, a
     from feedstock_tools.channel.pinning.local import pinning_cache
     from feedstock_tools.check.against_facts import check_feedstock
     from feedstock_tools.feedstock.configurations import configurations_of
-    from feedstock_tools.report.checks.findings import findings_json, findings_text
+    from feedstock_tools.report.checks.linting import findings_json, findings_text
 
     folder = feedstock or Path()  # with .ci_support; a recipe is not needed
     configurations = configurations_of(folder, names)
@@ -244,7 +244,7 @@ def _end_of_input() -> str:
 
 
 @command.command("fetch", short_help="Fetch CUDA compilers for builds on the stand-in channel.")
-@click.argument("versions", nargs=-1, metavar="[VERSION]...", shell_complete=completing.cuda_versions)
+@click.argument("versions", nargs=-1, metavar="[VERSION]...", shell_complete=completion.cuda_versions)
 @options.as_json
 def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     """Fetch CUDA compilers from NVIDIA's wheels with pip, for builds on the stand-in channel.
@@ -255,7 +255,7 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
 
     from feedstock_tools.builds.stand_in.toolkits import fetch_toolkit, found_toolkits, toolkits_folder
     from feedstock_tools.cli.opening import note_on_stderr, tidy
-    from feedstock_tools.report.run.fetching import fetching_in_lines
+    from feedstock_tools.report.run.plain import fetching_in_lines
 
     tidy()
     folder = toolkits_folder(os.environ)

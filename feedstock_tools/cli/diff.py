@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.commands import Command
 from feedstock_tools.cli.printing import say, say_json
-from feedstock_tools.cli.spelling import Command
 
 
 @click.command("diff", cls=Command)
@@ -54,7 +54,7 @@ def command(
         differences = compare_feedstocks(*sides, rules=Rules.parse(rules) if rules else None)
     if html is not None:
         from feedstock_tools.feedstock.folder import Feedstock
-        from feedstock_tools.report.checks.differences_page import differences_page
+        from feedstock_tools.report.checks.differences import differences_page
 
         page = differences_page(differences, Feedstock(home).name, before, after or "the feedstock as it is")
         _write(html, page, as_json or markdown)
@@ -82,11 +82,11 @@ def _are_packages(*words: str) -> bool:
 
 def _compare_packages(first: Path, second: Path, *, as_json: bool, markdown: bool, html: Path | None) -> None:
     from feedstock_tools.channel.comparing import compare_packages
-    from feedstock_tools.report.checks.packages import comparison_json, comparison_markdown, comparison_text
+    from feedstock_tools.report.checks.differences import comparison_json, comparison_markdown, comparison_text
 
     found = compare_packages(first, second)
     if html is not None:
-        from feedstock_tools.report.checks.differences_page import comparison_page
+        from feedstock_tools.report.checks.differences import comparison_page
 
         _write(html, comparison_page(found, first.name, second.name), as_json or markdown)
     if as_json:

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.commands import Command
 from feedstock_tools.cli.printing import say, say_json
-from feedstock_tools.cli.spelling import Command
 
 
 @click.command("dossier", cls=Command)
@@ -45,7 +45,7 @@ def command(
     from feedstock_tools.builds.matrix.matrix import read_matrix
     from feedstock_tools.channel.targets import parse_target
     from feedstock_tools.cli.opening import opened_to_read
-    from feedstock_tools.report.dossier.dossier import DossierOptions, make_dossier
+    from feedstock_tools.report.dossier import DossierOptions, make_dossier
 
     channel = parse_target(uploaded, server, os.environ, Path.cwd()) if uploaded else None
     workspace = opened_to_read(place)

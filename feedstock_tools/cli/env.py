@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from feedstock_tools.cli import completing, options
-from feedstock_tools.cli.channels import readable
+from feedstock_tools.cli import completion, options
+from feedstock_tools.cli.commands import Command
+from feedstock_tools.cli.opening import readable
 from feedstock_tools.cli.printing import say
-from feedstock_tools.cli.spelling import Command
 
 if TYPE_CHECKING:
     from feedstock_tools.pins.frameworks.environment import Environment
@@ -53,7 +53,7 @@ class _Form:
 
 
 @click.command("env", cls=Command)
-@click.argument("packages", nargs=-1, required=True, metavar="PACKAGE...", shell_complete=completing.packages)
+@click.argument("packages", nargs=-1, required=True, metavar="PACKAGE...", shell_complete=completion.packages)
 @options.gpu("GPU with --cuda, or if this machine has one", default=None)
 @options.cuda
 @options.platform("that of this machine")

@@ -10,10 +10,10 @@ from pathlib import Path
 import click
 
 from feedstock_tools.cli import fleet_hosts, options
+from feedstock_tools.cli.commands import Group
 from feedstock_tools.cli.fleet_extra import chosen_fleet, linked, refuse_without_extra
 from feedstock_tools.cli.fleet_slurm import command as slurm
 from feedstock_tools.cli.printing import say, say_json
-from feedstock_tools.cli.spelling import Group
 from feedstock_tools.wording import counted
 
 _HELP = {"help_option_names": ["-h", "--help"]}

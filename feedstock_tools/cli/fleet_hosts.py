@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.commands import Command
 from feedstock_tools.cli.fleet_extra import inventory_of, refuse_without_extra
 from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_json
-from feedstock_tools.cli.spelling import Command
 from feedstock_tools.errors import InputError, WorkError
 
 if TYPE_CHECKING:

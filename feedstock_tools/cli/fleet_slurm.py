@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.commands import Group
 from feedstock_tools.cli.fleet_extra import inventory_of, refuse_without_extra
 from feedstock_tools.cli.printing import say, say_json
-from feedstock_tools.cli.spelling import Group
 from feedstock_tools.errors import InputError, WorkError
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import Literal
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.commands import Command
 from feedstock_tools.cli.opening import migrations_of, tidy
 from feedstock_tools.cli.printing import say, say_diff, say_error, say_json
-from feedstock_tools.cli.spelling import Command
 
 
 @click.command("generate", cls=Command)

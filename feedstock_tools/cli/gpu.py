@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import click
 
-from feedstock_tools.cli import completing, options
-from feedstock_tools.cli.channels import readable, suggesting_stand_in
+from feedstock_tools.cli import completion, options
+from feedstock_tools.cli.commands import Command
+from feedstock_tools.cli.opening import readable, suggesting_stand_in
 from feedstock_tools.cli.printing import say
-from feedstock_tools.cli.spelling import Command
 
 
 @click.command("gpu", cls=Command)
-@click.argument("packages", nargs=-1, metavar="[PACKAGE]...", shell_complete=completing.packages)
+@click.argument("packages", nargs=-1, metavar="[PACKAGE]...", shell_complete=completion.packages)
 @click.option(
     "--model",
     metavar="NAME",
     help='A GPU by its name, such as "RTX 3080" (default: those of this machine).',
-    shell_complete=completing.gpus,
+    shell_complete=completion.gpus,
 )
 @click.option("--capability", metavar="VERSION", help="A GPU by its compute capability, such as 8.6.")
 @click.option("--driver", metavar="VERSION", help="Driver of the machine with that GPU, such as 535.129.03.")

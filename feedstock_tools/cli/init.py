@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.commands import Command
 from feedstock_tools.cli.printing import say
-from feedstock_tools.cli.spelling import Command
 from feedstock_tools.errors import InputError, WorkError
 
 if TYPE_CHECKING:

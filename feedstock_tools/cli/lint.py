@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.commands import Command
 from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_diff, say_json
-from feedstock_tools.cli.spelling import Command
 
 if TYPE_CHECKING:
     from feedstock_tools.check.linting.subject import Mistaken

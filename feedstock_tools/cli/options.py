@@ -15,8 +15,8 @@ from typing import Any
 
 import click
 
-from feedstock_tools.cli import completing
-from feedstock_tools.cli.places import is_folder
+from feedstock_tools.cli import completion
+from feedstock_tools.cli.commands import is_folder
 
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
@@ -111,7 +111,7 @@ def configurations(function: Function) -> Function:
 
     One of the words may be the feedstock's folder instead of a name.
     """
-    return _named_configurations(function, "[NAME]...", completing.configurations)
+    return _named_configurations(function, "[NAME]...", completion.configurations)
 
 
 def key_or_configurations(function: Function) -> Function:
@@ -119,7 +119,7 @@ def key_or_configurations(function: Function) -> Function:
 
     One of the words, also the first, may be the feedstock's folder.
     """
-    return _named_configurations(function, "[KEY|NAME] [NAME]...", completing.key_or_configurations)
+    return _named_configurations(function, "[KEY|NAME] [NAME]...", completion.key_or_configurations)
 
 
 def _named_configurations(function: Function, metavar: str, complete: Callable[..., Any]) -> Function:
@@ -131,7 +131,7 @@ def _named_configurations(function: Function, metavar: str, complete: Callable[.
 def packages_or_configurations(function: Function) -> Function:
     """`[PACKAGE|NAME]...` and `--feedstock DIR`: `targets`, and `feedstock` or None."""
     argument = click.argument(
-        "targets", nargs=-1, metavar="[PACKAGE|NAME]...", shell_complete=completing.configurations
+        "targets", nargs=-1, metavar="[PACKAGE|NAME]...", shell_complete=completion.configurations
     )
     return argument(_with_feedstock_among("targets", function))
 
@@ -273,7 +273,7 @@ cuda = option(
     "--cuda",
     metavar="VERSION",
     meaning="This CUDA version only, such as 11.2",
-    shell_complete=completing.cuda_versions,
+    shell_complete=completion.cuda_versions,
 )
 missing = option(
     "--missing",
@@ -313,7 +313,7 @@ def platform(default: str, *, repeatable: bool = False) -> Decorator:
         metavar="PLATFORM",
         repeatable=repeatable,
         meaning="This platform only, such as linux-64",
-        shell_complete=completing.platforms,
+        shell_complete=completion.platforms,
         default_text=default,
     )
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.commands import Command
 from feedstock_tools.cli.printing import say
-from feedstock_tools.cli.spelling import Command
 
 
 @click.command("outputs", cls=Command)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.commands import Group
 from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_json
-from feedstock_tools.cli.spelling import Group
 
 if TYPE_CHECKING:
     from feedstock_tools.channel.pinning.local import Pinning

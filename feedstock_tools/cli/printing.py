@@ -1,7 +1,7 @@
 """Output of commands: all text is printed here, so that control characters in names never reach the terminal.
 
 The answer goes to stdout; notes and errors go to stderr. `--quiet` leaves out notes, `--verbose` adds what is read and
-run, `--color` decides about colours (`cli/general.py`).
+run, `--color` decides about colours (`cli/commands.py`).
 """
 
 from __future__ import annotations

@@ -16,11 +16,11 @@ import click
 from feedstock_tools import __version__
 from feedstock_tools.bounds.limits import LIFTING, READING, SOLVING, VARIABLE, Bounds, widen
 from feedstock_tools.bounds.supervision import hold
-from feedstock_tools.cli import completing, interruption
-from feedstock_tools.cli.completing import PROGRAM
+from feedstock_tools.cli import completion, interruption
+from feedstock_tools.cli.commands import Group, refuse_unknown
+from feedstock_tools.cli.completion import PROGRAM
 from feedstock_tools.cli.printing import no_signs, pulse_with, say, say_error
 from feedstock_tools.cli.pulse import Pulse
-from feedstock_tools.cli.spelling import Group, refuse_unknown
 from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.files.locks import tell_with
 from feedstock_tools.stages import listen
@@ -138,7 +138,7 @@ def _name(arguments: Sequence[str]) -> str:
 def bounds_of(name: str, arguments: Sequence[str]) -> Bounds | None:
     """The bounds of a whole command, also of its completion in a shell; None for one that builds, tests, publishes or
     goes on until Ctrl-C, which bounds only its reading."""
-    if completing.VARIABLE in os.environ or name in _READING or (name == "build" and "--list" in arguments):
+    if completion.VARIABLE in os.environ or name in _READING or (name == "build" and "--list" in arguments):
         return None if name == "status" and "--watch" in arguments else READING
     return SOLVING if name in _SOLVING else None
 
@@ -177,7 +177,7 @@ def run(command: click.Command, name: str, value: object = None, bounds: Bounds 
 
 def _hold(bounds: Bounds, program: str) -> None:
     """Continue in a child under bounds, whose parent gives signs of life, unless a shell asks for words."""
-    if completing.VARIABLE in os.environ:
+    if completion.VARIABLE in os.environ:
         hold(bounds)
         return
     pulse = Pulse(f"{program} {_name(sys.argv[1:])}" if program == PROGRAM else program)

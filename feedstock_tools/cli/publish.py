@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.commands import Command
 from feedstock_tools.cli.printing import is_quiet, say, say_json, stream_of_logs
-from feedstock_tools.cli.spelling import Command
 
 
 @click.command("publish", cls=Command)

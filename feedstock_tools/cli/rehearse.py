@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.commands import Command
 from feedstock_tools.cli.printing import say, say_json
-from feedstock_tools.cli.spelling import Command
 from feedstock_tools.stages import stage
 from feedstock_tools.wording import counted
 
@@ -52,7 +52,7 @@ def command(
     rehearsal = rehearse_feedstock(chosen, artifacts, configurations, solve_in, fresh=fresh, progress=_solved)
     if html is not None:
         from feedstock_tools.files.writing import write_whole
-        from feedstock_tools.report.checks.rehearsal_page import rehearsal_page
+        from feedstock_tools.report.checks.rehearsal import rehearsal_page
 
         write_whole(html, rehearsal_page(rehearsal, chosen.name))
         say(f"wrote {html}", err=as_json)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from feedstock_tools.cli.commands import Command
 from feedstock_tools.cli.printing import say_json
-from feedstock_tools.cli.spelling import Command
 
 
 @click.command("schema", cls=Command)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from feedstock_tools.cli import completing, options
-from feedstock_tools.cli.channels import readable, suggesting_stand_in
+from feedstock_tools.cli import completion, options
+from feedstock_tools.cli.commands import Command
+from feedstock_tools.cli.opening import readable, suggesting_stand_in
 from feedstock_tools.cli.printing import say
-from feedstock_tools.cli.spelling import Command
 
 
 @click.command("search", cls=Command)
-@click.argument("spec", shell_complete=completing.packages)
+@click.argument("spec", shell_complete=completion.packages)
 @options.channels("conda-forge")
 @options.platform("that of this machine")
 @options.cuda

@@ -9,8 +9,8 @@ from typing import NoReturn
 import click
 
 from feedstock_tools.cli import options
+from feedstock_tools.cli.commands import Command
 from feedstock_tools.cli.printing import say, say_json
-from feedstock_tools.cli.spelling import Command
 from feedstock_tools.errors import FeedstockError
 
 #: Between two readings of the matrix: this time in seconds, and this multiple of the time that a reading takes.

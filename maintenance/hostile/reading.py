@@ -40,8 +40,7 @@ def lint(folder: Path) -> None:
 
 def diff(before: Path, folder: Path) -> None:
     from feedstock_tools.check.comparison.differences import compare_feedstocks
-    from feedstock_tools.report.checks.differences import differences_text
-    from feedstock_tools.report.checks.differences_page import differences_page
+    from feedstock_tools.report.checks.differences import differences_page, differences_text
 
     found = compare_feedstocks(before, folder)
     differences_text(found)
@@ -50,8 +49,7 @@ def diff(before: Path, folder: Path) -> None:
 
 def diff_packages(first: Path, second: Path) -> None:
     from feedstock_tools.channel.comparing import compare_packages
-    from feedstock_tools.report.checks.differences_page import comparison_page
-    from feedstock_tools.report.checks.packages import comparison_text
+    from feedstock_tools.report.checks.differences import comparison_page, comparison_text
 
     found = compare_packages(first, second)
     comparison_text(found)
@@ -105,8 +103,7 @@ def rerender(folder: Path, release: Path | None = None) -> None:
 
 def rehearse(folder: Path, channel: Path) -> None:
     from feedstock_tools.check.rehearsal.of_feedstock import rehearse_configurations
-    from feedstock_tools.report.checks.rehearsal import rehearsal_text
-    from feedstock_tools.report.checks.rehearsal_page import rehearsal_page
+    from feedstock_tools.report.checks.rehearsal import rehearsal_page, rehearsal_text
     from feedstock_tools.rerender.configurations.configuration import read_configurations
 
     found = rehearse_configurations(folder, read_configurations(folder), [channel.as_uri()])
@@ -117,7 +114,7 @@ def rehearse(folder: Path, channel: Path) -> None:
 def build_list(folder: Path) -> None:
     from feedstock_tools.builds.matrix.listing import listing
     from feedstock_tools.feedstock.names import rows_by_short_name
-    from feedstock_tools.report.matrix.listing import list_text
+    from feedstock_tools.report.matrix.text import list_text
 
     workspace = opened(folder)
     chosen = workspace.chosen()

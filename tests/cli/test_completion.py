@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.cli import completing
+from feedstock_tools.cli import completion
 from tests.support import command
 from tests.support.needs import needs
 from tests.support.paths import ROOT
@@ -23,7 +23,7 @@ def answered(line: str, folder: Path = GPUPROBE) -> list[list[str]]:
     """What the program tells a shell about the word at the end of a line: its kind, the word, what it means."""
     words = shlex.split(line)
     at_cursor = "" if line.endswith(" ") else words[-1]
-    asked = {"COMP_WORDS": f"feedstock-tools {line}", "COMP_CWORD": at_cursor, completing.VARIABLE: "fish_complete"}
+    asked = {"COMP_WORDS": f"feedstock-tools {line}", "COMP_CWORD": at_cursor, completion.VARIABLE: "fish_complete"}
     run = command.run(command.tool(), folder, command.environment(**asked))
     assert run.returncode == 0, run.stderr
     assert not run.stderr
@@ -98,7 +98,7 @@ def test_a_feedstock_that_cannot_be_read_offers_nothing(tmp_path: Path) -> None:
 def test_each_shell_has_a_script(shell: str) -> None:
     shown = command.run(command.tool("completion", shell), ROOT)
     assert shown.returncode == 0, shown.stderr
-    assert completing.VARIABLE in shown.stdout
+    assert completion.VARIABLE in shown.stdout
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def home(tmp_path: Path) -> Path:
     """A home whose `feedstock-tools` completes words, and otherwise appends its arguments to the file `ran`."""
     program = tmp_path / "feedstock-tools"
     real = shlex.join(command.tool())
-    program.write_text(f'#!/bin/sh\n[ -z "${completing.VARIABLE}" ] || exec {real}\necho "$*" >>{tmp_path}/ran\n')
+    program.write_text(f'#!/bin/sh\n[ -z "${completion.VARIABLE}" ] || exec {real}\necho "$*" >>{tmp_path}/ran\n')
     program.chmod(0o755)
     return tmp_path
 

@@ -11,8 +11,8 @@ from feedstock_tools.check.choices import ChoiceChange
 from feedstock_tools.check.comparison.differences import Differences, JobChange, Lines, PackageChange
 from feedstock_tools.check.rehearsal.model import FOLLOWS, Environment, Pick, Rehearsal
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
-from feedstock_tools.report.checks.differences_page import comparison_page, differences_page
-from feedstock_tools.report.checks.rehearsal_page import rehearsal_page
+from feedstock_tools.report.checks.differences import comparison_page, differences_page
+from feedstock_tools.report.checks.rehearsal import rehearsal_page
 from feedstock_tools.report.matrix.page import write_page
 from feedstock_tools.report.pins.show import page as pins_page
 from feedstock_tools.report.simulation import write_simulation_page

@@ -2,12 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any
 
+from feedstock_tools.channel.comparing import FileDifference, PackageComparison
 from feedstock_tools.check.comparison.differences import Differences, JobChange, Lines
+from feedstock_tools.report.html_pages import html_page, shortened
+from feedstock_tools.units import size_text
 from feedstock_tools.wording import counted, shown
+
+
+def comparison_text(found: PackageComparison) -> str:
+    """The verdict, and each file that differs with the lines of a text."""
+    return "\n".join([*_lines(found), comparison_verdict(found), ""])
+
+
+def comparison_markdown(found: PackageComparison) -> str:
+    """The verdict first, then the files."""
+    listed = [f"- `{each.path}`: {how_files_differ(each)}" for each in found.differences]
+    return "\n".join([f"**{comparison_verdict(found)}**", *(["", *listed] if listed else []), ""])
+
+
+def comparison_json(found: PackageComparison) -> Mapping[str, Any]:
+    """The same; sizes in bytes."""
+    return {
+        "same_bytes": found.same_bytes,
+        "same_contents": found.same_contents,
+        "sha256": list(found.digests),
+        "files": found.files,
+        "differences": [
+            {
+                "path": each.path,
+                "what": each.what,
+                "sizes": list(each.sizes),
+                "lines": list(each.lines),
+                "first_byte": each.first_byte,
+            }
+            for each in found.differences
+        ],
+    }
+
+
+def _lines(found: PackageComparison) -> Iterator[str]:
+    for each in found.differences:
+        yield f"{shown(each.path)}: {how_files_differ(each)}"
+        if each.what == "text":
+            yield from (f"  {shown(line)}" for line in each.lines)
+
+
+def how_files_differ(difference: FileDifference) -> str:
+    """How the file of two packages differs, in a few words."""
+    first, second = (size_text(size) for size in difference.sizes)
+    return {
+        "only in the first": f"only in the first package ({first})",
+        "only in the second": f"only in the second package ({second})",
+        "kind": "a file in one package, a link in the other",
+        "mode": "executable in one package only",
+        "link": f"leads to {' and to '.join(map(shown, difference.lines))}",
+        "text": "another text",
+        "bytes": f"other bytes from offset {difference.first_byte} on ({first}, {second})",
+    }[difference.what]
+
+
+def comparison_verdict(found: PackageComparison) -> str:
+    """Whether two packages are the same, as a sentence."""
+    if found.same_bytes:
+        return f"The same package, byte for byte ({found.digests[0]})."
+    if found.same_contents:
+        return f"The same contents in {counted(found.files, 'file')}, packed differently."
+    return f"{len(found.differences)} of {counted(found.files, 'file')} differ."
+
 
 #: Jobs that are named before the rest is counted.
 _NAMED = 3
@@ -168,3 +234,147 @@ def _few(jobs: Sequence[str], mark: str = "") -> str:
 
 def _html(text: str) -> str:
     return shown(text).replace("&", "&amp;").replace("<", "&lt;")
+
+
+#: How much the page shows; the JSON has everything.
+_MOST_CHANGES, _MOST_LINES_OF_PAGE, _MOST_NAMES_OF_PAGE = 500, 400, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An entry of the page.
+
+    Attributes:
+        state: `added`, `removed` or `changed`.
+        title: what changed; `jobs`: where; `note`: what else is known, in a few words.
+        parts: the lines that it lost and got.
+    """
+
+    state: str
+    title: str
+    jobs: tuple[str, ...] = ()
+    note: str = ""
+    parts: tuple[Lines, ...] = ()
+
+
+def differences_page(differences: Differences, feedstock: str, before: str, after: str) -> str:
+    """The page of two states of a feedstock.
+
+    Args:
+        feedstock: its name; `before` and `after`: the names of the states.
+    """
+    packages = [
+        *_by_name("removed", differences.packages_removed),
+        *_by_name("added", differences.packages_added),
+        *(
+            Change("changed", change.name, change.jobs, ", ".join(part.part for part in change.changes), change.changes)
+            for change in differences.packages_changed
+        ),
+    ]
+    jobs = [
+        *(Change("removed", name) for name in differences.jobs_removed),
+        *(Change("added", name) for name in differences.jobs_added),
+        *(Change("changed", f"{old} → {new}") for old, new in differences.jobs_replaced),
+    ]
+    values = [
+        Change("changed", key, jobs_of, f"{old or 'none'} → {new or 'none'}")
+        for (key, old, new), jobs_of in changed_values(differences.jobs_changed).items()
+    ]
+    groups = {
+        "Packages": packages,
+        "Jobs": jobs,
+        "Changed files": [Change("changed", name) for name in differences.files],
+        "Values of jobs": values,
+    }
+    return _page(
+        f"What a change of {feedstock} means",
+        verdict(differences),
+        f"{after} against {before}",
+        groups,
+        differs=bool(differences),
+        choices=differences.choices,
+        why_no_choices=differences.why_no_choices,
+    )
+
+
+def comparison_page(found: PackageComparison, first: str, second: str) -> str:
+    """The page of two packages; a file of one alone is `removed` if it is the first."""
+    states = {"only in the first": "removed", "only in the second": "added"}
+    files = [
+        Change(
+            states.get(each.what, "changed"),
+            each.path,
+            (),
+            how_files_differ(each),
+            (Lines("lines", _signed("-", each.lines), _signed("+", each.lines)),) if each.what == "text" else (),
+        )
+        for each in found.differences
+    ]
+    return _page(
+        "Two packages compared",
+        comparison_verdict(found),
+        f"{second} against {first}",
+        {"Files": files},
+        differs=not found.same_contents,
+        choices=(),
+        why_no_choices="",
+    )
+
+
+def _page(
+    title: str,
+    verdict_text: str,
+    sides: str,
+    groups: Mapping[str, Sequence[Change]],
+    *,
+    differs: bool,
+    choices: Sequence[object],
+    why_no_choices: str,
+) -> str:
+    shown = {name: [_bounded(change) for change in group[:_MOST_CHANGES]] for name, group in groups.items() if group}
+    counts = {
+        state: sum(change.state == state for group in shown.values() for change in group)
+        for state in ("removed", "added", "changed")
+    }
+    return html_page(
+        "differences",
+        styles=("differences",),
+        scripts=("filter", "folded"),
+        title=title,
+        verdict=verdict_text,
+        sides=sides,
+        differs=differs,
+        choices=choices[:_MOST_CHANGES],
+        why_no_choices=why_no_choices,
+        groups=shown,
+        left={name: max(0, len(group) - _MOST_CHANGES) for name, group in groups.items()},
+        counts={state: count for state, count in counts.items() if count},
+        most=_MOST_NAMES_OF_PAGE,
+    )
+
+
+def _by_name(state: str, pairs: Iterable[tuple[str, str]]) -> list[Change]:
+    """Packages that some jobs no longer make, or make now, by their name."""
+    jobs: dict[str, list[str]] = {}
+    for job, name in pairs:
+        jobs.setdefault(name, []).append(job)
+    return [Change(state, name, tuple(of_name)) for name, of_name in jobs.items()]
+
+
+def _bounded(change: Change) -> Change:
+    """A change with as many lines as the page has room for."""
+    parts = tuple(
+        Lines(part.part, _some(part.removed), _some(part.added)) for part in islice(change.parts, _MOST_LINES_OF_PAGE)
+    )
+    return replace(change, title=shortened(change.title), note=shortened(change.note), parts=parts)
+
+
+def _some(lines: Sequence[str]) -> tuple[str, ...]:
+    left = len(lines) - _MOST_LINES_OF_PAGE
+    more = (f"… {left} more lines: --json has all",) if left > 0 else ()
+    return (*map(shortened, lines[:_MOST_LINES_OF_PAGE]), *more)
+
+
+def _signed(sign: str, lines: Iterable[str]) -> tuple[str, ...]:
+    """The lines of a unified difference that have a sign, without it."""
+    return tuple(line[1:] for line in lines if line.startswith(sign) and not line.startswith(sign * 3))

@@ -10,8 +10,7 @@ from typing import Any
 from feedstock_tools.check.rehearsal.model import Rehearsal
 from feedstock_tools.check.reviewing import Review, Stale
 from feedstock_tools.report.checks.differences import differences_json, differences_markdown
-from feedstock_tools.report.checks.findings import findings_text
-from feedstock_tools.report.checks.linting import findings_lines
+from feedstock_tools.report.checks.linting import findings_lines, findings_text
 from feedstock_tools.report.checks.rehearsal import rehearsal_text
 from feedstock_tools.wording import counted, shown
 

@@ -21,7 +21,7 @@ from feedstock_tools.files.writing import write_whole
 from feedstock_tools.report.html_pages import html_page
 from feedstock_tools.report.matrix.timeline import draw, jobs_of
 from feedstock_tools.report.matrix.view import Line, by_state, groups, lines, printable
-from feedstock_tools.report.run.verifying import comparison_words
+from feedstock_tools.report.run.text import comparison_words
 
 #: The limits of a log quoted in the page: bytes and number of its last lines.
 _TAIL_BYTES = 12_000

@@ -9,8 +9,7 @@ from feedstock_tools.builds.engines.contract import Built, Event, Failed, Log, O
 from feedstock_tools.builds.engines.process.child import LastLines
 from feedstock_tools.builds.runs.logs.log import BothEnds
 from feedstock_tools.builds.runs.retries import NextAttempt
-from feedstock_tools.report.run.folding import Fold
-from feedstock_tools.report.run.plain import attempt_text, described, ending_text
+from feedstock_tools.report.run.plain import Fold, attempt_text, described, ending_text
 from feedstock_tools.wording import duration, shown, shown_log
 
 if TYPE_CHECKING:

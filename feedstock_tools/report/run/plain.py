@@ -3,20 +3,44 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from feedstock_tools.report.run.folding import UNFOLDED, Fold
+from feedstock_tools.builds.engines.contract import Event, Failed, Log, Output
+from feedstock_tools.builds.engines.process.child import LastLines
+from feedstock_tools.builds.runs.retries import NextAttempt
 from feedstock_tools.units import size_text
 from feedstock_tools.wording import counted, shown, shown_log
 
 if TYPE_CHECKING:
-    from feedstock_tools.builds.engines.contract import Event
     from feedstock_tools.builds.plan.work import Work
     from feedstock_tools.builds.runs.observer import Progress
-    from feedstock_tools.builds.runs.retries import NextAttempt
     from feedstock_tools.builds.runs.row import BuiltRow
+    from feedstock_tools.builds.stand_in.wheels import Fetching, Watch
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The mark before the title of a part, and the line after its end; empty if nothing folds."""
+
+    begin: str = ""
+    end: str = ""
+
+
+UNFOLDED = Fold()
+#: The variable that a service sets in its jobs → its marks.
+_SERVICES = {
+    "GITHUB_ACTIONS": Fold("::group::", "::endgroup::"),
+    "TF_BUILD": Fold("##[group]", "##[endgroup]"),  # Azure Pipelines
+}
+
+
+def fold_of(machine: Mapping[str, str]) -> Fold:
+    """The marks of the current service, according to the environment of the machine."""
+    return next((fold for name, fold in _SERVICES.items() if machine.get(name, "").lower() == "true"), UNFOLDED)
+
 
 #: Stages of the engine's log that are hidden from the reader; they are in the log file.
 _QUIET_STAGES = frozenset({"index_subdir", "get_or_create_subdir"})
@@ -150,3 +174,69 @@ def described(work: Work) -> str:
     python = f", Python {row.python}" if row.python else ""
     accelerator = f"CUDA {row.cuda}" if row.cuda else "CPU"
     return f"{row.name} ({work.platform}, {accelerator}{python})"
+
+
+#: The number of lines shown from the log of a failed build.
+_LAST_LINES = 30
+
+
+class Failures(Terminal):
+    """An `Observer` of failures alone, for any number of rows."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._recent: dict[str, LastLines] = {}
+
+    def say(self, text: str) -> None:
+        """Leave out a note."""
+
+    def begin(self, work: Work) -> None:
+        """See `Observer`."""
+        self._recent[work.name] = LastLines(_LAST_LINES)
+
+    def event(self, work: Work, event: Event | NextAttempt) -> None:
+        """See `Observer`."""
+        if isinstance(event, Output):
+            self._recent[work.name].add(event.content)
+        elif isinstance(event, Log):
+            self._recent[work.name].add(f"{event.text.rstrip()}\n".encode(errors="replace"))
+        elif isinstance(event, Failed):
+            for line in self._recent[work.name]:
+                if line.strip():
+                    self._write(f"  {shown_log(line)}")
+            self.answer(f"{work.name}: {event.output} failed: {event.reason}")
+
+    def end(self, work: Work, built: BuiltRow) -> None:
+        """See `Observer`."""
+        self._recent.pop(work.name, None)
+
+
+#: Seconds between two lines of progress.
+_PAUSE = 2.0
+
+
+def fetching_in_lines(say: Callable[[str], None]) -> Watch:
+    """A `Watch` that reports a download in lines: at its start, every few seconds, and at its end."""
+    reported: dict[str, float] = {}
+
+    def watch(progress: Fetching) -> None:
+        last = reported.get(progress.what)
+        if progress.stage != "ready" and last is not None and progress.seconds - last < _PAUSE:
+            return
+        reported[progress.what] = progress.seconds
+        say(_line(progress, first=last is None))
+
+    return watch
+
+
+def _line(progress: Fetching, *, first: bool) -> str:
+    size = f"{progress.size / 1e6:.0f} MB" if progress.size is not None else ""
+    after = f"after {progress.seconds:.0f} s"
+    if progress.stage == "ready":
+        return f"{progress.what}: ready {after}, and kept for later builds{f'; {progress.why}' if progress.why else ''}"
+    if progress.stage == "unpacking":
+        return f"Unpacking {progress.what} {after}"
+    if first:
+        return f"Fetching {progress.what}{f' ({size})' if size else ''}{f': {progress.why}' if progress.why else ''}"
+    fetched = f"{progress.done / 1e6:.0f} MB"
+    return f"Fetching {progress.what}: {f'{fetched} of {size}' if size else fetched} {after}"

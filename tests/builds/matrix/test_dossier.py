@@ -12,7 +12,7 @@ import pytest
 
 from feedstock_tools.channel.targets import parse_target
 from feedstock_tools.redaction import known_secrets, redacted, secrets_in
-from feedstock_tools.report.dossier.page import copying
+from feedstock_tools.report.dossier import copying
 from tests.support.feedstocks import GPU, HERE, TinyFeedstock
 from tests.support.needs import needs
 

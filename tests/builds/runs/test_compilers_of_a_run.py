@@ -17,9 +17,8 @@ from feedstock_tools.builds.runs.run import run as run_agenda
 from feedstock_tools.builds.stand_in import wheels
 from feedstock_tools.builds.stand_in.wheels import Fetching
 from feedstock_tools.errors import InputError
-from feedstock_tools.report.run.fetching import fetching_in_lines
-from feedstock_tools.report.run.folding import UNFOLDED
 from feedstock_tools.report.run.many import Lines
+from feedstock_tools.report.run.plain import UNFOLDED, fetching_in_lines
 from tests.support.command import changed, environment, run
 from tests.support.compilers import lend_channels
 from tests.support.feedstocks import HERE

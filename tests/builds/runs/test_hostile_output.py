@@ -14,9 +14,8 @@ from feedstock_tools.builds.engines.contract import Failed, Log, Output
 from feedstock_tools.redaction import secrets_in_file
 from feedstock_tools.report.matrix.page import _tail
 from feedstock_tools.report.matrix.view import printable
-from feedstock_tools.report.run.folding import UNFOLDED, Fold
 from feedstock_tools.report.run.many import Lines, LiveTable
-from feedstock_tools.report.run.plain import Terminal
+from feedstock_tools.report.run.plain import UNFOLDED, Fold, Terminal
 from tests.support.feedstocks import CPU, TinyFeedstock
 from tests.support.works import made_up_work
 

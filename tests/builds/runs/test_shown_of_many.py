@@ -6,8 +6,8 @@ import pytest
 
 from feedstock_tools.builds.engines.contract import Failed, Log, Started
 from feedstock_tools.builds.runs.observer import Progress
-from feedstock_tools.report.run.folding import UNFOLDED
 from feedstock_tools.report.run.many import Lines, LiveTable
+from feedstock_tools.report.run.plain import UNFOLDED
 from tests.support.works import made_up_work
 
 WORK = made_up_work("linux_64_cuda_compiler_version11.8_py3.11")

@@ -1,1 +1,0 @@
-"""The dossier: the evidence for reviewers of built packages."""
