@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from feedstock_tools.check.rehearsal.of_feedstock import RehearsalChannels
     from feedstock_tools.check.rehearsal.of_feedstock import rehearse_configurations as rehearse
     from feedstock_tools.check.reviewing import Review, Stale, review_feedstock
-    from feedstock_tools.edit.build_number import raise_build_number, set_build_number
     from feedstock_tools.edit.draft import Draft, open_draft
     from feedstock_tools.edit.maintainers import add_maintainer, drop_maintainer
     from feedstock_tools.edit.platforms import add_platform, set_provider
@@ -56,9 +55,9 @@ if TYPE_CHECKING:
         limit_requirement,
         pin_requirement,
     )
-    from feedstock_tools.edit.variants.choices import CUDA, PYTHON
+    from feedstock_tools.edit.variants.lists import CUDA, PYTHON
     from feedstock_tools.edit.variants.versions import add_version, drop_version
-    from feedstock_tools.edit.version import set_version
+    from feedstock_tools.edit.version import raise_build_number, set_build_number, set_version
     from feedstock_tools.enable_gpu.enabling import enable_gpu
     from feedstock_tools.enable_gpu.wishes import GpuWishes
     from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
@@ -239,14 +238,13 @@ _WHERE = {
     "check.rehearsal.model": "Environment Pick Rehearsal",
     "check.rehearsal.of_feedstock": "RehearsalChannels rehearse=rehearse_configurations",
     "check.reviewing": "Review Stale review_feedstock",
-    "edit.build_number": "raise_build_number set_build_number",
     "edit.draft": "Draft open_draft",
     "edit.maintainers": "add_maintainer drop_maintainer",
     "edit.platforms": "add_platform set_provider",
     "edit.requirements": "Where add_requirement drop_requirement limit_requirement pin_requirement",
-    "edit.variants.choices": "CUDA PYTHON",
+    "edit.variants.lists": "CUDA PYTHON",
     "edit.variants.versions": "add_version drop_version",
-    "edit.version": "set_version",
+    "edit.version": "raise_build_number set_build_number set_version",
     "enable_gpu.enabling": "enable_gpu",
     "enable_gpu.wishes": "GpuWishes",
     "errors": "FeedstockError InputError Mistake WorkError",

@@ -26,7 +26,6 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from feedstock_tools.edit.build_number import raise_build_number, set_build_number
 from feedstock_tools.edit.draft import Draft, open_draft
 from feedstock_tools.edit.maintainers import add_maintainer, drop_maintainer
 from feedstock_tools.edit.platforms import add_platform, set_provider
@@ -37,9 +36,9 @@ from feedstock_tools.edit.requirements import (
     limit_requirement,
     pin_requirement,
 )
-from feedstock_tools.edit.variants.choices import CUDA, PYTHON
+from feedstock_tools.edit.variants.lists import CUDA, PYTHON
 from feedstock_tools.edit.variants.versions import add_version, drop_version
-from feedstock_tools.edit.version import left_behind, set_version
+from feedstock_tools.edit.version import left_behind, raise_build_number, set_build_number, set_version
 from feedstock_tools.enable_gpu.enabling import enable_gpu
 from feedstock_tools.enable_gpu.wishes import GpuWishes
 from feedstock_tools.errors import FeedstockError

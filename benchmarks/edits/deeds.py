@@ -16,7 +16,7 @@ from benchmarks.edits.histories import (
     sides,
     write_rerendered,
 )
-from feedstock_tools.edit.variants.choices import CUDA, PYTHON, Choice
+from feedstock_tools.edit.variants.lists import CUDA, PYTHON, VersionKey
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.recipe.written.document import Document
 from feedstock_tools.rerender.rerendering import Rerender, rerender
@@ -38,7 +38,7 @@ class Deed:
     commit: Commit
     day: Day
     pinning: Path
-    choice: Choice
+    choice: VersionKey
     version: str
     adds: bool
     also: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ def deed_of(commit: Commit, pinnings: Pinnings, place: Path) -> Deed | str:
         return "parent or commit does not rerender"
     found = []
     for choice in (CUDA, PYTHON):
-        old, new = versions(before, choice.key), versions(after, choice.key)
+        old, new = versions(before, choice.name), versions(after, choice.name)
         newest = pinnings.folder(commit.date)
         found += [Deed(commit, day, newest, choice, version, adds=version in new) for version in sorted(old ^ new)]
     if len(found) == 2 and found[1].version == f"{found[0].version}t" and found[0].adds == found[1].adds:

@@ -59,7 +59,7 @@ from benchmarks.edits.histories import (
 )
 from feedstock_tools.check.comparison.differences import compare_feedstocks
 from feedstock_tools.edit.draft import Draft, open_draft
-from feedstock_tools.edit.variants.choices import CUDA, PYTHON
+from feedstock_tools.edit.variants.lists import CUDA, PYTHON
 from feedstock_tools.edit.variants.versions import add_version, drop_version
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.rerender.rerendering import Rerender, rerender
@@ -113,7 +113,7 @@ def base(deed: Deed, folder: Path, *, strict: bool, back: Back = lines_back) -> 
             shutil.copy(source, folder / relative)
     for name in VARIANTS:
         before, after = sides(commit, name)
-        if listed(before, deed.choice.key) != listed(after, deed.choice.key):
+        if listed(before, deed.choice.name) != listed(after, deed.choice.name):
             (folder / name).unlink(missing_ok=True)
             if before:
                 (folder / name).write_bytes(before.encode())
@@ -157,8 +157,8 @@ def jobs(result: Rerender, deed: Deed) -> list[tuple[str, ...]]:
     """Platform, CUDA and Python of each configuration without the deed's version."""
     found = []
     for configuration in result.configurations:
-        values = [configuration.values.get(choice.key, ("",))[0] for choice in (CUDA, PYTHON)]
-        own = configuration.values.get(deed.choice.key, ("",))[0]
+        values = [configuration.values.get(choice.name, ("",))[0] for choice in (CUDA, PYTHON)]
+        own = configuration.values.get(deed.choice.name, ("",))[0]
         if version_in(own) not in deed.versions:
             found.append((configuration.platform.subdir, *values))
     return sorted(found)
@@ -170,7 +170,7 @@ def is_separable(deed: Deed, ours: Path, theirs: Path) -> bool:
         results = [rerender(folder, pinning=deed.day.pinning, rules=deed.day.rules) for folder in (ours, theirs)]
     except FeedstockError:
         return False
-    found = [set(deed.versions) & versions(result, deed.choice.key) for result in results]
+    found = [set(deed.versions) & versions(result, deed.choice.name) for result in results]
     every = set(deed.versions)
     return found == ([set(), every] if deed.adds else [every, set()]) and jobs(results[0], deed) == jobs(
         results[1], deed

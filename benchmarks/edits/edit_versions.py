@@ -25,9 +25,15 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.edits.histories import MIGRATIONS, Commit, Pinnings, configurations, feedstocks, main_line, rerendered
-from feedstock_tools.edit.build_number import _groups
-from feedstock_tools.edit.sources import sources_of
-from feedstock_tools.edit.version import _base, left_behind, set_version, sources_that_change, version_of
+from feedstock_tools.edit.version import (
+    _base,
+    _groups,
+    left_behind,
+    set_version,
+    sources_of,
+    sources_that_change,
+    version_of,
+)
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.recipe.written.document import Document
 from feedstock_tools.recipe.written.owners import outputs_of

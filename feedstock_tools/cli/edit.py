@@ -19,7 +19,7 @@ from feedstock_tools.errors import InputError
 
 if TYPE_CHECKING:
     from feedstock_tools.edit.draft import Draft
-    from feedstock_tools.edit.variants.choices import Choice
+    from feedstock_tools.edit.variants.lists import VersionKey
     from feedstock_tools.files.repository import Repository
     from feedstock_tools.recipe.written.document import Document
 
@@ -256,7 +256,7 @@ def _downloaded(url: str, kind: str) -> str:
 @click.argument("number")
 def _build_number(number: str) -> tuple[str, Edit]:
     """Set the build number to NUMBER; +N raises it by N."""
-    from feedstock_tools.edit.build_number import raise_build_number, set_build_number
+    from feedstock_tools.edit.version import raise_build_number, set_build_number
 
     digits = number.removeprefix("+")
     if not digits.isdecimal() or len(digits) > _MOST_DIGITS:
@@ -315,12 +315,12 @@ def _requirement(action: str, requirement: str, **where: str | None) -> tuple[st
 @options.pinning
 def _add_cuda(version: str, **given: Any) -> tuple[str, Edit]:
     """Build for CUDA VERSION too: in the recipe's variant file, or by a migration."""
-    from feedstock_tools.edit.variants.choices import CUDA
+    from feedstock_tools.edit.variants.lists import CUDA
 
     return f"Add CUDA {version}", _adding(CUDA, version, **given)
 
 
-def _adding(choice: Choice, version: str, pairs: tuple[str, ...], migration: Path | None, pinning: str | None) -> Edit:
+def _adding(key: VersionKey, version: str, pairs: tuple[str, ...], migration: Path | None, pinning: str | None) -> Edit:
     """The edit that adds a version."""
     from feedstock_tools.edit.variants.versions import add_version
 
@@ -328,7 +328,7 @@ def _adding(choice: Choice, version: str, pairs: tuple[str, ...], migration: Pat
     found = pinning_of(pinning)
     source = migration or (None if found is None else found.migrations_folder)
     pinned = None if found is None else found.path
-    return lambda draft: add_version(draft, choice, version, source, values, pinned)
+    return lambda draft: add_version(draft, key, version, source, values, pinned)
 
 
 @_edit("drop-cuda")
@@ -336,7 +336,7 @@ def _adding(choice: Choice, version: str, pairs: tuple[str, ...], migration: Pat
 @options.pinning
 def _drop_cuda(version: str, pinning: str | None) -> tuple[str, Edit]:
     """Stop building for CUDA VERSION: unlist it, remove its migration, or skip it."""
-    from feedstock_tools.edit.variants.choices import CUDA
+    from feedstock_tools.edit.variants.lists import CUDA
     from feedstock_tools.edit.variants.versions import drop_version
 
     found = pinning_of(pinning)
@@ -351,7 +351,7 @@ def _drop_cuda(version: str, pinning: str | None) -> tuple[str, Edit]:
 @options.pinning
 def _add_python(version: str, **given: Any) -> tuple[str, Edit]:
     """Build for Python VERSION too: in the recipe's variant file, or by a migration."""
-    from feedstock_tools.edit.variants.choices import PYTHON
+    from feedstock_tools.edit.variants.lists import PYTHON
 
     return f"Add Python {version}", _adding(PYTHON, version, **given)
 
@@ -361,7 +361,7 @@ def _add_python(version: str, **given: Any) -> tuple[str, Edit]:
 @options.pinning
 def _drop_python(version: str, pinning: str | None) -> tuple[str, Edit]:
     """Stop building for Python VERSION: unlist it, remove its migration, or skip it."""
-    from feedstock_tools.edit.variants.choices import PYTHON
+    from feedstock_tools.edit.variants.lists import PYTHON
     from feedstock_tools.edit.variants.versions import drop_version
 
     found = pinning_of(pinning)

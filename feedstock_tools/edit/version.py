@@ -6,18 +6,27 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from feedstock_tools.edit.build_number import set_build_number
-from feedstock_tools.edit.sources import DIGITS, Source, hash_changes, sources_with_other_address
 from feedstock_tools.edit.writing import replaced
 from feedstock_tools.errors import InputError
-from feedstock_tools.recipe.written.document import Document, Part
+from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
 from feedstock_tools.recipe.written.owners import Owner, outputs_of
-from feedstock_tools.recipe.written.variables import Variable, expand, names_behind, read_variables
+from feedstock_tools.recipe.written.variables import (
+    Variable,
+    expand,
+    holds_with,
+    is_undecided,
+    names_behind,
+    names_in,
+    read_variables,
+)
 
+#: Kinds of hashes, with their number of hexadecimal digits.
+DIGITS = {"sha256": 64, "sha1": 40, "md5": 32}
 #: Gives the hash for an address and a kind: sha256, sha1 or md5.
 Digest = Callable[[str, str], str]
 _VERSION = re.compile(r"[0-9A-Za-z_.+!]{1,64}")
 _PIECES = re.compile(r"([._-])")
+_NUMBER = re.compile(r"\d{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,22 +121,23 @@ def _repeats(literal: str, version: str) -> bool:
 
 def sources_that_change(
     document: Document, version: str, *, output: str | None = None, variables: Mapping[str, str] | None = None
-) -> tuple[Source, ...]:
+) -> tuple[SourceHash, ...]:
     """The sources whose address changes with a new version, in order."""
     return sources_with_other_address(document, _base(document, version, output, variables or {}).values)
 
 
 def _version_parts(document: Document, output: str | None) -> list[Part]:
     """The parts with the version: of the recipe, of all its outputs if these have the same, or of the named output."""
-    if output is None and (parts := _at(document, ("package", "version"), ("recipe", "version"))):
-        return parts
+    own = [entry.value for section in ("package", "recipe") for entry in document.entries(section, "version")]
+    if output is None and own:
+        return own
     outputs = (owner for owner in outputs_of(document) if owner.kind == "output")
     named = {owner.name: parts for owner in outputs if (parts := _versions_of(owner))}
     if output is not None and output not in named:
         hint = f"Expected one of {', '.join(named)}." if named else None
         raise document.mistake(f"the recipe has no output '{output}' with a version", hint=hint)
     parts = named[output] if output is not None else [part for parts in named.values() for part in parts]
-    versions = {name: expand(document, own[0].text, {}) or own[0].text for name, own in named.items()}
+    versions = {name: expand(document, part.text, {}) or part.text for name, (part, *_) in named.items()}
     if not parts or (output is None and len(set(versions.values())) != 1):
         several = ", ".join(f"{name} {version}" for name, version in versions.items())
         hint = f"Name an output with --of: {several}." if versions else "Expected 'version' below 'package'."
@@ -137,10 +147,6 @@ def _version_parts(document: Document, output: str | None) -> list[Part]:
 
 def _versions_of(output: Owner) -> list[Part]:
     return [entry.value for keys in (("version",), ("package", "version")) for entry in output.part.below(*keys)]
-
-
-def _at(document: Document, *paths: tuple[str, ...]) -> list[Part]:
-    return [entry.value for keys in paths for entry in document.entries(*keys)]
 
 
 def _expanded(document: Document, text: str) -> str:
@@ -231,7 +237,7 @@ def _pieces(document: Document, text: str, names: Sequence[str], version: str) -
     return values if expand(document, text, values) == version else {}
 
 
-def _hashes(document: Document, sources: Sequence[Source], given: Sequence[str] | Digest) -> list[str]:
+def _hashes(document: Document, sources: Sequence[SourceHash], given: Sequence[str] | Digest) -> list[str]:
     if callable(given):
         for source in sources:
             if not source.is_certain:
@@ -252,8 +258,175 @@ def _hashes(document: Document, sources: Sequence[Source], given: Sequence[str] 
     return list(given)
 
 
-def _of_kind(source: Source) -> str:
+def _of_kind(source: SourceHash) -> str:
     """The words that distinguish a source from others with the same address."""
     words = [source.kind] if source.kind != "sha256" else []
     words += [f"[{source.selector}]"] if source.selector else []
     return f"  ({', '.join(words)})" if words else ""
+
+
+# --- sources: each hash with the address that it is for, under the selector that both have
+
+
+@dataclass(frozen=True, slots=True)
+class SourceHash:
+    """A hash and the address that it is for.
+
+    `kind` is a key of `DIGITS`. `place` holds the hash: its value, or the statement of a variable. `urls` are the
+    address and its mirrors, as the recipe writes them; `url` is the first, expanded as far as the recipe alone tells.
+    `is_certain` is False if `url` depends on variables that differ by a selector which the hash does not have.
+    """
+
+    kind: str
+    place: Part | Variable
+    urls: tuple[str, ...]
+    selector: str
+    url: str = ""
+    is_certain: bool = True
+
+
+def sources_of(document: Document) -> list[SourceHash]:
+    """The hashes of all sources, of outputs too, in the order of the recipe; a shared statement counts once."""
+    parts = [entry.value for keys in (("source",), ("outputs", "*", "source")) for entry in document.entries(*keys)]
+    sources = (source for part in parts for source in _sources_in(document, part))
+    return list({source.place: source for source in sources}.values())
+
+
+def sources_with_other_address(document: Document, values: Mapping[str, str]) -> tuple[SourceHash, ...]:
+    """The sources whose address changes with new values of variables; their `url` is the new address."""
+    variables = read_variables(document)
+    moved = []
+    for source in sources_of(document):
+        before = [expand(document, text, {}, source.selector) for text in source.urls]
+        after = [expand(document, text, values, source.selector) for text in source.urls]
+        depends = any(names_behind(text, variables) & values.keys() for text in source.urls)
+        if before != after or (None in before and depends):
+            first = source.urls[0]
+            certain = after[0] is not None and not is_undecided(first, variables, source.selector)
+            url = after[0] or first
+            moved.append(SourceHash(source.kind, source.place, source.urls, source.selector, url, certain))
+    return tuple(moved)
+
+
+def hash_changes(document: Document, source: SourceHash, digest: str) -> list[TextEdit]:
+    """Change the hash of a source, in its place or in the variable that holds it."""
+    if isinstance(source.place, Part) and names_in(source.place.text):
+        raise document.mistake("no literal holds this hash", source.place, "Edit it by hand.")
+    return replaced(document, source.place, digest)
+
+
+def _sources_in(document: Document, part: Part) -> Iterator[SourceHash]:
+    for item in part.items:
+        yield from _sources_in(document, item)
+    for entry in part.entries:
+        if entry.key in {"then", "else"}:
+            yield from _sources_in(document, entry.value)
+    urls = [entry for entry in part.entries if entry.key == "url"]
+    hashes = [entry for entry in part.entries if entry.key in DIGITS]
+    for hash_ in hashes if urls else ():
+        for place, selector in _places(document, hash_):
+            url = _url_of(document, urls, [other for other in hashes if other.key == hash_.key], hash_, selector)
+            url_selector = document.selector_of(url)
+            texts = tuple(item.text for item in (url.value.items or (url.value,)))
+            yield SourceHash(hash_.key, place, texts, selector or url_selector)
+
+
+def _places(document: Document, hash_: Entry) -> list[tuple[Part | Variable, str]]:
+    """What holds a hash, with its selector: the value itself, or the statements of the variable that it names."""
+    selector = document.selector_of(hash_)
+    names = names_in(hash_.value.text)
+    statements = [
+        variable for variable in read_variables(document) if variable.name in names and variable.literal is not None
+    ]
+    chosen = [variable for variable in statements if holds_with(variable.selector, selector)] or statements
+    return [(variable, selector or variable.selector) for variable in chosen] or [(hash_.value, selector)]
+
+
+def _url_of(document: Document, urls: Sequence[Entry], hashes: Sequence[Entry], hash_: Entry, selector: str) -> Entry:
+    """The address that a hash is for.
+
+    It is the only one with the selector of the hash, else the one at the same place if there are as many addresses as
+    hashes, else the last one before the hash.
+    """
+    fitting = [url for url in urls if holds_with(document.selector_of(url), selector)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if len(urls) == len(hashes):
+        return urls[hashes.index(hash_)]
+    return next((url for url in reversed(urls) if url.start < hash_.start), urls[0])
+
+
+# --- the build number: a literal, or what the recipe's variables compute from one
+
+
+def set_build_number(document: Document, number: int, *, output: str | None = None) -> Document:
+    """Set the build `number` of the recipe in `document` and its outputs, or of one `output` that has its own.
+
+    Where an output has several numbers, by selectors or branches, the lowest becomes `number` and the others keep their
+    distance to it. Statements such as `{% set build = build + 200 %}` stay: the literal that they start from changes.
+
+    Raises:
+        InputError: no literal decides the build number.
+
+    >>> set_build_number(Document(Path("meta.yaml"), "build: {number: 4}  # again"), 0).text
+    'build: {number: 0}  # again'
+    """
+    changes: list[TextEdit] = []
+    for group in _groups(document, output):
+        lowest = min(base for _, base in group)
+        for place, base in group:
+            changes += replaced(document, place, str(number + base - lowest))
+    return document.changed(changes)
+
+
+def raise_build_number(document: Document, by: int = 1) -> Document:
+    """Raise the build numbers of the recipe in `document` and its outputs `by` a number.
+
+    Raises:
+        InputError: no literal decides the build number.
+
+    >>> raise_build_number(Document(Path("meta.yaml"), "build: {number: 4}  # again")).text
+    'build: {number: 5}  # again'
+    """
+    places = dict(pair for group in _groups(document) for pair in group)
+    return document.changed(
+        change for place, base in places.items() for change in replaced(document, place, str(base + by))
+    )
+
+
+def _groups(document: Document, output: str | None = None) -> list[list[tuple[Part | Variable, int]]]:
+    """The literals, and variables with literals, that decide the build numbers of the recipe and of each output."""
+    variables = read_variables(document)
+    builds = [entry.value for keys in (("build",), ("outputs", "*", "build")) for entry in document.entries(*keys)]
+    named = [owner for owner in outputs_of(document) if output and owner.kind == "output" and owner.is_called(output)]
+    own_builds = [entry.value for owner in named for entry in owner.part.below("build")]
+    if any("number" in build.members for build in own_builds):
+        builds = own_builds
+    groups = []
+    for build in builds:
+        parts = [leaf for entry in build.entries if entry.key == "number" for leaf in entry.value.leaves]
+        group: dict[Part | Variable, int] = {}
+        for part in parts:
+            if _NUMBER.fullmatch(part.text):
+                group[part] = int(part.text)
+            else:
+                group |= {variable: int(variable.literal or 0) for variable in _base_variables(part.text, variables)}
+        if parts and not group:
+            raise document.mistake(f"no literal decides the build number {parts[0].text}", parts[0], "Edit it by hand.")
+        groups += [list(group.items())] if group else []
+    return groups
+
+
+def _base_variables(text: str, variables: tuple[Variable, ...]) -> list[Variable]:
+    """The variables with whole numbers that a build number starts from, all statements of each name.
+
+    A name that only chooses between numbers (`build + 100 if cuda else build`) or computes something else has no
+    whole number as its literal, or does not have `build` or `number` in its name.
+    """
+    dependencies = names_behind(text, variables)
+    numbers = [
+        variable
+        for variable in variables
+        if variable.name in dependencies and _NUMBER.fullmatch(variable.literal or "")
+    ]
+    return [variable for variable in numbers if re.search(r"build|number", variable.name)] or numbers

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.edit.draft import Draft, open_draft
-from feedstock_tools.edit.variants.choices import CUDA, PYTHON
+from feedstock_tools.edit.variants.lists import CUDA, PYTHON
 from feedstock_tools.edit.variants.versions import add_version, drop_version
 from feedstock_tools.errors import InputError
 from tests.support.pinnings import write_pinning

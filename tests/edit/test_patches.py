@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.edit.draft import Draft, open_draft
-from feedstock_tools.edit.variants.choices import CUDA, PYTHON, Choice
-from feedstock_tools.edit.variants.patches import with_patches
-from feedstock_tools.edit.variants.versions import add_version
+from feedstock_tools.edit.variants.lists import CUDA, PYTHON, VersionKey
+from feedstock_tools.edit.variants.versions import add_version, with_patches
 
 SOURCE = """\
 package:
@@ -59,7 +58,7 @@ def test_a_patch_that_is_named_for_the_version_is_listed(tmp_path: Path, patches
         (CUDA, "13.0", "python-13.0", False),
     ],
 )
-def test_names_of_patches(tmp_path: Path, choice: Choice, version: str, name: str, is_named: bool) -> None:
+def test_names_of_patches(tmp_path: Path, choice: VersionKey, version: str, name: str, is_named: bool) -> None:
     draft = laid_out(tmp_path / "f", SOURCE.format(patches=""), f"{name}.diff")
     assert (with_patches(draft, choice, version).recipe != draft.recipe) == is_named
 

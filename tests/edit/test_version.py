@@ -6,8 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.edit.build_number import raise_build_number, set_build_number
-from feedstock_tools.edit.version import left_behind, set_version, sources_that_change, version_of
+from feedstock_tools.edit.version import (
+    left_behind,
+    raise_build_number,
+    set_build_number,
+    set_version,
+    sources_that_change,
+    version_of,
+)
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.written.document import Document
 

@@ -1,16 +1,21 @@
-"""Lists of versions in variant files and migrations: what they hold, what is zipped with them, and the pinning's,
-copied into the variant file of a recipe so that it can list others."""
+"""Lists of versions of CUDA and Python in variant files and migrations, and what is zipped with them.
+
+A version is added beside its neighbour, or removed, together with the values zipped with it; the pinning's lists are
+copied into the variant file of a recipe so that it can list other versions.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.edit.draft import Draft
+from feedstock_tools.edit.writing import added_item, quoted_like, removed_items
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.written.document import Document, Entry, Part, read_document
+from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit, read_document
 from feedstock_tools.recipe.written.variables import holds_with
 from feedstock_tools.variants.files import parse
 from feedstock_tools.variants.model import VariantConfig
@@ -38,6 +43,33 @@ _ZIPPED = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class VersionKey:
+    """A key whose values are versions: its name in variant files, and in messages."""
+
+    name: str
+    title: str
+
+
+CUDA = VersionKey("cuda_compiler_version", "CUDA")
+PYTHON = VersionKey("python", "Python")
+
+
+def older_than(version: str, versions: Iterable[str]) -> list[str]:
+    """The versions that are older than a given one."""
+    return [other for other in versions if _order(other) < _order(version)]
+
+
+def newest(versions: Iterable[str]) -> str | None:
+    """The newest of some versions; None if there are none."""
+    return max(versions, key=_order, default=None)
+
+
+def _order(version: str) -> tuple[int, ...]:
+    """The numbers of a version, for comparison."""
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+
+
 def version_of(item: Part) -> str:
     """The version that an item of a list is: `3.12.* *_cpython` is 3.12, `3.14.* *_cp314t` is 3.14t."""
     number, _, build = re.sub(r"\.\*", "", item.text).partition(" ")
@@ -59,6 +91,20 @@ def listing(document: Document, key: str, version: str) -> Part | None:
     """The first list of a key that has a version."""
     lists = (entry.value for entry in document.entries(key))
     return next((list_ for list_ in lists if any(is_version(item, version) for item in list_.items)), None)
+
+
+def values_beside(migration: Document, key: str, version: str) -> dict[str, str]:
+    """The values of other keys that a migration has for the one version that it adds, each the same on all platforms;
+    and the value of the key itself, such as `3.13.* *_cp313`."""
+    if versions_in(migration, key) != {version}:
+        return {}
+    lists = [entry for entry in migration.root.entries if entry.value.items] if migration.root is not None else []
+    texts = {
+        entry.key: {item.text for other in lists if other.key == entry.key for item in other.value.items}
+        for entry in lists
+        if entry.key != "zip_keys"
+    }
+    return {name: values.pop() for name, values in texts.items() if len(values) == 1}
 
 
 def platforms_with(document: Document, key: str, version: str) -> tuple[Platform, ...]:
@@ -172,3 +218,120 @@ def counterparts(document: Document, list_: Part, index: int, other: Part) -> li
 def names_version(text: str, version: str) -> bool:
     """Whether a text names a version, and not only a longer one that contains it."""
     return re.search(rf"(?<![\d.]){re.escape(version)}(?![\d.])", text) is not None
+
+
+def with_version(
+    draft: Draft,
+    document: Document,
+    key: VersionKey,
+    version: str,
+    given: Mapping[str, str],
+    migration: Document | None,
+) -> Draft:
+    """Add a version to each list of the variant file; the lists zipped with it get the given value, that of the
+    pinning's migration, or else that of its neighbour."""
+    migrated = {} if migration is None else values_beside(migration, key.name, version)
+    changes: list[TextEdit] = []
+    copied = []
+    unused = set(given)
+    for entry in document.entries(key.name):
+        list_ = entry.value
+        nearest = _nearest(list_, version)
+        for place in [] if nearest is None else _alike(document, list_, nearest):
+            neighbour = list_.items[place]
+            text = quoted_like(neighbour, _named(neighbour.text, version, migrated.get(key.name, "")))
+            renamed = (version_of(neighbour), version)
+            changes += _added_after(document, list_, place, text, renamed)
+            for partner, partner_place in _beside(document, key.name, entry, place):
+                item = partner.value.items[partner_place]
+                value = given.get(partner.key, migrated.get(partner.key))
+                unused.discard(partner.key)
+                source = item.source if value is None else quoted_like(item, value)
+                if value is None:
+                    source = re.sub(rf"(?<![\d.]){re.escape(renamed[0])}(?![\d.])", version, source)
+                    copied.append(f"{partner.key}: {source}")
+                changes += _added_after(document, partner.value, partner_place, source, renamed)
+    if not changes:
+        raise document.mistake(f"lists no version of {key.title}", next(document.entries(key.name)))
+    if unused:
+        message = f"{sorted(unused)[0]} is not listed beside {key.name} here"
+        raise document.mistake(message, hint=f"Expected one of {', '.join(sorted(zipped_with(document, key.name)))}.")
+    draft = draft.with_document(document.changed(changes))
+    if not copied:
+        return draft
+    values = ", ".join(dict.fromkeys(copied))
+    return draft.remarked(f"zipped with {key.title} {version}, copied from its neighbour: {values}")
+
+
+def _nearest(list_: Part, version: str) -> int | None:
+    """The place in a list of the newest version older than `version`, else of the last; None if it has none.
+
+    A version of Python without the global interpreter lock stands beside others of this kind.
+    """
+    versions = {place: version_of(item) for place, item in enumerate(list_.items) if VERSION.match(item.text)}
+    alike = {place: other for place, other in versions.items() if _is_threaded(other) == _is_threaded(version)}
+    alike = alike or versions
+    neighbour = newest(older_than(version, alike.values()))
+    return max((place for place, other in alike.items() if neighbour in {None, other}), default=None)
+
+
+def _is_threaded(version: str) -> bool:
+    """Whether a version is Python without the global interpreter lock."""
+    return version.endswith("t")
+
+
+def _named(neighbour: str, version: str, migrated: str) -> str:
+    """The text of a version in a list, as its neighbour is written; with a build string that of the migration."""
+    number, dash, build = neighbour.partition(" ")
+    if dash and migrated:
+        return migrated
+    plain = version.rstrip("t")
+    build = re.sub(r"_cp\d+t?$", f"_cp{version.replace('.', '')}", build)
+    return re.sub(r"^\d+\.\d+", plain, number) + dash + build
+
+
+def _alike(document: Document, list_: Part, place: int) -> list[int]:
+    """The places of a version that a list has once for each selector; only `place` if the list repeats it otherwise."""
+    text = list_.items[place].text
+    places = [other for other, item in enumerate(list_.items) if item.text == text]
+    selectors = {document.selector_of(list_.items[other]) for other in places}
+    return places if len(selectors) == len(places) else [place]
+
+
+def _beside(document: Document, key: str, entry: Entry, place: int) -> Iterator[tuple[Entry, int]]:
+    """The counterparts of an item in the lists zipped with its own: these lists, and the places in them."""
+    for partner in zipped_lists(document, key, entry):
+        for partner_place in counterparts(document, entry.value, place, partner.value):
+            yield partner, partner_place
+
+
+def _added_after(document: Document, list_: Part, place: int, text: str, renamed: tuple[str, str]) -> list[TextEdit]:
+    """Add an item after the one at `place`, with the selector of that one. `renamed` holds the neighbour's version and
+    the new one: a comment that names the first is copied with the second."""
+    selector = document.selector_of(list_.items[place])
+    comment = document.comment_after(list_.items[place])
+    new_comment = (
+        comment.replace(*renamed) if names_version(comment, renamed[0]) else f"# [{selector}]" if selector else ""
+    )
+    head = Part("sequence", list_.start, list_.items[place].end, style=list_.style, items=list_.items[: place + 1])
+    if list_.is_flow and place + 1 < len(list_.items):
+        return [TextEdit(list_.items[place].end, list_.items[place].end, f", {text}")]
+    neighbour = list_.items[place]
+    comment_start = document.text.find("#", neighbour.end, document.line_end(neighbour.end)) if new_comment else -1
+    text = text.ljust(comment_start - neighbour.start - 2)
+    return added_item(document, head, text, new_comment if not list_.is_flow else "", sort=False)
+
+
+def without_version(draft: Draft, document: Document, key: VersionKey, version: str) -> Draft:
+    """Remove a version from the lists of the variant file, and what is zipped with it."""
+    changes: list[TextEdit] = []
+    for entry in document.entries(key.name):
+        removed = [place for place, item in enumerate(entry.value.items) if is_version(item, version)]
+        if removed and len(removed) == len(entry.value.items):
+            raise document.mistake(f"{key.title} {version} is the only one that is built here", entry)
+        for list_entry in (entry, *zipped_lists(document, key.name, entry)):
+            partners = [
+                partner for place in removed for partner in counterparts(document, entry.value, place, list_entry.value)
+            ]
+            changes += removed_items(document, list_entry.value, [list_entry.value.items[place] for place in partners])
+    return draft.with_document(document.changed(changes))

@@ -64,20 +64,6 @@ def identity(migration: Document) -> tuple[str, str]:
     return stamp.value.text if stamp else "", number.value.text if number else ""
 
 
-def values_beside(migration: Document, key: str, version: str) -> dict[str, str]:
-    """The values of other keys that a migration has for the one version that it adds, each the same on all platforms;
-    and the value of the key itself, such as `3.13.* *_cp313`."""
-    if versions_in(migration, key) != {version}:
-        return {}
-    lists = [entry for entry in migration.root.entries if entry.value.items] if migration.root is not None else []
-    texts = {
-        entry.key: {item.text for other in lists if other.key == entry.key for item in other.value.items}
-        for entry in lists
-        if entry.key != "zip_keys"
-    }
-    return {name: values.pop() for name, values in texts.items() if len(values) == 1}
-
-
 def own_migration(migration: Document, key: str, values: Mapping[str, str]) -> Document:
     """A migration with other values, and with `use_local: true`, so that a rerender keeps it as it is.
 

@@ -10,23 +10,28 @@ Where a version comes from decides what an edit changes:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from feedstock_tools.edit.draft import Draft
-from feedstock_tools.edit.variants.choices import CUDA, PYTHON, Choice, newest, older_than
-from feedstock_tools.edit.variants.items import with_version, without_version
 from feedstock_tools.edit.variants.lists import (
+    CUDA,
     PLATFORMS,
+    PYTHON,
     VARIANT_FILES,
     VERSION,
+    VersionKey,
     are_even,
     listing,
+    newest,
+    older_than,
     platforms_with,
     versions_in,
     versions_on,
     with_pinned_lists,
+    with_version,
+    without_version,
 )
 from feedstock_tools.edit.variants.migrations import (
     adds_version,
@@ -36,17 +41,17 @@ from feedstock_tools.edit.variants.migrations import (
     own_migration,
     pinned_migration,
 )
-from feedstock_tools.edit.variants.patches import with_patches
 from feedstock_tools.edit.variants.skips import add_skip, drop_skip, keep_skipped, list_in_selectors, list_in_skip
+from feedstock_tools.edit.writing import added_entry, added_item, quoted_like
 from feedstock_tools.errors import InputError
 from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.written.document import Document, read_document
+from feedstock_tools.recipe.written.document import Document, Part, read_document
 
 
 def add_version(
     draft: Draft,
-    choice: Choice,
+    key: VersionKey,
     version: str,
     migrations: Path | None,
     values: Mapping[str, str] | None = None,
@@ -56,7 +61,7 @@ def add_version(
 
     Args:
         draft: the feedstock.
-        choice: `CUDA` or `PYTHON`.
+        key: `CUDA` or `PYTHON`.
         version: such as 12.9.
         migrations: the folder of the pinning's migrations, or the file of one that the pinning does not have, which
             the feedstock then keeps as its own; None without a pinning.
@@ -72,24 +77,24 @@ def add_version(
     >>> add_version(draft, PYTHON, "3.10", None).changes().listed()
     ()
     """
-    _check(version, choice)
+    _check(version, key)
     given = dict(values or {})
-    files = _files_with(draft, choice.key, pinned)
-    older = older_than(version, {built for document in files for built in versions_in(document, choice.key)})
-    unskipped, is_unskipped = drop_skip(draft, choice.key, version, is_oldest=bool(files) and not older)
+    files = _files_with(draft, key.name, pinned)
+    older = older_than(version, {built for document in files for built in versions_in(document, key.name)})
+    unskipped, is_unskipped = drop_skip(draft, key.name, version, is_oldest=bool(files) and not older)
     if is_unskipped and given:
-        raise draft.recipe.mistake(f"skips {choice.title} {version}, so that no values go with it here")
+        raise draft.recipe.mistake(f"skips {key.title} {version}, so that no values go with it here")
     if is_unskipped:
         added = unskipped
     else:
-        migration = pinned_migration(migrations, choice.key, version)
-        platforms = PLATFORMS if migration is None else platforms_with(migration, choice.key, version)
-        added = _added(draft, choice, version, Sources(migrations, migration, pinned), platforms, given)
-        built = {platform: versions_on(platform, files, choice.key) - {version} for platform in platforms}
-        added = keep_skipped(added, choice.key, version, built)
-    added = with_patches(added, choice, version)
+        migration = pinned_migration(migrations, key.name, version)
+        platforms = PLATFORMS if migration is None else platforms_with(migration, key.name, version)
+        added = _added(draft, key, version, _Pinning(migrations, migration, pinned), platforms, given)
+        built = {platform: versions_on(platform, files, key.name) - {version} for platform in platforms}
+        added = keep_skipped(added, key.name, version, built)
+    added = with_patches(added, key, version)
     neighbour = newest(older)
-    return added if neighbour is None else list_in_selectors(added, choice.key, version, neighbour)
+    return added if neighbour is None else list_in_selectors(added, key.name, version, neighbour)
 
 
 def _files_with(draft: Draft, key: str, pinned: Path | None) -> list[Document]:
@@ -100,7 +105,7 @@ def _files_with(draft: Draft, key: str, pinned: Path | None) -> list[Document]:
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class _Pinning:
     """Where a version may come from: the pinning's folder of migrations or one named file, the migration there that
     adds the version, and the pinning's variant file; None for what is missing."""
 
@@ -116,78 +121,78 @@ class Sources:
 
 def _added(
     draft: Draft,
-    choice: Choice,
+    key: VersionKey,
     version: str,
-    sources: Sources,
+    pinning: _Pinning,
     platforms: tuple[Platform, ...],
     given: Mapping[str, str],
 ) -> Draft:
     """Build for one more version on some platforms, with the first of the sources that can add it."""
-    migration, pinned = sources.migration, sources.pinned
+    migration, pinned = pinning.migration, pinning.pinned
     pinned_file = None if pinned is None else read_document(pinned, within=None)
-    others = () if pinned_file is None or migration is None else platforms_with(pinned_file, choice.key, version)
-    before, draft = draft, list_in_skip(draft, choice.key, version, platforms, others)
-    document = _own_file(draft, choice.key)
-    list_ = None if document is None else listing(document, choice.key, version)
+    others = () if pinned_file is None or migration is None else platforms_with(pinned_file, key.name, version)
+    before, draft = draft, list_in_skip(draft, key.name, version, platforms, others)
+    document = _own_file(draft, key.name)
+    list_ = None if document is None else listing(document, key.name, version)
     if document is not None and list_ is not None:
         if draft is not before:
             return draft
-        raise document.mistake(f"{choice.title} {version} is built already", list_)
-    is_migrated = any(is_about(local, choice.key) for local in draft.migrations)
-    draft = _without_outdated(draft, choice, version, sources)
+        raise document.mistake(f"{key.title} {version} is built already", list_)
+    is_migrated = any(is_about(local, key.name) for local in draft.migrations)
+    draft = _without_outdated(draft, key, version, pinning)
     if document is not None and not (is_migrated and migration):
-        return with_version(draft, document, choice, version, given, migration)
+        return with_version(draft, document, key, version, given, migration)
     if migration is not None:
-        return _migrated(draft, migration, choice, given, is_own=sources.is_named)
-    is_pinned = pinned_file is None or listing(pinned_file, choice.key, version) is not None
+        return _migrated(draft, migration, key, given, is_own=pinning.is_named)
+    is_pinned = pinned_file is None or listing(pinned_file, key.name, version) is not None
     if draft is not before and is_pinned and not given:
-        return draft.remarked(f"only the skip was changed: the pinning must have {choice.title} {version}")
-    can_copy = pinned is not None and not is_migrated and choice is not PYTHON
-    listed = _copied(draft, pinned, choice, version, given) if pinned is not None and can_copy else None
+        return draft.remarked(f"only the skip was changed: the pinning must have {key.title} {version}")
+    can_copy = pinned is not None and not is_migrated and key is not PYTHON
+    listed = _copied(draft, pinned, key, version, given) if pinned is not None and can_copy else None
     if listed is None:
-        raise _impossible(draft, choice, version, sources.migrations)
+        raise _impossible(draft, key, version, pinning.migrations)
     return listed
 
 
-def _without_outdated(draft: Draft, choice: Choice, version: str, sources: Sources) -> Draft:
+def _without_outdated(draft: Draft, key: VersionKey, version: str, pinning: _Pinning) -> Draft:
     """The draft without a migration that adds the version, if a rerender drops it because the pinning has a new one.
 
     Raises:
         InputError: a rerender keeps it.
     """
-    pinned = sources.migration
+    pinned = pinning.migration
     for migration in draft.migrations:
-        if adds_version(migration, choice.key, version):
-            if pinned is None or sources.is_named or is_own(migration) or identity(pinned) == identity(migration):
-                raise InputError(f"adds {choice.title} {version} already", path=migration.path)
+        if adds_version(migration, key.name, version):
+            if pinned is None or pinning.is_named or is_own(migration) or identity(pinned) == identity(migration):
+                raise InputError(f"adds {key.title} {version} already", path=migration.path)
             remark = f"{migration.path.name} is of an earlier round: the pinning's {pinned.path.name} takes its place"
             draft = draft.without(migration.path).remarked(remark)
     return draft
 
 
-def _copied(draft: Draft, pinned: Path, choice: Choice, version: str, given: Mapping[str, str]) -> Draft | None:
+def _copied(draft: Draft, pinned: Path, key: VersionKey, version: str, given: Mapping[str, str]) -> Draft | None:
     """Add a version to the pinning's lists, copied into the recipe's variant file; None where they cannot take it."""
-    copied = with_pinned_lists(draft, choice.key, pinned)
-    if copied is None or listing(copied[0], choice.key, version) is not None:
+    copied = with_pinned_lists(draft, key.name, pinned)
+    if copied is None or listing(copied[0], key.name, version) is not None:
         return None
     variant_file, keys = copied
-    remark = f"no migration adds {choice.title} {version}: the pinning's lists are copied to {variant_file.path.name}"
-    listed = with_version(draft.remarked(remark), variant_file, choice, version, given, None)
+    remark = f"no migration adds {key.title} {version}: the pinning's lists are copied to {variant_file.path.name}"
+    listed = with_version(draft.remarked(remark), variant_file, key, version, given, None)
     longer = listed.document(variant_file.path)
     return listed if longer is not None and are_even(longer, keys) else None
 
 
-def _migrated(draft: Draft, migration: Document, choice: Choice, given: Mapping[str, str], *, is_own: bool) -> Draft:
+def _migrated(draft: Draft, migration: Document, key: VersionKey, given: Mapping[str, str], *, is_own: bool) -> Draft:
     """Copy a migration into the feedstock; with other values, or from elsewhere than the pinning, as its own."""
     name = migration.path.name
     copied = Document(draft.folder / CI_SUPPORT / "migrations" / name, migration.text)
     if given or is_own:
-        copied = own_migration(copied, choice.key, given)
+        copied = own_migration(copied, key.name, given)
         draft = draft.remarked(f"{name} is the feedstock's own (use_local): a rerender does not update it")
     return draft.with_document(copied).remarked(f"rerender to get the jobs of {name}")
 
 
-def _impossible(draft: Draft, choice: Choice, version: str, migrations: Path | None) -> InputError:
+def _impossible(draft: Draft, key: VersionKey, version: str, migrations: Path | None) -> InputError:
     """The error for a version that neither a variant file nor a migration can add."""
     why = "no migration of the pinning adds it"
     hint = "Name a migration with --migration, or list the versions in recipe/conda_build_config.yaml."
@@ -196,18 +201,18 @@ def _impossible(draft: Draft, choice: Choice, version: str, migrations: Path | N
     if migrations is None:
         why = "there is no pinning"
         hint = "Name the pinning's folder with --pinning, or list the versions in recipe/conda_build_config.yaml."
-    message = f"{choice.title} {version} cannot be added: the recipe lists no versions, and {why}"
+    message = f"{key.title} {version} cannot be added: the recipe lists no versions, and {why}"
     return draft.recipe.mistake(message, hint=hint)
 
 
-def drop_version(draft: Draft, choice: Choice, version: str, pinned: Path | None = None) -> Draft:
+def drop_version(draft: Draft, key: VersionKey, version: str, pinned: Path | None = None) -> Draft:
     """Stop building for a version of CUDA or Python.
 
     The remarks of the new draft name lines that still mention the version.
 
     Args:
         draft: the feedstock.
-        choice: `CUDA` or `PYTHON`.
+        key: `CUDA` or `PYTHON`.
         version: such as 12.9.
         pinned: the pinning's `conda_build_config.yaml`; a version that it has is skipped, since the pinning would
             bring it back without the migration. None without a pinning.
@@ -218,30 +223,28 @@ def drop_version(draft: Draft, choice: Choice, version: str, pinned: Path | None
     >>> drop_version(open_draft(Path("solver-feedstock")), PYTHON, "3.10").changes().listed()
     (('change', 'recipe/meta.yaml'),)
     """
-    _check(version, choice)
-    document = _own_file(draft, choice.key)
-    mentions = _mentions(draft.recipe, choice, version)
+    _check(version, key)
+    document = _own_file(draft, key.name)
+    mentions = _mentions(draft.recipe, key, version)
     dropped = False
-    if document is not None and listing(document, choice.key, version) is not None:
-        draft, dropped = without_version(draft, document, choice, version), True
-    is_pinned = pinned is not None and listing(read_document(pinned, within=None), choice.key, version) is not None
+    if document is not None and listing(document, key.name, version) is not None:
+        draft, dropped = without_version(draft, document, key, version), True
+    is_pinned = pinned is not None and listing(read_document(pinned, within=None), key.name, version) is not None
     for migration in draft.migrations:
-        if adds_version(migration, choice.key, version) and not is_pinned:
-            alone = len(versions_in(migration, choice.key)) == 1
-            draft = draft.without(migration.path) if alone else without_version(draft, migration, choice, version)
+        if adds_version(migration, key.name, version) and not is_pinned:
+            alone = len(versions_in(migration, key.name)) == 1
+            draft = draft.without(migration.path) if alone else without_version(draft, migration, key, version)
             dropped = True
-        elif listing(migration, choice.key, version) is not None:
-            mentions.append(f"{migration.path.name}: has values for {choice.title} {version}")
+        elif listing(migration, key.name, version) is not None:
+            mentions.append(f"{migration.path.name}: has values for {key.title} {version}")
     if not dropped:
-        draft = add_skip(draft, choice.key, version)
+        draft = add_skip(draft, key.name, version)
     return draft.remarked(*mentions)
 
 
-def _check(version: str, choice: Choice) -> None:
-    if not VERSION.fullmatch(version.removesuffix("t") if choice is PYTHON else version):
-        raise InputError(
-            f"'{version}' is not a version of {choice.title}", hint="Expected major and minor, such as 12.9."
-        )
+def _check(version: str, key: VersionKey) -> None:
+    if not VERSION.fullmatch(version.removesuffix("t") if key is PYTHON else version):
+        raise InputError(f"'{version}' is not a version of {key.title}", hint="Expected major and minor, such as 12.9.")
 
 
 def _own_file(draft: Draft, key: str) -> Document | None:
@@ -250,17 +253,71 @@ def _own_file(draft: Draft, key: str) -> Document | None:
     return next((document for document in files if versions_in(document, key)), None)
 
 
-def _mentions(recipe: Document, choice: Choice, version: str) -> list[str]:
+def _mentions(recipe: Document, key: VersionKey, version: str) -> list[str]:
     """Lines of the recipe that compare with a version that is no longer built."""
     digits = version.replace(".", "")
     words = (
-        rf"{choice.key}.*{re.escape(version)}(?![\d.])"
-        if choice is CUDA
+        rf"{key.name}.*{re.escape(version)}(?![\d.])"
+        if key is CUDA
         else rf"\bpy\s*[<>=!]+\s*{digits}\b|python.*{re.escape(version)}(?!\d)"
     )
     pattern = re.compile(words)
     return [
-        f"{recipe.path.name}:{number} mentions {choice.title} {version}: {line.strip()}"
+        f"{recipe.path.name}:{number} mentions {key.title} {version}: {line.strip()}"
         for number, line in enumerate(recipe.text.splitlines(), 1)
         if pattern.search(line) and "skip" not in line
     ]
+
+
+_PATCHES = ("*.patch", "*.diff", "*/*.patch", "*/*.diff")
+
+
+def with_patches(draft: Draft, key: VersionKey, version: str) -> Draft:
+    """List the patches in the recipe's folder that are named for a version and that the recipe does not mention yet.
+
+    `patches/0006-add-python-3.14.patch`, `py314.diff` and `cuda130.patch` are named so. Each goes to the end of the
+    list that has patches of its folder, else of the first list; a remark names it.
+
+    Args:
+        key: `CUDA` or `PYTHON`.
+    """
+    for patch in _patches_for(draft.recipe_path.parent, key, version):
+        recipe = draft.recipe
+        if PurePosixPath(patch).name not in recipe.text:
+            listed = _listing(recipe, patch)
+            outcome = "no source of the recipe lists it" if listed is None else "now it is among the recipe's patches"
+            remark = f"{patch} is named for {key.title} {version}: {outcome}"
+            draft = draft.with_document(listed or recipe).remarked(remark)
+    return draft
+
+
+def _patches_for(folder: Path, key: VersionKey, version: str) -> list[str]:
+    """The paths of the patches below the folder of a recipe that are named for a version."""
+    word = "cuda" if key is CUDA else "(?:py(?:thon)?|cp)"
+    digits = version.replace(".", "")
+    pattern = re.compile(
+        rf"(?<![a-z0-9]){word}[-_]?{digits}(?![0-9a-z])|{word}.*(?<![\d.]){re.escape(version)}(?![.]?\d|[a-z])",
+        re.IGNORECASE,
+    )
+    paths = {path for glob in _PATCHES for path in folder.glob(glob) if pattern.search(path.name)}
+    return sorted(path.relative_to(folder).as_posix() for path in paths)
+
+
+def _listing(recipe: Document, patch: str) -> Document | None:
+    """The recipe with one more patch; None if it has no source outside of `{% if %}` that could have one."""
+    lists = [entry.value for source in _sources(recipe) for entry in source.entries if entry.key == "patches"]
+    lists = [list_ for list_ in lists if list_.items and not recipe.is_in_block(list_.items[-1].start)]
+    folder = PurePosixPath(patch).parent
+    beside = [list_ for list_ in lists if any(PurePosixPath(item.text).parent == folder for item in list_.items)]
+    for list_ in (beside or lists)[:1]:
+        return recipe.changed(added_item(recipe, list_, quoted_like(list_.items[-1], patch), sort=False))
+    for source in _sources(recipe):
+        if not (source.is_flow or recipe.is_in_block(source.start) or "patches" in source.members):
+            return recipe.changed(added_entry(recipe, source, "patches", [f"  - {quoted_like(None, patch)}"]))
+    return None
+
+
+def _sources(recipe: Document) -> Iterator[Part]:
+    """The sources of the recipe, each a mapping with an address or a path."""
+    for entry in recipe.entries("source"):
+        yield from (part for part in (entry.value, *entry.value.items) if part.entries and "if" not in part.members)
