@@ -58,15 +58,13 @@ if TYPE_CHECKING:
     from feedstock_tools.edit.variants.lists import CUDA, PYTHON
     from feedstock_tools.edit.variants.versions import add_version, drop_version
     from feedstock_tools.edit.version import raise_build_number, set_build_number, set_version
-    from feedstock_tools.enable_gpu.enabling import enable_gpu
-    from feedstock_tools.enable_gpu.wishes import GpuWishes
+    from feedstock_tools.enable_gpu import GpuWishes, enable_gpu
     from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
     from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
     from feedstock_tools.files.changes import Changes
     from feedstock_tools.generate.applying import FileChange
     from feedstock_tools.generate.generating import Generated, generate
-    from feedstock_tools.importing.importing import Imported, VerbatimBlock, import_recipe
-    from feedstock_tools.importing.verification import Difference
+    from feedstock_tools.importing import Difference, Imported, VerbatimBlock, import_recipe
     from feedstock_tools.pins.graph.asking import Answer, resolve
     from feedstock_tools.pins.graph.demands import Demand
     from feedstock_tools.pins.graph.explain import Conflict
@@ -83,7 +81,7 @@ if TYPE_CHECKING:
     from feedstock_tools.rerender.why.absence import why_not
     from feedstock_tools.rerender.why.model import Absence, Explanation, Loss, Place, Setting, Use, ValueOrigin
     from feedstock_tools.rerender.why.reasons import explain
-    from feedstock_tools.to_v1.converting import to_v1
+    from feedstock_tools.to_v1 import to_v1
 
 __all__ = [
     "CUDA",
@@ -245,14 +243,12 @@ _WHERE = {
     "edit.variants.lists": "CUDA PYTHON",
     "edit.variants.versions": "add_version drop_version",
     "edit.version": "raise_build_number set_build_number set_version",
-    "enable_gpu.enabling": "enable_gpu",
-    "enable_gpu.wishes": "GpuWishes",
+    "enable_gpu": "GpuWishes enable_gpu",
     "errors": "FeedstockError InputError Mistake WorkError",
     "feedstock.planned": "PlannedConfiguration PlannedOutput PlannedRow",
     "generate.applying": "FileChange",
     "generate.generating": "Generated generate",
-    "importing.importing": "Imported VerbatimBlock import_recipe",
-    "importing.verification": "Difference",
+    "importing": "Difference Imported VerbatimBlock import_recipe",
     "pins.graph.asking": "Answer resolve",
     "pins.graph.demands": "Demand",
     "pins.graph.explain": "Conflict",
@@ -269,7 +265,7 @@ _WHERE = {
     "rerender.why.absence": "why_not",
     "rerender.why.model": "Absence Explanation Loss Place Setting Use ValueOrigin",
     "rerender.why.reasons": "explain",
-    "to_v1.converting": "to_v1",
+    "to_v1": "to_v1",
 }
 _NAMES = {
     name: (f"feedstock_tools.{module}", other or name)

@@ -39,11 +39,10 @@ from feedstock_tools.edit.requirements import (
 from feedstock_tools.edit.variants.lists import CUDA, PYTHON
 from feedstock_tools.edit.variants.versions import add_version, drop_version
 from feedstock_tools.edit.version import left_behind, raise_build_number, set_build_number, set_version
-from feedstock_tools.enable_gpu.enabling import enable_gpu
-from feedstock_tools.enable_gpu.wishes import GpuWishes
+from feedstock_tools.enable_gpu import GpuWishes, enable_gpu
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.recipe.written.document import Document
-from feedstock_tools.to_v1.converting import to_v1
+from feedstock_tools.to_v1 import to_v1
 from maintenance.fuzz_readers import SECONDS, changed
 from maintenance.hostile.templates import meta_yaml, recipe_yaml
 from maintenance.hostile.texts import FILES as YAML_KEYS

@@ -36,6 +36,23 @@ def test_every_room_imports_only_rooms_below_it_in_the_contract() -> None:
     assert [edge for edge in graph.edges if depth.get(edge[0], -1) > depth.get(edge[1], len(layers))] == []
 
 
+#: Rooms with one door, and the module of `report/` that shows what one of them returns.
+PRODUCTS = {"enable_gpu", "importing", "to_v1"}
+SHOWN_BY = {"report.importing"}
+
+
+def test_products_are_loaded_by_the_commands_that_need_them_alone() -> None:
+    eager = {
+        name
+        for name, targets in IMPORTS(PACKAGE).items()
+        if name.partition(".")[0] not in PRODUCTS
+        for target, at_top in targets.items()
+        if at_top and target.partition(".")[0] in PRODUCTS
+    }
+    assert eager == SHOWN_BY
+    assert not [name for name, targets in IMPORTS(PACKAGE).items() if any(targets.get(each) for each in SHOWN_BY)]
+
+
 def package(folder: Path, **modules: str) -> Path:
     """A package named feedstock_tools with these modules; `__` in a name stands for a folder."""
     top = folder / "feedstock_tools"

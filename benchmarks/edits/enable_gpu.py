@@ -45,8 +45,7 @@ from feedstock_tools.api import (
     read_configurations,
     rerender,
 )
-from feedstock_tools.enable_gpu.enabling import enable_gpu
-from feedstock_tools.enable_gpu.wishes import GpuWishes
+from feedstock_tools.enable_gpu import GpuWishes, enable_gpu
 from feedstock_tools.errors import FeedstockError, InputError
 
 HEAD = "HEAD"

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from feedstock_tools.errors import FeedstockError
-from feedstock_tools.importing.importing import import_recipe
+from feedstock_tools.importing import import_recipe
 
 NAMES = (
     *("tensorflow", "pytorch-cpu", "xgboost", "lightgbm", "faiss-split", "jaxlib", "cupy", "onnxruntime", "opencv"),

@@ -1,17 +1,13 @@
 """Convert every `meta.yaml` in a folder of feedstocks, and compare what both recipes build.
 
-    python benchmarks/edits/to_v1.py FOLDER [FOLDER …] [--most 100] [--with 'COMMAND {recipe}'] [--moved]
+    python benchmarks/edits/to_v1.py FOLDER [FOLDER …] [--most 100] [--with 'COMMAND {recipe}']
 
 Each folder holds feedstocks with `.ci_support`. For every configuration the packages of the converted recipe must equal
 those of the original: names, versions, build strings without their hashes, requirements and run exports. With `--with`
 another converter is measured on the same feedstocks: a command that prints a `recipe.yaml`, or writes it to `{out}`.
-With `--moved` each feedstock is a folder with `before/`, its last state with a `meta.yaml`, and `after/`, the first
-with the `recipe.yaml` of its maintainers: both recipes are rendered for the configurations of `after/`; versions and
-build numbers, which most of them raised on the way, do not count.
 """
 
 import argparse
-import re
 import shlex
 import subprocess
 import sys
@@ -23,18 +19,14 @@ from pathlib import Path
 
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.recipe.written.document import read_document
-from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
-from feedstock_tools.to_v1.comparison import Difference, compare_recipes, compare_with_recipe
-from feedstock_tools.to_v1.converting import convert_recipe
-
-_NUMBER = re.compile(r"_?\d+$")
+from feedstock_tools.rerender.configurations.configuration import read_configurations
+from feedstock_tools.to_v1 import compare_recipes, convert_recipe
 
 
-def feedstocks(folders: Sequence[Path], *, moved: bool) -> Iterator[Path]:
+def feedstocks(folders: Sequence[Path]) -> Iterator[Path]:
     for folder in folders:
         for feedstock in sorted(folder.iterdir()):
-            state = feedstock / "before" if moved else feedstock
-            if (state / "recipe/meta.yaml").is_file():
+            if (feedstock / "recipe/meta.yaml").is_file():
                 yield feedstock
 
 
@@ -55,25 +47,6 @@ def converted(feedstock: Path, command: str | None) -> tuple[str, int]:
     return text, 0
 
 
-def without_numbers(differences: Sequence[Difference]) -> list[Difference]:
-    """The differences but for versions, build numbers, and build strings that differ in these alone."""
-    kept = []
-    for difference in differences:
-        strings: dict[str, Counter[str]] = {}
-        lines = []
-        for line in difference.lines:
-            package, sign, part = (*line.split(" ", 2), "", "")[:3]
-            if part.startswith("build string "):
-                strings.setdefault(package, Counter())[_NUMBER.sub("", part)] += 1 if sign == "+" else -1
-            elif not part.startswith(("version ", "build number ")):
-                lines.append(line)
-        for package, counts in strings.items():
-            lines += [f"{package} {part}" for part, count in counts.items() if count]
-        if lines:
-            kept.append(Difference(difference.configuration, tuple(lines)))
-    return kept
-
-
 def kind(feedstock: Path) -> str:
     """Whether a recipe is for GPUs, or has several outputs."""
     text = (feedstock / "recipe/meta.yaml").read_text(errors="replace")
@@ -85,31 +58,23 @@ def main() -> int:
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--most", type=int, default=100, help="configurations of a feedstock")
     parser.add_argument("--with", dest="command", help="another converter")
-    parser.add_argument("--moved", action="store_true", help="compare with the recipes that maintainers wrote")
     given = parser.parse_args()
     states: Counter[tuple[str, str]] = Counter()
     compared = different = 0
-    for feedstock in feedstocks(given.folders, moved=given.moved):
-        before = feedstock / "before" if given.moved else feedstock
+    for feedstock in feedstocks(given.folders):
         began = time.process_time()
         try:
-            configurations: Sequence[Configuration] = read_configurations(
-                feedstock / "after" if given.moved else before
-            )
-            text, lost = converted(before, given.command)
-            chosen = configurations[: given.most]
-            if given.moved:
-                differences = without_numbers(compare_with_recipe(feedstock / "after", text, chosen))
-            else:
-                differences = list(compare_recipes(before, text, chosen))
+            chosen = read_configurations(feedstock)[: given.most]
+            text, lost = converted(feedstock, given.command)
+            differences = compare_recipes(feedstock, text, chosen)
         except (FeedstockError, subprocess.TimeoutExpired) as error:
-            states[kind(before), "error"] += 1
+            states[kind(feedstock), "error"] += 1
             print(f"{feedstock.name}: {' '.join(str(error).split())[:200]}", flush=True)
             continue
         compared += len(chosen)
         different += len(differences)
         result = "equal" if not differences else "differs"
-        states[kind(before), result] += 1
+        states[kind(feedstock), result] += 1
         spent = time.process_time() - began
         print(
             f"{feedstock.name}: {result}, {len(differences)} of {len(chosen)} configurations differ, "

@@ -462,8 +462,7 @@ def _enable_gpu(pinning: str | None, **wishes: Any) -> tuple[str, Edit]:
     Adds compiler, libraries, build strings, build numbers, the guard on the driver, GPU architectures and tests, in the
     form that the pinning's CUDA versions need.
     """
-    from feedstock_tools.enable_gpu.enabling import enable_gpu
-    from feedstock_tools.enable_gpu.wishes import GpuWishes
+    from feedstock_tools.enable_gpu import GpuWishes, enable_gpu
 
     found = pinning_of(pinning)
     wanted = GpuWishes(**wishes)
@@ -476,6 +475,6 @@ def _to_v1() -> tuple[str, Edit]:
 
     What cannot be converted is listed with its line, and the packages of each configuration are compared.
     """
-    from feedstock_tools.to_v1.converting import to_v1
+    from feedstock_tools.to_v1 import to_v1
 
     return "Convert the recipe to recipe.yaml", to_v1

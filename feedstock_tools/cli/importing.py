@@ -25,7 +25,7 @@ def command(feedstock: Path, pinning: str | None, dry_run: bool, as_json: bool, 
     """
     from feedstock_tools.cli.rerender import chosen_pinning
     from feedstock_tools.feedstock.folder import find_feedstock
-    from feedstock_tools.importing.importing import import_recipe, refuse_spec
+    from feedstock_tools.importing import import_recipe, refuse_spec
     from feedstock_tools.report.importing import imported_text, imported_values
 
     folder = find_feedstock(feedstock, Path()).folder

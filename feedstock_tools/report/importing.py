@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from feedstock_tools.importing.importing import Imported, VerbatimBlock
-from feedstock_tools.importing.verification import Difference
+from feedstock_tools.importing import Difference, Imported, VerbatimBlock
 from feedstock_tools.wording import counted, shown
 
 #: Differences that are shown one by one.

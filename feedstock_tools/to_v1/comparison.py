@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.pins import Pin, pin_of_mapping, requirement_of_text
 from feedstock_tools.recipe.specs import as_list, ensure_valid_spec
@@ -61,47 +60,13 @@ def compare_recipes(
     chosen = rules or Rules.newest()
     forge = read_forge(feedstock, chosen)
     folder = feedstock / forge.recipe_dir
-
-    def originals(configuration: Configuration) -> Counter[_Package]:
-        builder = forge.builder_of(configuration.platform)
-        packages = packages_with_conda_build(folder, configuration, builder, chosen, keep_pins=True)
-        return _counted({output.file_stem: _of_v0(meta, output) for meta, output in packages})
-
-    return _compared(folder, forge, text, originals, configurations, chosen)
-
-
-def compare_with_recipe(
-    feedstock: Path, text: str, configurations: Sequence[Configuration], rules: Rules | None = None
-) -> tuple[Difference, ...]:
-    """As `compare_recipes`, with the `recipe.yaml` of a feedstock in place of a `meta.yaml`.
-
-    Raises:
-        InputError: the feedstock's recipe cannot be rendered.
-    """
-    chosen = rules or Rules.newest()
-    forge = read_forge(feedstock, chosen)
-    folder = feedstock / forge.recipe_dir
-    recipe = read_text(folder / "recipe.yaml", within=feedstock)
-
-    def originals(configuration: Configuration) -> Counter[_Package]:
-        return _packages_of(recipe, folder, forge, configuration, chosen)
-
-    return _compared(folder, forge, text, originals, configurations, chosen)
-
-
-def _compared(
-    folder: Path,
-    forge: Forge,
-    text: str,
-    originals: Callable[[Configuration], Counter[_Package]],
-    configurations: Sequence[Configuration],
-    rules: Rules,
-) -> tuple[Difference, ...]:
     differences = []
     for configuration in configurations:
-        before = originals(configuration)
+        builder = forge.builder_of(configuration.platform)
+        packages = packages_with_conda_build(folder, configuration, builder, chosen, keep_pins=True)
+        before = _counted({output.file_stem: _of_v0(meta, output) for meta, output in packages})
         try:
-            after = _packages_of(text, folder, forge, configuration, rules)
+            after = _packages_of(text, folder, forge, configuration, chosen)
         except InputError as error:
             differences.append(Difference(configuration.name, (error.mistakes[0].message,)))
             continue

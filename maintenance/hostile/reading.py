@@ -64,7 +64,7 @@ def review(before: Path, folder: Path) -> None:
 
 
 def import_recipe_of(folder: Path) -> None:
-    from feedstock_tools.importing.importing import import_recipe
+    from feedstock_tools.importing import import_recipe
     from feedstock_tools.report.importing import imported_text
 
     imported_text(import_recipe(folder))
@@ -82,14 +82,13 @@ def one_edit(folder: Path, number: int) -> None:
 
 
 def to_v1(folder: Path) -> None:
-    from feedstock_tools.to_v1.converting import to_v1
+    from feedstock_tools.to_v1 import to_v1
 
     edit(folder, to_v1)
 
 
 def enable_gpu(folder: Path) -> None:
-    from feedstock_tools.enable_gpu.enabling import enable_gpu
-    from feedstock_tools.enable_gpu.wishes import GpuWishes
+    from feedstock_tools.enable_gpu import GpuWishes, enable_gpu
 
     edit(folder, lambda draft: enable_gpu(draft, GpuWishes(libraries=("cublas",))))
 

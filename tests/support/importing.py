@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from feedstock_tools.importing.importing import Imported, import_recipe
+from feedstock_tools.importing import Imported, import_recipe
 
 PINNING = """
 c_compiler:

@@ -10,9 +10,7 @@ import yaml
 
 from feedstock_tools.recipe.written.document import read_document
 from feedstock_tools.rerender.configurations.configuration import read_configurations
-from feedstock_tools.to_v1.comparison import compare_recipes
-from feedstock_tools.to_v1.converting import convert_recipe
-from feedstock_tools.to_v1.recipe import Converted
+from feedstock_tools.to_v1 import Converted, compare_recipes, convert_recipe
 
 CONFIGURATIONS = {
     "linux_64_cuda12.9": {"cuda_compiler_version": ["12.9"], "cuda_compiler": ["cuda-nvcc"]},

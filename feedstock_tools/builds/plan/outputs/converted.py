@@ -65,7 +65,7 @@ def _shortened(lines: Sequence[str]) -> str:
 
 
 def _stems(configuration: PlannedConfiguration) -> Counter[str]:
-    from feedstock_tools.to_v1.comparison import without_hash
+    from feedstock_tools.to_v1 import without_hash
 
     return Counter(
         f"{output.subdir}/{output.name}-{output.version}-{without_hash(output.build)}"
