@@ -15,13 +15,11 @@ from pathlib import Path
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.facts import load_cuda
-from feedstock_tools.facts.checking import FILES
-from feedstock_tools.facts.form import json_schema
-from feedstock_tools.facts.frameworks import load_frameworks
+from feedstock_tools.facts.frameworks import load_frameworks, load_wheels
 from feedstock_tools.facts.gpus import load_gpus
 from feedstock_tools.facts.messages import load_messages
+from feedstock_tools.facts.models import FILES, json_schema
 from feedstock_tools.facts.packages import read_packages
-from feedstock_tools.facts.wheels import load_wheels
 
 #: The function that reads, and thereby checks, each file.
 READERS: Mapping[str, Callable[[Path], object]] = {

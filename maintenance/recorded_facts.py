@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.facts import CudaFacts, LibraryRelease, PinningRow, load_cuda
-from feedstock_tools.facts.known_packages import KnownPackage, PackageSource
-from feedstock_tools.facts.packages import read_packages
+from feedstock_tools.facts.packages import KnownPackage, PackageSource, read_packages
 from feedstock_tools.platforms import Platform
 from maintenance import pinning_rows
 

@@ -1,8 +1,17 @@
 """Facts with their sources, read from the data that ships with the package."""
 
-from feedstock_tools.facts.cuda import CudaFacts, PinningRow, Preset, Source, Toolkit, load_cuda
+from feedstock_tools.facts.cuda import (
+    CudaFacts,
+    GoesWith,
+    Library,
+    LibraryRelease,
+    PinningRow,
+    Preset,
+    Source,
+    Toolkit,
+    load_cuda,
+)
 from feedstock_tools.facts.gpus import Gpu
-from feedstock_tools.facts.libraries import GoesWith, Library, LibraryRelease
 
 __all__ = [
     "CudaFacts",

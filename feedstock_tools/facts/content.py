@@ -1,13 +1,18 @@
-"""The content of a file of facts: of the one that ships, or of a user's own."""
+"""The content of a file of facts: of the one that ships, or of a user's own, which is checked before it is trusted."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.data import data_folder
+from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.values import parse_json_types
+
+if TYPE_CHECKING:
+    from feedstock_tools.facts.models import FactsFile
+    from feedstock_tools.yaml_reading.positions import Document
 
 
 def content_of(name: str, path: Path | None) -> Any:
@@ -21,6 +26,41 @@ def content_of(name: str, path: Path | None) -> Any:
     if path is None:
         shipped = data_folder("variants") / name
         return parse_json_types(read_text(shipped, within=None), shipped)
-    from feedstock_tools.facts.checking import FILES, checked
+    from feedstock_tools.facts.models import FILES
 
     return checked(path, FILES[name])
+
+
+def checked(path: Path, model: type[FactsFile]) -> Any:
+    """The content of a file of facts that conforms to its model.
+
+    Raises:
+        InputError: the file cannot be read, is not YAML, or breaks the model; all mistakes in one error.
+    """
+    from feedstock_tools.yaml_reading.positions import parse_document
+
+    text = read_text(path, within=None)
+    document = parse_document(text, path)
+    content = parse_json_types(text, path)
+    check_document(document, content, model)
+    return content
+
+
+def check_document(document: Document, content: Any, model: type[FactsFile]) -> None:
+    """Check a document whose places and content are known.
+
+    Raises:
+        InputError: it breaks the model; all mistakes in one error.
+    """
+    from pydantic import ValidationError
+
+    from feedstock_tools.yaml_reading.checking import mistakes_of
+
+    mistakes = list(document.mistakes)
+    try:
+        model.model_validate(content)
+    except ValidationError as error:
+        mistakes += mistakes_of(document, error, model, "the file")
+    if mistakes:
+        unique = dict.fromkeys(mistakes)
+        raise InputError.of(sorted(unique, key=lambda mistake: (mistake.line or 0, mistake.column or 0)))

@@ -152,15 +152,6 @@ class Gpus:
         return cores
 
 
-def load_gpus(path: Path | None = None) -> Gpus:
-    """The GPUs of `path`; default: the `variants/gpus.yaml` that ships with this package (read once).
-
-    Raises:
-        InputError: `path` breaks the form of such a file; all mistakes, each with line and column.
-    """
-    return _load(path)
-
-
 def driver_version(text: str) -> str:
     """A driver's version as NVIDIA writes it; Windows' device manager shows 552.22 as 31.0.15.5222.
 
@@ -185,7 +176,12 @@ def is_of_device_manager(text: str) -> bool:
 
 
 @lru_cache(maxsize=4)
-def _load(path: Path | None) -> Gpus:
+def load_gpus(path: Path | None = None) -> Gpus:
+    """The GPUs of `path`; default: the `variants/gpus.yaml` that ships with this package (read once).
+
+    Raises:
+        InputError: `path` breaks the form of such a file; all mistakes, each with line and column.
+    """
     document = content_of("gpus.yaml", path)
     generations, familiar = document["generations"], document["familiar"]
     last = len(familiar)

@@ -32,17 +32,13 @@ class Explanation:
     sources: tuple[str, ...]
 
 
+@lru_cache(maxsize=4)
 def load_messages(path: Path | None = None) -> tuple[Explanation, ...]:
     """The messages of `path`; default: the `variants/messages.yaml` that ships with this package (read once).
 
     Raises:
         InputError: `path` breaks the form of such a file; all mistakes, each with line and column.
     """
-    return _load(path)
-
-
-@lru_cache(maxsize=4)
-def _load(path: Path | None) -> tuple[Explanation, ...]:
     document = content_of("messages.yaml", path)
     titles = {name: source["title"] for name, source in document["sources"].items()}
     return tuple(

@@ -7,26 +7,72 @@ Schemas in `variants/`, which editors read, are generated from them (`python mai
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from feedstock_tools.facts.form import (
-    ABSENT,
-    Accepted,
-    Address,
-    Architecture,
-    Commit,
-    Day,
-    FactsFile,
-    Listed,
-    Minor,
-    Numbers,
-    SourceEntry,
-    Subdir,
-    Text,
-    compiles,
-)
+T = TypeVar("T")
+#: The default of an optional key: defaults are not checked, so the key cannot be null.
+ABSENT: Any = None
+
+
+def _each_once(items: list[T]) -> list[T]:
+    twice = next((item for at, item in enumerate(items) if item in items[:at]), None)
+    if twice is not None:
+        raise ValueError(f"'{twice}' is listed twice")
+    return items
+
+
+def compiles(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"it is not a regular expression: {error}") from error
+    return pattern
+
+
+class FactsFile(BaseModel):
+    """A part of a file of facts: only known keys, and values of exactly their type."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+Text = Annotated[str, Field(pattern=r"\S")]
+Address = Annotated[str, Field(pattern=r"^https://")]
+Minor = Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+$")]
+Numbers = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)*$")]
+Subdir = Annotated[str, Field(pattern=r"^[a-z]+-[a-z0-9]+$")]
+Commit = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+#: The names that nvcc accepts after `sm_` and `compute_`.
+Accepted = Annotated[str, Field(pattern=r"^[0-9]{2,3}[af]?$")]
+Architecture = Annotated[str, Field(pattern=r"^(sm|compute)_[0-9]{2,3}[af]?$")]
+Listed = Annotated[list[T], Field(min_length=1, json_schema_extra={"uniqueItems": True}), AfterValidator(_each_once)]
+
+
+class SourceEntry(FactsFile):
+    """A page or file that is the source of facts."""
+
+    title: Text
+    url: Address = Field(ABSENT)
+
+
+def json_schema(model: type[FactsFile]) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a file of facts, for editors."""
+    schema = _without_null_defaults(model.model_json_schema())
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _without_null_defaults(schema: Any) -> Any:
+    """An optional key has no value if it is left out; it cannot be null."""
+    if isinstance(schema, list):
+        return [_without_null_defaults(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: _without_null_defaults(part) for key, part in schema.items() if not (key == "default" and part is None)
+    }
 
 
 class DriversEntry(FactsFile):
@@ -308,3 +354,101 @@ class ToolsFile(FactsFile):
     sources: dict[str, RecipeEntry | OwnEntry] = Field(description="Recipes and other origins, by a short name.")
     packages: list[FamilyEntry]
     wheels: list[ToolEntry]
+
+
+class AddressEntry(FactsFile):
+    """A page that is the source of facts."""
+
+    title: Text
+    url: Address
+
+
+class WayEntry(FactsFile):
+    """One way to install a framework; {cuda}, {major} and {digits} are 12.9, 12 and 129."""
+
+    accelerator: Literal["gpu", "cpu"]
+    platforms: Listed[Subdir]
+    cuda: str = Field(ABSENT, description="The CUDA versions that it supports; default: all.")
+    versions: str = Field(ABSENT, description="The versions of the framework that it installs; default: all.")
+    wheels: str = Field(ABSENT, description="A key of wheels.yaml: one way for each release there; {minor} is its own.")
+    package: str = Field(ABSENT, description="The conda package whose build determines the accelerator.")
+    builds: str = Field(ABSENT, description="The pattern of its build strings.")
+    exact: str = Field(ABSENT, description="The pattern for builds made with the requested CUDA version.")
+    conda: Listed[Text] = Field(ABSENT, description="Further conda packages.")
+    python: str = Field(ABSENT, description="The versions of Python that its wheels support.")
+    pip: Listed[Text] = Field(ABSENT, description="The packages that pip installs; the first is the framework.")
+    variables: dict[str, str] = Field({}, description="Variables of the environment; {prefix} is its folder.")
+    sources: Listed[Text]
+
+
+class NoWayEntry(FactsFile):
+    """The reason why there is no way to install a framework."""
+
+    accelerator: Literal["gpu", "cpu"]
+    platforms: Listed[Subdir]
+    reason: Text
+    sources: Listed[Text]
+
+
+class FrameworkEntry(FactsFile):
+    """A framework and the ways to install it, the best first."""
+
+    also: Listed[Text] = Field(ABSENT, description="Other names that people use for it.")
+    check: Text = Field(description="One line of code that shows whether it sees the GPU.")
+    ways: Annotated[list[WayEntry], Field(min_length=1)]
+    none: Annotated[list[NoWayEntry], Field(min_length=1)] = Field(ABSENT)
+
+
+class FrameworksFile(FactsFile):
+    """How frameworks are installed with and without a GPU: `variants/frameworks.yaml`."""
+
+    sources: dict[str, AddressEntry] = Field(description="The sources of facts, by a short name.")
+    without_cuda: dict[Subdir, str] = Field(description="Why no framework runs on CUDA there, by platform.")
+    frameworks: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")], FrameworkEntry]
+
+
+class FrameworkWheelEntry(FactsFile):
+    """The last release of a minor version of a framework, as its wheels and their metadata say."""
+
+    version: Numbers
+    python: Listed[Minor]
+    platforms: Listed[Subdir]
+    numpy: Text = Field(ABSENT)
+    cuda: Text = Field(ABSENT, description="The CUDA runtime that its metadata asks for.")
+    cudnn: Text = Field(ABSENT)
+
+
+class TestedEntry(FactsFile):
+    """What a release was tested with."""
+
+    cuda: Minor
+    cudnn: Minor
+
+
+class TestedReleasesEntry(FactsFile):
+    """Releases of a framework by minor version, whose metadata names no CUDA."""
+
+    source: SourceEntry
+    releases: dict[Minor, TestedEntry]
+
+
+class WheelsFile(FactsFile):
+    """The wheels of frameworks: `variants/wheels.yaml`."""
+
+    tested: dict[str, TestedReleasesEntry] = Field(
+        description="What releases without CUDA in their metadata work with."
+    )
+
+    wheels: dict[str, list[FrameworkWheelEntry]] = Field(description="Releases by framework, oldest first.")
+
+
+#: The files of facts, each with its model.
+FILES: dict[str, type[FactsFile]] = {
+    "cuda.yaml": CudaFile,
+    "frameworks.yaml": FrameworksFile,
+    "gpus.yaml": GpusFile,
+    "messages.yaml": MessagesFile,
+    "packages.yaml": PackagesFile,
+    "tools.yaml": ToolsFile,
+    "wheels.yaml": WheelsFile,
+}

@@ -1,25 +1,320 @@
 """The packages of the stand-in channel, from real recipes.
 
 The data is `variants/packages.yaml`: a table of sources (a feedstock at a commit) and a list of families of packages,
-which `facts.families` expands. docs/stand-in-channel.md describes the format; `facts.models.PackagesFile` is its form.
+each a template with a list of rows: a package for each row and each of its subdirs. docs/stand-in-channel.md describes
+the format; `facts.models.PackagesFile` is its form.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import datetime
+import json
+import re
+import string
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
+from hashlib import sha1
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError, Mistake
-from feedstock_tools.facts.families import Finding, expanded
-from feedstock_tools.facts.known_packages import KnownPackage
+from feedstock_tools.platforms import KNOWN_SUBDIRS
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.values import parse_texts
 
-if TYPE_CHECKING:
-    from feedstock_tools.yaml_reading.positions import Document
+
+@dataclass(frozen=True, slots=True)
+class PackageSource:
+    """The recipe of a package: a file of a feedstock at a commit, and the day of that commit."""
+
+    feedstock: str
+    commit: str
+    path: str
+    date: datetime.date
+
+    def __str__(self) -> str:
+        return f"conda-forge/{self.feedstock}-feedstock@{self.commit}:{self.path}"
+
+    @property
+    def timestamp(self) -> int:
+        """Midnight (UTC) of the day, in milliseconds since 1970."""
+        return _midnight(self.date)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSource:
+    """The origin of a package whose metadata follows no recipe: `the wheel of cmake`, `make on PATH`."""
+
+    text: str
+    date: datetime.date
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def timestamp(self) -> int:
+        """Midnight (UTC) of the day, in milliseconds since 1970."""
+        return _midnight(self.date)
+
+
+def _midnight(day: datetime.date) -> int:
+    return int(datetime.datetime.combine(day, datetime.time(), datetime.UTC).timestamp()) * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPackage:
+    """The metadata of one package, from its recipe.
+
+    `role` is set if the stand-in channel builds more than metadata: a compiler, its tools, or Python.
+    `hash_known` is False if the seven digits in the build string are made up.
+    """
+
+    name: str
+    version: str
+    build: str
+    build_number: int
+    subdir: str
+    source: PackageSource | OwnSource
+    noarch: str | None = None
+    license: str | None = None
+    depends: tuple[str, ...] = ()
+    constrains: tuple[str, ...] = ()
+    track_features: tuple[str, ...] = ()
+    run_exports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    role: str | None = None
+    hash_known: bool = True
+
+    @property
+    def distribution(self) -> str:
+        """Name, version and build joined as conda does."""
+        return f"{self.name}-{self.version}-{self.build}"
+
+    @property
+    def recipe(self) -> PackageSource:
+        """Its recipe; every package but some tools has one."""
+        assert isinstance(self.source, PackageSource)  # noqa: S101  (the model of packages.yaml holds it)
+        return self.source
+
+
+Location = tuple[str | int, ...]
+#: The location of a mistake, and its message.
+Finding = tuple[Location, str]
+_Source = PackageSource | OwnSource
+
+_SUBDIRS = (*KNOWN_SUBDIRS, "noarch")
+_RUN_EXPORTS = ("weak", "strong", "noarch", "weak_constrains", "strong_constrains")
+_LISTS = ("depends", "constrains", "track_features", "exact", "exact_constrains")
+_KEYS = {
+    *("name", "version", "source", "subdirs", "noarch", "license", "build", "number", "hash", "run_exports", "role"),
+    *_LISTS,
+}
+_HASH_LENGTH = 7
+
+
+class _UnreadableError(ValueError):
+    """The mistake in one row."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A package whose exact pins (a name, then optionally version and hash) are not yet filled in."""
+
+    package: KnownPackage
+    exact: tuple[str, ...]
+    exact_constrains: tuple[str, ...]
+    location: Location
+
+
+def expanded(content: Mapping[str, Any], *, check: bool) -> tuple[tuple[KnownPackage, ...], list[Finding]]:
+    """The packages of a file, and its mistakes.
+
+    Args:
+        content: of a file that conforms to `facts.models.PackagesFile`, every scalar a string.
+        check: also report duplicate packages and missing dependencies.
+    """
+    findings: list[Finding] = []
+    sources = {name: _source(entry) for name, entry in content["sources"].items()}
+    drafts = [
+        draft
+        for at, family in enumerate(content["packages"])
+        for draft in _drafts(family, ("packages", at, "rows"), sources, findings)
+    ]
+    siblings: dict[_Source, list[KnownPackage]] = {}
+    for draft in drafts:
+        siblings.setdefault(draft.package.source, []).append(draft.package)
+    packages = tuple(_pinned(draft, siblings[draft.package.source], findings) for draft in drafts)
+    if check:
+        findings += _disagreements(packages, [draft.location for draft in drafts])
+    return packages, findings
+
+
+def _source(entry: Mapping[str, str]) -> _Source:
+    date = datetime.date.fromisoformat(entry["date"])
+    if "feedstock" not in entry:
+        return OwnSource(entry["own"], date)
+    return PackageSource(entry["feedstock"], entry["commit"], entry.get("path", "recipe/meta.yaml"), date)
+
+
+def _drafts(
+    family: Mapping[str, Any], rows: Location, sources: Mapping[str, _Source], findings: list[Finding]
+) -> Iterator[_Draft]:
+    common = {key: value for key, value in family.items() if key != "rows"}
+    for at, row in enumerate(family["rows"]):
+        merged = {**common, **row}
+        location = (*rows, at)
+        used = set(re.findall(r"\{(\w+)\}", json.dumps(merged)))
+        for key in sorted(merged.keys() - _KEYS - used):
+            findings.append((location, f"'{key}' is neither a key of a package nor used by one of its values"))
+        subdirs = merged.get("subdirs", ["noarch"] if "noarch" in merged else [])
+        if not subdirs:
+            findings.append((location, "a package must have a list of subdirs, or be noarch"))
+        for subdir in subdirs:
+            try:
+                yield _draft(merged, subdir, sources, location)
+            except _UnreadableError as error:
+                findings.append((location, f"{merged.get('name', 'a package')}: {error}"))
+
+
+def _draft(row: Mapping[str, Any], subdir: str, sources: Mapping[str, _Source], location: Location) -> _Draft:
+    if subdir not in _SUBDIRS:
+        raise _UnreadableError(f"'{subdir}' is not a subdir")
+    for key in ("name", "version", "source"):
+        if key not in row:
+            raise _UnreadableError(f"'{key}' is missing")
+    if row["source"] not in sources:
+        raise _UnreadableError(f"there is no source '{row['source']}'")
+    words = _words(row, subdir)
+    exports = row.get("run_exports") or {}
+    lists = {key: _filled(row.get(key), subdir, words) for key in _LISTS}
+    package = KnownPackage(
+        name=_fill(row["name"], words),
+        version=row["version"],
+        build="",
+        build_number=int(row.get("number", "0")),
+        subdir="noarch" if "noarch" in row else subdir,
+        source=sources[row["source"]],
+        noarch=row.get("noarch"),
+        license=row.get("license"),
+        depends=lists["depends"],
+        constrains=lists["constrains"],
+        track_features=lists["track_features"],
+        run_exports={kind: specs for kind in _RUN_EXPORTS if (specs := _filled(exports.get(kind), subdir, words))},
+        role=row.get("role"),
+    )
+    built = _with_build(package, row, words, lists["exact"])
+    return _Draft(built, lists["exact"], lists["exact_constrains"], location)
+
+
+def _with_build(
+    package: KnownPackage, row: Mapping[str, Any], words: Mapping[str, str], exact: Iterable[str]
+) -> KnownPackage:
+    """Fill in the build string; a missing hash is computed from the package's metadata."""
+    template = row.get("build", "h{hash}_{number}")
+    recorded = row.get("hash")
+    build_hash = recorded.get(words["platform"]) if isinstance(recorded, Mapping) else recorded
+    content = [
+        package.name,
+        package.version,
+        package.subdir,
+        package.depends,
+        package.constrains,
+        sorted(package.run_exports.items()),
+        sorted(exact),
+        str(package.source),
+    ]
+    digest = sha1(json.dumps(content).encode(), usedforsecurity=False).hexdigest()[:_HASH_LENGTH]
+    build = _fill(template, {**words, "hash": build_hash or digest})
+    return replace(package, build=build, hash_known=build_hash is not None or "{hash}" not in template)
+
+
+def _words(row: Mapping[str, Any], subdir: str) -> dict[str, str]:
+    """The names for templates: the platform, parts of the version, and every string of the row."""
+    parts = str(row["version"]).split(".")
+    major = parts[0]
+    return {
+        "platform": subdir,
+        "triplet": _TRIPLETS.get(subdir, ""),
+        "major": major,
+        "next_major": str(int(major) + 1) if major.isdigit() else "",
+        "minor": ".".join(parts[:2]),
+        "number": "0",
+        **{key: value for key, value in row.items() if isinstance(value, str) and key not in ("name", "build", "hash")},
+    }
+
+
+_TRIPLETS = {
+    "linux-64": "x86_64-conda-linux-gnu",
+    "linux-aarch64": "aarch64-conda-linux-gnu",
+    "osx-64": "x86_64-apple-darwin13.4.0",
+    "osx-arm64": "arm64-apple-darwin20.0.0",
+}
+
+
+def _filled(value: Any, subdir: str, words: Mapping[str, str]) -> tuple[str, ...]:
+    """A list of templates for one subdir: a list for all, or a mapping of `all`, a system or a subdir to lists."""
+    if value is None:
+        return ()
+    if isinstance(value, list):
+        return tuple(_fill(item, words) for item in value)
+    groups = {"all", subdir, subdir.partition("-")[0]}
+    return tuple(_fill(item, words) for key, items in value.items() if key in groups for item in items)
+
+
+def _fill(template: str, words: Mapping[str, str]) -> str:
+    try:
+        names = [name for _, name, _, _ in string.Formatter().parse(template) if name is not None]
+    except ValueError as error:
+        raise _UnreadableError(f"'{template}': {error}") from error
+    for name in names:
+        if name not in words:
+            raise _UnreadableError(f"'{template}' uses '{name}', which the row does not have")
+    return re.sub(r"\{(\w+)\}", lambda match: words[match[1]], template)
+
+
+def _pinned(draft: _Draft, siblings: Iterable[KnownPackage], findings: list[Finding]) -> KnownPackage:
+    """The package with a dependency, or a constraint, on exactly one build for each of its exact pins."""
+    package = draft.package
+    if not draft.exact and not draft.exact_constrains:
+        return package
+    near = [sibling for sibling in siblings if sibling.subdir in (package.subdir, "noarch")]
+
+    def pins(wanted: Iterable[str]) -> Iterator[str]:
+        for exact in wanted:
+            name, version, hash_ = (*exact.split(" "), "", "")[:3]
+            version = version or package.version
+            builds = [
+                other for other in near if (other.name, other.version) == (name, version) and hash_ in other.build
+            ]
+            if builds:
+                yield f"{name} {version} {builds[-1].build}"
+            else:
+                findings.append((draft.location, f"{package.name}: there is no {name} {version} to pin exactly"))
+
+    return replace(
+        package,
+        depends=(*package.depends, *pins(draft.exact)),
+        constrains=(*package.constrains, *pins(draft.exact_constrains)),
+    )
+
+
+def _disagreements(packages: Sequence[KnownPackage], locations: Sequence[Location]) -> Iterator[Finding]:
+    """Duplicate packages, and missing dependencies."""
+    places: dict[str, set[str]] = {}
+    seen: set[tuple[str, str]] = set()
+    for package, location in zip(packages, locations, strict=True):
+        if (package.subdir, package.distribution) in seen:
+            yield location, f"{package.subdir}/{package.distribution} is listed twice"
+        seen.add((package.subdir, package.distribution))
+        places.setdefault(package.name, set()).add(package.subdir)
+    for package, location in zip(packages, locations, strict=True):
+        for spec in package.depends:
+            name = spec.split(" ")[0]
+            where = places.get(name, set())
+            reachable = where if package.subdir == "noarch" else where & {package.subdir, "noarch"}
+            if not reachable and not name.startswith("__"):
+                yield location, f"{package.subdir}/{package.distribution} needs '{spec}', which is not in the file"
 
 
 def packages_file() -> Path:
@@ -37,39 +332,25 @@ def read_packages(path: Path | None = None) -> tuple[KnownPackage, ...]:
         InputError: the file cannot be read or has mistakes; all of them.
     """
     if path is None:
-        return _shipped(packages_file())
-    document = _checked(path)
-    return _without_mistakes(expanded(document.content, check=True), document)
-
-
-@cache
-def _shipped(path: Path) -> tuple[KnownPackage, ...]:
-    """Those of the file that ships with this tool, which several steps of a build ask for."""
-    return _without_mistakes(expanded(parse_texts(read_text(path, within=None), path), check=False), None)
-
-
-def _without_mistakes(
-    found: tuple[tuple[KnownPackage, ...], Sequence[Finding]], document: Document | None
-) -> tuple[KnownPackage, ...]:
-    packages, findings = found
-    if findings:
-        mistakes = (_mistake(document, location, message) for location, message in findings)
-        raise InputError.of(sorted(mistakes, key=lambda mistake: mistake.line or 0))
-    return packages
-
-
-def _checked(path: Path) -> Document:
-    from feedstock_tools.facts.checking import check_document
+        return _shipped()
+    from feedstock_tools.facts.content import check_document
     from feedstock_tools.facts.models import PackagesFile
     from feedstock_tools.yaml_reading.positions import parse_document
 
     document = parse_document(read_text(path, within=None), path)
     check_document(document, document.content, PackagesFile)
-    return document
+    packages, findings = expanded(document.content, check=True)
+    if findings:
+        places = ((document.place(location), message) for location, message in findings)
+        mistakes = [Mistake(message, path, place.line, place.column) for place, message in places]
+        raise InputError.of(sorted(mistakes, key=lambda mistake: mistake.line or 0))
+    return packages
 
 
-def _mistake(document: Document | None, location: tuple[str | int, ...], message: str) -> Mistake:
-    if document is None:
-        return Mistake(message, packages_file())
-    place = document.place(location)
-    return Mistake(message, document.path, place.line, place.column)
+@cache
+def _shipped() -> tuple[KnownPackage, ...]:
+    path = packages_file()
+    packages, findings = expanded(parse_texts(read_text(path, within=None), path), check=False)
+    if findings:
+        raise InputError.of([Mistake(message, path) for _, message in findings])
+    return packages

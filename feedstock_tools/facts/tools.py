@@ -13,8 +13,7 @@ from pathlib import Path
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError, Mistake
-from feedstock_tools.facts.families import expanded
-from feedstock_tools.facts.known_packages import KnownPackage
+from feedstock_tools.facts.packages import KnownPackage, expanded
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.values import parse_texts
 

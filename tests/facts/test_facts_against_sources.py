@@ -9,8 +9,7 @@ from __future__ import annotations
 import pytest
 
 from feedstock_tools.facts import CudaFacts, Library, PinningRow, load_cuda
-from feedstock_tools.facts.known_packages import KnownPackage
-from feedstock_tools.facts.packages import read_packages
+from feedstock_tools.facts.packages import KnownPackage, read_packages
 from feedstock_tools.platforms import Platform
 from maintenance import pinning_rows
 from maintenance.recorded_facts import DROPPED, TABLES, read_table

@@ -12,11 +12,10 @@ import pytest
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.facts import load_cuda
-from feedstock_tools.facts.checking import FILES, checked
-from feedstock_tools.facts.form import json_schema
+from feedstock_tools.facts.content import checked
 from feedstock_tools.facts.frameworks import load_frameworks
 from feedstock_tools.facts.gpus import load_gpus
-from feedstock_tools.facts.models import CudaFile
+from feedstock_tools.facts.models import FILES, CudaFile, json_schema
 from feedstock_tools.facts.packages import read_packages
 
 GOOD = """\

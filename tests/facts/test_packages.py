@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts.known_packages import KnownPackage
-from feedstock_tools.facts.packages import packages_file, read_packages
+from feedstock_tools.facts.packages import KnownPackage, packages_file, read_packages
 
 SOURCE = """
 sources:

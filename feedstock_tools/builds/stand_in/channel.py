@@ -35,8 +35,7 @@ from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
-from feedstock_tools.facts.known_packages import KnownPackage
-from feedstock_tools.facts.packages import read_packages
+from feedstock_tools.facts.packages import KnownPackage, read_packages
 from feedstock_tools.facts.tools import MAKE, Wheel, read_tools, tools_file
 from feedstock_tools.feedstock.folder import user_cache
 from feedstock_tools.files.locks import locked

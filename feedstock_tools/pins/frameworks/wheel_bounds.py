@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from feedstock_tools.channel.specs import admits
 from feedstock_tools.facts.cuda import CudaFacts
-from feedstock_tools.facts.frameworks import Framework, load_frameworks
-from feedstock_tools.facts.wheels import WheelRelease, load_wheels
+from feedstock_tools.facts.frameworks import Framework, WheelRelease, load_frameworks, load_wheels
 from feedstock_tools.pins.graph.model import Bound, Release, Way
 from feedstock_tools.versions import parse_version
 

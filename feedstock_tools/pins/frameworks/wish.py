@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from feedstock_tools.channel.specs import admits, read_spec
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts
-from feedstock_tools.facts.frameworks import Framework, Frameworks, Setup
-from feedstock_tools.facts.wheels import load_wheels
+from feedstock_tools.facts.frameworks import Framework, Frameworks, Setup, load_wheels
 from feedstock_tools.pins.graph.kinds import newest_first
 from feedstock_tools.platforms import Platform
 

@@ -7,9 +7,8 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from feedstock_tools.channel.specs import admits
-from feedstock_tools.facts.cuda import MSVC, CudaFacts, Drivers, Toolkit
+from feedstock_tools.facts.cuda import MSVC, CudaFacts, Drivers, GpuCode, Library, Toolkit
 from feedstock_tools.facts.gpus import Gpu, find_gpu, load_gpus
-from feedstock_tools.facts.libraries import GpuCode, Library
 from feedstock_tools.pins.frameworks.wheel_bounds import FRAMEWORKS, bounds_of_wheels
 from feedstock_tools.pins.graph.kinds import kind_named, msvc_of, msvc_words
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from feedstock_tools.channel.specs import admits
 from feedstock_tools.facts.cuda import load_cuda
+from feedstock_tools.facts.frameworks import load_wheels
 from feedstock_tools.facts.gpus import find_gpu, load_gpus
-from feedstock_tools.facts.wheels import load_wheels
 from feedstock_tools.gpu_code.architecture import Architecture
 from feedstock_tools.pins.gpu.architectures import served
 from feedstock_tools.versions import parse_version
