@@ -65,9 +65,9 @@ if TYPE_CHECKING:
     from feedstock_tools.generate.applying import FileChange
     from feedstock_tools.generate.generating import Generated, generate
     from feedstock_tools.importing import Difference, Imported, VerbatimBlock, import_recipe
-    from feedstock_tools.pins.graph.asking import Answer, resolve
-    from feedstock_tools.pins.graph.demands import Demand
+    from feedstock_tools.pins.graph.answers import Answer, resolve
     from feedstock_tools.pins.graph.explain import Conflict
+    from feedstock_tools.pins.graph.kinds import Demand
     from feedstock_tools.platforms import Platform
     from feedstock_tools.recipe.written.document import Document
     from feedstock_tools.report.pins.answer import answer_config, answer_json, answer_text
@@ -249,9 +249,9 @@ _WHERE = {
     "generate.applying": "FileChange",
     "generate.generating": "Generated generate",
     "importing": "Difference Imported VerbatimBlock import_recipe",
-    "pins.graph.asking": "Answer resolve",
-    "pins.graph.demands": "Demand",
+    "pins.graph.answers": "Answer resolve",
     "pins.graph.explain": "Conflict",
+    "pins.graph.kinds": "Demand",
     "platforms": "Platform",
     "recipe.written.document": "Document",
     "report.pins.answer": "answer_config answer_json answer_text",

@@ -30,8 +30,7 @@ from typing import Any
 from feedstock_tools.channel.specs import admits
 from feedstock_tools.facts import CudaFacts, load_cuda
 from feedstock_tools.files.temporary import temporary_folder
-from feedstock_tools.gpu_code.images import GpuCode, gpu_code_in_file
-from feedstock_tools.gpu_code.packages import architecture_names
+from feedstock_tools.gpu_code.code import GpuCode, architecture_names, gpu_code_in_file
 from feedstock_tools.versions import parse_version
 from maintenance.recorded_facts import RECORDED, read_table
 from maintenance.wheel_index import Wheel, add_index_option, archive, copy_member, first_and_last_of_minors, wheels_of

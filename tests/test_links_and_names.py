@@ -334,7 +334,7 @@ OWN_FILES = frozenset(
         "feedstock/cleaning.py",
         "feedstock/layout.py",
         "feedstock/twin.py",
-        "pins/gpu/driver.py",
+        "pins/driver.py",
         "processes.py",
         "recipe/v1_engine.py",
         "redaction.py",

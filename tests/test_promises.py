@@ -14,7 +14,7 @@ from feedstock_tools.builds.publish import parts
 from feedstock_tools.channel import archive, metadata, repodata, run_exports
 from feedstock_tools.channel.kept import fetch
 from feedstock_tools.channel.web import package_index
-from feedstock_tools.gpu_code import archives, images
+from feedstock_tools.gpu_code import archives, code
 from feedstock_tools.recipe import v1_engine
 from feedstock_tools.recipe.v0 import jinja, meta, text
 from feedstock_tools.recipe.v1 import batches, templates
@@ -111,7 +111,7 @@ LIMITS = {
         f"{_mib(archives._XZ_MEMORY)} of memory",
         f"names of {_mib(archives._LONGEST_NAME)}",
     ),
-    "GPU code in a file": (f"{images._MOST_STEPS:,} pieces",),
+    "GPU code in a file": (f"{code._MOST_STEPS:,} pieces",),
     "repodata": (
         f"{metadata._MOST_TEXTS:,} items",
         f"repodata on this machine {_mib(repodata._LARGEST_REPODATA)}",

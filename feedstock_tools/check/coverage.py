@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from feedstock_tools.check.findings import Weight
 from feedstock_tools.facts import Gpu, Toolkit
 from feedstock_tools.facts.gpus import load_gpus
-from feedstock_tools.gpu_code.architecture import TEGRA, Architecture
-from feedstock_tools.pins.gpu.architectures import served
+from feedstock_tools.gpu_code.architecture import TEGRA, Architecture, served
 from feedstock_tools.versions import parse_version
 
 #: The mistake of compiling for the GPU of the machine that builds.

@@ -11,8 +11,7 @@ from feedstock_tools.check.coverage import NATIVE, Place, faults_of
 from feedstock_tools.check.findings import Complaint
 from feedstock_tools.check.rows import Row
 from feedstock_tools.errors import InputError
-from feedstock_tools.pins.graph.demands import Demand
-from feedstock_tools.pins.graph.kinds import msvc_of, msvc_words
+from feedstock_tools.pins.graph.kinds import Demand, msvc_of, msvc_words
 from feedstock_tools.pins.graph.resolve import is_satisfiable
 from feedstock_tools.versions import parse_version
 

@@ -55,13 +55,13 @@ def resolve(
     DEMAND is cuda=11.2, 'gcc<=10', cudnn (any), python=3.9, platform=win-64, driver=470, 'gpu=RTX 3080', or, with
     --channel, any package: pytorch=2.1. Exits with 1 if nothing goes together.
     """
-    from feedstock_tools.pins.graph import asking
+    from feedstock_tools.pins.graph import answers
     from feedstock_tools.platforms import Platform
     from feedstock_tools.report.pins.answer import answer_config, answer_json, answer_text
 
     demanded = [text.partition("=")[2] for text in demands if text.startswith("platform=")]
     readable_channels = readable(channels, [Platform.parse(platform or (*demanded, "linux-64")[0])])
-    answer = asking.resolve(
+    answer = answers.resolve(
         demands, channels=readable_channels, platform=platform, facts=not no_facts, kinds=kinds, most=limit
     )
     form = answer_json if as_json else answer_config if as_config else answer_text
@@ -83,8 +83,8 @@ def archs(cuda: str, form: str, preset: str, as_json: bool) -> int:
     for scripts.
     """
     from feedstock_tools.facts import load_cuda
-    from feedstock_tools.pins.gpu import architectures
-    from feedstock_tools.report.pins.architectures import architectures_json, architectures_text
+    from feedstock_tools.pins import architectures
+    from feedstock_tools.report.pins.gpu import architectures_json, architectures_text
 
     chosen = architectures.choose(load_cuda(), cuda, preset)
     if is_quiet():
@@ -149,11 +149,11 @@ def audit(channels: tuple[str, ...], platforms: tuple[str, ...], as_json: bool) 
     Exits with 1 if there is any.
     """
     from feedstock_tools.facts import load_cuda
+    from feedstock_tools.pins.channels import channel_title
     from feedstock_tools.pins.graph import audit
-    from feedstock_tools.pins.graph.asking import records_of
-    from feedstock_tools.pins.graph.channels import channel_title
+    from feedstock_tools.pins.graph.answers import records_of
     from feedstock_tools.platforms import Platform
-    from feedstock_tools.report.pins.audit import audit_json, audit_text
+    from feedstock_tools.report.pins.channel import audit_json, audit_text
 
     subdirs = platforms or audit.PLATFORMS
     readable_channels = readable(channels or ("conda-forge",), map(Platform.parse, subdirs))
@@ -202,14 +202,14 @@ def binary(path: Path, required: str | None, as_json: bool) -> int:
     PATH is a conda package, a wheel, a zip, a tar (.gz, .bz2, .xz), any other file, or a folder. Archives inside are
     read too. Machine code is listed as sm_90, PTX as compute_90.
     """
-    from feedstock_tools.gpu_code import packages
     from feedstock_tools.gpu_code.architecture import parse_architectures
+    from feedstock_tools.gpu_code.code import contents, lacking, with_code
     from feedstock_tools.report.gpu_code import gpu_code_json, gpu_code_text
 
     promised = parse_architectures(required.replace(";", ",").split(",")) if required else ()
-    found = packages.contents(path)
+    found = contents(path)
     say(gpu_code_json(found) if as_json else gpu_code_text(found))
-    missing = packages.lacking(promised, packages.with_code(found))
+    missing = lacking(promised, with_code(found))
     if missing:
         say_error(f"Missing: {' '.join(map(str, missing))}")
     return 1 if missing else 0

@@ -14,7 +14,7 @@ from feedstock_tools.cli.opening import readable
 from feedstock_tools.cli.printing import say
 
 if TYPE_CHECKING:
-    from feedstock_tools.pins.frameworks.environment import Environment
+    from feedstock_tools.pins.environments import Environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ class _Form:
     as_json: bool
 
     def text_of(self, environment: Environment) -> str:
-        from feedstock_tools.pins.frameworks import environment_yml
+        from feedstock_tools.report.pins.environment import as_json, as_yaml
 
         request = environment.request
         name = self.name or f"{request.packages[0].split('=')[0].split(' ')[0]}-{request.accelerator}"
         prefix = self.prefix.absolute() if self.prefix else None
         file = self.output.name if self.output else "environment.yml"
-        form = environment_yml.as_json if self.as_json else environment_yml.as_yaml
+        form = as_json if self.as_json else as_yaml
         return form(environment, name=name, prefix=prefix, exact=self.exact, file=file).rstrip("\n")
 
 
@@ -84,7 +84,7 @@ def command(wish: _Wish, form: _Form) -> int:
     from feedstock_tools.facts import load_cuda
     from feedstock_tools.facts.frameworks import load_frameworks
     from feedstock_tools.files.writing import write_whole
-    from feedstock_tools.pins.frameworks.environment import Request, environment, target_of
+    from feedstock_tools.pins.environments import Request, environment, target_of
 
     facts = load_cuda()
     target = target_of(wish.gpu, wish.cuda, wish.platform, facts)

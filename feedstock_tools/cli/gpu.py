@@ -41,7 +41,7 @@ def command(
 
     Without --model and --capability the command asks the driver of this machine for its GPUs.
     """
-    from feedstock_tools.pins.gpu.judging import Question, report
+    from feedstock_tools.pins.judge import Question, report
     from feedstock_tools.platforms import Platform
     from feedstock_tools.report.pins.gpu import gpu_json, gpu_text
 

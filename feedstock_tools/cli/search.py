@@ -22,13 +22,13 @@ def command(spec: str, channels: tuple[str, ...], platform: str | None, cuda: st
 
     SPEC is a name or a match specification: cudnn, 'cudnn >=8', 'cuda*'. Exits with 1 if there are no such builds.
     """
-    from feedstock_tools.pins.graph import search
+    from feedstock_tools.pins.channels import of_toolkit, search
     from feedstock_tools.platforms import Platform
-    from feedstock_tools.report.pins.found import found_json, found_table
+    from feedstock_tools.report.pins.channel import found_json, found_table
 
     where = Platform.parse(platform) if platform else Platform.here()
-    builds = search.search(spec, readable(channels or ("conda-forge",), [where]), where)
+    builds = search(spec, readable(channels or ("conda-forge",), [where]), where)
     if cuda:
-        builds = search.of_toolkit(builds, cuda)
+        builds = of_toolkit(builds, cuda)
     say(found_json(builds) if as_json else found_table(builds))
     return 0

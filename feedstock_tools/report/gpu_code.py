@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping
 
 from feedstock_tools.gpu_code.archives import Unread
-from feedstock_tools.gpu_code.images import GpuCode
-from feedstock_tools.gpu_code.packages import architecture_names
+from feedstock_tools.gpu_code.code import GpuCode, architecture_names
 from feedstock_tools.wording import counted
 
 

@@ -187,13 +187,13 @@ def metadata(path: Path) -> None:
 
 
 def gpu_code(path: Path) -> None:
-    from feedstock_tools.gpu_code.packages import gpu_code
+    from feedstock_tools.gpu_code.code import gpu_code
 
     gpu_code(path)
 
 
 def contents(path: Path) -> None:
-    from feedstock_tools.gpu_code.packages import contents
+    from feedstock_tools.gpu_code.code import contents
     from feedstock_tools.report.gpu_code import gpu_code_text
 
     gpu_code_text(contents(path))

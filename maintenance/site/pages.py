@@ -18,8 +18,8 @@ from mkdocs.structure.pages import Page
 
 from feedstock_tools.cli import program
 from feedstock_tools.facts import load_cuda
-from feedstock_tools.pins.graph.pin_graph import pin_graph as pin_graph_of
-from feedstock_tools.report.pins.table import Row, table_rows
+from feedstock_tools.pins.graph.answers import pin_graph as pin_graph_of
+from feedstock_tools.report.pins.picture import Row, table_rows
 from maintenance.site.drawing import drawn
 
 #: A link to a file beside the folder of pages: of a site it would lead nowhere.

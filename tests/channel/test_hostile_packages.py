@@ -21,9 +21,8 @@ from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.channel.run_exports import run_exports_of
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.zstandard import stored_frame as stored
-from feedstock_tools.gpu_code import images
-from feedstock_tools.gpu_code.images import gpu_code_in_bytes
-from feedstock_tools.gpu_code.packages import gpu_code
+from feedstock_tools.gpu_code import code
+from feedstock_tools.gpu_code.code import gpu_code, gpu_code_in_bytes
 from maintenance.hostile.archives import END, INDEX, PLAIN, conda, header, member, zeros
 from tests.support.limits import MEMORY, SECONDS, limited, refusal_of
 
@@ -263,7 +262,7 @@ def _chains() -> Iterator[bytes]:
 
 def test_code_that_only_looks_like_fat_binaries_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     content = b"".join(_chains())
-    monkeypatch.setattr(images, "_MOST_STEPS", images._MOST_STEPS // 10)
+    monkeypatch.setattr(code, "_MOST_STEPS", code._MOST_STEPS // 10)
     message = refusal_of(lambda: gpu_code_in_bytes(content + bytes(len(content))), seconds=SECONDS / 5)
     assert "fat binaries" in message
 

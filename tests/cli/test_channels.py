@@ -8,7 +8,8 @@ import pytest
 from feedstock_tools.channel.repodata import UnreadChannelError
 from feedstock_tools.cli import program
 from feedstock_tools.errors import WorkError
-from feedstock_tools.pins.graph import asking, search
+from feedstock_tools.pins import channels
+from feedstock_tools.pins.graph import answers
 from tests.support import command
 
 
@@ -36,7 +37,7 @@ def test_without_a_channel_the_stand_in_is_suggested(words: tuple[str, ...], mon
     def refused(url: str, _subdirs: object) -> None:
         raise UnreadChannelError(f"cannot read the repodata of {url}: refused")
 
-    for reader in (search, asking):
+    for reader in (channels, answers):
         monkeypatch.setattr(reader, "read_records", refused)
     with pytest.raises(WorkError) as raised:
         program._group.main([*words, "--channel", "conda-forge"], standalone_mode=False)

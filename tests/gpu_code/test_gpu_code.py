@@ -15,8 +15,7 @@ from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
 from feedstock_tools.cli.cuda import command
 from feedstock_tools.errors import WorkError
 from feedstock_tools.gpu_code.architecture import parse_architectures
-from feedstock_tools.gpu_code.images import gpu_code_in_bytes, gpu_code_in_file
-from feedstock_tools.gpu_code.packages import architecture_names, gpu_code, lacking
+from feedstock_tools.gpu_code.code import architecture_names, gpu_code, gpu_code_in_bytes, gpu_code_in_file, lacking
 from feedstock_tools.report.gpu_code import gpu_code_text
 
 PTX = b".version 8.0\n.target sm_90\n.address_size 64\n\0"

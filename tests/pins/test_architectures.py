@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from feedstock_tools.cli.cuda import command
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts
-from feedstock_tools.gpu_code.architecture import parse_architectures
-from feedstock_tools.pins.gpu.architectures import choose, served
-from feedstock_tools.report.pins.architectures import architectures_json
+from feedstock_tools.gpu_code.architecture import parse_architectures, served
+from feedstock_tools.pins.architectures import choose
+from feedstock_tools.report.pins.gpu import architectures_json
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from feedstock_tools.cli.cuda import command
 from feedstock_tools.facts import CudaFacts
 from feedstock_tools.facts.packages import read_packages
 from feedstock_tools.pins.graph.audit import Disagreement, audit
-from feedstock_tools.report.pins.audit import audit_text
+from feedstock_tools.report.pins.channel import audit_text
 
 LINUX = ("linux-64",)
 

@@ -13,8 +13,8 @@ from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.channel.solving.solve import SolveError, solve
-from feedstock_tools.pins.graph.demands import parse_demands
 from feedstock_tools.pins.graph.from_channel import graph_of_channel
+from feedstock_tools.pins.graph.kinds import parse_demands
 from feedstock_tools.pins.graph.resolve import is_satisfiable
 from feedstock_tools.platforms import Platform
 

@@ -19,9 +19,8 @@ from feedstock_tools.cli.env import command
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.facts import CudaFacts
 from feedstock_tools.facts.frameworks import load_frameworks
-from feedstock_tools.pins.frameworks.environment import Request, target_of
-from feedstock_tools.pins.frameworks.wish import pip_version
-from feedstock_tools.pins.gpu.driver import Device, Machine
+from feedstock_tools.pins.driver import Device, Machine
+from feedstock_tools.pins.environments import Request, pip_version, target_of
 from feedstock_tools.platforms import Platform
 
 SUBDIRS = ("linux-64", "linux-aarch64", "win-64")

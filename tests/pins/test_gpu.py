@@ -19,9 +19,8 @@ from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.cli.gpu import command
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts
-from feedstock_tools.pins.gpu import judging
-from feedstock_tools.pins.gpu.driver import Device, Machine, probe
-from feedstock_tools.pins.gpu.verdict import card_named, card_of_capability, judge
+from feedstock_tools.pins.driver import Device, Machine, probe
+from feedstock_tools.pins.judge import card_named, card_of_capability, judge
 
 
 def output(*arguments: str) -> str:
@@ -242,14 +241,16 @@ def test_a_driver_without_a_gpu_or_out_of_order(cuda: FakeCuda, problem: str) ->
 
 
 def test_a_report_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "probe", lambda: probe(driver(FakeCuda())))
+    monkeypatch.setattr("feedstock_tools.pins.judge.probe", lambda: probe(driver(FakeCuda())))
     text = output("--cuda", "12.4")
     assert text.startswith("Driver 535.129.03, which runs CUDA up to 12.2.\nNVIDIA GeForce RTX 3080, compute")
     assert "CUDA 12.4: native (sm_86)" in text
 
 
 def test_a_report_on_a_machine_without_a_driver_mentions_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "probe", lambda: Machine(problem="this machine has no NVIDIA driver"))
+    monkeypatch.setattr(
+        "feedstock_tools.pins.judge.probe", lambda: Machine(problem="this machine has no NVIDIA driver")
+    )
     assert output().startswith("This machine has no NVIDIA driver.")
     assert json.loads(output("--json")) == {
         "driver": None,

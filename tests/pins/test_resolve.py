@@ -12,11 +12,10 @@ import pytest
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts
 from feedstock_tools.pins.graph import resolve
-from feedstock_tools.pins.graph.demands import Demand, parse_demand, parse_demands
+from feedstock_tools.pins.graph.answers import pin_graph
 from feedstock_tools.pins.graph.explain import explain
-from feedstock_tools.pins.graph.kinds import kind_named, newest_first, preferred
+from feedstock_tools.pins.graph.kinds import Demand, kind_named, newest_first, parse_demand, parse_demands, preferred
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
-from feedstock_tools.pins.graph.pin_graph import pin_graph
 from feedstock_tools.pins.graph.resolve import all_sets, asked_kinds, first_set, is_satisfiable
 
 

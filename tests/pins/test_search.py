@@ -15,9 +15,8 @@ from feedstock_tools.channel.metadata import PackageMetadata, Record, RunExports
 from feedstock_tools.cli.cuda import command as cuda
 from feedstock_tools.cli.search import command as search
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.pins.graph.asking import resolve
-from feedstock_tools.pins.graph.channels import channel_title, channel_urls
-from feedstock_tools.pins.graph.toolkit import toolkit_of
+from feedstock_tools.pins.channels import channel_title, channel_urls, toolkit_of
+from feedstock_tools.pins.graph.answers import resolve
 
 CUDATOOLKIT_TABLE = """\
 # Name                       Version           Build  Channel               CUDA

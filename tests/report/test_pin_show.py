@@ -13,11 +13,11 @@ from click.testing import CliRunner
 from feedstock_tools.cli.cuda import command
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
+from feedstock_tools.pins.graph.answers import pin_graph
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
-from feedstock_tools.pins.graph.pin_graph import pin_graph
-from feedstock_tools.report.pins.picture import as_dot, as_mermaid, as_svg, picture
-from feedstock_tools.report.pins.show import page, show
-from feedstock_tools.report.pins.table import table_rows
+from feedstock_tools.report.pins.page import page
+from feedstock_tools.report.pins.picture import as_dot, as_mermaid, as_svg, picture, table_rows
+from feedstock_tools.report.pins.show import show
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
 from feedstock_tools.report.checks.differences import comparison_page, differences_page
 from feedstock_tools.report.checks.rehearsal import rehearsal_page
 from feedstock_tools.report.matrix.page import write_page
-from feedstock_tools.report.pins.show import page as pins_page
+from feedstock_tools.report.pins.page import page as pins_page
 from feedstock_tools.report.simulation import write_simulation_page
 from tests.support.matrices import HOSTILE, made_up_matrix
 

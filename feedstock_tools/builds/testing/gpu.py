@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from feedstock_tools.errors import WorkError
-from feedstock_tools.pins.gpu.driver import probe
+from feedstock_tools.pins.driver import probe
 
 #: The variable by which the driver shows a process some of the GPUs.
 VISIBLE = "CUDA_VISIBLE_DEVICES"

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.pins.graph.demands import Demand
-from feedstock_tools.pins.graph.kinds import kind_named
+from feedstock_tools.pins.graph.kinds import Demand, kind_named
 from feedstock_tools.pins.graph.model import Chosen, PinGraph, Release
 
 

@@ -7,15 +7,20 @@ from collections.abc import Sequence
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
-from feedstock_tools.pins.graph.asking import records_of
-from feedstock_tools.pins.graph.channels import channel_title
-from feedstock_tools.pins.graph.demands import parse_demand
+from feedstock_tools.pins.channels import channel_title
+from feedstock_tools.pins.graph.answers import pin_graph, records_of
+from feedstock_tools.pins.graph.kinds import parse_demand
 from feedstock_tools.pins.graph.model import PinGraph, Release
-from feedstock_tools.pins.graph.pin_graph import pin_graph
-from feedstock_tools.report.html_pages import html_page
-from feedstock_tools.report.pins import questions
-from feedstock_tools.report.pins.picture import as_dot, as_mermaid, as_svg, as_tree
-from feedstock_tools.report.pins.table import COLUMNS, markdown_table, table_rows, text_table
+from feedstock_tools.report.pins.page import page
+from feedstock_tools.report.pins.picture import (
+    COLUMNS,
+    as_dot,
+    as_mermaid,
+    as_tree,
+    markdown_table,
+    table_rows,
+    text_table,
+)
 
 FORMS = ("text", "markdown", "json", "mermaid", "dot", "html")
 
@@ -64,24 +69,6 @@ def as_json(graph: PinGraph, cudas: Sequence[str]) -> str:
         for cuda in cudas
     ]
     return json.dumps(entries, indent=2)
-
-
-def page(graph: PinGraph, cudas: Sequence[str], origin: str) -> str:
-    """One HTML page, which needs no network: questions, the table and the picture."""
-    headings, rows = table_rows(graph, cudas)
-    return html_page(
-        "pins",
-        styles=("pins",),
-        scripts=("pins",),
-        origin=origin,
-        headings=headings,
-        rows=[{"cuda": row.cuda, "named": tuple(zip(headings[1:], row.cells, strict=True))} for row in rows],
-        gpus=questions.gpus(graph, cudas),
-        packages=questions.packages(graph, cudas),
-        platforms=questions.platforms(graph, cudas),
-        drivers=questions.least_drivers(graph, cudas),
-        picture=as_svg(graph, cudas) if cudas else "",
-    ).rstrip()
 
 
 def _shown(graph: PinGraph, versions: Sequence[str]) -> tuple[str, ...]:

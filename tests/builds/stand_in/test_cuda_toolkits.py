@@ -24,8 +24,7 @@ from feedstock_tools.builds.stand_in.toolkits import (
 )
 from feedstock_tools.builds.testing.gpu import find_gpus
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.gpu_code.images import gpu_code_in_file
-from feedstock_tools.gpu_code.packages import architecture_names
+from feedstock_tools.gpu_code.code import architecture_names, gpu_code_in_file
 from feedstock_tools.platforms import Platform
 from tests.support.needs import lacks, needs
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from feedstock_tools.errors import WorkError
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
-from feedstock_tools.gpu_code.packages import architecture_names, gpu_code, lacking
+from feedstock_tools.gpu_code.code import architecture_names, gpu_code, lacking
 
 
 def check_gpu_code(package: Path, feedstock: Path, output: str, cuda: str | None) -> None:

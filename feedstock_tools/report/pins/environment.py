@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
-from feedstock_tools.pins.frameworks.environment import Environment, specs_of
-from feedstock_tools.pins.graph.channels import channel_anywhere
+from feedstock_tools.pins.channels import channel_anywhere
+from feedstock_tools.pins.environments import Environment, specs_of
 
 _NAMED_TOO = ("python", "cudatoolkit", "cuda-version", "pip")
 _BRACKETS = re.compile(r"(?P<name>[^\[]+)\[(?:version='(?P<version>[^']*)')?,?(?:build='(?P<build>[^']*)')?\]")

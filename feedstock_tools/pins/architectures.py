@@ -1,4 +1,4 @@
-"""GPU architectures of a build: in the form of each build system, and which GPUs run them and how."""
+"""The list of GPU architectures for a toolkit, in the form of each build system."""
 
 from __future__ import annotations
 
@@ -9,15 +9,7 @@ from types import MappingProxyType
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, Gpu, Toolkit
 from feedstock_tools.facts.gpus import load_gpus
-from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """How a GPU runs a build: `native`, `ptx` (compiled by the driver at first start) or `no`, and by which code."""
-
-    how: str
-    by: Architecture | None
+from feedstock_tools.gpu_code.architecture import Architecture, Served, parse_architectures, served
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +69,6 @@ def choose(facts: CudaFacts, cuda: str, preset: str) -> Chosen:
     if refused:
         raise InputError(f"nvcc of CUDA {toolkit.version} does not know {', '.join(refused)}")
     return Chosen(toolkit, preset, parse_architectures(names), load_gpus().gpus)
-
-
-def served(architectures: Sequence[Architecture], capability: int) -> Served:
-    """How a GPU of a capability (86) runs a build with these architectures: by the newest code that it can run."""
-    taken = [architecture for architecture in architectures if architecture.runs_on(capability)]
-    native = [architecture for architecture in taken if not architecture.ptx]
-    best = max(native or taken, key=lambda architecture: (architecture.number, architecture.suffix), default=None)
-    return Served("no" if best is None else "ptx" if best.ptx else "native", best)
 
 
 def _tensorflow(architectures: Sequence[Architecture]) -> str:

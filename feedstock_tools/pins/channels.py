@@ -1,20 +1,94 @@
-"""The builds of a package in a channel: the table of `conda search`, with the toolkit of each build."""
+"""Channels by the names that conda prints, and the builds of a package in them, with the CUDA toolkit of each."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from urllib.parse import urlsplit
 
+from feedstock_tools.channel.local import local_folder
 from feedstock_tools.channel.metadata import Record
-from feedstock_tools.channel.repodata import read_records
+from feedstock_tools.channel.repodata import channel_url, read_records
 from feedstock_tools.channel.specs import admits, read_spec
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.pins.graph.channels import channel_title, channel_urls
 from feedstock_tools.pins.graph.kinds import newest_first
-from feedstock_tools.pins.graph.toolkit import toolkit_of
 from feedstock_tools.platforms import Platform
+from feedstock_tools.redaction import without_credentials
+
+#: The channels of `defaults` on Linux (conda/base/constants.py, DEFAULT_CHANNELS_UNIX).
+_DEFAULTS = ("https://repo.anaconda.com/pkgs/main", "https://repo.anaconda.com/pkgs/r")
+#: Hosts that conda omits from a channel's name.
+_HOSTS = frozenset({"conda.anaconda.org", "repo.anaconda.com"})
+
+
+def channel_urls(channel: str) -> tuple[str, ...]:
+    """The URLs of a channel given as a name, URL or folder.
+
+    Raises:
+        InputError: `channel` has none of these forms.
+    """
+    if channel == "defaults":
+        return _DEFAULTS
+    if channel.startswith("pkgs/"):
+        return (f"https://repo.anaconda.com/{channel}",)
+    return (channel_url(channel),)
+
+
+def channel_anywhere(channel: str) -> str:
+    """A channel in a form that works from any folder: a name or URL unchanged, a folder as its URL."""
+    folder = local_folder(channel)
+    return channel if folder is None else folder.as_uri()
+
+
+def channel_title(channel: str) -> str:
+    """The name of a channel, for tables: `pkgs/main`, `conda-forge`; for a folder its last part, or two within a
+    `pkgs`.
+
+    >>> channel_title("https://repo.anaconda.com/pkgs/main/")
+    'pkgs/main'
+    """
+    if "://" not in channel and local_folder(channel) is None:
+        return channel
+    url = urlsplit(without_credentials(f"{channel_url(channel)}/"))
+    parts = [part for part in url.path.split("/") if part]
+    if url.scheme == "file":
+        return "/".join(parts[-2:] if parts[-2:-1] == ["pkgs"] else parts[-1:]) or channel
+    path = "/".join(parts)
+    return path if url.hostname in _HOSTS else f"{url.hostname}/{path}"
+
+
+#: `cuda11.3_0`, `cuda112py39h…_0`, `py3.9_cuda11.7_cudnn8.5.0_0`, `gpu_cuda128…`, but not `cuda_0` or `cudnn8`.
+_IN_BUILD = re.compile(r"(?:^|[^a-z])cuda_?(?:(\d+)\.(\d+)|(\d{2})(\d)(?!\d))")
+_IN_BUILD_OLD = re.compile(r"(?:^|[^a-z])cuda_?([89])(\d)(?!\d)")
+_PACKAGES = frozenset({"cudatoolkit", "cuda-version", "pytorch-cuda", "cuda-cudart", "__cuda"})
+_OWN = frozenset({"cudatoolkit", "cuda-version", "pytorch-cuda", "cuda-toolkit"})
+_VERSION = re.compile(r"(\d+\.\d+|\d+)")
+
+
+def toolkit_of(record: Record) -> str | None:
+    """The toolkit by major and minor version (`11.2`), or as much of it as the metadata has (`12`); None if it uses
+    none.
+
+    The build string comes first, since it names the toolkit of the build, whereas a dependency names versions it may
+    run with.
+    """
+    if record.name in _OWN:
+        return ".".join(record.version.split(".")[:2])
+    match = _IN_BUILD.search(record.build) or _IN_BUILD_OLD.search(record.build)
+    if match:
+        major, minor = (group for group in match.groups() if group is not None)
+        return f"{major}.{minor}"
+    specs = {
+        name: text for spec in record.depends for name, _, text in [spec.partition(" ")] if name in _PACKAGES and text
+    }
+    for name in ("cudatoolkit", "cuda-version", "pytorch-cuda", "cuda-cudart", "__cuda"):
+        version = _VERSION.search(specs.get(name, ""))
+        if version:
+            return version[1]
+    return None
 
 
 @dataclass(frozen=True, slots=True)

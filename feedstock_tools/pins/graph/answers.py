@@ -1,22 +1,25 @@
-"""A question to the pin graph, from the words of a command line to an answer."""
+"""A question to the pin graph, from the words of a command line to an answer; and the graph that answers it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import read_records
+from feedstock_tools.channel.run_exports import listed_run_exports
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, load_cuda
 from feedstock_tools.facts.gpus import find_gpu, is_of_device_manager, load_gpus
-from feedstock_tools.pins.frameworks.wheel_bounds import FRAMEWORKS
-from feedstock_tools.pins.graph.channels import channel_title, channel_urls
-from feedstock_tools.pins.graph.demands import Demand, parse_demands
+from feedstock_tools.facts.packages import read_packages
+from feedstock_tools.pins.channels import channel_title, channel_urls
 from feedstock_tools.pins.graph.explain import Conflict, explain
-from feedstock_tools.pins.graph.model import PinGraph
-from feedstock_tools.pins.graph.pin_graph import pin_graph
+from feedstock_tools.pins.graph.from_channel import graph_of_channel
+from feedstock_tools.pins.graph.from_facts import graph_of_facts
+from feedstock_tools.pins.graph.kinds import FRAMEWORKS, KINDS, Demand, parse_demands
+from feedstock_tools.pins.graph.model import PinGraph, merged
 from feedstock_tools.pins.graph.resolve import all_sets, asked_kinds
 from feedstock_tools.platforms import Platform
 
@@ -118,3 +121,89 @@ def records_of(channels: Sequence[str], *platforms: str) -> tuple[Record, ...]:
     return tuple(
         record for channel in channels for url in channel_urls(channel) for record in read_records(url, subdirs)
     )
+
+
+def pin_graph(
+    facts: CudaFacts | None,
+    *,
+    demands: Iterable[Demand] = (),
+    records: Sequence[Record] | None = None,
+    origin: str = "the channel",
+) -> PinGraph:
+    """The graph for demands.
+
+    A channel provides CUDA, its libraries, Python and any other demanded package, and which of them go
+    together; everything else comes from the facts: compilers, architectures, drivers.
+
+    Args:
+        facts: None to use only the channel (`records` must be given then).
+        demands: the later demands: their versions of drivers and compilers are added to the graph.
+        records: a channel's packages; None for conda-forge according to the facts.
+        origin: the channel's name.
+
+    Raises:
+        WorkError: the run exports of demanded packages cannot be read.
+    """
+    demanded = tuple(demands)
+    if records is None:
+        if facts is None:
+            raise ValueError("a graph needs facts, a channel, or both")
+        # The facts do not restrict Python, so it is only added if a demand names it.
+        pythons = known_pythons() if any(demand.kind == "python" for demand in demanded) else ()
+        graph = graph_of_facts(facts, pythons=pythons)
+        named = _versions_named(demanded, graph)
+        return graph_of_facts(facts, also=named, pythons=pythons) if named else graph
+    packages = [demand.kind for demand in demanded if demand.kind not in KINDS]
+    exports = listed_run_exports(record.url for record in records if record.name in packages)
+    virtual = {"__cuda": tuple(facts.toolkits)} if facts else {}
+    channel = graph_of_channel(records, origin, packages=packages, virtual=virtual, exports=exports)
+    if facts is None:
+        return channel
+    cudas = channel.versions.get("cuda") or tuple(facts.toolkits)
+    from_facts = graph_of_facts(facts, cuda_versions=cudas)
+    named = _versions_named(demanded, from_facts)
+    from_facts = graph_of_facts(facts, cuda_versions=cudas, also=named)
+    return merged([channel, _without(from_facts, channel, facts.libraries)])
+
+
+def known_pythons() -> tuple[str, ...]:
+    """The minor versions of Python with packages in the facts, oldest first."""
+    versions = (package.version for package in read_packages() if package.name == "python")
+    return tuple(dict.fromkeys(".".join(version.split(".")[:2]) for version in versions))
+
+
+def _without(from_facts: PinGraph, channel: PinGraph, libraries: Iterable[str]) -> PinGraph:
+    """The part of the facts that applies in addition to a channel: not its packages, which the channel knows itself."""
+    own = frozenset(channel.origins)
+    of_packages = {*libraries, "python", "glibc"} | (own - {"cuda"})
+    bounds = tuple(
+        bound
+        for bound in from_facts.bounds
+        if not (bound.kinds | {bound.release.kind}) & of_packages
+        and not ("cuda" in own and bound.release.kind == "cuda" and bound.kinds == {"platform"})
+    )
+    releases = frozenset(release for release in from_facts.releases if release.kind not in of_packages)
+    origins: Mapping[str, str] = {
+        kind: text for kind, text in from_facts.origins.items() if kind not in own | of_packages
+    }
+    return replace(from_facts, releases=releases, bounds=bounds, origins=origins)
+
+
+def _versions_named(demands: Iterable[Demand], graph: PinGraph) -> Mapping[str, frozenset[str]]:
+    """Versions in demands that no release has: `driver=535` where the graph has none of that branch; and GPUs.
+
+    A demanded driver counts too where it is known: the facts may name it for another system than the demand means.
+    """
+    named: dict[str, set[str]] = {}
+    for demand in demands:
+        if demand.kind == "gpu" or demand.kind in FRAMEWORKS:
+            named.setdefault(demand.kind, set()).add(demand.spec)
+        admitted = [version for version in graph.versions.get(demand.kind, ()) if demand.admits(version)]
+        if admitted:
+            if demand.kind == "driver" and demand.spec.removesuffix(".*").replace(".", "").isdigit():
+                named.setdefault("driver", set()).update(admitted)  # on whatever system it is
+            continue
+        version = re.fullmatch(r"(?:==)?([0-9][0-9.]*?)(?:\.\*)?", demand.spec)
+        if version:
+            named.setdefault(demand.kind, set()).add(version[1])
+    return {kind: frozenset(versions) for kind, versions in named.items()}

@@ -1,4 +1,4 @@
-"""What the page of the pin graph can be asked: GPUs, packages, compilers and platforms, each with its CUDA versions."""
+"""The page of the pin graph: what it can be asked, the table and the picture."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from feedstock_tools.facts.gpus import load_gpus
 from feedstock_tools.pins.graph.kinds import kind_named
 from feedstock_tools.pins.graph.model import PinGraph, Release
-from feedstock_tools.report.pins.table import runs_on_linux
+from feedstock_tools.report.html_pages import html_page
+from feedstock_tools.report.pins.picture import as_svg, runs_on_linux, table_rows
 
 _PACKAGES = ("cudnn", "nccl", "cutensor", "gcc", "clang", "visual-studio", "python")
 
@@ -74,3 +75,21 @@ def _spans(places: Sequence[int]) -> str:
         else:
             spans.append([place])
     return " ".join("-".join(map(str, span)) for span in spans)
+
+
+def page(graph: PinGraph, cudas: Sequence[str], origin: str) -> str:
+    """One HTML page, which needs no network: questions, the table and the picture."""
+    headings, rows = table_rows(graph, cudas)
+    return html_page(
+        "pins",
+        styles=("pins",),
+        scripts=("pins",),
+        origin=origin,
+        headings=headings,
+        rows=[{"cuda": row.cuda, "named": tuple(zip(headings[1:], row.cells, strict=True))} for row in rows],
+        gpus=gpus(graph, cudas),
+        packages=packages(graph, cudas),
+        platforms=platforms(graph, cudas),
+        drivers=least_drivers(graph, cudas),
+        picture=as_svg(graph, cudas) if cudas else "",
+    ).rstrip()

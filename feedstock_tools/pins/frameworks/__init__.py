@@ -1,1 +1,0 @@
-"""Environments of frameworks such as TensorFlow."""

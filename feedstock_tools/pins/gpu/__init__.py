@@ -1,1 +1,0 @@
-"""GPUs, drivers and architectures: what runs where."""
