@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from feedstock_tools.conditions.spec import to_expression, to_selector
+from feedstock_tools.conditions.tree import And, Name
 from feedstock_tools.enable_gpu.insertion import added_to_list, in_one_style, shifted
 from feedstock_tools.enable_gpu.scripts import BuildSystem, Script, system_of
 from feedstock_tools.enable_gpu.settings import Edits, Setting, free_name
@@ -13,8 +15,6 @@ from feedstock_tools.enable_gpu.versions import CudaVersions
 from feedstock_tools.enable_gpu.wishes import GpuWishes
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
-from feedstock_tools.generate.spec.conditions import And, Word
-from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.cuda.architectures import worded
 from feedstock_tools.generate.texts.lines import Line, quoted
 from feedstock_tools.generate.texts.needs import CUDA
@@ -205,7 +205,7 @@ def _commands(
         if os in systems:
             value = _chosen(words)
             value = f"${{{system.variable}:-}} {value}" if system.appended and os == "unix" else value
-            lines.append(Line(f"- if: {to_v1(And((Word(os), CUDA)))}"))
+            lines.append(Line(f"- if: {to_expression(And((Name(os), CUDA)))}"))
             lines.append(Line(f"  then: {quoted(form.format(system.variable, value))}"))
     lines = in_one_style(document, lines)
     if commands.items:

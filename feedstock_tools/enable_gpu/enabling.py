@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from feedstock_tools.conditions.spec import to_expression, to_selector
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.variants.skips import skip_where
 from feedstock_tools.enable_gpu.architectures import script_edits
@@ -19,7 +20,6 @@ from feedstock_tools.enable_gpu.strings import build_string_edits, preference
 from feedstock_tools.enable_gpu.versions import cuda_versions
 from feedstock_tools.enable_gpu.wishes import GpuWishes
 from feedstock_tools.errors import InputError
-from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.wording import skips
 from feedstock_tools.recipe.written.owners import name_of
 from feedstock_tools.rerender.configurations.configuration import read_configurations
@@ -104,7 +104,7 @@ def _skipped(draft: Draft, wishes: GpuWishes) -> Draft:
         return draft
     templates = draft.recipe.has_templates
     for condition, _ in skips(spec_of(wishes, "package", None)):
-        draft = skip_where(draft, to_selector(condition, ()) if templates else to_v1(condition))
+        draft = skip_where(draft, to_selector(condition, ()) if templates else to_expression(condition))
     return draft
 
 

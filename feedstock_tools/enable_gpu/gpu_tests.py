@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from feedstock_tools.conditions.spec import to_expression, to_selector
+from feedstock_tools.conditions.tree import And, Condition, Name
 from feedstock_tools.edit.writing import added_entry
 from feedstock_tools.enable_gpu.insertion import added_to_list, in_one_style, placed, with_selectors
 from feedstock_tools.enable_gpu.owners import GpuParts
 from feedstock_tools.enable_gpu.settings import Edits
 from feedstock_tools.enable_gpu.wishes import GpuWishes
-from feedstock_tools.generate.spec.conditions import And, Condition, Word
-from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.lines import Line, quoted
 from feedstock_tools.generate.texts.needs import CPU, CUDA
 from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
@@ -20,7 +20,7 @@ from feedstock_tools.recipe.written.owners import Owner
 #: A shared library on Linux that a test looks for.
 _LIBRARY = re.compile(r"\$\{?PREFIX\}?/(lib/lib[\w.+-]+?)(?:\.so|\$\{?SHLIB_EXT\}?|\{\{ *SHLIB_EXT *\}\})(?=[\s\"']|$)")
 _COMPILER = re.compile(r"\{\{-?\s*compiler\(")
-_LINUX = Word("linux")
+_LINUX = Name("linux")
 #: The section of a library into which nvcc puts GPU code.
 _SECTION = "nv_fatbin"
 
@@ -119,7 +119,7 @@ def _with_script(owner: Owner, commands: Sequence[tuple[str, Condition]]) -> lis
     document = owner.document
     lines = [Line("- script:")]
     for text, condition in commands:
-        lines += [Line(f"    - if: {to_v1(condition)}"), Line(f"      then: {quoted(text)}")]
+        lines += [Line(f"    - if: {to_expression(condition)}"), Line(f"      then: {quoted(text)}")]
     for entry in (section for section in owner.part.entries if section.key == "tests"):
         if entry.value.items:
             return added_to_list(document, entry.value, lines)

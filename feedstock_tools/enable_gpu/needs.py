@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from feedstock_tools.conditions.tree import And, Condition, Not, VersionTest
 from feedstock_tools.edit.writing import added_entry
 from feedstock_tools.enable_gpu.insertion import added_to_list, below_key, in_one_style, with_selectors
 from feedstock_tools.enable_gpu.libraries import FIRST_OF_COMPONENTS, TOOLKIT, package_of
@@ -12,7 +13,6 @@ from feedstock_tools.enable_gpu.owners import GpuParts
 from feedstock_tools.enable_gpu.versions import CudaVersions
 from feedstock_tools.enable_gpu.wishes import GpuWishes
 from feedstock_tools.facts import load_cuda
-from feedstock_tools.generate.spec.conditions import And, Compare, Condition, Not
 from feedstock_tools.generate.spec.model import Spec
 from feedstock_tools.generate.texts.lines import Line
 from feedstock_tools.generate.texts.needs import CUDA, Need
@@ -161,7 +161,9 @@ def _with_eras(needs: Mapping[Need, list[Condition]], eras: Sequence[_Era]) -> I
         else:
             current = need.condition
             extra = [
-                part for part in getattr(current, "parts", (current,)) if part != CUDA and not isinstance(part, Compare)
+                part
+                for part in getattr(current, "parts", (current,))
+                if part != CUDA and not isinstance(part, VersionTest)
             ]
             condition = conditions[0] if not extra else And((conditions[0], *extra))
             yield replace(need, why=None, condition=condition)
@@ -169,13 +171,13 @@ def _with_eras(needs: Mapping[Need, list[Condition]], eras: Sequence[_Era]) -> I
 
 def _eras(versions: CudaVersions, document: Document) -> list[_Era]:
     old, new = versions.old, versions.new
-    before: Condition = Compare("cuda", "<", FIRST_OF_COMPONENTS)
+    before: Condition = VersionTest("cuda", "<", FIRST_OF_COMPONENTS)
     eras = [_Era(old, before, old[-1])] if old else []
     if new or not old:
         # There will be no more old versions, so a selector can list them; a list of new ones would miss the next.
         after: Condition = And((CUDA, Not(before)))
         if not document.has_templates:
-            after = Compare("cuda", ">=", FIRST_OF_COMPONENTS)
+            after = VersionTest("cuda", ">=", FIRST_OF_COMPONENTS)
         eras.append(_Era(None, after, new[-1] if new else FIRST_OF_COMPONENTS))
     return eras
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from feedstock_tools.conditions.spec import to_expression, to_selector
 from feedstock_tools.enable_gpu.insertion import placed
 from feedstock_tools.enable_gpu.owners import GpuParts
 from feedstock_tools.enable_gpu.settings import Edits, Setting, free_name
 from feedstock_tools.enable_gpu.wishes import GpuWishes
-from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.lines import Line
 from feedstock_tools.generate.texts.needs import CPU, CUDA
 from feedstock_tools.generate.texts.wording import PREFERRED_CPU, RAISED
@@ -162,7 +162,7 @@ def _numbering_v1(
     parts: GpuParts, wishes: GpuWishes, shared: list[Entry], own: dict[Owner, list[Entry]], *, together: bool
 ) -> Numbering:
     document = parts.recipe.document
-    test = to_v1(CUDA)
+    test = to_expression(CUDA)
     otherwise = PREFERRED_CPU if wishes.prefer == "cpu" else 0
     text = shared[0].value.text if shared else "0"
     lines: list[Line] = []

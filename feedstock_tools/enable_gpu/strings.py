@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from feedstock_tools.conditions.spec import to_expression, to_selector
 from feedstock_tools.enable_gpu.insertion import placed
 from feedstock_tools.enable_gpu.numbers import Numbering
 from feedstock_tools.enable_gpu.owners import GpuParts
 from feedstock_tools.enable_gpu.settings import Edits, Setting, free_name
 from feedstock_tools.enable_gpu.wishes import GpuWishes
-from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.lines import Line
 from feedstock_tools.generate.texts.needs import CPU, CUDA
 from feedstock_tools.generate.texts.v0 import PYTHON_PREFIX, build_strings
@@ -124,7 +124,7 @@ def preference(parts: GpuParts, wishes: GpuWishes) -> Edits:
     remarks: list[str] = []
     for owner in parts.varying:
         existing = next((entry for entry in owner.settings if entry.key == key), None)
-        priority = f"down_prioritize_variant: ${{{{ 1 if {to_v1(avoided)} else 0 }}}}"
+        priority = f"down_prioritize_variant: ${{{{ 1 if {to_expression(avoided)} else 0 }}}}"
         if existing is not None and (document.has_templates or "down_prioritize_variant" in existing.value.members):
             place = f"{document.path.name}:{document.line_of(existing.start)}"
             remarks.append(

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from feedstock_tools.generate.spec.conditions import Compare, Word
+from feedstock_tools.conditions.spec import to_spec
+from feedstock_tools.conditions.tree import Name, VersionTest
 from feedstock_tools.importing.entries import InexpressibleError, conditional, explained, literal, text_of
-from feedstock_tools.importing.inference import NEVER, Conditions, condition_text
+from feedstock_tools.importing.inference import NEVER, Conditions
 from feedstock_tools.importing.merging import Merger, merged_order
 from feedstock_tools.importing.output_content import (
     Place,
@@ -151,7 +152,7 @@ class _Importer:
                 ),
             )
             if condition is not None:
-                source["when"] = condition_text(condition)
+                source["when"] = to_spec(condition)
             items.append({name: value for name, value in source.items() if value})
         return items
 
@@ -222,8 +223,8 @@ class _Importer:
 
     def _offset(self, amount: int, mask: int) -> dict[str, str]:
         condition = self.merger.condition(mask)
-        always = Compare("python", ">=", "2") if condition is None or isinstance(condition, str) else condition
-        return {"by": str(amount), "when": condition_text(always)}
+        always = VersionTest("python", ">=", "2") if condition is None or isinstance(condition, str) else condition
+        return {"by": str(amount), "when": to_spec(always)}
 
     def _skip(self) -> list[Any]:
         """The skips of the recipe: its own conditions as far as they fit, and one for the remaining settings."""
@@ -231,7 +232,7 @@ class _Importer:
         skipped = conditions.everywhere & ~self.merger.among
         remaining, chosen = skipped, []
         options = [(conditions.mask(condition), condition) for condition in self.merger.written.all]
-        options += [(mask, Word(word)) for word in ("win", "osx", "linux") if (mask := conditions.mask(Word(word)))]
+        options += [(mask, Name(word)) for word in ("win", "osx", "linux") if (mask := conditions.mask(Name(word)))]
         inside = [(mask, condition) for mask, condition in options if mask and not mask & ~skipped]
         for mask, condition in sorted(inside, key=lambda option: -option[0].bit_count()):
             if mask & remaining:
@@ -241,7 +242,7 @@ class _Importer:
             remainder = conditions.of(remaining, conditions.everywhere & ~(skipped & ~remaining))
             if remainder is not None and remainder != NEVER:
                 chosen.append(remainder)
-        return [condition_text(condition) for condition in chosen]
+        return [to_spec(condition) for condition in chosen]
 
     def _more_extra(self) -> None:
         more = {

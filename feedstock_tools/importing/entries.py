@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from feedstock_tools.importing.inference import condition_text
+from feedstock_tools.conditions.spec import to_spec
 from feedstock_tools.importing.merging import Entry
 from feedstock_tools.importing.reading.marks import CLOSE, OPEN, as_placeholders
 
@@ -60,13 +60,13 @@ def requirement(entry: Entry) -> Any:
             item[_BOUNDS[name]] = "none" if bound in ("None", "") else bound
         if len(item) == 1 and pin[1] == "subpackage":
             item["exact"] = "false"
-    return item | ({"when": condition_text(condition)} if condition is not None else {})
+    return item | ({"when": to_spec(condition)} if condition is not None else {})
 
 
 def conditional(key: str, value: str, condition: Any, *, short: bool = True) -> Any:
     """An entry of a list: the value alone, or a mapping with its condition."""
     if condition is not None:
-        return {key: value, "when": condition_text(condition)}
+        return {key: value, "when": to_spec(condition)}
     return value if short else {key: value}
 
 

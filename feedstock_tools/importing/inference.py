@@ -10,18 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Literal
 
-from feedstock_tools.generate.spec.conditions import (
-    And,
-    Compare,
-    Condition,
-    Equal,
-    Not,
-    Or,
-    Word,
-    both,
-    holds,
-    negated,
-)
+from feedstock_tools.conditions.spec import equal, holds
+from feedstock_tools.conditions.tree import And, Condition, Name, Not, Or, VersionTest, both, negated
 from feedstock_tools.importing.reading.samples import Sample
 from feedstock_tools.versions import parse_version
 
@@ -135,9 +125,9 @@ def leaves(condition: Condition) -> int:
 def _atoms(samples: Sequence[Sample]) -> Iterator[Condition]:
     """Single words and comparisons, the most usual first."""
     platforms = {sample.setting.platform for sample in samples}
-    yield from map(Word, ("linux", "osx", "win", "unix", "cuda"))
-    yield from (Word(platform.subdir) for platform in sorted(platforms, key=str))
-    yield from map(Word, ("x86_64", "aarch64", "arm64", "ppc64le", "cross"))
+    yield from map(Name, ("linux", "osx", "win", "unix", "cuda"))
+    yield from (Name(platform.subdir) for platform in sorted(platforms, key=str))
+    yield from map(Name, ("x86_64", "aarch64", "arm64", "ppc64le", "cross"))
     looping = frozenset().union(*(sample.looping for sample in samples))
     cudas = {sample.setting.cuda for sample in samples} - {None} if "cuda_compiler_version" in looping else set()
     yield from _comparisons("cuda", {str(version) for version in cudas})
@@ -146,47 +136,16 @@ def _atoms(samples: Sequence[Sample]) -> Iterator[Condition]:
     for key in sorted(looping - {"cuda_compiler_version", "python"}):
         for value in sorted({sample.variant[key] for sample in samples if key in sample.variant}):
             if '"' not in value:
-                yield Equal(key, value)
+                yield equal(key, value)
 
 
 def _comparisons(subject: str, versions: set[str]) -> Iterator[Condition]:
     plain = [version for version in versions if all(part.isdigit() for part in version.split("."))]
     ordered = sorted(plain, key=parse_version)
     for version in dict.fromkeys(version.split(".")[0] for version in ordered):
-        yield Compare(subject, "==", version)
-        yield Compare(subject, ">=", version)
+        yield VersionTest(subject, "==", version)
+        yield VersionTest(subject, ">=", version)
     for version in ordered:
-        yield from (Compare(subject, sign, version) for sign in ((">=", "==") if subject == "python" else ("==", ">=")))
-
-
-def condition_text(condition: Condition, *, inner: bool = False) -> str:
-    """A condition in the words of a spec.
-
-    >>> condition_text(And((Word("linux"), Not(Or((Word("cuda"), Equal("mpi", "nompi")))))))
-    'linux and not (cuda or mpi == "nompi")'
-    """
-    match condition:
-        case Word(name):
-            return name
-        case Compare(subject, operator, version):
-            return f"{subject} {operator} {version}"
-        case Equal(key, value):
-            return f'{key} == "{value}"'
-        case Not(Word("cuda")):
-            return "cpu"
-        case Not(Equal(key, value)):
-            return f'{key} != "{value}"'
-        case Not(part):
-            return (
-                f"not {condition_text(part)}"
-                if isinstance(part, Word | Compare | Equal)
-                else f"not ({condition_text(part)})"
-            )
-        case And(parts):
-            return " and ".join(
-                f"({condition_text(part)})" if isinstance(part, Or) else condition_text(part) for part in parts
-            )
-        case Or(parts):
-            return " or ".join(
-                f"({condition_text(part)})" if isinstance(part, And) else condition_text(part) for part in parts
-            )
+        yield from (
+            VersionTest(subject, sign, version) for sign in ((">=", "==") if subject == "python" else ("==", ">="))
+        )

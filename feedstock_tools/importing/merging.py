@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from feedstock_tools.generate.spec.conditions import Condition
+from feedstock_tools.conditions.tree import Condition
 from feedstock_tools.importing.inference import Conditions
 from feedstock_tools.importing.reading.written_conditions import WrittenConditions
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from feedstock_tools.conditions.spec import to_spec
 from feedstock_tools.importing.entries import (
     InexpressibleError,
     conditional,
@@ -14,7 +15,7 @@ from feedstock_tools.importing.entries import (
     requirement,
     text_of,
 )
-from feedstock_tools.importing.inference import NEVER, condition_text
+from feedstock_tools.importing.inference import NEVER
 from feedstock_tools.importing.merging import Entry, Merger, merged_order
 from feedstock_tools.importing.reading.comments import Comments
 from feedstock_tools.importing.reading.marks import mark
@@ -88,7 +89,7 @@ def output_content(
     content |= _lists(trees, own, place)
     skipped = merger.condition(merger.among & ~building)
     if skipped is not None and not isinstance(skipped, str) and not alone:
-        content["skip"] = [condition_text(skipped)]
+        content["skip"] = [to_spec(skipped)]
     if test := _test(trees, own, place):
         content["test"] = test
     if about := about_of(trees[min(trees)].about, place):
@@ -133,7 +134,7 @@ def _independent(trees: Trees, merger: Merger) -> dict[str, str]:
     condition = merger.condition(present)
     if condition == NEVER:
         return {}
-    return {"version_independent": "unix or win" if condition is None else condition_text(condition)}  # type: ignore[arg-type]
+    return {"version_independent": "unix or win" if condition is None else to_spec(condition)}  # type: ignore[arg-type]
 
 
 def requirements_of(trees: Trees, merger: Merger, place: Place) -> dict[str, list[Any]]:

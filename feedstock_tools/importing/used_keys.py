@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from feedstock_tools.generate.spec.conditions import And, Condition, Setting, Word, holds
+from feedstock_tools.conditions.spec import Setting, holds
+from feedstock_tools.conditions.tree import And, Condition, Name
 from feedstock_tools.importing.content import Content
 from feedstock_tools.importing.entries import conditional
 from feedstock_tools.importing.verification import Comparison, UsedKeys
@@ -108,8 +109,8 @@ def _condition(split: _Split, configurations: Mapping[str, Configuration]) -> Co
 
 def _candidates(settings: list[Setting]) -> Iterator[Condition | None]:
     yield None
-    words = [Word(word) for word in ("linux", "osx", "win", "unix", "cuda", "cpu")]
-    subdirs = [Word(subdir) for subdir in sorted({setting.platform.subdir for setting in settings})]
+    words = [Name(word) for word in ("linux", "osx", "win", "unix", "cuda", "cpu")]
+    subdirs = [Name(subdir) for subdir in sorted({setting.platform.subdir for setting in settings})]
     yield from (*words, *subdirs)
     yield from (And((word, other)) for word in (*words[:4], *subdirs) for other in words[4:])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from feedstock_tools.generate.spec.conditions import Setting
+from feedstock_tools.conditions.spec import Setting
 from feedstock_tools.importing.entries import conditional
 from feedstock_tools.importing.inference import Conditions
 from feedstock_tools.importing.merging import Merger, merged_order

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from feedstock_tools.conditions.spec import to_expression, to_selector
+from feedstock_tools.conditions.tree import Condition
 from feedstock_tools.facts import load_cuda
-from feedstock_tools.generate.spec.conditions import Condition
 from feedstock_tools.generate.texts import v0, v1
-from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
 from feedstock_tools.generate.texts.forge import block_lines
 from feedstock_tools.generate.texts.lines import quoted
 from feedstock_tools.importing.inference import NEVER
@@ -96,7 +96,9 @@ class Writer:
 
     def _inline(self, choices: Sequence[Entry]) -> str:
         """One text of several as an expression of rattler-build."""
-        parts = [f"{json.dumps(str(text))} if {to_v1(when)} else " for text, when in choices if when is not None]
+        parts = [
+            f"{json.dumps(str(text))} if {to_expression(when)} else " for text, when in choices if when is not None
+        ]
         last = next((json.dumps(str(text)) for text, when in choices if when is None), '""')
         return f"${{{{ {''.join(parts)}{last} }}}}"
 
@@ -133,7 +135,7 @@ class Writer:
     def _under(self, item: Sequence[str], when: Condition | None) -> list[str]:
         if when is None or self.recipe_format == "v0":
             return self._selected(item, when)
-        return [f"- if: {quoted(to_v1(when))}", "  then:", *(f"    {line}" for line in item)]
+        return [f"- if: {quoted(to_expression(when))}", "  then:", *(f"    {line}" for line in item)]
 
     def _selected(self, lines: Sequence[str], when: Condition | None) -> list[str]:
         if when is None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from feedstock_tools.generate.spec.conditions import ConditionError, parse, words_of
+from feedstock_tools.conditions.grammar import ConditionError
+from feedstock_tools.conditions.spec import parse
+from feedstock_tools.conditions.tree import names_of
 from feedstock_tools.yaml_reading.positions import Location
 
 _SECTIONS = ("build", "host", "run", "run_constrained")
@@ -70,6 +72,6 @@ def entries(content: dict[str, Any]) -> Iterator[tuple[Location, dict[str, Any]]
 def names_cuda(condition: Any) -> bool:
     """Whether a condition, as text, tells GPU builds from others."""
     try:
-        return isinstance(condition, str) and bool(words_of(parse(condition)) & {"cuda", "cpu"})
+        return isinstance(condition, str) and bool(names_of(parse(condition)) & {"cuda", "cpu"})
     except ConditionError:
         return False

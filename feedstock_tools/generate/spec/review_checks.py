@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from feedstock_tools.conditions.grammar import ConditionError
+from feedstock_tools.conditions.spec import Setting, holds, parse
 from feedstock_tools.facts import load_cuda
-from feedstock_tools.generate.spec.conditions import ConditionError, Setting, holds, parse
 from feedstock_tools.generate.spec.content import as_list, as_mapping, entries, names_cuda, outputs_of, owners
 from feedstock_tools.generate.spec.finding import Finding
 from feedstock_tools.platforms import Platform

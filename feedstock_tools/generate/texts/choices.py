@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from feedstock_tools.conditions.spec import to_expression
+from feedstock_tools.conditions.tree import Condition, Or, both, negated
 from feedstock_tools.errors import InputError
-from feedstock_tools.generate.spec.conditions import Condition, Or, both, negated
 from feedstock_tools.generate.spec.items.written import Choice, Verbatim
 from feedstock_tools.generate.spec.placeholders import PLACEHOLDER
-from feedstock_tools.generate.texts.condition_texts import to_v1
 from feedstock_tools.generate.texts.lines import comment, quoted
 from feedstock_tools.generate.texts.wording import filled
 
@@ -27,7 +27,9 @@ def chosen_v1(choices: Sequence[Choice], names: Mapping[str, str]) -> str:
     if len(choices) == 1 and choices[0].when is None:
         return quoted(filled(choices[0].value, "${{", names))
     *first, last = choices
-    parts = [f"({_expression(choice.value, names)}) if {to_v1(choice.when)} else " for choice in first if choice.when]
+    parts = [
+        f"({_expression(choice.value, names)}) if {to_expression(choice.when)} else " for choice in first if choice.when
+    ]
     nested = "(".join(parts) + f"({_expression(last.value, names)})" + ")" * (len(parts) - 1)
     return f"${{{{ {nested} }}}}"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from feedstock_tools.generate.spec.conditions import Condition, Word
+from feedstock_tools.conditions.tree import Condition, Name
 
-CUDA = Word("cuda")
-CPU = Word("cpu")
+CUDA = Name("cuda")
+CPU = Name("cpu")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from feedstock_tools.generate.spec.conditions import Compare, Condition, Not, Or, both, words_of
+from feedstock_tools.conditions.tree import Condition, Not, Or, VersionTest, both, names_of
 from feedstock_tools.generate.spec.cross_checks import CUDA_LIBRARIES, output_names
 from feedstock_tools.generate.spec.items.requirements import Requirement
 from feedstock_tools.generate.spec.items.written import Glob
@@ -77,7 +77,7 @@ def _needs_of(item: Requirement, spec: Spec, condition: Condition | None) -> tup
 
 def _asks_for_cuda(condition: Condition | None) -> bool:
     parts = getattr(condition, "parts", (condition,)) if not isinstance(condition, Not) else ()
-    return any(part == CUDA or (isinstance(part, Compare) and part.subject == "cuda") for part in parts)
+    return any(part == CUDA or (isinstance(part, VersionTest) and part.subject == "cuda") for part in parts)
 
 
 def is_alone(spec: Spec) -> bool:
@@ -118,10 +118,10 @@ def skips_python_by_output(spec: Spec) -> bool:
 
 def python_skips(spec: Spec) -> list[tuple[Condition, str | None]]:
     """The Pythons that are not built for: those of conda-forge's pinning that the spec does not list, and its skips."""
-    own = [(item.when, item.why) for item in spec.skip if "python" in words_of(item.when)]
+    own = [(item.when, item.why) for item in spec.skip if "python" in names_of(item.when)]
     if spec.pinning == "self-contained" or isinstance(spec.python, str):
         return own
-    series = tuple(Compare("python", "==", version) for version in spec.python)
+    series = tuple(VersionTest("python", "==", version) for version in spec.python)
     return [(Not(series[0] if len(series) == 1 else Or(series)), None), *own]
 
 

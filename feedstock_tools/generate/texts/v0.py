@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from feedstock_tools.generate.spec.conditions import Condition
+from feedstock_tools.conditions.spec import to_selector
+from feedstock_tools.conditions.tree import Condition
 from feedstock_tools.generate.spec.items.written import IgnoredExports
 from feedstock_tools.generate.spec.model import Patch, Script, Source, Spec
 from feedstock_tools.generate.texts.build_scripts import named_script
 from feedstock_tools.generate.texts.choices import exclusive, limits, verbatim_lines
-from feedstock_tools.generate.texts.condition_texts import to_selector
 from feedstock_tools.generate.texts.lines import Line, aligned, comment, quoted
 from feedstock_tools.generate.texts.needs import CPU, CUDA, Need
 from feedstock_tools.generate.texts.resolved import (

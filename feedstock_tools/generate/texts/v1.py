@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
-from feedstock_tools.generate.spec.conditions import Condition
+from feedstock_tools.conditions.spec import to_expression
+from feedstock_tools.conditions.tree import Condition
 from feedstock_tools.generate.spec.items.written import Glob
 from feedstock_tools.generate.spec.model import Output, Script, Source, Spec
 from feedstock_tools.generate.texts.build_scripts import named_script
 from feedstock_tools.generate.texts.choices import chosen_v1, limits, verbatim_lines
-from feedstock_tools.generate.texts.condition_texts import to_v1
 from feedstock_tools.generate.texts.lines import comment, quoted
 from feedstock_tools.generate.texts.needs import Need
 from feedstock_tools.generate.texts.resolved import (
@@ -86,7 +86,7 @@ def _context(spec: Spec) -> list[str]:
         # As a variable, since the filter would multiply the bound on the size of what uses it.
         lines.append(f"cuda_digits: ${{{{ {CUDA_DIGITS} }}}}")
     if not spec.automatic:
-        offsets = [f" + ({offset.by} if {to_v1(offset.when)} else 0)" for offset in spec.build.offsets]
+        offsets = [f" + ({offset.by} if {to_expression(offset.when)} else 0)" for offset in spec.build.offsets]
         number = f"${{{{ {spec.build.number}{''.join(offsets)} }}}}" if offsets else str(spec.build.number)
         return [*lines, f"number: {number}"]
     if numbered(spec):
@@ -120,12 +120,12 @@ def _listed(entries: Iterable[Entry]) -> list[str]:
         if condition is None:
             lines += _plain_items(group, 0)
         elif len(group) == 1 and not group[0][2]:
-            lines += [f"- if: {quoted(to_v1(condition))}", f"  then: {group[0][0]}"]
+            lines += [f"- if: {quoted(to_expression(condition))}", f"  then: {group[0][0]}"]
         elif len(group) == 1:
             lines += comment(group[0][2] or "", 0)
-            lines += [f"- if: {quoted(to_v1(condition))}", f"  then: {group[0][0]}"]
+            lines += [f"- if: {quoted(to_expression(condition))}", f"  then: {group[0][0]}"]
         else:
-            lines += [f"- if: {quoted(to_v1(condition))}", "  then:", *_plain_items(group, 4)]
+            lines += [f"- if: {quoted(to_expression(condition))}", "  then:", *_plain_items(group, 4)]
     return lines
 
 
@@ -150,7 +150,7 @@ def requirement_lines(needs: Iterable[Need]) -> list[str]:
 def _conditions(conditions: Iterable[tuple[Condition, str | None]]) -> list[str]:
     lines: list[str] = []
     for condition, why in conditions:
-        lines += [*(comment(why, 0) if why else ()), f"- {quoted(to_v1(condition))}"]
+        lines += [*(comment(why, 0) if why else ()), f"- {quoted(to_expression(condition))}"]
     return lines
 
 
@@ -176,7 +176,7 @@ def _source(source: Source) -> list[str]:
         lines += ["patches:", *(f"  {line}" for line in patches)]
     if source.when is None:
         return [f"{'- ' if at == 0 else '  '}{line}" for at, line in enumerate(lines)]
-    return [f"- if: {quoted(to_v1(source.when))}", "  then:", *(f"    {line}" for line in lines)]
+    return [f"- if: {quoted(to_expression(source.when))}", "  then:", *(f"    {line}" for line in lines)]
 
 
 def _script(script: Script, spec: Spec) -> list[str]:
@@ -299,7 +299,7 @@ def _files(output: ResolvedOutput) -> list[str]:
 
 def _version_independent(written: Output) -> list[str]:
     condition = written.version_independent
-    return [] if condition is None else [f"  version_independent: ${{{{ {to_v1(condition)} }}}}"]
+    return [] if condition is None else [f"  version_independent: ${{{{ {to_expression(condition)} }}}}"]
 
 
 def _variant(output: ResolvedOutput, spec: Spec) -> list[str]:
@@ -311,10 +311,13 @@ def _variant(output: ResolvedOutput, spec: Spec) -> list[str]:
         listed = _listed((name.key, name.when, None) for name in dict.fromkeys(names))
         lines += [f"  {key}:", *(f"    {line}" for line in listed)] if listed else []
     steps = flatten(written.track_features, spec)
-    terms = [f"(1 if {to_v1(need.condition)} else 0)" if need.condition else "1" for need in steps]
+    terms = [f"(1 if {to_expression(need.condition)} else 0)" if need.condition else "1" for need in steps]
     if output.features is not None:
         terms.insert(
-            0, f"1 if {to_v1(output.features)} else 0" if not terms else f"(1 if {to_v1(output.features)} else 0)"
+            0,
+            f"1 if {to_expression(output.features)} else 0"
+            if not terms
+            else f"(1 if {to_expression(output.features)} else 0)",
         )
     return [*lines, *([f"  down_prioritize_variant: ${{{{ {' + '.join(terms)} }}}}"] if terms else [])]
 
@@ -351,7 +354,7 @@ def _imports(modules: list[str], *, pip_check: bool) -> list[str]:
 
 def _under(condition: Condition, item: list[str]) -> list[str]:
     """An item of a list under a condition."""
-    return [f"- if: {quoted(to_v1(condition))}", "  then:", *(f"    {line}" for line in item)]
+    return [f"- if: {quoted(to_expression(condition))}", "  then:", *(f"    {line}" for line in item)]
 
 
 def _address(text: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from feedstock_tools.conditions.spec import to_selector
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, PinningRow, load_cuda
 from feedstock_tools.generate.spec.model import Spec, VariantValue
-from feedstock_tools.generate.texts.condition_texts import to_selector
 from feedstock_tools.generate.texts.cuda.facts import known_cuda_versions, versions_on
 from feedstock_tools.generate.texts.lines import Line, quoted
 from feedstock_tools.generate.texts.needs import Need

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from feedstock_tools.generate.spec.conditions import And, Compare, Condition, Not, Or, Word, words_of
+from feedstock_tools.conditions.tree import And, Condition, Name, Not, Or, VersionTest, names_of
 from feedstock_tools.generate.spec.items.written import AboutOutput
 from feedstock_tools.generate.spec.model import About, Spec
 from feedstock_tools.generate.spec.placeholders import fill
@@ -55,13 +55,13 @@ def skips(spec: Spec) -> Skips:
         conditions.append((unwanted[0] if len(unwanted) == 1 else Or(tuple(unwanted)), None))
     if spec.cuda and spec.pinning == "conda-forge":
         if spec.cuda.platforms:
-            places = tuple(Word(subdir) for subdir in spec.cuda.platforms)
+            places = tuple(Name(subdir) for subdir in spec.cuda.platforms)
             conditions.append((And((CUDA, Not(places[0] if len(places) == 1 else Or(places)))), None))
         if not isinstance(spec.cuda.versions, str):
-            versions = tuple(Compare("cuda", "==", version) for version in spec.cuda.versions)
+            versions = tuple(VersionTest("cuda", "==", version) for version in spec.cuda.versions)
             conditions.append((And((CUDA, Not(versions[0] if len(versions) == 1 else Or(versions)))), None))
     conditions += [] if skips_python_by_output(spec) else python_skips(spec)
-    return (*conditions, *((item.when, item.why) for item in spec.skip if "python" not in words_of(item.when)))
+    return (*conditions, *((item.when, item.why) for item in spec.skip if "python" not in names_of(item.when)))
 
 
 def _unwanted_platforms(spec: Spec) -> list[Condition]:
@@ -70,7 +70,7 @@ def _unwanted_platforms(spec: Spec) -> list[Condition]:
     for platform in map(Platform.parse, _ON_BY_DEFAULT):
         if platform not in wanted:
             os_is_wanted = any(other.os == platform.os for other in wanted)
-            unwanted.append(Word(platform.subdir if os_is_wanted else platform.os))
+            unwanted.append(Name(platform.subdir if os_is_wanted else platform.os))
     return unwanted
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from feedstock_tools.bounds.limits import BoundError, most
-from feedstock_tools.generate.spec.conditions import Setting
+from feedstock_tools.conditions.spec import Setting
 from feedstock_tools.importing.reading.trees import RecipeTree
 from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.configurations import own_variants

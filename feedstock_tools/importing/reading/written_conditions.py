@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 
-from feedstock_tools.generate.spec.conditions import WORDS, And, Compare, Condition, Equal, Not, Or, Word, negated
+from feedstock_tools.conditions.recipes import parse
+from feedstock_tools.conditions.spec import WORDS, equal
+from feedstock_tools.conditions.tree import (
+    And,
+    Compare,
+    Condition,
+    Constant,
+    Match,
+    Name,
+    Not,
+    Operand,
+    Or,
+    Other,
+    VersionTest,
+    negated,
+)
 from feedstock_tools.importing.reading.marks import CLOSE, OPEN
 
 #: The maximum number of lines between a condition and a line of its branch.
@@ -17,9 +31,11 @@ _SKIP = re.compile(r"^\s*(?:-|skip:)\s+(.+?)\s*$")
 _STATEMENT = re.compile(r"\{%-?\s*(?:el)?if\s+(.+?)\s*-?%\}")
 _PLATFORM_KEYS = frozenset({"build_platform", "target_platform", "host_platform"})
 _PLATFORMS = {"linux64": "linux-64", "win64": "win-64"}
-_OPERATORS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+_SIGNS = ("<", "<=", ">", ">=", "==", "!=")
 _SUBJECTS = {"cuda_compiler_version": "cuda", "python": "python"}
-_MATCH = re.compile(r"(>=|<=|==|!=|<|>)?\s*(\d+(?:\.\d+)*)(?:\.\*)?")
+#: The beginning of a version of CUDA.
+_START = re.compile(r"(.+)\.startswith\(\s*[\"'](\d+)\.*[\"']\s*\)", re.DOTALL)
+_LIMIT = re.compile(r"(>=|<=|==|!=|<|>)?\s*(\d+(?:\.\d+)*)(?:\.\*)?")
 
 
 class _InexpressibleError(ValueError):
@@ -30,13 +46,13 @@ def condition_of(text: str) -> Condition | None:
     """An expression of a recipe as a condition of a spec; None if a spec cannot express it.
 
     >>> condition_of('unix and (cuda_compiler_version or "").startswith("12")')
-    And(parts=(Word(name='unix'), Compare(subject='cuda', operator='==', version='12')))
+    And(parts=(Name(name='unix'), VersionTest(subject='cuda', operator='==', version='12')))
     """
     inner = re.fullmatch(r"\$\{\{(.*)\}\}", text.strip(), re.DOTALL)
+    tree = parse((inner[1] if inner else text).strip(), "selector")
     try:
-        tree = ast.parse((inner[1] if inner else text).strip(), mode="eval")
-        return _condition(tree.body)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None if tree is None else _condition(tree)
+    except _InexpressibleError:
         return None
 
 
@@ -97,68 +113,68 @@ def _on_line(line: str, *, is_v1: bool) -> Iterator[Condition]:
             yield condition
 
 
-def _condition(node: ast.expr) -> Condition:
-    match node:
-        case ast.BoolOp(op, values):
-            parts = tuple(map(_condition, values))
-            return And(parts) if isinstance(op, ast.And) else Or(parts)
-        case ast.UnaryOp(ast.Not(), operand):
-            return negated(_condition(operand))
-        case ast.Name(name) if name in WORDS or name in _PLATFORMS:
-            return Word(_PLATFORMS.get(name, name))
-        case ast.Name(key) if re.fullmatch(r"is_\w+", key):
-            return Equal(key, "true")
-        case ast.Compare(left, [operator], [right]):
-            return _compared(left, operator, right)
-        case ast.Call(ast.Name("match"), [subject, ast.Constant(str(spec))], []):
-            return _matched(subject, spec)
-        case ast.Call(ast.Attribute(owner, "startswith"), [ast.Constant(str(start))], []):
-            if _is_cuda(owner) and start.rstrip(".").isdigit():
-                return Compare("cuda", "==", start.rstrip("."))
+def _condition(tree: Condition) -> Condition:
+    match tree:
+        case And(parts):
+            return And(tuple(map(_condition, parts)))
+        case Or(parts):
+            return Or(tuple(map(_condition, parts)))
+        case Not(part):
+            return negated(_condition(part))
+        case Name(name) if name in WORDS or name in _PLATFORMS:
+            return Name(_PLATFORMS.get(name, name))
+        case Name(key) if re.fullmatch(r"is_\w+", key):
+            return equal(key, "true")
+        case Compare(left, sign, right) if sign in _SIGNS:
+            return _compared(left, sign, right)
+        case Match(key, spec) if key in _SUBJECTS:
+            parts = tuple(_limit(_SUBJECTS[key], limit.strip()) for limit in spec.split(","))
+            return parts[0] if len(parts) == 1 else And(parts)
+        case Other(text):
+            call = _START.fullmatch(text)
+            if call and _is_cuda(parse(call[1], "selector")):
+                return VersionTest("cuda", "==", call[2])
     raise _InexpressibleError
 
 
-def _is_cuda(node: ast.expr) -> bool:
-    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
-        return _is_cuda(node.values[0])
-    return isinstance(node, ast.Name) and node.id == "cuda_compiler_version"
+def _is_cuda(part: Condition | Operand | None) -> bool:
+    """Whether a value is the version of CUDA, with a default or without."""
+    if isinstance(part, Other):
+        part = parse(part.text, "selector")
+    if isinstance(part, Or):
+        return _is_cuda(part.parts[0])
+    return part == Name("cuda_compiler_version")
 
 
-def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> Condition:
-    sign = _OPERATORS.get(type(operator))
-    if isinstance(left, ast.Constant) and isinstance(right, ast.Name) and sign in ("==", "!="):
+def _compared(left: Operand, sign: str, right: Operand) -> Condition:
+    if isinstance(left, Constant) and isinstance(right, Name) and sign in ("==", "!="):
         left, right = right, left
     if _is_cuda(left):
-        left = ast.Name("cuda_compiler_version")
+        left = Name("cuda_compiler_version")
     match left, right:
-        case ast.Name(first), ast.Name(second) if {first, second} <= _PLATFORM_KEYS:
+        case Name(first), Name(second) if {first, second} <= _PLATFORM_KEYS:
             if first == second or "build_platform" not in (first, second) or sign not in ("==", "!="):
                 raise _InexpressibleError
-            return Word("cross") if sign == "!=" else Not(Word("cross"))
-        case ast.Name("target_platform" | "host_platform"), ast.Constant(str(subdir)) if sign in ("==", "!="):
+            return Name("cross") if sign == "!=" else Not(Name("cross"))
+        case Name("target_platform" | "host_platform"), Constant(str(subdir)) if sign in ("==", "!="):
             if subdir not in WORDS:
                 raise _InexpressibleError
-            return Word(subdir) if sign == "==" else Not(Word(subdir))
-        case ast.Name("py"), ast.Constant(int(number)) if sign and 27 <= number < 400:
-            return Compare("python", sign, f"{str(number)[0]}.{str(number)[1:]}")
-        case ast.Name("cuda_compiler_version"), ast.Constant(str(value)) if sign in ("==", "!="):
-            equal = Not(Word("cuda")) if value in ("None", "") else Compare("cuda", "==", value)
-            return equal if sign == "==" else negated(equal)
-        case ast.Name(key), ast.Constant(value) if sign in ("==", "!=") and isinstance(value, str | int):
+            return Name(subdir) if sign == "==" else Not(Name(subdir))
+        case Name("py"), Constant(int(number)) if 27 <= number < 400:
+            return VersionTest("python", sign, f"{str(number)[0]}.{str(number)[1:]}")
+        case Name("cuda_compiler_version"), Constant(str(value)) if sign in ("==", "!="):
+            same = Not(Name("cuda")) if value in ("None", "") else VersionTest("cuda", "==", value)
+            return same if sign == "==" else negated(same)
+        case Name(key), Constant(str() | int() as value) if sign in ("==", "!="):
             text = str(value).lower() if isinstance(value, bool) else str(value)
             if key in WORDS or key == "python" or '"' in text:
                 raise _InexpressibleError
-            return Equal(key, text) if sign == "==" else Not(Equal(key, text))
+            return equal(key, text) if sign == "==" else Not(equal(key, text))
     raise _InexpressibleError
 
 
-def _matched(subject: ast.expr, spec: str) -> Condition:
-    if not isinstance(subject, ast.Name) or subject.id not in _SUBJECTS:
+def _limit(subject: str, text: str) -> VersionTest:
+    match = _LIMIT.fullmatch(text)
+    if match is None:
         raise _InexpressibleError
-    parts = []
-    for limit in spec.split(","):
-        match = _MATCH.fullmatch(limit.strip())
-        if match is None:
-            raise _InexpressibleError
-        parts.append(Compare(_SUBJECTS[subject.id], match[1] or "==", match[2]))
-    return parts[0] if len(parts) == 1 else And(tuple(parts))
+    return VersionTest(subject, match[1] or "==", match[2])

@@ -21,7 +21,9 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_before_validator_function
 
-from feedstock_tools.generate.spec.conditions import Condition, ConditionError, parse
+from feedstock_tools.conditions.grammar import ConditionError
+from feedstock_tools.conditions.spec import parse
+from feedstock_tools.conditions.tree import Condition
 
 _Item = TypeVar("_Item")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from feedstock_tools.generate.spec.conditions import Compare, Condition, Word
+from feedstock_tools.conditions.tree import Condition, Name, VersionTest
 from feedstock_tools.generate.spec.model import Spec
 from feedstock_tools.generate.texts.cuda.facts import known_cuda_versions
 from feedstock_tools.generate.texts.needs import CUDA, Need
@@ -58,7 +58,7 @@ def guard(spec: Spec) -> tuple[Need, ...]:
     by_major = Need("package", "__cuda >={cuda_major}", compatible, _WHY_GUARD)
     if compatible == CUDA:
         return (by_major,)
-    return (Need("package", "__cuda >={cuda}", Compare("cuda", "<", "11"), _WHY_GUARD), by_major)
+    return (Need("package", "__cuda >={cuda}", VersionTest("cuda", "<", "11"), _WHY_GUARD), by_major)
 
 
 def _builds_from(first: str, spec: Spec) -> Condition | None:
@@ -74,7 +74,7 @@ def _builds_from(first: str, spec: Spec) -> Condition | None:
     if not newer:
         return None
     everything = len(newer) == len(versions) or _is_open(spec)
-    return Word("cuda") if everything else Compare("cuda", ">=", first)
+    return Name("cuda") if everything else VersionTest("cuda", ">=", first)
 
 
 def _is_open(spec: Spec) -> bool:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feedstock_tools.generate.spec.conditions import ConditionError, Setting, holds, parse
-from feedstock_tools.generate.texts.condition_texts import to_selector, to_v1
+from feedstock_tools.conditions.grammar import ConditionError
+from feedstock_tools.conditions.spec import Setting, holds, parse, to_expression, to_selector
 from feedstock_tools.platforms import Platform
 
 VERSIONS = ("10.2", "11.2", "11.8", "12.0", "12.9")
@@ -40,7 +40,7 @@ VERSIONS = ("10.2", "11.2", "11.8", "12.0", "12.9")
 )
 def test_a_condition_in_the_words_of_both_formats(condition: str, selector: str, expression: str) -> None:
     assert to_selector(parse(condition), VERSIONS) == selector
-    assert to_v1(parse(condition)) == expression
+    assert to_expression(parse(condition)) == expression
 
 
 @pytest.mark.parametrize(
