@@ -1,10 +1,11 @@
-"""The pages of the site that are made from the code: commands, keys of the spec, and the CUDA table with its graph.
+"""The pages of the site that are made from the code: commands, library, keys of the spec, the CUDA table and its graph.
 
 mkdocs calls the functions named `on_…` (hooks in mkdocs.yml).
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -16,6 +17,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from feedstock_tools import api
 from feedstock_tools.cli import program
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.pins.graph.answers import pin_graph as pin_graph_of
@@ -30,6 +32,8 @@ _CODE = re.compile(r"`[^`]+`")
 #: The beginning of a list's item.
 _ITEM = re.compile(r"(?:[-*]|\d+\.) ")
 _GRAPH = "pin-graph.html"
+#: The title of the options that all commands take, in the help of a command.
+_GENERAL = "\n\nOptions of all commands:"
 #: Code within a text, a word of it, and the length up to which a word stays on one line.
 _INLINE = re.compile(r"<code>([^<\n]+)</code>")
 _WORD = re.compile(r"\S+")
@@ -50,6 +54,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "commands.md": "".join(commands()),
         "spec-keys.md": "".join(spec_keys()),
         "cuda-table.md": cuda_table(),
+        "library-reference.md": "".join(library_reference()),
         _GRAPH: pin_graph(),
     }
     for name, text in made.items():
@@ -111,8 +116,11 @@ def printed(*words: str) -> str:
 
 
 def commands() -> Iterator[str]:
-    """Every command with its help."""
+    """Every command with its help, without the options that all of them take, which stand once at the top."""
+    root = click.Context(program._group, info_name="feedstock-tools")
+    general = program._group.get_help(root).partition(_GENERAL)[2].partition("\n\n")[0]
     yield "# Every command\n\nAs `feedstock-tools COMMAND --help` prints it.\n"
+    yield f"\n```text\n{_GENERAL.strip()}{general}\n```\n"
     for title, names in program.MENU.items():
         yield f"\n## {title}\n"
         for name in names:
@@ -124,12 +132,34 @@ def commands() -> Iterator[str]:
 def _command(command: click.Command, name: str) -> Iterator[str]:
     program_itself = click.Context(program._group, info_name="feedstock-tools", help_option_names=["-h", "--help"])
     context = click.Context(command, program_itself, name, max_content_width=100)
-    yield f"\n### {name}\n\n```text\n{command.get_help(context)}\n```\n"
+    text = re.sub(rf"{_GENERAL}.*?(?=\n\n|\Z)", "", command.get_help(context), flags=re.DOTALL)
+    yield f"\n### {name}\n\n```text\n{text.strip()}\n```\n"
     if isinstance(command, click.Group):
         for own in command.list_commands(context):
             part = command.get_command(context, own)
             if part is not None:
                 yield from _command(part, f"{name} {own}")
+
+
+def library_reference() -> Iterator[str]:
+    """Every name of the library: its signature and its docstring."""
+    yield "# Every name of the library\n\nAs `help(feedstock_tools.api.NAME)` shows it.\n"
+    for name in sorted(api.__all__):
+        value = getattr(api, name)
+        begin, _, rest = (inspect.getdoc(value) or "").partition("\n\n")
+        yield f"\n## {name}\n\n```python\n{name}{_signature(value)}\n```\n\n{begin}\n"
+        if rest:
+            yield f"\n```text\n{rest}\n```\n"
+
+
+def _signature(value: object) -> str:
+    """The parameters of a function or a constructor; nothing for a value or a protocol."""
+    if not callable(value):
+        return f": {type(value).__name__}"
+    try:
+        return re.sub(r"feedstock_tools\.[\w.]*\.", "", str(inspect.signature(value)))
+    except (TypeError, ValueError):
+        return ""
 
 
 def spec_keys() -> Iterator[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from feedstock_tools import api
 from feedstock_tools.cli.program import COMMANDS
 from tests.support import command
 from tests.support.once import made_once
@@ -30,13 +31,16 @@ def _build(folder: Path) -> None:
 
 def test_every_page_is_named_once() -> None:
     named = re.findall(r": ([\w-]+\.md)$", CONFIG, re.MULTILINE)
-    made = {"commands.md", "spec-keys.md", "cuda-table.md"}
+    made = {"commands.md", "spec-keys.md", "cuda-table.md", "library-reference.md"}
     assert sorted(named) == sorted({*(page.name for page in (ROOT / "docs").glob("*.md")), *made})
 
 
 def test_commands_keys_and_tables_are_those_of_the_code(site: Path) -> None:
     commands = (site / "commands.html").read_text(encoding="utf-8")
     assert not [name for name in COMMANDS if f'id="{name}"' not in commands]
+    assert commands.count("Options of all commands:") == 1
+    library = (site / "library-reference.html").read_text(encoding="utf-8")
+    assert not [name for name in api.__all__ if f'id="{name.lower()}"' not in library]
     keys = (site / "spec-keys.html").read_text(encoding="utf-8")
     assert re.search(r"<code>(?:<span class=\"word\">)?maintainers<", keys)
     assert "<td>string or number</td>" in keys
