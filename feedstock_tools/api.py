@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from feedstock_tools.bounds.limits import SOLVING, BoundError, Bounds
     from feedstock_tools.builds.ledger.records import BuildRecord, PackageRecord, TestRecord
-    from feedstock_tools.builds.matrix.matrix import Matrix, read_matrix
-    from feedstock_tools.builds.matrix.states import ConfigurationState, OutputState
+    from feedstock_tools.builds.matrix.matrix import ConfigurationState, Matrix, OutputState, read_matrix
     from feedstock_tools.builds.plan.agenda import Agenda
     from feedstock_tools.builds.plan.agenda import agenda as plan
     from feedstock_tools.builds.plan.capacity import Capacity, Limits
     from feedstock_tools.builds.plan.needs import Needs
-    from feedstock_tools.builds.plan.work import Work
+    from feedstock_tools.builds.plan.row import Work
     from feedstock_tools.builds.plan.workspace import Workspace, open_workspace
     from feedstock_tools.builds.publish.collect import Collected, collect
     from feedstock_tools.builds.publish.publish import Published, PublishObserver, publish

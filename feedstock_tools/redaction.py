@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -118,6 +118,14 @@ def redacted(text: str) -> str:
     for form in _forms().values():
         text = form.sub(_starred, text)
     return text
+
+
+def command_line(arguments: Sequence[str]) -> str:
+    """A command line without secrets."""
+    import shlex
+    from pathlib import Path
+
+    return redacted(shlex.join([Path(arguments[0]).name, *arguments[1:]])) if arguments else ""
 
 
 def _before_beginning(data: bytes, value: bytes) -> int:

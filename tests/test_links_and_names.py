@@ -15,7 +15,7 @@ import pytest
 from feedstock_tools.builds.plan.workspace import open_workspace
 from feedstock_tools.digests import digest_of_files
 from feedstock_tools.errors import FeedstockError, InputError
-from feedstock_tools.feedstock.checkout import checked_out
+from feedstock_tools.feedstock.git import checked_out
 from feedstock_tools.reading import is_inside, open_file, read_bytes, read_text
 from feedstock_tools.rerender.configurations.configuration import read_configurations
 from feedstock_tools.rerender.outputs import output_files
@@ -330,8 +330,8 @@ OPENING = frozenset(
 #: of a release of conda-smithy, records and caches of ours, and files that they compare with what they will write.
 OWN_FILES = frozenset(
     {
-        "feedstock/checkout.py",
         "feedstock/cleaning.py",
+        "feedstock/git.py",
         "feedstock/layout.py",
         "feedstock/twin.py",
         "pins/driver.py",

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.errors import WorkError
+from feedstock_tools.feedstock.cleaning import remove_leftovers_of
 from feedstock_tools.feedstock.layout import Artifacts
-from feedstock_tools.feedstock.leftovers import remove_leftovers_of
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import (
     leftovers,

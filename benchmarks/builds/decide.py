@@ -28,9 +28,9 @@ from feedstock_tools.builds.plan.capacity import Capacity  # noqa: E402
 from feedstock_tools.builds.plan.hosts import Host  # noqa: E402
 from feedstock_tools.builds.plan.needs import Needs  # noqa: E402
 from feedstock_tools.builds.plan.order import in_order  # noqa: E402
-from feedstock_tools.builds.plan.work import Work  # noqa: E402
+from feedstock_tools.builds.plan.row import Work  # noqa: E402
 from feedstock_tools.builds.runs.decide import Waiting, decide, pending_row  # noqa: E402
-from feedstock_tools.builds.runs.hosts.rooms import Occupancy, Running  # noqa: E402
+from feedstock_tools.builds.runs.occupancy import Occupancy, Running  # noqa: E402
 from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow  # noqa: E402
 
 GIB = 1 << 30

@@ -32,7 +32,7 @@ from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.plan.agenda import agenda
 from feedstock_tools.builds.plan.capacity import Capacity, Share
 from feedstock_tools.builds.plan.workspace import open_workspace
-from feedstock_tools.builds.runs.under_way import Attempt
+from feedstock_tools.builds.runs.row_build import Attempt
 from tests.support import command
 from tests.support.feedstocks import copy_of_example
 from tests.support.fleets import fleet_in

@@ -82,10 +82,9 @@ def build(
         WorkError: a channel, the artifacts folder or the ledger cannot be used.
     """
     from feedstock_tools.builds.plan.agenda import agenda
-    from feedstock_tools.builds.plan.outputs.converted import refuse_other_names
-    from feedstock_tools.builds.plan.refusals import refuse_unbuildable
+    from feedstock_tools.builds.plan.refusals import refuse_other_names, refuse_unbuildable
     from feedstock_tools.builds.runs.run import refuse_no_room, run
-    from feedstock_tools.feedstock.provenance import typed
+    from feedstock_tools.redaction import command_line
     from feedstock_tools.report.run import text
 
     left_out = _left_out(workspace, named, terminal)
@@ -109,7 +108,7 @@ def build(
 
     def carried_out(where: Workspace, agenda: Agenda) -> BuildResult:
         with watched(workspace, terminal, limits.jobs, len(agenda.rows)) as observer:
-            return run(where, agenda, limits, observer, command=typed(sys.argv))
+            return run(where, agenda, limits, observer, command=command_line(sys.argv))
 
     result = carried_out(workspace, planned)
     comparisons = None
@@ -156,13 +155,13 @@ def report(
 def watched(workspace: Workspace, terminal: Terminal, jobs: int, rows: int) -> Iterator[Observer]:
     """The observer of a run for the terminal and for `status --watch`; Ctrl-C ends the run in order."""
     from feedstock_tools.builds.engines.process.supervision import signals_as_exit
-    from feedstock_tools.builds.matrix.runs import recorded
+    from feedstock_tools.builds.matrix.live import recorded
     from feedstock_tools.builds.runs.observer import Observers
-    from feedstock_tools.feedstock.provenance import typed
+    from feedstock_tools.redaction import command_line
 
     with (
         signals_as_exit(),
-        recorded(workspace.artifacts, typed(sys.argv)) as recorder,
+        recorded(workspace.artifacts, command_line(sys.argv)) as recorder,
         observing(terminal, min(jobs, rows), rows) as observer,
     ):
         yield Observers(observer, recorder)

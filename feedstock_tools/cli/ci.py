@@ -72,7 +72,7 @@ def command(
 
 def _write_files(folder: Path, wanted: _Wanted, channel: str, *, as_json: bool) -> int:
     """Write the files, or with --check only report those that differ; the exit status is then 1 if any does."""
-    from feedstock_tools.builds.ci.files import SERVICES, ci_files
+    from feedstock_tools.builds.ci import SERVICES, ci_files
 
     check = wanted.check
     services = tuple(SERVICES) if wanted.service == "both" else (wanted.service,)
@@ -95,13 +95,13 @@ def _print_jobs(
     feedstock: Path, names: tuple[str, ...], channels: tuple[str, ...], service: str, *, as_json: bool
 ) -> None:
     """Print the jobs that build what the channels lack, in the form of a service or as JSON."""
-    from feedstock_tools.builds.ci import jobs
+    from feedstock_tools.builds.ci import ci_jobs, missing_configurations, not_on_azure
     from feedstock_tools.report.ci import azure_lines, github_lines
 
-    planned, left_out = jobs.ci_jobs(jobs.missing_configurations(feedstock, names, channels))
+    planned, left_out = ci_jobs(missing_configurations(feedstock, names, channels))
     for platform, number in left_out.items():
         say(f"Left out {counted(number, 'configuration')} for {platform}: no machine for it.", err=True)
-    for platform in jobs.not_on_azure(planned) if service == "azure" and not as_json else ():
+    for platform in not_on_azure(planned) if service == "azure" and not as_json else ():
         say(f"Left out the configurations for {platform}: Azure has no machine for it.", err=True)
     if as_json:
         say_json([asdict(job) for job in planned])

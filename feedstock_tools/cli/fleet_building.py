@@ -56,7 +56,7 @@ def build_on_fleet(
     from feedstock_tools.builds.fleet.run import run_on_fleet
     from feedstock_tools.builds.plan.capacity import Capacity
     from feedstock_tools.cli.verifying import Second, verified
-    from feedstock_tools.feedstock.provenance import typed
+    from feedstock_tools.redaction import command_line
     from feedstock_tools.report.run import text
 
     workspace = replace(workspace, engines=replace(workspace.engines, for_hosts=workspace.engines.given == "container"))
@@ -70,7 +70,7 @@ def build_on_fleet(
 
         def carried_out(where: Workspace, agenda: Agenda) -> BuildResult:
             with watched(workspace, terminal, max(2, builders.jobs), len(agenda.rows)) as observer:
-                pool, command = _pool(fleet, builders, link, terminal), typed(sys.argv)
+                pool, command = _pool(fleet, builders, link, terminal), command_line(sys.argv)
                 return run_on_fleet(where, agenda, limits, observer, link, terminal.say, pool=pool, command=command)
 
         result, comparisons = carried_out(workspace, planned), None

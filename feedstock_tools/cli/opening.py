@@ -78,7 +78,7 @@ def opened_ahead(place: Place) -> Iterator[Workspace]:
         _note_outdated(pending)
         yield workspace
         return
-    from feedstock_tools.feedstock.preview import updated_copy
+    from feedstock_tools.feedstock.up_to_date import updated_copy
     from feedstock_tools.report.generated_files import ahead_note
 
     note_on_stderr(ahead_note(pending))
@@ -102,7 +102,7 @@ def refuse_without_feedstock(folder: Path) -> None:
 
 def tidy(feedstock: Path | None = None, artifacts: Artifacts | None = None) -> None:
     """Remove what killed commands left behind in these folders, the user's cache and the system's temporary folder."""
-    from feedstock_tools.feedstock.leftovers import remove_leftovers_of
+    from feedstock_tools.feedstock.cleaning import remove_leftovers_of
 
     remove_leftovers_of(feedstock, artifacts, os.environ)
 

@@ -48,8 +48,8 @@ def command(
     from feedstock_tools.check.reviewing import review_feedstock
     from feedstock_tools.cli.rerender import chosen_pinning
     from feedstock_tools.cli.smithy import chosen_release
-    from feedstock_tools.feedstock.checkout import branch_base, checked_out
     from feedstock_tools.feedstock.folder import find_feedstock
+    from feedstock_tools.feedstock.git import branch_base, checked_out
     from feedstock_tools.report.checks.review import review_json, review_markdown
     from feedstock_tools.rerender.smithy.releases.release import chosen_rules
 

@@ -93,8 +93,8 @@ def _watch(names: tuple[str, ...], place: options.Place, html: Path) -> NoReturn
 
 
 def _write_followed(names: tuple[str, ...], place: options.Place, html: Path) -> None:
+    from feedstock_tools.builds.matrix.live import read_runs
     from feedstock_tools.builds.matrix.matrix import read_matrix
-    from feedstock_tools.builds.matrix.runs import read_runs
     from feedstock_tools.cli.opening import opened_to_read
     from feedstock_tools.report.matrix.page import write_page
 

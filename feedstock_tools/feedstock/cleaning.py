@@ -1,7 +1,8 @@
 """Files that commands have left on the disk and that can be removed: their kind, place and size, and removing them.
 
-Whatever is needed again is fetched or made again, except packages, logs and the ledger: each is removed
-only by its own option.
+Temporary files carry their owners (`feedstock_tools.files.temporary`), so what a killed command left can be removed at
+any time, while other commands run. Whatever is needed again is fetched or made again, except packages, logs and the
+ledger: each is removed only by its own option.
 """
 
 from __future__ import annotations
@@ -12,14 +13,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from feedstock_tools.data import cache_root, data_folder
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.layout import LEDGER, STAND_IN_CHANNEL, Artifacts
-from feedstock_tools.feedstock.leftovers import find_leftovers
-from feedstock_tools.files.locks import Locks
-from feedstock_tools.files.temporary import owned_name, remove
+from feedstock_tools.files.locks import Locks, locked
+from feedstock_tools.files.temporary import OF_INDEXER, leftovers, owned_name, remove
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 
 #: What can be removed → what it is. The order is that of lists.
@@ -37,6 +36,8 @@ KINDS = {
 USUAL = frozenset({"leftovers", "work", "caches", "environments"})
 #: What builds use while they run.
 _IN_USE = frozenset({"work", "caches", "packages", "logs", "ledger"})
+#: The folders of a feedstock that commands write to.
+_WRITTEN = ("", "recipe", ".ci_support", ".feedstock-tools", ".github/workflows", ".azure-pipelines", "variants")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,8 @@ def _of_cache(machine: Mapping[str, str]) -> dict[str, list[Path]]:
 
 def _is_old(environment: Path) -> bool:
     """Whether an environment cannot be used any more: its checkout or its interpreter is gone."""
+    from urllib.parse import unquote, urlsplit
+
     with suppress(OSError, UnicodeDecodeError):
         lines = (environment / "pyvenv.cfg").read_text(encoding="utf-8").splitlines()
         settings = dict(line.split(" = ", 1) for line in lines if " = " in line)
@@ -176,3 +179,66 @@ def _states(folder: Path) -> Iterator[os.stat_result]:
         for name in names:
             with suppress(OSError):
                 yield os.lstat(f"{place}/{name}")
+
+
+def find_leftovers(feedstock: Path | None, artifacts: Artifacts | None, machine: Mapping[str, str]) -> tuple[Path, ...]:
+    """What dead owners left; nothing of it is used by a running command.
+
+    Args:
+        feedstock: the folder of a feedstock, if one is meant.
+        artifacts: its artifacts.
+        machine: the environment of the machine, which determines the user's cache.
+    """
+    left = list(leftovers())
+    places = [*_written_cache(machine)]
+    places += [feedstock / name for name in _WRITTEN] if feedstock is not None else []
+    places += _written_artifacts(artifacts) if artifacts is not None else []
+    for place in places:
+        left += leftovers(place)
+    if artifacts is not None:
+        left += [path for _, path in artifacts.dead_private()]
+    return tuple(dict.fromkeys(left))
+
+
+def remove_leftovers_of(feedstock: Path | None, artifacts: Artifacts | None, machine: Mapping[str, str]) -> None:
+    """Remove it, as far as possible: a command that begins does so, and works whatever remains."""
+    private = {path for _, path in artifacts.dead_private()} if artifacts is not None else set()
+    for path in find_leftovers(feedstock, artifacts, machine):
+        if path not in private:
+            remove(path)
+    if artifacts is None:
+        return
+    if private:
+        with suppress(WorkError):
+            artifacts.remove_dead_private()
+    if (artifacts.root / OF_INDEXER).is_dir():
+        with suppress(WorkError), locked(artifacts.root, seconds=0):
+            remove(artifacts.root / OF_INDEXER)
+
+
+def _written_artifacts(artifacts: Artifacts) -> Iterator[Path]:
+    """The folders of artifacts that files are written to, down to the subdirs of the channels."""
+    yield artifacts.root
+    for folder in _folders(artifacts.root):
+        yield folder
+        if folder.name in (STAND_IN_CHANNEL, ".cache"):
+            yield from _folders(folder)
+
+
+def _written_cache(machine: Mapping[str, str]) -> Iterator[Path]:
+    """This program's folder in the user's cache, and three levels below it, where compilers are put together."""
+    cache = cache_root(machine)
+    yield cache
+    for folder in _folders(cache):
+        yield folder
+        if folder.name != "environments":
+            yield from _folders(folder)
+
+
+def _folders(place: Path) -> Iterator[Path]:
+    try:
+        with os.scandir(place) as entries:
+            folders = sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return
+    yield from (Path(path) for path in folders)

@@ -1,12 +1,14 @@
 """Whether the generated files of a feedstock match their inputs: the recipe the spec, the configurations the recipe.
 
 A build updates them first (`refresh`); commands that only read report what is outdated (`outdated`).
+`updated_copy` is a feedstock as a build would leave it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -14,20 +16,26 @@ from typing import TYPE_CHECKING
 
 from feedstock_tools.data import PACKAGE, data_folder
 from feedstock_tools.digests import digest_of_files, digest_of_values, stamp_of_files
-from feedstock_tools.errors import InputError
+from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.folder import Feedstock, user_cache
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.twin import is_twin, make_twin, recipe_to_build, twin_inputs
+from feedstock_tools.files.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from feedstock_tools.files.changes import Changes
     from feedstock_tools.generate.spec.model import Spec
+
 
 #: The name of what is kept of comparisons: in the cache of the artifacts, the result of the last one; in the user's
 #: cache, a folder with an empty file for each digest of inputs that need no update.
 COMPARED = "up-to-date"
 #: This program, and its data.
 _OWN = (PACKAGE, data_folder("templates"), data_folder("variants"))
+#: What is read or written in the copy as a file of its own; everything else in it is a link to the feedstock.
+_COPIED = frozenset({"feedstock.yaml", "conda-forge.yml", "recipe", ".ci_support", ".feedstock-tools"})
+#: The only other hidden folder that a build reads; a rerender writes into some of the rest.
+_SCRIPTS = ".scripts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +133,33 @@ def update(feedstock: Feedstock, spec: Spec) -> Updates:
     return replace(done, rerendered=len(changes.files))
 
 
+@contextmanager
+def updated_copy(feedstock: Feedstock) -> Iterator[tuple[Feedstock, Path]]:
+    """A temporary copy of a feedstock after `refresh`, and its recipe to build. The feedstock stays unchanged.
+
+    Errors inside the context name the files of the feedstock, not those of the copy.
+
+    Args:
+        feedstock: one with a spec.
+
+    Raises:
+        InputError: the spec, the recipe or the variant files are invalid.
+        WorkError: the copy cannot be written.
+    """
+    with temporary_folder() as temporary:
+        copy = Feedstock(temporary.resolve() / feedstock.folder.name)
+        try:
+            _mirror(feedstock.folder, copy.folder)
+            yield copy, _updated_recipe(copy)
+        except InputError as error:
+            raise InputError.of(
+                [
+                    replace(mistake, path=_original(mistake.path, copy.folder, feedstock.folder))
+                    for mistake in error.mistakes
+                ]
+            ) from error
+
+
 def behind_spec(folder: Path) -> str | None:
     """Why the recipe of a feedstock is not what its spec says, in a sentence with what to do; None if it is.
 
@@ -185,6 +220,36 @@ def _update_twin(feedstock: Feedstock, artifacts: Artifacts, spec: Spec) -> None
         from feedstock_tools.generate import render
 
         make_twin(feedstock, artifacts, render(spec, "v1"), digest)
+
+
+def _mirror(original: Path, copy: Path) -> None:
+    try:
+        copy.mkdir()
+        for entry in original.iterdir():
+            if entry.name in _COPIED:
+                own = copy / entry.name
+                shutil.copytree(entry, own, symlinks=True) if entry.is_dir() else shutil.copy2(entry, own)
+            elif entry.name == _SCRIPTS or not entry.name.startswith("."):
+                (copy / entry.name).symlink_to(entry)
+    except OSError as error:
+        raise WorkError(f"cannot copy the feedstock: {error.strerror or error}", path=copy) from error
+
+
+def _updated_recipe(copy: Feedstock) -> Path:
+    """Update the generated files of the copy; return its recipe to build."""
+    from feedstock_tools.generate import read_spec, render
+
+    spec = read_spec(copy.folder)
+    update(copy, spec)
+    artifacts = Artifacts(copy.artifacts)
+    recipe = recipe_to_build(copy, artifacts)
+    if is_twin(recipe, artifacts):
+        make_twin(copy, artifacts, render(spec, "v1"), inputs="")
+    return recipe
+
+
+def _original(path: Path | None, copy: Path, original: Path) -> Path | None:
+    return original / path.relative_to(copy) if path is not None and path.is_relative_to(copy) else path
 
 
 def _digest(feedstock: Feedstock) -> str:

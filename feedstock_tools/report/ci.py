@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from feedstock_tools.builds.ci.jobs import MACHINES, CiJob
+from feedstock_tools.builds.ci import MACHINES, CiJob
 
 
 def github_lines(jobs: Sequence[CiJob]) -> str:

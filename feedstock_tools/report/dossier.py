@@ -22,8 +22,7 @@ from feedstock_tools.builds.ledger import (
     PackageRecord,
     TestRecord,
 )
-from feedstock_tools.builds.matrix.matrix import Matrix
-from feedstock_tools.builds.matrix.states import ConfigurationState
+from feedstock_tools.builds.matrix.matrix import ConfigurationState, Matrix
 from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.data import text_templates
 from feedstock_tools.digests import files_below, sha256_of

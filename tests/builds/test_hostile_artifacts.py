@@ -26,8 +26,7 @@ from feedstock_tools.builds.publish.publish import publish
 from feedstock_tools.builds.testing.tests import built_packages
 from feedstock_tools.channel.targets import parse_target
 from feedstock_tools.errors import FeedstockError
-from feedstock_tools.feedstock.cleaning import KINDS, find_removable, remove_all
-from feedstock_tools.feedstock.leftovers import remove_leftovers_of
+from feedstock_tools.feedstock.cleaning import KINDS, find_removable, remove_all, remove_leftovers_of
 from feedstock_tools.report.matrix.page import page
 from feedstock_tools.report.matrix.text import matrix_json, matrix_text
 from feedstock_tools.wording import shown

@@ -17,7 +17,7 @@ from feedstock_tools.builds.engines.contract import Engine
 from feedstock_tools.builds.engines.embedded.emulation import Emulator
 from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.builds.plan.hosts import Host
-from feedstock_tools.builds.plan.inputs import PlannedInputs
+from feedstock_tools.builds.plan.rendering import PlannedInputs
 from feedstock_tools.builds.runs.site import Site
 from feedstock_tools.builds.stand_in.choice import ChannelChoice
 from feedstock_tools.feedstock.layout import Artifacts

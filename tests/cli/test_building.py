@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from feedstock_tools.builds.plan import plan
+from feedstock_tools.builds.plan import workspace as workspaces
 from feedstock_tools.builds.plan.workspace import open_workspace
 from feedstock_tools.builds.runs.run import BuildResult, Outcome
 from feedstock_tools.cli.building import report
@@ -23,7 +23,7 @@ class _Screen(io.StringIO):
 def test_the_next_list_is_prepared_for_a_person_and_not_for_a_script(
     feedstock: TinyFeedstock, monkeypatch: pytest.MonkeyPatch, stream: io.StringIO
 ) -> None:
-    monkeypatch.setattr(plan, "_FEW", 0)
+    monkeypatch.setattr(workspaces, "_FEW", 0)
     workspace = open_workspace(feedstock.folder, None, ("conda-forge",), {})
     (chosen,) = workspace.chosen([GPU])
     built = Outcome(chosen.name, chosen.rows[0], chosen.rows[0].outputs[0], None, new=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from feedstock_tools.builds.runs.delivery.gpu_code import check_gpu_code
+from feedstock_tools.builds.runs.delivery import check_gpu_code
 from feedstock_tools.builds.stand_in.nvcc_from_nvrtc import fatbin
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata

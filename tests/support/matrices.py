@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from feedstock_tools.builds.ledger.records import BuildRecord, PackageRecord
-from feedstock_tools.builds.matrix.matrix import Matrix
-from feedstock_tools.builds.matrix.states import Surroundings, states
+from feedstock_tools.builds.matrix.matrix import Matrix, Surroundings, states
 from feedstock_tools.builds.plan.identity import Candidate
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 

@@ -27,7 +27,7 @@ def import_all() -> None:
     for module in pkgutil.walk_packages(feedstock_tools.__path__, "feedstock_tools."):
         if not module.name.endswith(("worker", "__main__")):
             importlib.import_module(module.name)
-    importlib.import_module("feedstock_tools.builds.plan.plan")._own_stamp()
+    importlib.import_module("feedstock_tools.builds.plan.workspace")._own_stamp()
     importlib.import_module("feedstock_tools.feedstock.up_to_date")._own_digest()
     for name in (*WORKERS, *_LATE, "rattler_build"):
         importlib.import_module(name)

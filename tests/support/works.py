@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from feedstock_tools.builds.plan.needs import Needs
-from feedstock_tools.builds.plan.work import Work
+from feedstock_tools.builds.plan.row import Work
 from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow
 
 

@@ -18,7 +18,7 @@ from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.observer import Observer
 from feedstock_tools.builds.runs.run import BuildResult, result_of
 from feedstock_tools.builds.runs.scheduler import carry_out
-from feedstock_tools.feedstock.provenance import commit_of
+from feedstock_tools.feedstock.git import commit_of
 from feedstock_tools.redaction import redacted
 
 

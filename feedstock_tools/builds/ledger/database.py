@@ -12,25 +12,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from feedstock_tools.builds.ledger.reasons import words_of
 from feedstock_tools.builds.ledger.records import (
+    BUILD_COLUMNS,
+    COMPARISON_COLUMNS,
+    PACKAGE_COLUMNS,
+    TEST_COLUMNS,
     BuildRecord,
     ComparisonRecord,
     EnvironmentRecord,
     PackageRecord,
     TestRecord,
-    moment_of,
-    now,
-)
-from feedstock_tools.builds.ledger.rows import (
-    BUILD_COLUMNS,
-    COMPARISON_COLUMNS,
-    PACKAGE_COLUMNS,
-    TEST_COLUMNS,
     build_of,
     comparison_of,
     environment_json,
     environment_of,
+    moment_of,
+    now,
     parts,
     stored,
     test_of,
@@ -50,6 +47,27 @@ _MOST_PACKAGES = 1000
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 #: The columns that change when a build ends.
 _ENDING = ("result", "reason", "ended", "seconds", "peak_memory", "marks")
+_FREE = "Free some space, or give another folder with --output-dir. Nothing that was recorded before is lost."
+#: Codes of SQLite (https://www.sqlite.org/rescode.html), the particular ones first → what happened, and what to do.
+_REASONS = {
+    frozenset({sqlite3.SQLITE_IOERR_LOCK, sqlite3.SQLITE_IOERR_UNLOCK, sqlite3.SQLITE_IOERR_RDLOCK}): (
+        "the file system has no locks",
+        "Give a folder on another file system with --output-dir.",
+    ),
+    frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}): (
+        "it is locked",
+        "Another program holds it. Wait for it to end, then try again.",
+    ),
+    frozenset({sqlite3.SQLITE_FULL}): ("the disk is full", _FREE),
+    frozenset({sqlite3.SQLITE_IOERR}): (
+        "it cannot be read or written: the disk, a quota or a limit on the size of files (`ulimit -f`) ends it",
+        _FREE,
+    ),
+    frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}): (
+        "it cannot be written",
+        "Give a writable folder with --output-dir.",
+    ),
+}
 
 
 class Ledger:
@@ -382,6 +400,14 @@ class Ledger:
     def _damage(self, error: object) -> WorkError:
         hint = "Move it away: a new one is created, and its builds are made again."
         return WorkError(f"the ledger is damaged: {error}", path=self.path, hint=hint)
+
+
+def words_of(error: sqlite3.OperationalError) -> tuple[str, str | None]:
+    """What happened, and what to do about it, if that is known."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    return next(
+        (words for codes, words in _REASONS.items() if code in codes or code & 0xFF in codes), (str(error), None)
+    )
 
 
 def _number(record: BuildRecord) -> int:

@@ -1,21 +1,33 @@
-"""The matrix of a feedstock: every configuration with its state, from the plan and the ledger."""
+"""The matrix of a feedstock: every configuration with its state, from the plan and the ledger.
+
+`states` is a pure function over values. Showing, running and publishing a matrix all use it to decide what is done.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from feedstock_tools.builds.ledger import BuildRecord, ComparisonRecord, Ledger, TestRecord, now
-from feedstock_tools.builds.matrix.states import ConfigurationState, Surroundings, states
-from feedstock_tools.builds.plan.identity import Candidates, candidates_of
+from feedstock_tools.builds.ledger.records import moment_of
+from feedstock_tools.builds.plan.identity import PARTS, Candidate, Candidates, candidates_of
 from feedstock_tools.builds.plan.refusals import refused
 from feedstock_tools.builds.plan.workspace import Workspace
-from feedstock_tools.feedstock.planned import PlannedConfiguration
+from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.processes import process_lives
 
 #: The number of builds in the picture of a matrix.
 _LAST = 1000
+#: The states, the most urgent first: a configuration has the first that any of its outputs has. `done`: built from
+#: exactly these inputs, and its packages exist; `running`: by a process that lives; `failed`, `interrupted`: the last
+#: attempt ended so; `stale`: built, from other inputs; `missing`: never built; `refused`: not built and cannot be built
+#: here; `nothing`: a configuration without outputs.
+STATES = ("running", "failed", "interrupted", "stale", "missing", "refused", "done", "nothing")
+#: A run on another machine without a sign of life for this long counts as dead.
+SILENT = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +132,185 @@ def _alive(builds: Sequence[BuildRecord]) -> dict[tuple[str, str], bool]:
     runs = {(record.process, record.machine) for record in builds if record.result in ("running", "interrupted")}
     states = {run: process_lives(*run) for run in runs}
     return {run: lives for run, lives in states.items() if lives is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Facts that are neither in the plan nor in the builds of the ledger.
+
+    Attributes:
+        candidates: the identities of each output, one for each choice of channels that counts.
+        alive: process and machine of a run → whether it is alive; a missing run is one whose state is
+            unknown, as on another machine.
+        intact: the `id` of finished builds whose packages are unchanged.
+        refused: the configurations that cannot be built here, by name, with the reason.
+        at: the time, in the ledger's form.
+    """
+
+    candidates: Candidates
+    alive: Mapping[tuple[str, str], bool]
+    intact: AbstractSet[int | None]
+    refused: Mapping[str, str]
+    at: str
+
+    def lives(self, record: BuildRecord) -> bool | None:
+        """Whether the run of a record is alive; None if unknown."""
+        return self.alive.get((record.process, record.machine))
+
+
+@dataclass(frozen=True, slots=True)
+class OutputState:
+    """One output: its state, the build that determines it, and the reason why it is not done.
+
+    `rows` are the rows that make it. `changed` lists the differing parts of a stale one.
+    """
+
+    output: PlannedOutput
+    rows: tuple[PlannedRow, ...]
+    state: str
+    record: BuildRecord | None = None
+    reason: str = ""
+    changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationState:
+    """A configuration and its outputs, each once."""
+
+    configuration: PlannedConfiguration
+    outputs: tuple[OutputState, ...]
+    reason: str = ""
+
+    @property
+    def state(self) -> str:
+        """The most urgent state of its outputs."""
+        found_states = {output.state for output in self.outputs}
+        return next((state for state in STATES if state in found_states), "refused" if self.reason else "nothing")
+
+    def of_row(self, row: str) -> str:
+        """The most urgent state of the outputs that a row makes."""
+        found_states = {output.state for output in self.outputs if any(maker.name == row for maker in output.rows)}
+        return next((state for state in STATES if state in found_states), "nothing")
+
+
+def states(
+    configurations: Iterable[PlannedConfiguration], builds: Sequence[BuildRecord], around: Surroundings
+) -> tuple[ConfigurationState, ...]:
+    """The state of each configuration and of each of its outputs.
+
+    Args:
+        configurations: with their outputs.
+        builds: the builds of the ledger that decide, the oldest first; others change nothing.
+    """
+    history = _History(builds)
+    return tuple(_configuration_state(configuration, history, around) for configuration in configurations)
+
+
+class _History:
+    """The builds of a ledger, the newest first, indexed by their lookup keys."""
+
+    def __init__(self, builds: Sequence[BuildRecord]) -> None:
+        self.by_identity: dict[str, list[BuildRecord]] = {}
+        self.by_place: dict[tuple[str, str], list[BuildRecord]] = {}
+        for record in reversed(builds):
+            self.by_identity.setdefault(record.identity, []).append(record)
+            self.by_place.setdefault((record.row, record.output), []).append(record)
+
+
+def _configuration_state(
+    configuration: PlannedConfiguration, history: _History, around: Surroundings
+) -> ConfigurationState:
+    makers: dict[tuple[str, str], list[PlannedRow]] = {}
+    outputs: dict[tuple[str, str], PlannedOutput] = {}
+    for row in configuration.rows:
+        for output in row.outputs:
+            key = (output.subdir, output.stem)
+            outputs.setdefault(key, output)
+            makers.setdefault(key, []).append(row)
+    refusal = around.refused.get(configuration.name, "")
+    states_of_outputs = []
+    for key, output in outputs.items():
+        candidates = around.candidates.get((configuration.name, output.identity), ())
+        states_of_outputs.append(_output_state(output, tuple(makers[key]), candidates, history, around, refusal))
+    return ConfigurationState(configuration, tuple(states_of_outputs), refusal)
+
+
+def _output_state(
+    output: PlannedOutput,
+    rows: tuple[PlannedRow, ...],
+    candidates: Sequence[Candidate],
+    history: _History,
+    around: Surroundings,
+    refusal: str,
+) -> OutputState:
+    tried = [record for candidate in candidates for record in history.by_identity.get(candidate.identity, ())]
+    running = next((record for record in tried if _runs(record, around)), None)
+    if running:
+        elsewhere = around.lives(running) is None
+        return OutputState(output, rows, "running", running, _last_sign(running) if elsewhere else "")
+    done = next((record for record in tried if record.result == "done" and record.id in around.intact), None)
+    if done:
+        return OutputState(output, rows, "done", done)
+    if tried and tried[0].result == "done":
+        return OutputState(output, rows, "missing", tried[0], "its package was removed or changed since it was built")
+    if tried:
+        newest = tried[0]
+        if newest.result == "failed":
+            return OutputState(output, rows, "failed", newest, newest.reason)
+        return OutputState(output, rows, "interrupted", newest, newest.reason or _how_it_died(newest, around))
+    earlier = _newest_done(output, rows, history)
+    if earlier:
+        changed = _what_changed(earlier, candidates, rows)
+        return OutputState(output, rows, "stale", earlier, f"built from other inputs: {'; '.join(changed)}", changed)
+    return OutputState(output, rows, "refused" if refusal else "missing", None, refusal)
+
+
+def _runs(record: BuildRecord, around: Surroundings) -> bool:
+    """A run on another machine counts as alive as long as it gives signs of life."""
+    if record.result != "running":
+        return False
+    lives = around.lives(record)
+    if lives is not None:
+        return lives
+    sign, at = moment_of(record.seen or record.started), moment_of(around.at)
+    if not record.machine or sign is None or at is None:
+        return False
+    return at - sign < SILENT  # clocks of two machines differ: a sign from the future counts as recent
+
+
+def _last_sign(record: BuildRecord) -> str:
+    sign = moment_of(record.seen or record.started)
+    return f"on {record.machine}, last sign of life {f'{sign:%Y-%m-%d %H:%M} UTC' if sign else 'unknown'}"
+
+
+def _how_it_died(record: BuildRecord, around: Surroundings) -> str:
+    silent = record.machine and around.lives(record) is None
+    return f"no sign of life any more: it ran {_last_sign(record)}" if silent else "the run that made it has died"
+
+
+def _newest_done(output: PlannedOutput, rows: Sequence[PlannedRow], history: _History) -> BuildRecord | None:
+    places = [record for row in rows for record in history.by_place.get((row.name, output.name), ())]
+    done = [record for record in places if record.result == "done"]
+    return max(done, key=lambda record: record.id or 0, default=None)  # clocks jump, numbers do not
+
+
+def _what_changed(record: BuildRecord, candidates: Sequence[Candidate], rows: Sequence[PlannedRow]) -> tuple[str, ...]:
+    """The differences to the nearest choice of channels."""
+    if not record.inputs:
+        return ("which of them was not recorded at that time",)
+    differences = (
+        [part for part in PARTS if record.inputs.get(part) != candidate.inputs.get(part)] for candidate in candidates
+    )
+    nearest: list[str] = min(differences, key=len, default=[])
+    return tuple(text for part in nearest for text in _in_words(part, record, candidates, rows))
+
+
+def _in_words(part: str, record: BuildRecord, candidates: Sequence[Candidate], rows: Sequence[PlannedRow]) -> list[str]:
+    if part == "engine":
+        return [f"{PARTS[part]}, {record.inputs.get(part, '?')} → {candidates[0].inputs.get(part, '?')}"]
+    if part == "variant":
+        values = next((row.values for row in rows if row.name == record.row), rows[0].values)
+        keys = sorted(key for key in {*values, *record.values} if values.get(key) != record.values.get(key))
+        differences = [f"{key} {record.values.get(key, '(none)')} → {values.get(key, '(none)')}" for key in keys]
+        return [f"{PARTS[part]}: {', '.join(differences)}"] if record.values and differences else [PARTS[part]]
+    return [PARTS[part]]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from feedstock_tools.builds.ledger import BuildRecord, Ledger
 from feedstock_tools.builds.plan.capacity import Capacity
 from feedstock_tools.builds.plan.identity import PARTS, channels_identities, identity_on, inputs_on
-from feedstock_tools.builds.plan.inputs import PlannedInputs
 from feedstock_tools.builds.plan.needs import Declared, History, Needs, expected_seconds, needs_of
 from feedstock_tools.builds.plan.refusals import refused
-from feedstock_tools.builds.plan.work import Place, Work, place_of
+from feedstock_tools.builds.plan.rendering import PlannedInputs
+from feedstock_tools.builds.plan.row import Place, Work, place_of
 from feedstock_tools.builds.stand_in.choice import DEFAULT_CHANNELS, ChannelChoice, choose_channels
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow

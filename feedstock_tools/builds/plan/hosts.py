@@ -16,7 +16,7 @@ from feedstock_tools.units import size_text
 from feedstock_tools.wording import counted, duration
 
 if TYPE_CHECKING:
-    from feedstock_tools.builds.plan.work import Work
+    from feedstock_tools.builds.plan.row import Work
     from feedstock_tools.builds.plan.workspace import Workspace
 
 

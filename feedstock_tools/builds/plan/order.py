@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from heapq import heapreplace
 from typing import TYPE_CHECKING
 
-from feedstock_tools.builds.plan.work import Place, Work, place_of
+from feedstock_tools.builds.plan.row import Place, Work, place_of
 
 if TYPE_CHECKING:
     import networkx as nx

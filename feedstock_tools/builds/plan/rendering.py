@@ -1,17 +1,35 @@
-"""The outputs of configurations, rendered row by row from the recipe."""
+"""The outputs of configurations, rendered row by row from the recipe, with the identity of each.
+
+The result of a script under conda-build is unknown before it has run, so the identity of an output of a `meta.yaml`
+contains the text of the recipe itself, and its package is compared in name, version, build and subdir only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.builds.plan.outputs.v0 import with_meta_outputs
-from feedstock_tools.digests import digest_of_files
+from feedstock_tools.builds.stand_in.tools import tools_among
+from feedstock_tools.digests import digest_of_files, digest_of_values, files_below, stamp_of_files
 from feedstock_tools.errors import InputError
-from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
+from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.platforms import Platform
+from feedstock_tools.reading import read_text
+
+if TYPE_CHECKING:
+    from feedstock_tools.recipe.v0.recipe import Recipe
+    from feedstock_tools.recipe.v1_engine import RenderedV1
+
+
+#: Files of a recipe folder that are not part of a build: their content is already in the rendered recipe.
+_RENDERED_FILES = frozenset({"recipe.yaml", "meta.yaml", "conda_build_config.yaml", "variants.yaml"})
+#: A source that is a file or folder on this machine.
+_PATH = re.compile(r"^\s*(?:-\s+)?path:\s*[\"']?([^\s\"'#{}]+)", re.MULTILINE)
+Digest = Callable[[Sequence[Path]], str]
 
 
 def render_outputs(
@@ -28,7 +46,6 @@ def render_outputs(
     Raises:
         InputError: the recipe cannot be read.
     """
-    from feedstock_tools.builds.plan.outputs.v1 import local_sources, promise_row
     from feedstock_tools.recipe.v1_engine import plain, read_v1, render_row
 
     if not recipe.is_file() and (recipe.parent / "meta.yaml").is_file():
@@ -54,3 +71,233 @@ def render_outputs(
         return replace(configuration, rows=rows, refusal=None, rendered=True)
 
     return tuple(complete(configuration) for configuration in configurations), sources
+
+
+def promise_row(
+    rendered: Iterable[RenderedV1], recipe_folder: Path, engine: str, digest: Digest = digest_of_files
+) -> tuple[PlannedOutput, ...]:
+    """The planned outputs of a rendered row, with their identities.
+
+    Args:
+        rendered: its outputs, in build order.
+        recipe_folder: its files (scripts, patches, tests) are part of every output's identity.
+        engine: name and version of the engine, part of the identity too.
+        digest: returns the hash of files and folders; for many rows, a cached one.
+    """
+    files = digest(sorted(path for path in recipe_folder.iterdir() if path.name not in _RENDERED_FILES))
+    outputs: dict[str, PlannedOutput] = {}
+    pending = list(rendered)
+    own = {output.name for output in pending}
+    for rendered_output in pending:
+        sources = digest(_sources(rendered_output.content, recipe_folder))
+        output = _promise(rendered_output, own, outputs, {"engine": engine, "files": files, "sources": sources})
+        outputs[output.name] = output
+    return tuple(outputs.values())
+
+
+def _promise(
+    rendered: RenderedV1,
+    own: set[str],
+    earlier: Mapping[str, PlannedOutput],
+    common: Mapping[str, str],
+) -> PlannedOutput:
+    content, name = rendered.content, rendered.name
+    needed = tuple(sorted(_names_in(content.get("requirements") or {}) & own - {name}))
+    inputs = {
+        "recipe": digest_of_values(content),
+        "variant": digest_of_values(dict(rendered.variant)),
+        "siblings": digest_of_values({sibling: earlier[sibling].identity for sibling in needed if sibling in earlier}),
+        **common,
+    }
+    pinned = _exact_pins((content.get("requirements") or {}).get("run") or [])
+    pins = {pin: f"{earlier[pin].version} {earlier[pin].build}" for pin in sorted(pinned - {name}) if pin in earlier}
+    down = int((content.get("build", {}).get("variant") or {}).get("down_prioritize_variant") or 0)
+    return PlannedOutput(
+        name=name,
+        version=rendered.version,
+        build=rendered.build,
+        build_number=rendered.build_number,
+        subdir="noarch" if rendered.noarch else rendered.variant.get("target_platform", "noarch"),
+        identity=digest_of_values(inputs),
+        inputs=inputs,
+        siblings=needed,
+        pins=pins,
+        track_features=_track_features(name, down),
+        uses_python=_uses_python(content, needed, earlier),
+        staging=tuple(staging["name"] for staging in content.get("staging_caches") or ()),
+        tools=_tools(content, needed, earlier),
+    )
+
+
+def _tools(content: Mapping[str, Any], siblings: Iterable[str], earlier: Mapping[str, PlannedOutput]) -> dict[str, str]:
+    """The tools that building and testing an output installs, each with its digest."""
+    tests = [test for test in content.get("tests") or [] if isinstance(test, dict)]
+    parts = (content, *(content.get("staging_caches") or ()), *tests)
+    names = {name for part in parts for name in _names_in(part.get("requirements") or {})}
+    found = [earlier[name].tools for name in siblings if name in earlier]
+    return {name: digest for tools in (tools_among(names), *found) for name, digest in tools.items()}
+
+
+def _track_features(name: str, down_prioritize: int) -> tuple[str, ...]:
+    """The engine's features for `down_prioritize_variant: 2`: one for each step down."""
+    return tuple(f"{name}-p-{step}" for step in range(down_prioritize))
+
+
+def _uses_python(content: Mapping[str, Any], siblings: tuple[str, ...], earlier: Mapping[str, PlannedOutput]) -> bool:
+    run = (content.get("requirements") or {}).get("run") or []
+    tests = content.get("tests") or []
+    return (
+        "python" in _names_in({"run": run})
+        or any("python" in test for test in tests if isinstance(test, dict))
+        or any(earlier[sibling].uses_python for sibling in siblings if sibling in earlier)
+    )
+
+
+def _names_in(requirements: Mapping[str, Any]) -> set[str]:
+    """The package names in some sections of requirements: strings, and `pin_subpackage`-like mappings."""
+    names: set[str] = set()
+    for section in requirements.values():
+        for item in section if isinstance(section, list) else ():
+            if isinstance(item, str):
+                names.add(re.split(r"[\s=<>!~\[]", item.rpartition("::")[2], maxsplit=1)[0].lower())
+            elif isinstance(item, dict):
+                names.update(str(pin["name"]) for pin in item.values() if isinstance(pin, dict) and "name" in pin)
+    return names
+
+
+def _exact_pins(requirements: Iterable[Any]) -> set[str]:
+    """The names that `pin_subpackage(…, exact=True)` pins."""
+    pins = (item.get("pin_subpackage") for item in requirements if isinstance(item, dict))
+    return {str(pin["name"]) for pin in pins if isinstance(pin, dict) and pin.get("exact")}
+
+
+def local_sources(rendered: Iterable[RenderedV1], recipe_folder: Path) -> set[Path]:
+    """The files and folders on this machine that rendered outputs name as their sources."""
+    return {path for output in rendered for path in _sources(output.content, recipe_folder)}
+
+
+def _sources(content: Mapping[str, Any], folder: Path) -> list[Path]:
+    """The local sources of an output, and those of the staging outputs that it inherits from."""
+    listed: list[Any] = []
+    for part in (content, *(content.get("staging_caches") or ())):
+        sources = part.get("source") or []
+        listed += sources if isinstance(sources, list) else [sources]
+    return [(folder / source["path"]).resolve() for source in listed if isinstance(source, dict) and "path" in source]
+
+
+def with_meta_outputs(
+    configurations: Sequence[PlannedConfiguration],
+    folder: Path,
+    engines: Mapping[str, str],
+    builder: Platform | None = None,
+) -> tuple[tuple[PlannedConfiguration, ...], set[Path]]:
+    """Configurations with the outputs that conda-build would make, and their local sources.
+
+    Args:
+        engines: platform → name and version of the engine that builds for it.
+        builder: the platform of the machine that builds all of them; default each configuration's own.
+
+    Raises:
+        InputError: the recipe cannot be read.
+    """
+    from feedstock_tools.recipe.v0.recipe import read_recipe
+
+    recipe = read_recipe(folder)
+    sources = _meta_sources(folder)
+    parts = {
+        "files": digest_of_files(sorted(path for path in folder.iterdir() if path.name != "conda_build_config.yaml")),
+        "sources": digest_of_files(sorted(sources)),
+    }
+    complete = (
+        _complete(configuration, recipe, {**parts, "engine": engines.get(configuration.platform, "")}, builder)
+        for configuration in configurations
+    )
+    return tuple(complete), sources
+
+
+def _complete(
+    configuration: PlannedConfiguration, recipe: Recipe, parts: Mapping[str, str], builder: Platform | None
+) -> PlannedConfiguration:
+    platform = Platform.parse(configuration.platform)
+    try:
+        rows = tuple(
+            replace(row, outputs=_outputs(recipe, row, platform, builder or platform, parts))
+            for row in configuration.rows
+        )
+    except InputError as error:
+        return replace(configuration, refusal=str(error), rendered=True)
+    return replace(configuration, rows=rows, refusal=None, rendered=True)
+
+
+def _outputs(
+    recipe: Recipe, row: PlannedRow, platform: Platform, builder: Platform, parts: Mapping[str, str]
+) -> tuple[PlannedOutput, ...]:
+    from feedstock_tools.recipe.v0.recipe import render_recipe
+    from feedstock_tools.variants import VariantConfig, combine, defaults
+
+    values = VariantConfig({key: (value,) for key, value in row.values.items()})
+    rendered = render_recipe(recipe, combine([defaults(builder), values]), builder)
+    built = [output for output in rendered.outputs if not output.skip]
+    return tuple(
+        PlannedOutput(
+            name=output.name,
+            version=output.version,
+            build=output.build_string,
+            build_number=output.build_number,
+            subdir="noarch" if output.noarch else platform.subdir,
+            identity=digest_of_values(inputs),
+            inputs=inputs,
+            uses_python="python" in output.variant and output.noarch is None,
+            whole=False,
+            tools=tools_among({str(need).split()[0] for needs in output.requirements.values() for need in needs}),
+        )
+        for output in built
+        for inputs in [
+            {**parts, "recipe": digest_of_values(output.requirements), "variant": digest_of_values(row.values)}
+        ]
+    )
+
+
+def _meta_sources(folder: Path) -> set[Path]:
+    text = read_text(folder / "meta.yaml", within=folder)
+    places = {(folder / place).resolve() for place in _PATH.findall(text)}
+    return {place for place in places if place.exists()}
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedInputs:
+    """The files behind a plan, in their state at that time.
+
+    Files that appear later do not count: some scripts collect licenses into `$RECIPE_DIR`, and unreferenced files
+    are not part of a build.
+
+    Attributes:
+        recipe: the `recipe.yaml` to build.
+        files: the files of the recipe folders and local sources.
+        stamp: of those files (`stamp_of_files`).
+    """
+
+    recipe: Path
+    files: tuple[Path, ...]
+    stamp: str
+
+    @classmethod
+    def of(cls, recipe: Path, roots: Iterable[Path]) -> PlannedInputs:
+        """The files below the recipe's folder and some other files and folders, in their current state."""
+        files = tuple(Path(file) for root in dict.fromkeys([recipe.parent, *roots]) for file in files_below(root))
+        return cls(recipe, files, stamp_of_files(files))
+
+    def differ(self, platform: str, row: PlannedRow, output: PlannedOutput) -> bool:
+        """Whether an output of a row would now be planned differently; a file that was only touched changes nothing.
+
+        Args:
+            platform: the target subdir of the row.
+        """
+        if stamp_of_files(self.files) == self.stamp:
+            return False
+        alone = PlannedConfiguration(row.name, platform, (replace(row, outputs=()),))
+        try:
+            (now,), _ = render_outputs([alone], self.recipe, {platform: output.inputs.get("engine", "")})
+        except InputError:
+            return True
+        return output.identity not in {planned.identity for rendered in now.rows for planned in rendered.outputs}

@@ -1,22 +1,38 @@
-"""An opened feedstock, for planning, building or inspecting: its folders, channels and engines."""
+"""An opened feedstock, for planning, building or inspecting: its folders, channels, engines, and its plan.
+
+Rendering a recipe takes some milliseconds a row, so of many configurations only those to build or list are rendered,
+and the results are cached until one of their inputs changes.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, partial
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+from feedstock_tools import __version__
 from feedstock_tools.bounds.limits import Bounds
+from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.builds.engines.choice import Engines
-from feedstock_tools.builds.plan.plan import Plan
+from feedstock_tools.digests import stamp_of_files
 from feedstock_tools.errors import InputError
-from feedstock_tools.feedstock.converting import Conversion, converted
 from feedstock_tools.feedstock.folder import Feedstock, find_feedstock
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.names import select
-from feedstock_tools.feedstock.planned import PlannedConfiguration
-from feedstock_tools.feedstock.twin import has_meta_alone, recipe_to_build
+from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
+from feedstock_tools.feedstock.twin import Conversion, converted, has_meta_alone, recipe_to_build
+from feedstock_tools.feedstock.up_to_date import own_stamp
+from feedstock_tools.platforms import Platform
+
+_CACHE = "plan"
+#: Rows that are rendered although only some of them are requested: together they take less than a second process.
+_FEW = 16
 
 
 @dataclass(frozen=True)
@@ -134,3 +150,169 @@ def artifacts_of(feedstock: Feedstock, output: Path | None) -> Artifacts:
             "the artifacts folder cannot be inside the recipe folder or another input", path=output, hint=hint
         )
     return artifacts
+
+
+class Plan:
+    """The configurations of a feedstock, which are rendered on demand."""
+
+    def __init__(
+        self, feedstock: Feedstock, artifacts: Artifacts, recipe: Path, engines: Engines, bounds: Bounds | None
+    ) -> None:
+        """Read the plan from the cache, or begin a new one.
+
+        Args:
+            recipe: the `recipe.yaml` to build.
+            engines: determine the engine for a platform, which is part of an output's identity.
+            bounds: what rendering may take, in a child process; None to render in this process.
+
+        Raises:
+            InputError: the feedstock's configurations cannot be read.
+        """
+        self._feedstock = feedstock
+        self._artifacts = artifacts
+        self._recipe = recipe
+        self._engines = engines
+        self._bounds = bounds
+        self._known = self._recalled() or self._begun()
+
+    @property
+    def configurations(self) -> tuple[PlannedConfiguration, ...]:
+        """All configurations, ordered by name; `complete` returns them with their outputs."""
+        return tuple(self._known.configurations.values())
+
+    @property
+    def needs(self) -> Mapping[str, Any]:
+        """The `needs` of the spec, by key; empty without a spec.
+
+        Raises:
+            InputError: the spec is invalid.
+        """
+        if self._known.needs is None:
+            self._remember(replace(self._known, needs=_needs_of(self._feedstock)))
+        return self._known.needs or {}
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """The local sources of the completed configurations."""
+        return tuple(sorted(self._known.sources))
+
+    def complete(self, chosen: Sequence[PlannedConfiguration]) -> tuple[PlannedConfiguration, ...]:
+        """The chosen configurations with their rows and outputs.
+
+        Raises:
+            InputError: the recipe cannot be read.
+        """
+        wanted = [self._known.configurations[configuration.name] for configuration in chosen]
+        missing = [configuration for configuration in wanted if not configuration.rendered]
+        if missing:
+            rendered, sources = self._rendered(missing)
+            configurations = {
+                **self._known.configurations,
+                **{configuration.name: configuration for configuration in rendered},
+            }
+            self._remember(replace(self._known, configurations=configurations), sources)
+        return tuple(
+            _with_rows(self._known.configurations[configuration.name], configuration.rows) for configuration in chosen
+        )
+
+    def _rendered(
+        self, missing: Sequence[PlannedConfiguration]
+    ) -> tuple[tuple[PlannedConfiguration, ...], AbstractSet[Path]]:
+        """Some configurations with their outputs, and their local sources; all others with them, if those are few."""
+        unknown = [configuration for configuration in self._known.configurations.values() if not configuration.rendered]
+        if len(missing) < len(unknown) and sum(len(configuration.rows) for configuration in unknown) <= _FEW:
+            with suppress(InputError):  # which the others may have caused
+                return self._rendered_alone(unknown)
+        return self._rendered_alone(missing)
+
+    def _rendered_alone(
+        self, wanted: Sequence[PlannedConfiguration]
+    ) -> tuple[tuple[PlannedConfiguration, ...], AbstractSet[Path]]:
+        from feedstock_tools.builds.plan.rendering import render_outputs
+
+        engines = {
+            configuration.platform: self._engines.planned(configuration.platform).identity for configuration in wanted
+        }
+        return run_bounded(partial(render_outputs, wanted, self._recipe, engines), self._bounds)
+
+    def _begun(self) -> _Known:
+        from feedstock_tools.feedstock.configurations import outline
+
+        key = self._key(frozenset())
+        outlined = run_bounded(partial(outline, self._feedstock.folder), self._bounds)
+        needs: Mapping[str, Any] | None = None if self._feedstock.spec.is_file() else {}
+        self._known = _Known(key, {configuration.name: configuration for configuration in outlined}, needs=needs)
+        self._remember(self._known)
+        return self._known
+
+    def _recalled(self) -> _Known | None:
+        """The plan in the cache; None if there is none, or only one for other files or another version."""
+        cached = self._artifacts.recall(_CACHE)
+        try:
+            sources = frozenset(Path(path) for path in cached["sources"])
+            if cached["key"] != self._key(sources):
+                return None
+            configurations = [PlannedConfiguration.from_json(entry) for entry in cached["configurations"]]
+            return _Known(
+                cached["key"],
+                {configuration.name: configuration for configuration in configurations},
+                sources,
+                cached.get("needs"),
+            )
+        except (KeyError, TypeError):
+            return None
+
+    def _remember(self, plan: _Known, sources: AbstractSet[Path] = frozenset()) -> None:
+        """Cache the results, unless files have changed since the plan was begun: then parts of it are outdated.
+
+        Args:
+            sources: local sources that the key does not cover yet.
+        """
+        unchanged = self._key(plan.sources) == plan.key
+        self._known = plan = replace(plan, sources=plan.sources | sources)
+        if not unchanged:
+            return
+        if sources:
+            self._known = plan = replace(plan, key=self._key(plan.sources))
+        content = {
+            "key": plan.key,
+            "sources": sorted(str(path) for path in plan.sources),
+            "configurations": [configuration.to_json() for configuration in plan.configurations.values()],
+            "needs": plan.needs,
+        }
+        self._artifacts.remember(_CACHE, content)
+
+    def _key(self, sources: AbstractSet[Path]) -> str:
+        """A value that changes when an input may have changed: the feedstock, local sources, this program and its data,
+        the engine."""
+        stamp = f"{stamp_of_files([*self._feedstock.inputs, *sorted(sources)])} {_own_stamp()}"
+        return f"{__version__} {sys.version_info[:2]} {Platform.here().subdir} {stamp} {self._engines.stamp}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The results so far, and the key of the files behind them."""
+
+    key: str
+    configurations: Mapping[str, PlannedConfiguration]
+    sources: frozenset[Path] = frozenset()
+    needs: Mapping[str, Any] | None = None
+
+
+@cache
+def _own_stamp() -> str:
+    """A stamp of the program that this process runs, its data and its engine: a later version of them is another's."""
+    spec = find_spec("rattler_build")
+    engine = Path(spec.origin).parent if spec and spec.origin else Path()
+    return f"{own_stamp()} {stamp_of_files(sorted(engine.glob('*.so')))}"
+
+
+def _needs_of(feedstock: Feedstock) -> dict[str, Any]:
+    from feedstock_tools.generate import read_spec
+
+    return read_spec(feedstock.folder).needs.model_dump(exclude_none=True)
+
+
+def _with_rows(configuration: PlannedConfiguration, chosen: Sequence[PlannedRow]) -> PlannedConfiguration:
+    names = {row.name for row in chosen}
+    return replace(configuration, rows=tuple(row for row in configuration.rows if row.name in names))

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from feedstock_tools.builds.ledger import BuildRecord
-from feedstock_tools.builds.matrix.matrix import Matrix
-from feedstock_tools.builds.matrix.states import ConfigurationState
+from feedstock_tools.builds.matrix.matrix import ConfigurationState, Matrix
 from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError, WorkError

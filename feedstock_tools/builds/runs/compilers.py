@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from feedstock_tools.builds.plan.work import Work
+from feedstock_tools.builds.plan.row import Work
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.stand_in.choice import ChannelChoice
 from feedstock_tools.builds.stand_in.limits import compiled_languages, provide_compiler, why_not_on_stand_in

@@ -16,10 +16,10 @@ from feedstock_tools.builds.ledger import BuildRecord, Ledger
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.capacity import BUILD_SECONDS
 from feedstock_tools.builds.plan.refusals import refuse
-from feedstock_tools.builds.plan.work import Work
+from feedstock_tools.builds.plan.row import Work
 from feedstock_tools.builds.plan.workspace import Workspace
+from feedstock_tools.builds.runs.building import environment_of, write_siblings
 from feedstock_tools.builds.runs.compilers import provide_compilers
-from feedstock_tools.builds.runs.row import environment_of, write_siblings
 from feedstock_tools.builds.runs.site import Site, Station, open_station
 from feedstock_tools.builds.stand_in.wheels import Watch, unwatched
 from feedstock_tools.errors import InputError, WorkError

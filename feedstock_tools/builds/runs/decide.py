@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from feedstock_tools.builds.plan.capacity import Share
 from feedstock_tools.builds.plan.hosts import Demand, EngineNeeds, Host, fits, why_nowhere
 from feedstock_tools.builds.plan.needs import Needs
-from feedstock_tools.builds.plan.work import Place, Work
-from feedstock_tools.builds.runs.hosts.rooms import Choice, Kind, Occupancy, Running, kinds_with_room
+from feedstock_tools.builds.plan.row import Place, Work
+from feedstock_tools.builds.runs.occupancy import Choice, Kind, Occupancy, Running, kinds_with_room
 
 #: The expected number of preemptions during a row above which a host that stays is better for it.
 _LONG = 0.25

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from feedstock_tools.builds.ledger import BuildRecord, Ledger
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.capacity import Limits
-from feedstock_tools.builds.plan.work import Work
+from feedstock_tools.builds.plan.row import Work
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow
@@ -19,9 +19,9 @@ from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.contract import Event
     from feedstock_tools.builds.plan.workspace import Workspace
+    from feedstock_tools.builds.runs.building import BuiltRow
     from feedstock_tools.builds.runs.observer import Observer, Progress
     from feedstock_tools.builds.runs.retries import NextAttempt
-    from feedstock_tools.builds.runs.row import BuiltRow
     from feedstock_tools.builds.runs.site import Site
 
 _NOT_WRITTEN = "the folder of artifacts cannot be written"
@@ -126,7 +126,7 @@ def _built(
     from feedstock_tools.builds.plan.hosts import local_host
     from feedstock_tools.builds.plan.refusals import refuse
     from feedstock_tools.builds.runs.compilers import provide_compilers
-    from feedstock_tools.builds.runs.hosts.crew import ThisMachine
+    from feedstock_tools.builds.runs.crew import ThisMachine
     from feedstock_tools.builds.runs.scheduler import carry_out
     from feedstock_tools.builds.runs.site import open_station
     from feedstock_tools.builds.stand_in.wheels import unwatched
@@ -146,7 +146,7 @@ def _sites(workspace: Workspace, agenda: Agenda, command: str) -> dict[str, Site
     """The site of each configuration that has a row to build, by its name."""
     from feedstock_tools.builds.engines.comparable import DEFAULT_EPOCH
     from feedstock_tools.builds.runs.site import Site
-    from feedstock_tools.feedstock.provenance import commit_of, epoch_of
+    from feedstock_tools.feedstock.git import commit_of, epoch_of
 
     commit = commit_of(workspace.feedstock.folder)
     epoch = epoch_of(workspace.feedstock.folder, workspace.machine) or DEFAULT_EPOCH

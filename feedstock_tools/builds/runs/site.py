@@ -10,7 +10,7 @@ from feedstock_tools.builds.engines.comparable import DEFAULT_EPOCH
 from feedstock_tools.builds.engines.contract import Engine
 from feedstock_tools.builds.engines.embedded.emulation import Emulator, find_emulator
 from feedstock_tools.builds.ledger import Ledger
-from feedstock_tools.builds.plan.inputs import PlannedInputs
+from feedstock_tools.builds.plan.rendering import PlannedInputs
 from feedstock_tools.builds.stand_in.channel import StandInChannel
 from feedstock_tools.builds.stand_in.choice import ChannelChoice
 from feedstock_tools.builds.stand_in.resolved import ResolvedChannels, resolve_channels

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from feedstock_tools.builds.plan.hosts import EngineNeeds, Host
-from feedstock_tools.builds.plan.work import Place, Work, place_of
+from feedstock_tools.builds.plan.row import Place, Work, place_of
+from feedstock_tools.builds.runs.building import BuiltRow
 from feedstock_tools.builds.runs.decide import Pending, Start, Waiting, decide, pending_row
-from feedstock_tools.builds.runs.hosts.rooms import Occupancy, Running
-from feedstock_tools.builds.runs.row import BuiltRow
+from feedstock_tools.builds.runs.occupancy import Occupancy, Running
 
 
 class RunState:

@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol
 
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, TestRecord, now
 from feedstock_tools.builds.plan.workspace import Workspace
-from feedstock_tools.builds.runs.logs.log import LogFile
+from feedstock_tools.builds.runs.logs import LogFile
 from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.builds.testing.gpu import Gpus, find_gpus, one_by_one
 from feedstock_tools.builds.testing.running import Conditions, clear_cache, run_benchmark, run_own_tests

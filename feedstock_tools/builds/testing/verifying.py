@@ -17,7 +17,7 @@ from feedstock_tools.builds.ledger import BuildRecord, ComparisonRecord, Ledger,
 from feedstock_tools.builds.plan.agenda import Agenda, agenda
 from feedstock_tools.builds.plan.capacity import Capacity
 from feedstock_tools.builds.plan.hosts import other_than
-from feedstock_tools.builds.plan.work import Work
+from feedstock_tools.builds.plan.row import Work
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.run import BuildResult
 from feedstock_tools.channel.comparing import compare_packages

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.builds.ledger.records import BuildRecord
-from feedstock_tools.builds.matrix.matrix import Matrix
-from feedstock_tools.builds.matrix.states import OutputState
+from feedstock_tools.builds.matrix.matrix import Matrix, OutputState
 from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.report.matrix.view import Group, Line, by_state, groups, lines
 from feedstock_tools.report.run.text import are_same, comparison_words, verified_json

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from feedstock_tools.builds.ledger.records import BuildRecord
-from feedstock_tools.builds.matrix.matrix import Matrix
-from feedstock_tools.builds.matrix.states import STATES, ConfigurationState, OutputState
+from feedstock_tools.builds.matrix.matrix import STATES, ConfigurationState, Matrix, OutputState
 from feedstock_tools.builds.stand_in.choice import STAND_IN
 
 #: Terminal codes, other control characters, marks that turn the direction of a line around, and lone surrogates.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from feedstock_tools.builds.engines.contract import Built, Event, Failed, Log, Output, Started
 from feedstock_tools.builds.engines.process.child import LastLines
-from feedstock_tools.builds.runs.logs.log import BothEnds
+from feedstock_tools.builds.runs.logs import BothEnds
 from feedstock_tools.builds.runs.retries import NextAttempt
 from feedstock_tools.report.run.plain import Fold, attempt_text, described, ending_text
 from feedstock_tools.wording import duration, shown, shown_log
@@ -15,9 +15,9 @@ from feedstock_tools.wording import duration, shown, shown_log
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from feedstock_tools.builds.plan.work import Work
+    from feedstock_tools.builds.plan.row import Work
+    from feedstock_tools.builds.runs.building import BuiltRow
     from feedstock_tools.builds.runs.observer import Progress
-    from feedstock_tools.builds.runs.row import BuiltRow
 
 #: The number of lines shown from the log of a failed build; the engine adds a dozen lines of advice to the error.
 _LAST_LINES = 30

@@ -15,9 +15,9 @@ from feedstock_tools.units import size_text
 from feedstock_tools.wording import counted, shown, shown_log
 
 if TYPE_CHECKING:
-    from feedstock_tools.builds.plan.work import Work
+    from feedstock_tools.builds.plan.row import Work
+    from feedstock_tools.builds.runs.building import BuiltRow
     from feedstock_tools.builds.runs.observer import Progress
-    from feedstock_tools.builds.runs.row import BuiltRow
     from feedstock_tools.builds.stand_in.wheels import Fetching, Watch
 
 

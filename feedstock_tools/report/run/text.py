@@ -68,7 +68,7 @@ def _conversion_notes(
     workspace: Workspace, lost: Sequence[str], chosen: Sequence[PlannedConfiguration]
 ) -> Iterator[str]:
     """That a `meta.yaml` was converted, and how its packages differ from those that conda-build would make."""
-    from feedstock_tools.builds.plan.outputs.converted import name_differences
+    from feedstock_tools.builds.plan.refusals import name_differences
 
     differences = name_differences(chosen, workspace.feedstock.recipe)
     names = "with other names" if differences else "with the same names but for hashes"

@@ -13,8 +13,7 @@ import pytest
 
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.embedded.crossing import crossing, without_host_platform
-from feedstock_tools.builds.plan.outputs.v1 import promise_row
-from feedstock_tools.builds.plan.rendering import render_outputs
+from feedstock_tools.builds.plan.rendering import promise_row, render_outputs
 from feedstock_tools.channel.archive import read_documents, read_package, write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.matrix.runs import read_runs
+from feedstock_tools.builds.matrix.live import read_runs
 from feedstock_tools.feedstock.layout import Artifacts
 from tests.support import command
 from tests.support.feedstocks import TinyFeedstock

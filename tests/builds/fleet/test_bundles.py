@@ -19,7 +19,7 @@ from feedstock_tools.builds.fleet.trust.signing import Refused
 from feedstock_tools.builds.plan.agenda import agenda
 from feedstock_tools.builds.plan.capacity import Capacity, Share
 from feedstock_tools.builds.plan.workspace import open_workspace
-from feedstock_tools.builds.runs.under_way import Attempt
+from feedstock_tools.builds.runs.row_build import Attempt
 from feedstock_tools.errors import InputError
 from tests.support.feedstocks import TinyFeedstock
 from tests.support.fleets import Fleet, fleet_in

@@ -23,10 +23,10 @@ from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.plan.agenda import Agenda, agenda
 from feedstock_tools.builds.plan.capacity import Capacity, Share
 from feedstock_tools.builds.plan.workspace import open_workspace
+from feedstock_tools.builds.runs.building import BuiltRow
+from feedstock_tools.builds.runs.crew import Elsewhere
 from feedstock_tools.builds.runs.decide import Start
-from feedstock_tools.builds.runs.hosts.crew import Elsewhere
-from feedstock_tools.builds.runs.row import BuiltRow
-from feedstock_tools.builds.runs.under_way import Attempt
+from feedstock_tools.builds.runs.row_build import Attempt
 from feedstock_tools.platforms import Platform
 from tests.support.feedstocks import TinyFeedstock
 

@@ -33,7 +33,7 @@ from feedstock_tools.builds.plan.agenda import agenda
 from feedstock_tools.builds.plan.capacity import Capacity, Share
 from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.builds.plan.workspace import open_workspace
-from feedstock_tools.builds.runs.under_way import Attempt
+from feedstock_tools.builds.runs.row_build import Attempt
 from feedstock_tools.errors import InputError
 from tests.support.feedstocks import STUBBORN, TinyFeedstock
 from tests.support.fleets import LEASE, Fleet, fleet_in

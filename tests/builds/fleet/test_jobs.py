@@ -25,7 +25,7 @@ from feedstock_tools.builds.fleet.host.settings import host_of
 from feedstock_tools.builds.plan.capacity import Share
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.runs.decide import Pending
-from feedstock_tools.builds.runs.hosts.rooms import Running
+from feedstock_tools.builds.runs.occupancy import Running
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 from tests.support.fleets import started_fleet

@@ -19,17 +19,17 @@ from feedstock_tools.builds.ledger import BuildRecord, Ledger, now
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.capacity import Capacity, Limits
 from feedstock_tools.builds.plan.hosts import Host
-from feedstock_tools.builds.plan.inputs import PlannedInputs
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.order import in_order
-from feedstock_tools.builds.plan.work import Work, place_of
+from feedstock_tools.builds.plan.rendering import PlannedInputs
+from feedstock_tools.builds.plan.row import Work, place_of
 from feedstock_tools.builds.runs import scheduler
+from feedstock_tools.builds.runs.building import BuiltRow
+from feedstock_tools.builds.runs.crew import Watch
 from feedstock_tools.builds.runs.decide import Start
-from feedstock_tools.builds.runs.hosts.crew import Watch
 from feedstock_tools.builds.runs.observer import Progress
 from feedstock_tools.builds.runs.retries import NextAttempt
-from feedstock_tools.builds.runs.row import BuiltRow
-from feedstock_tools.builds.runs.under_way import Attempt
+from feedstock_tools.builds.runs.row_build import Attempt
 from tests.support.works import made_up_work
 
 GIB = 1 << 30

@@ -15,7 +15,7 @@ from feedstock_tools.builds.fleet.simulation.times import read_times, with_times
 from feedstock_tools.builds.plan.capacity import Capacity
 from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.builds.plan.needs import Needs
-from feedstock_tools.builds.plan.work import Work
+from feedstock_tools.builds.plan.row import Work
 from feedstock_tools.errors import InputError, WorkError
 from tests.support.works import made_up_work as work
 

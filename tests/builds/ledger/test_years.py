@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.builds.ledger import fill
-from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, rows
+from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, records
 from feedstock_tools.builds.plan.needs import History
 from tests.support import command, warm
 from tests.support.feedstocks import GPU, TinyFeedstock
@@ -30,7 +30,7 @@ SECONDS = 1.0 * (4 if os.environ.get("COVERAGE_RUN") else 1)
 def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of the builds that are read from then on."""
     numbers: list[int] = []
-    build_of: Callable[..., BuildRecord] = rows.build_of
+    build_of: Callable[..., BuildRecord] = records.build_of
 
     def counted(row: tuple[int, ...], packages: object) -> BuildRecord:
         numbers.append(row[-1])

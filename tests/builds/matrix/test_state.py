@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from feedstock_tools.builds.ledger.records import BuildRecord, PackageRecord
-from feedstock_tools.builds.matrix.states import Surroundings, states
+from feedstock_tools.builds.matrix.matrix import Surroundings, states
 from feedstock_tools.builds.plan.identity import Candidate
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 

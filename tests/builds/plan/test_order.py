@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from feedstock_tools.builds.plan.order import in_order, output_graph, seconds_left
-from feedstock_tools.builds.plan.work import Work, place_of
+from feedstock_tools.builds.plan.row import Work, place_of
 from tests.support.works import made_up_work as work
 
 

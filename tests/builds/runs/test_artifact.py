@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from feedstock_tools.builds.runs.delivery.metadata import SolvedIn, broken_promises, solved_channels, wrong_channels
+from feedstock_tools.builds.runs.delivery import SolvedIn, broken_promises, solved_channels, wrong_channels
 from feedstock_tools.builds.stand_in.resolved import ResolvedChannels
 from feedstock_tools.channel.metadata import PackageMetadata, RunExports
 from feedstock_tools.feedstock.planned import PlannedOutput

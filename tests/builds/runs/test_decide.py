@@ -13,7 +13,7 @@ from feedstock_tools.builds.plan.capacity import Capacity, Share
 from feedstock_tools.builds.plan.hosts import Host, fits
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.runs.decide import Pending, Start, decide, without_host
-from feedstock_tools.builds.runs.hosts.rooms import Running
+from feedstock_tools.builds.runs.occupancy import Running
 
 GIB = 1 << 30
 

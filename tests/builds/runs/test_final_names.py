@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from feedstock_tools.builds.ledger import BuildRecord, PackageRecord
-from feedstock_tools.builds.runs.delivery.final_names import as_built, is_final
+from feedstock_tools.builds.runs.delivery import as_built, is_final
 from feedstock_tools.feedstock.planned import PlannedOutput
 
 #: What conda-build 26.7.1 wrote into libgpuprobe's hash_input.json, and the names that it and the plan gave it.

@@ -19,8 +19,7 @@ from feedstock_tools.builds.engines.process import child
 from feedstock_tools.builds.engines.process.child import started
 from feedstock_tools.builds.engines.process.guard import Guard, OutOfTimeError
 from feedstock_tools.builds.engines.process.program import Command, run_command
-from feedstock_tools.builds.runs.logs.log import BothEnds, LogFile, RowLog
-from feedstock_tools.builds.runs.logs.secrets import Skipped, without_secrets
+from feedstock_tools.builds.runs.logs import BothEnds, LogFile, RowLog, Skipped, without_secrets
 from feedstock_tools.channel.folder import index_channel
 from tests.support.feedstocks import HERE
 from tests.support.needs import needs

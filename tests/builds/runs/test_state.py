@@ -5,7 +5,7 @@ from __future__ import annotations
 from feedstock_tools.builds.engines.contract import Failed
 from feedstock_tools.builds.plan.capacity import Capacity
 from feedstock_tools.builds.plan.hosts import EngineNeeds, Host
-from feedstock_tools.builds.runs.row import BuiltRow
+from feedstock_tools.builds.runs.building import BuiltRow
 from feedstock_tools.builds.runs.state import RunState
 from tests.support.works import made_up_work as work
 

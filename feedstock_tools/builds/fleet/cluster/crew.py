@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from feedstock_tools.builds.fleet.cluster.pool import Pool
 from feedstock_tools.builds.plan.hosts import EngineNeeds, Host
-from feedstock_tools.builds.plan.work import Work
+from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.builds.runs.building import BuiltRow
+from feedstock_tools.builds.runs.crew import Crew, Watch
 from feedstock_tools.builds.runs.decide import Start, pending_row
-from feedstock_tools.builds.runs.hosts.crew import Crew, Watch
-from feedstock_tools.builds.runs.hosts.rooms import Running
-from feedstock_tools.builds.runs.row import BuiltRow
-from feedstock_tools.builds.runs.under_way import Attempt
+from feedstock_tools.builds.runs.occupancy import Running
+from feedstock_tools.builds.runs.row_build import Attempt
 
 
 class JobCrew:

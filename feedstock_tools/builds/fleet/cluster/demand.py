@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from feedstock_tools.builds.fleet.cluster.script import JobKind
 from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.builds.runs.decide import Pending, Start, decide
-from feedstock_tools.builds.runs.hosts.rooms import Running
+from feedstock_tools.builds.runs.occupancy import Running
 
 
 @dataclass(frozen=True, slots=True)

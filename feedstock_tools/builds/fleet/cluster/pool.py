@@ -19,7 +19,7 @@ from feedstock_tools.builds.fleet.cluster.script import JobKind, job_script
 from feedstock_tools.builds.fleet.folder import FleetFolder
 from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.builds.runs.decide import Pending
-from feedstock_tools.builds.runs.hosts.rooms import Running
+from feedstock_tools.builds.runs.occupancy import Running
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
 
 #: How often the queue is read, in seconds: Slurm answers every user's commands with one process.

@@ -15,15 +15,15 @@ from feedstock_tools.builds.fleet.orders.order import Channel, Made, Order, work
 from feedstock_tools.builds.fleet.results.events import Delivered, Finished
 from feedstock_tools.builds.fleet.trust.signing import Refused
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, now
-from feedstock_tools.builds.plan.inputs import PlannedInputs
 from feedstock_tools.builds.plan.refusals import refuse
+from feedstock_tools.builds.plan.rendering import PlannedInputs
 from feedstock_tools.builds.plan.workspace import Workspace
+from feedstock_tools.builds.runs.building import BuiltRow, build_row
 from feedstock_tools.builds.runs.compilers import provide_compilers
-from feedstock_tools.builds.runs.logs.shown import Shown
+from feedstock_tools.builds.runs.observer import Shown
 from feedstock_tools.builds.runs.retries import NextAttempt
-from feedstock_tools.builds.runs.row import BuiltRow, build_row
+from feedstock_tools.builds.runs.row_build import Attempt
 from feedstock_tools.builds.runs.site import Site, open_station
-from feedstock_tools.builds.runs.under_way import Attempt
 from feedstock_tools.builds.stand_in.choice import ChannelChoice
 from feedstock_tools.builds.stand_in.wheels import unwatched
 from feedstock_tools.channel.folder import index_channel

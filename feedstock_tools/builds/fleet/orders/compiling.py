@@ -17,13 +17,13 @@ from feedstock_tools.builds.fleet.orders.bundle import Packed, pack, refuse_cred
 from feedstock_tools.builds.fleet.orders.order import Channel, Made, Order, row_json
 from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.builds.plan.agenda import Agenda
-from feedstock_tools.builds.plan.work import Work
+from feedstock_tools.builds.plan.row import Work
 from feedstock_tools.builds.plan.workspace import Workspace
-from feedstock_tools.builds.runs.under_way import Attempt
+from feedstock_tools.builds.runs.row_build import Attempt
 from feedstock_tools.builds.stand_in.choice import ChannelChoice
 from feedstock_tools.channel.local import local_folder
 from feedstock_tools.errors import InputError
-from feedstock_tools.feedstock.provenance import epoch_of
+from feedstock_tools.feedstock.git import epoch_of
 from feedstock_tools.redaction import redacted
 
 #: What engines read of a feedstock besides the recipe: the spec, its settings, configurations and scripts.

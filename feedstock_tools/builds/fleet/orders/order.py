@@ -10,7 +10,7 @@ from typing import Any
 from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.builds.plan.capacity import Share
 from feedstock_tools.builds.plan.needs import Needs
-from feedstock_tools.builds.plan.work import Work
+from feedstock_tools.builds.plan.row import Work
 from feedstock_tools.digests import digest_of_values
 from feedstock_tools.feedstock.planned import PlannedConfiguration
 

@@ -24,14 +24,13 @@ from feedstock_tools.builds.fleet.trust.signing import Busy, Refused
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.capacity import Capacity, Share
 from feedstock_tools.builds.plan.hosts import Host, others_in, with_others
-from feedstock_tools.builds.plan.work import Work
+from feedstock_tools.builds.plan.row import Work
 from feedstock_tools.builds.plan.workspace import Workspace
-from feedstock_tools.builds.runs.claim import Claim, claim
+from feedstock_tools.builds.runs.building import BuiltRow
+from feedstock_tools.builds.runs.crew import Elsewhere, Watch
 from feedstock_tools.builds.runs.decide import Start
-from feedstock_tools.builds.runs.hosts.crew import Elsewhere, Watch
-from feedstock_tools.builds.runs.logs.log import RowLog
-from feedstock_tools.builds.runs.row import BuiltRow
-from feedstock_tools.builds.runs.under_way import Attempt
+from feedstock_tools.builds.runs.logs import RowLog
+from feedstock_tools.builds.runs.row_build import Attempt, Claim, claim
 from feedstock_tools.digests import digest_of_values
 from feedstock_tools.files.writing import replacing
 from feedstock_tools.processes import this_machine

@@ -16,13 +16,12 @@ from feedstock_tools.builds.fleet.results.events import Delivered, Finished, Hos
 from feedstock_tools.builds.fleet.results.quarantine import Quarantine
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, now
 from feedstock_tools.builds.ledger.records import moment_of
-from feedstock_tools.builds.plan.work import Work
-from feedstock_tools.builds.runs.claim import Claim
-from feedstock_tools.builds.runs.delivery.final_names import as_built
-from feedstock_tools.builds.runs.hosts.crew import Watch
-from feedstock_tools.builds.runs.logs.log import RowLog
-from feedstock_tools.builds.runs.row import BuiltRow
-from feedstock_tools.builds.runs.under_way import Attempt, lock_name
+from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.builds.runs.building import BuiltRow
+from feedstock_tools.builds.runs.crew import Watch
+from feedstock_tools.builds.runs.delivery import as_built
+from feedstock_tools.builds.runs.logs import RowLog
+from feedstock_tools.builds.runs.row_build import Attempt, Claim, lock_name
 from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.errors import WorkError

@@ -13,7 +13,7 @@ from feedstock_tools.builds.fleet.results.following import Place
 from feedstock_tools.builds.fleet.results.quarantine import Quarantine
 from feedstock_tools.builds.fleet.trust.signing import Refused
 from feedstock_tools.builds.ledger import BuildRecord, now
-from feedstock_tools.builds.plan.work import Work
+from feedstock_tools.builds.plan.row import Work
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 

@@ -14,10 +14,8 @@ from pathlib import Path
 from feedstock_tools.builds.fleet.carrying.link import Link
 from feedstock_tools.builds.fleet.host.store import is_hash
 from feedstock_tools.builds.fleet.results.events import Delivered
-from feedstock_tools.builds.plan.work import Work
-from feedstock_tools.builds.runs.delivery.final_names import with_final_name
-from feedstock_tools.builds.runs.delivery.gpu_code import check_gpu_code
-from feedstock_tools.builds.runs.delivery.metadata import check_artifact
+from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.builds.runs.delivery import check_artifact, check_gpu_code, with_final_name
 from feedstock_tools.builds.stand_in.channel import is_stand_in
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts

@@ -16,9 +16,9 @@ from random import Random
 
 from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts
 from feedstock_tools.builds.plan.hosts import EngineNeeds, Host
-from feedstock_tools.builds.plan.work import Place, Work, place_of
+from feedstock_tools.builds.plan.row import Place, Work, place_of
+from feedstock_tools.builds.runs.building import BuiltRow
 from feedstock_tools.builds.runs.decide import pending_row, without_host
-from feedstock_tools.builds.runs.row import BuiltRow
 from feedstock_tools.builds.runs.state import RunState
 from feedstock_tools.errors import WorkError
 

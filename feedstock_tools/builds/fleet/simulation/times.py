@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from feedstock_tools.builds.plan.order import in_order
-from feedstock_tools.builds.plan.work import Place, Work, place_of
+from feedstock_tools.builds.plan.row import Place, Work, place_of
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.reading import read_text
 from feedstock_tools.units import time_of

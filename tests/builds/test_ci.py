@@ -13,8 +13,7 @@ import yaml
 from jsonschema import Draft7Validator
 from ruamel.yaml import YAML
 
-from feedstock_tools.builds.ci.files import SERVICES, CiFiles, ci_files
-from feedstock_tools.builds.ci.jobs import CiJob, ci_jobs, not_on_azure
+from feedstock_tools.builds.ci import SERVICES, CiFiles, CiJob, ci_files, ci_jobs, not_on_azure
 from feedstock_tools.errors import InputError
 from feedstock_tools.report.ci import github_lines
 from tests.support import command

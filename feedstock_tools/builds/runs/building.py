@@ -16,14 +16,11 @@ from feedstock_tools.builds.engines.process.supervision import signals_held_back
 from feedstock_tools.builds.engines.staging import repeated_staging
 from feedstock_tools.builds.engines.variables import RowSetting, build_environment
 from feedstock_tools.builds.ledger import BuildRecord
-from feedstock_tools.builds.plan.work import Work
-from feedstock_tools.builds.runs.claim import claim
-from feedstock_tools.builds.runs.delivery.deliver import deliver
-from feedstock_tools.builds.runs.delivery.final_names import as_built
-from feedstock_tools.builds.runs.logs.log import RowLog
-from feedstock_tools.builds.runs.logs.secrets import Skipped, without_secrets
+from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.builds.runs.delivery import as_built, deliver
+from feedstock_tools.builds.runs.logs import RowLog, Skipped, without_secrets
+from feedstock_tools.builds.runs.row_build import Attempt, RowBuild, claim
 from feedstock_tools.builds.runs.site import Site, Station
-from feedstock_tools.builds.runs.under_way import Attempt, RowBuild
 from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts

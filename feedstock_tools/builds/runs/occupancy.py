@@ -12,7 +12,7 @@ from typing import NamedTuple
 from feedstock_tools.builds.plan.capacity import Share, jobs_of
 from feedstock_tools.builds.plan.hosts import Demand, Host, Portion, portion_on
 from feedstock_tools.builds.plan.needs import Needs
-from feedstock_tools.builds.plan.work import Place
+from feedstock_tools.builds.plan.row import Place
 
 
 @dataclass(frozen=True, slots=True)

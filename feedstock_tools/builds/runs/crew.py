@@ -7,12 +7,12 @@ from typing import Protocol
 
 from feedstock_tools.builds.engines.contract import Event
 from feedstock_tools.builds.plan.hosts import Host
-from feedstock_tools.builds.plan.work import Work
+from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.builds.runs.building import BuiltRow, build_row
 from feedstock_tools.builds.runs.decide import Start
 from feedstock_tools.builds.runs.retries import NextAttempt
-from feedstock_tools.builds.runs.row import BuiltRow, build_row
+from feedstock_tools.builds.runs.row_build import Attempt
 from feedstock_tools.builds.runs.site import Site, Station
-from feedstock_tools.builds.runs.under_way import Attempt
 from feedstock_tools.processes import this_machine, this_process
 
 Watch = Callable[[Event | NextAttempt], None]

@@ -22,10 +22,10 @@ from feedstock_tools.processes import process_lives, this_machine, this_process
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.contract import Event
-    from feedstock_tools.builds.plan.work import Work
+    from feedstock_tools.builds.plan.row import Work
+    from feedstock_tools.builds.runs.building import BuiltRow
     from feedstock_tools.builds.runs.observer import Progress
     from feedstock_tools.builds.runs.retries import NextAttempt
-    from feedstock_tools.builds.runs.row import BuiltRow
 
 _FOLDER = "runs"
 #: How often a run writes, in seconds.

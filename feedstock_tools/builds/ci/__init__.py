@@ -1,1 +1,0 @@
-"""Workflows for CI services, and their jobs."""

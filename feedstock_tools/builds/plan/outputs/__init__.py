@@ -1,1 +1,0 @@
-"""The outputs of a configuration, as each recipe format names them."""

@@ -1,1 +1,0 @@
-"""The checks of a built package, and its way into the channel."""

@@ -1,1 +1,0 @@
-"""The hosts of a run: who builds its rows, and what they have free."""

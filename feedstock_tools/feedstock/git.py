@@ -1,0 +1,150 @@
+"""What git knows of a feedstock: its commit, where its branch left the main one, and the files of a commit."""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.files.temporary import temporary_folder
+from feedstock_tools.reading import is_below, is_inside
+
+if TYPE_CHECKING:
+    import subprocess
+    import tarfile
+
+#: The time limit of git, in seconds; on a slow disk the status of a large repository takes some of it.
+_SECONDS = 60
+#: Bytes of `git archive`; no feedstock of conda-forge has 100 MB.
+_LARGEST = 256 << 20
+_REVISION = re.compile(r"[A-Za-z0-9_./@{}^~-]{1,250}")
+#: The main branch of a feedstock, as the clones of maintainers know it.
+_MAIN = tuple(f"{remote}{name}" for remote in ("upstream/", "origin/", "") for name in ("main", "master"))
+
+
+def commit_of(folder: Path) -> str:
+    """The commit of the git repository that a folder is in, with `+` if the folder differs; empty without one."""
+    try:
+        commit = _git(folder, "rev-parse", "HEAD")
+        changed = _git(folder, "status", "--porcelain", "--", ".", ":(exclude)build_artifacts")
+    except WorkError:
+        return ""
+    if commit.returncode or changed.returncode:
+        return ""
+    return commit.stdout.strip() + ("+" if changed.stdout else "")
+
+
+def epoch_of(folder: Path, machine: Mapping[str, str]) -> int | None:
+    """The time that packages of a feedstock hold, in seconds since 1970: that of its commit; None without one.
+
+    Args:
+        folder: the feedstock.
+        machine: the environment, whose `SOURCE_DATE_EPOCH` comes first (reproducible-builds.org).
+    """
+    epoch = machine.get("SOURCE_DATE_EPOCH", "")
+    if epoch.isascii() and epoch.isdigit():
+        return int(epoch)
+    try:
+        shown = _git(folder, "show", "--no-patch", "--format=%ct", "HEAD")
+        return None if shown.returncode else int(shown.stdout)
+    except (WorkError, ValueError):
+        return None
+
+
+def branch_base(feedstock: Path) -> str:
+    """The commit in which the present branch left the main one.
+
+    That of the maintainers' repository (`upstream/main`), of the clone (`origin/main`) or here, whichever is found
+    first; on the main branch itself, the last commit.
+
+    Raises:
+        InputError: it is not a repository, or has no main branch.
+        WorkError: git is missing or fails.
+    """
+    for name in _MAIN:
+        if _commit(feedstock, name):
+            base = _git(feedstock, "merge-base", "HEAD", name)
+            if base.returncode == 0 and base.stdout.strip():
+                return base.stdout[:12].strip()
+    hint = "Name the commit or folder to compare with: feedstock-tools review BASE."
+    raise InputError("there is no commit in which this branch left a main one", path=feedstock, hint=hint)
+
+
+@contextmanager
+def checked_out(feedstock: Path, revision: str) -> Iterator[Path]:
+    """A folder with the files of a commit, branch or tag; removed afterwards. The repository stays as it is.
+
+    Raises:
+        InputError: the repository has no such revision, or it is not a repository; or a file of the commit would lead
+            out of the folder.
+        WorkError: git is missing or fails.
+    """
+    import tarfile
+
+    if not _REVISION.fullmatch(revision) or revision.startswith("-"):
+        raise InputError(f"'{revision}' is neither a folder nor a commit")
+    with temporary_folder() as place:
+        packed, folder = place / "commit.tar", place / "feedstock"
+        folder.mkdir()
+        _pack(feedstock, revision, packed)
+        with tarfile.open(packed) as archive:
+            for member in archive:
+                if not _unpacked(archive, member, folder):
+                    message = f"the files of commit '{revision}' are refused: {member.name} leads out of it"
+                    raise InputError(message, path=feedstock)
+        yield folder
+
+
+def _pack(feedstock: Path, revision: str, packed: Path) -> None:
+    """Write the files of a commit into a tar."""
+    commit = _commit(feedstock, revision)
+    if not commit:
+        raise InputError(f"'{revision}' is neither a folder nor a commit", path=feedstock)
+    done = _git(feedstock, "archive", "--format=tar", f"--output={packed}", commit, ".")
+    if done.returncode:
+        raise WorkError(f"git cannot read commit '{revision}': {done.stderr.strip()}", path=feedstock)
+    if packed.stat().st_size > _LARGEST:
+        raise InputError(f"commit '{revision}' has more than {_LARGEST >> 20} MiB", path=feedstock)
+
+
+def _commit(feedstock: Path, revision: str) -> str:
+    """The hash of a commit; empty if there is none of that name."""
+    found = _git(feedstock, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    return found.stdout.strip() if found.returncode == 0 else ""
+
+
+def _git(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run git in a folder. Programs from the repository's own settings must not run.
+
+    Raises:
+        WorkError: it cannot be run, or takes too long.
+    """
+    import subprocess
+
+    command = ["git", "-c", "core.fsmonitor=false", "-C", str(folder), *words]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise WorkError(f"git cannot be run: {error}", path=folder) from error
+
+
+def _unpacked(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> bool:
+    """Unpack a folder, a file or a link; whether it stays in the folder. Python's own filters came with 3.11.4."""
+    path = folder / member.name
+    if not is_below(path, folder) or not is_inside(path.parent, folder):
+        return False
+    if member.isdir():
+        path.mkdir(parents=True, exist_ok=True)
+    elif member.issym():
+        if not is_below(path.parent / member.linkname, folder):
+            return False
+        path.symlink_to(member.linkname)
+    elif (content := archive.extractfile(member)) is not None:
+        path.write_bytes(content.read())
+        if member.mode & stat.S_IXUSR:
+            path.chmod(0o755)
+    return True
