@@ -174,11 +174,12 @@ def table(graph: nx.DiGraph[str], purposes: Mapping[str, str]) -> str:
 
 
 def purposes_of(package: Path, rooms: Sequence[str]) -> dict[str, str]:
-    """What each room is for: the first line of its package's docstring."""
+    """What each room is for: the first line of its docstring, of a package or of a single module."""
     found = {"ground": GROUND, "api": API}
     for room in rooms:
         if room not in found:
-            text = ast.get_docstring(ast.parse((package / room / "__init__.py").read_text(encoding="utf-8"))) or ""
+            path = package / room / "__init__.py" if (package / room).is_dir() else package / f"{room}.py"
+            text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
             found[room] = text.partition("\n")[0].rstrip(".:;")
     return found
 
