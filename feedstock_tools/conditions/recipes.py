@@ -6,7 +6,7 @@ import ast
 import re
 from dataclasses import replace
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Literal
 
 from feedstock_tools.conditions.grammar import ConditionError, Grammar, tokens_of
@@ -26,7 +26,8 @@ Language = Literal["selector", "expression"]
 #: Longer conditions are not read.
 LONGEST = 1_000
 _TOKEN = re.compile(
-    r"(?P<text>\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')|\d[\w.]*|[^\W\d]\w*|[<>=!]=|\*\*|//|[^\s\w\"']", re.DOTALL
+    r"(?P<text>\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')|\d[\w.]*|[^\W\d]\w*|[<>=!:]=|\*\*|//|[-+*/%~|&^<>=.,:()\[\]{}]",
+    re.DOTALL,
 )
 _WORD = re.compile(r"[^\W\d]\w*")
 _COMPARED = frozenset({"==", "!=", "<", "<=", ">", ">=", "in", "not in"})
@@ -63,6 +64,8 @@ class _Recipes(Grammar):
     def __init__(self, text: str, language: Language) -> None:
         super().__init__(text, tokens_of(text, _TOKEN, self.vocabulary))
         self._language = language
+        if any(_is_value(first.text) and _is_value(second.text) for first, second in pairwise(self.tokens)):
+            raise ConditionError("two values stand side by side in the condition", self.vocabulary)
         steps = [(each.text in _OPENING) - (each.text in _CLOSING) for each in self.tokens]
         #: How many brackets are open before each token, and after the last.
         self._depths = [0, *accumulate(steps)]
@@ -144,6 +147,8 @@ class _Recipes(Grammar):
         if _WORD.fullmatch(token.text) and token.text not in _KEYWORDS:
             return Name(token.text, span=span)
         value = _literal(token.text)
+        if value is None and _is_value(token.text):
+            raise ConditionError(f"'{token.text}' in '{self.text}' is not a value", self.vocabulary)
         return Other(token.text, span=span) if value is None else Constant(value, span=span)
 
     def _rest(self, start: int, end: int) -> Other:
@@ -180,6 +185,11 @@ class _Recipes(Grammar):
     def _words(self, start: int, end: int) -> set[str]:
         """The tokens that stand in no brackets of their own."""
         return {self.tokens[at].text for at in range(start, end) if self._depths[at] == self._depths[start]}
+
+
+def _is_value(text: str) -> bool:
+    """Whether a token is a value, or the last of one, that no other may follow."""
+    return text[0] in "\"'_" or (text[0].isalnum() and text not in _KEYWORDS)
 
 
 def _literal(text: str) -> Scalar:

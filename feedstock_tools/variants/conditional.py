@@ -18,7 +18,7 @@ from feedstock_tools.variants.files import config_of
 from feedstock_tools.variants.model import VariantConfig, WholeNumber
 from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules
-from feedstock_tools.variants.selectors import evaluate
+from feedstock_tools.variants.selectors import INVALID, evaluate
 from feedstock_tools.yaml_reading.nodes import compose, is_mapping, items, members, pairs, place_of
 
 _WHOLE = re.compile(r"[-+]?[0-9]+")
@@ -105,16 +105,8 @@ class _Reader:
 
     def _holds(self, node: Any) -> bool:
         try:
-            return bool(evaluate(str(node.value), self.namespace))
-        except (
-            ValueError,
-            TypeError,
-            SyntaxError,
-            ArithmeticError,
-            LookupError,
-            AttributeError,
-            RecursionError,
-        ) as error:
+            return evaluate(str(node.value), self.namespace)
+        except INVALID as error:
             raise self._fail(node, f"the condition '{node.value}' cannot be evaluated: {error}") from error
 
     def _fail(self, node: Any, message: str) -> InputError:

@@ -82,6 +82,12 @@ _ATTRIBUTES = frozenset(
 )
 
 
+#: What the evaluation of an invalid condition may raise.
+INVALID: tuple[type[Exception], ...] = (
+    *(ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, SyntaxError, TypeError, ValueError),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SelectorLine:
     """A line without its selector, the selector (None: unconditional) and the number of the line in its file."""
@@ -171,7 +177,7 @@ def evaluate(selector: str, namespace: Mapping[str, Any]) -> bool:
     """Whether the condition holds; names that the namespace lacks are false, replaced as text as conda-build does.
 
     Raises:
-        ValueError, TypeError and the like: the condition is not in the dialect or cannot be evaluated.
+        Exception: one of `INVALID`; the condition is not in the dialect or cannot be evaluated.
 
     >>> evaluate("linux and not unheard_of", {"linux": True})
     True
@@ -182,6 +188,14 @@ def evaluate(selector: str, namespace: Mapping[str, Any]) -> bool:
         except NameError as error:
             selector = selector.replace(error.name or "", "False")
     raise ValueError("it names too many unknown variables")
+
+
+def holds(selector: str, namespace: Mapping[str, Any]) -> bool | None:
+    """As `evaluate`; None if the condition cannot be evaluated."""
+    try:
+        return evaluate(selector, namespace)
+    except INVALID:
+        return None
 
 
 def select_lines(
@@ -229,15 +243,7 @@ def _evaluated(line: SelectorLine, namespace: Mapping[str, Any], path: Path | No
     selector = line.selector or ""
     try:
         return evaluate(selector, namespace)
-    except (
-        ValueError,
-        TypeError,
-        SyntaxError,
-        LookupError,
-        AttributeError,
-        RecursionError,
-        MemoryError,
-    ) as error:
+    except INVALID as error:
         reason = getattr(error, "msg", None) or error
         message = f"the selector [{selector[:200]}] cannot be evaluated: {reason}"
         raise InputError(message, path=path, line=line.number) from error

@@ -141,6 +141,14 @@ def truth(text: str, scope: Scope) -> bool:
     return _truth_of(_tree(inner[1] if inner else text), scope)
 
 
+def holds(text: str, scope: Scope) -> bool | None:
+    """As `truth`; None if that is not certain."""
+    try:
+        return truth(text, scope)
+    except UndecidedError:
+        return None
+
+
 def value_of(expression: str, scope: Scope) -> Hashable:
     """The value of an expression, as text, number, truth value or `Term`.
 

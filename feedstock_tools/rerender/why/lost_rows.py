@@ -7,15 +7,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from feedstock_tools.recipe.v1.certain_values import UndecidedError
-from feedstock_tools.recipe.v1.expressions import Scope, truth
+from feedstock_tools.recipe.v1.expressions import Scope
+from feedstock_tools.recipe.v1.expressions import holds as holds_v1
 from feedstock_tools.recipe.v1.shapes import read_sites
 from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.source import Source
 from feedstock_tools.rerender.why.model import Loss, Place
 from feedstock_tools.variants.model import Variant, VariantSpace
 from feedstock_tools.variants.namespace import Namespace
-from feedstock_tools.variants.selectors import evaluate, split_lines
+from feedstock_tools.variants.selectors import holds, split_lines
 from feedstock_tools.yaml_reading.nodes import Node, compose, items, members
 
 _SKIP = re.compile(r"^\s*skip:\s*(?i:true|yes|on|1)\s*$")
@@ -48,7 +48,7 @@ def skips_of(
         is_built: anything is built on the platform.
     """
     skips = list(_skips_v1(source) if source.forge.is_v1 else _skips_v0(source))
-    holds = _holds_v1(source, rendering) if source.forge.is_v1 else _holds_v0(source, rendering)
+    is_true = _holds_v1(source, rendering) if source.forge.is_v1 else _holds_v0(source, rendering)
     words = {word for skip in skips for word in _WORD.findall(skip.condition)} | set(_words_of_context(source))
     rows, all_rows = (
         list(islice(part.project([key for key in part.keys if _is_named(key, words)]), _MOST_ROWS))
@@ -57,7 +57,7 @@ def skips_of(
 
     def skipped(output: str | None, among: Sequence[Variant]) -> list[list[_Skip]]:
         own = [skip for skip in skips if skip.output in (None, output)]
-        return [[skip for skip in own if holds(skip.condition, row)] for row in among]
+        return [[skip for skip in own if is_true(skip.condition, row)] for row in among]
 
     if all(found := skipped(None, rows)):
         return _as_losses(found, rows, "the recipe")
@@ -121,14 +121,9 @@ def _skips_v0(source: Source) -> Iterator[_Skip]:
 def _holds_v0(source: Source, rendering: Rendering) -> Holds:
     subdir = rendering.platform.subdir
 
-    def holds(condition: str, row: Variant) -> bool | None:
-        namespace = Namespace(subdir, subdir, row, rendering.environ, source.rules.conda_build)
-        try:
-            return evaluate(condition, namespace)
-        except (ValueError, TypeError, SyntaxError, LookupError, AttributeError, RecursionError):
-            return None
-
-    return holds
+    return lambda condition, row: holds(
+        condition, Namespace(subdir, subdir, row, rendering.environ, source.rules.conda_build)
+    )
 
 
 def _skips_v1(source: Source) -> Iterator[_Skip]:
@@ -170,13 +165,7 @@ def _holds_v1(source: Source, rendering: Rendering) -> Holds:
     subdir = rendering.platform.subdir
     fixed: Mapping[str, str] = {"target_platform": subdir, "build_platform": subdir, "host_platform": subdir}
 
-    def holds(condition: str, row: Variant) -> bool | None:
-        try:
-            return truth(condition, Scope(rendering.platform, context, {**row, **fixed}))
-        except UndecidedError:
-            return None
-
-    return holds
+    return lambda condition, row: holds_v1(condition, Scope(rendering.platform, context, {**row, **fixed}))
 
 
 def _words_of_context(source: Source) -> Collection[str]:

@@ -17,7 +17,7 @@ from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.rerender.why.model import Place, Use
 from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules
-from feedstock_tools.variants.selectors import evaluate
+from feedstock_tools.variants.selectors import holds
 from feedstock_tools.yaml_reading.nodes import compose, items, members, pairs
 
 _EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}")
@@ -85,13 +85,8 @@ class YamlUses:
         key = (text, id(output))
         if key not in self._holds:
             namespace = Namespace(self.subdir, self.subdir, output.variant, {}, CondaBuildRules())
-            result = None
-            if all(name in namespace for name in _names(text)):
-                try:
-                    result = evaluate(text, namespace)
-                except (ValueError, TypeError, SyntaxError, LookupError, AttributeError):
-                    result = None
-            self._holds[key] = result
+            is_known = all(name in namespace for name in _names(text))
+            self._holds[key] = holds(text, namespace) if is_known else None
         return self._holds[key]
 
     @cached_property
