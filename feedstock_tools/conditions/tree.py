@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 Scalar: TypeAlias = str | int | float | bool | None
 Span: TypeAlias = tuple[int, int]
@@ -39,12 +39,17 @@ class Items(_Node):
     values: tuple[Scalar, ...]
 
 
+#: What a script does to the value of a variable: `if set` gives it unless it is empty, `first part` what precedes the
+#: first dot; `unknown` is anything else.
+Edit: TypeAlias = Literal["none", "if set", "first part", "without first dot", "without dots", "unknown"]
+
+
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A variable in a text, after what the text's language does to its value."""
+    """A variable in a text: its value after an edit, or the first `length` characters of it."""
 
     name: str
-    edit: str = "none"
+    edit: Edit = "none"
     length: int | None = None
 
 

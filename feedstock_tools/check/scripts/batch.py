@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from feedstock_tools.check.architecture_lists import argument_pattern
-from feedstock_tools.check.scripts.expressions import Always, Condition, Not, Reference, Same, Text, Unclear
 from feedstock_tools.check.scripts.tree import Assignment, Choice, Exit, Node, command_of_nvcc
+from feedstock_tools.conditions.tree import Compare, Condition, Constant, Not, Other, Reference, Text
 
 _SET = re.compile(r'^set\s+(?:"(?P<quoted>[^"]*)"|(?P<plain>.*))', re.IGNORECASE)
 _IF = re.compile(r"^if\s+(?P<rest>.*)$", re.IGNORECASE)
@@ -82,7 +82,7 @@ class _Reader:
             again = _IF.match(after["rest"])
             if again is None:
                 one_line = after["rest"].strip() != "("
-                branches.append((Always(), tuple(_simple(line, after["rest"])) if one_line else self.block()))
+                branches.append((Constant(True), tuple(_simple(line, after["rest"])) if one_line else self.block()))
                 self._at += 0 if one_line else 1
                 return Choice(tuple(branches))
             rest = again["rest"]
@@ -92,8 +92,8 @@ def _condition(rest: str) -> tuple[Condition, str]:
     """A condition, and what follows it: `(` or a command."""
     match = _COMPARED.match(rest)
     if match is None:
-        return Unclear(), "(" if rest.rstrip().endswith("(") else rest.split(None, 1)[-1]
-    same = Same(_text(match["left"]), _text(match["right"]))
+        return Other(rest), "(" if rest.rstrip().endswith("(") else rest.split(None, 1)[-1]
+    same = Compare(_text(match["left"]), "==", _text(match["right"]))
     return Not(same) if match["negated"] else same, match["then"].strip()
 
 

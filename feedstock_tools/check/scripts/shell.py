@@ -6,19 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from feedstock_tools.check.architecture_lists import argument_pattern
-from feedstock_tools.check.scripts.expressions import (
-    All,
-    Always,
-    AnyOf,
-    Condition,
-    Edit,
-    Matches,
-    Not,
-    Reference,
-    Text,
-    Unclear,
-)
 from feedstock_tools.check.scripts.tree import Assignment, Choice, Exit, Node, command_of_nvcc
+from feedstock_tools.conditions.tree import And, Compare, Condition, Constant, Edit, Not, Or, Other, Reference, Text
 
 _ASSIGNMENT = re.compile(
     r"(?:(?:export|local|readonly|declare(?:\s+-\w+)?)\s+)?(?P<name>[A-Za-z_]\w*)(?P<more>\+?)=(?P<value>\"[^\"]*\"|'[^']*'|[^\s;&|]*)"
@@ -129,7 +118,7 @@ class _Reader:
             elif word == "else":
                 if rest:
                     self._statements.insert(self._at, (self._statements[self._at - 1][0], rest))
-                branches.append((Always(), self.block("fi")))
+                branches.append((Constant(True), self.block("fi")))
                 self._at += 1
                 break
             else:
@@ -212,9 +201,9 @@ def _joined(name: str, value: Text) -> Text:
 
 
 def _condition(written: str) -> Condition:
-    """`[[ … ]]`, `[ … ]` and `test …` with comparisons joined by `&&` or `||`; anything else is unclear."""
+    """`[[ … ]]`, `[ … ]` and `test …` with comparisons joined by `&&` or `||`; anything else is unknown."""
     text = written.strip().rstrip(";").strip()
-    return AnyOf(tuple(All(tuple(_term(term) for term in part.split("&&"))) for part in text.split("||")))
+    return Or(tuple(And(tuple(_term(term) for term in part.split("&&"))) for part in text.split("||")))
 
 
 _COMPARED = re.compile(r"^(?P<left>\S+)\s+(?P<operator>===?|=|!=)\s+(?P<right>\S+)$")
@@ -225,7 +214,7 @@ def _term(written: str) -> Condition:
     negated = text.startswith("! ")
     match = _COMPARED.match(text[2:].strip() if negated else text)
     if match is None:
-        return Unclear()
+        return Other(text)
     condition = _matches(_text(match["left"]), match["right"])
     return Not(condition) if negated != (match["operator"] == "!=") else condition
 
@@ -233,5 +222,5 @@ def _term(written: str) -> Condition:
 def _matches(subject: Text, patterns: str) -> Condition:
     """Whether a word matches one of the patterns separated by `|`."""
     if patterns.strip() == "*":
-        return Always()
-    return Matches(subject, tuple(_text(pattern.strip()) for pattern in patterns.split("|")))
+        return Constant(True)
+    return Or(tuple(Compare(subject, "like", _text(pattern.strip())) for pattern in patterns.split("|")))

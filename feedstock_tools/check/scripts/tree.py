@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import partial
 from itertools import product
 
 from feedstock_tools.check.architecture_lists import options_in, options_of
-from feedstock_tools.check.scripts.expressions import Condition, Text, holds, names_in, value_of
+from feedstock_tools.conditions.tree import Compare, Condition, Leaf, Reference, Text, names_of, truth
 
 #: A variable with more possible values than this counts as unknown.
 _MOST = 16
@@ -80,8 +82,9 @@ def run(nodes: Iterable[Node], values: Values) -> Values | None:
 
 
 def _assigned(node: Assignment, values: Values) -> frozenset[Assigned]:
-    singles = _singles(names_in(node.value), values)
-    possible = frozenset(Assigned(value_of(node.value, single), node.line) for single in singles)
+    names = frozenset(part.name for part in node.value.parts or () if isinstance(part, Reference))
+    singles = _singles(names, values)
+    possible = frozenset(Assigned(_value_of(node.value, single), node.line) for single in singles)
     return possible if len(possible) <= _MOST else frozenset({Assigned(None, node.line)})
 
 
@@ -89,7 +92,7 @@ def _after_choice(choice: Choice, values: Values) -> Values | None:
     """The possible values over all branches that may be taken."""
     ends: list[Values] = []
     for condition, body in choice.branches:
-        answers = {holds(condition, single) for single in _singles(names_in(condition), values)}
+        answers = {truth(condition, partial(_holds, single)) for single in _singles(names_of(condition), values)}
         if answers == {False}:
             continue
         end = run(body, values)
@@ -112,3 +115,39 @@ def _singles(names: frozenset[str], values: Values) -> list[dict[str, str | None
     options = [sorted({value.text for value in values.get(name, ())} or {None}, key=str) for name in ordered]
     combined = list(product(*options)) if len(options) < 8 else [(None,) * len(ordered)]
     return [dict(zip(ordered, texts, strict=True)) for texts in combined[: _MOST * _MOST]]
+
+
+def _holds(values: Mapping[str, str | None], leaf: Leaf) -> bool | None:
+    """Whether a comparison of texts holds for single values of their variables; None if it is unknown."""
+    match leaf:
+        case Compare(Text() as left, sign, Text() as right):
+            first, other = _value_of(left, values), _value_of(right, values)
+            if first is not None and other is not None:
+                return fnmatchcase(first, other) if sign == "like" else first == other
+    return None
+
+
+def _value_of(text: Text, values: Mapping[str, str | None]) -> str | None:
+    """The value of a text for single values of its variables; None if it is unknown."""
+    if text.parts is None:
+        return None
+    parts = [part if isinstance(part, str) else _value_of_reference(part, values.get(part.name)) for part in text.parts]
+    known = [part for part in parts if part is not None]
+    return "".join(known) if len(known) == len(parts) else None
+
+
+def _value_of_reference(reference: Reference, value: str | None) -> str | None:
+    if value is None:
+        return None
+    match reference.edit:
+        case "none":
+            return value[: reference.length]
+        case "if set":
+            return value or None
+        case "first part":
+            return value.partition(".")[0]
+        case "without first dot":
+            return value.replace(".", "", 1)
+        case "without dots":
+            return value.replace(".", "")
+    return None
