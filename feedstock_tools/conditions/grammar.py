@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from feedstock_tools.conditions.tree import And, Condition, Not, Or, negated
+from feedstock_tools.conditions.tree import And, Condition, Not, Or
 
 _DEEPEST = 20
 
@@ -80,6 +80,29 @@ class Grammar:
         parts = self._joined("or", self._conjunction)
         return Or(parts, span=self.span_of(*parts)) if len(parts) > 1 else parts[0]
 
+    def inversion(self) -> Condition:
+        """`not …`, a condition in brackets, or a leaf."""
+        if self.word is None:
+            raise ConditionError("the condition ends where a word was expected", self.vocabulary)
+        if self._depth > _DEEPEST:
+            raise ConditionError("the condition is nested too deeply", "Split it over several entries.")
+        token = self.tokens[self.at]
+        if token.text != "not" and not self.begins_group():
+            return self.leaf()
+        self._depth += 1
+        self.at += 1
+        if token.text == "not":
+            part = self.inversion()
+            condition: Condition = Not(part, span=(token.start, part.span[1]))
+        else:
+            inner = self.disjunction()
+            if self.word != ")":
+                raise ConditionError("a parenthesis is not closed in the condition", "Add the missing ')'.")
+            condition = replace(inner, span=(token.start, self.tokens[self.at].end))
+            self.at += 1
+        self._depth -= 1
+        return condition
+
     def leaf(self) -> Condition:
         """A word or comparison that begins at the next token; each language has its own."""
         raise NotImplementedError
@@ -93,7 +116,7 @@ class Grammar:
         return parts[0].span[0], parts[-1].span[1]
 
     def _conjunction(self) -> Condition:
-        parts = self._joined("and", self._inversion)
+        parts = self._joined("and", self.inversion)
         return And(parts, span=self.span_of(*parts)) if len(parts) > 1 else parts[0]
 
     def _joined(self, word: str, read: Callable[[], Condition]) -> tuple[Condition, ...]:
@@ -102,25 +125,3 @@ class Grammar:
             self.at += 1
             parts.append(read())
         return tuple(parts)
-
-    def _inversion(self) -> Condition:
-        if self.word is None:
-            raise ConditionError("the condition ends where a word was expected", self.vocabulary)
-        if self._depth > _DEEPEST:
-            raise ConditionError("the condition is nested too deeply", "Split it over several entries.")
-        token = self.tokens[self.at]
-        if token.text != "not" and not self.begins_group():
-            return self.leaf()
-        self._depth += 1
-        self.at += 1
-        if token.text == "not":
-            part = self._inversion()
-            condition = negated(part) if isinstance(part, Not) else Not(part, span=(token.start, part.span[1]))
-        else:
-            inner = self.disjunction()
-            if self.word != ")":
-                raise ConditionError("a parenthesis is not closed in the condition", "Add the missing ')'.")
-            condition = replace(inner, span=(token.start, self.tokens[self.at].end))
-            self.at += 1
-        self._depth -= 1
-        return condition

@@ -6,7 +6,7 @@ import ast
 import re
 from dataclasses import replace
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Literal
 
 from feedstock_tools.conditions.grammar import ConditionError, Grammar, tokens_of
@@ -24,7 +24,7 @@ from feedstock_tools.conditions.tree import (
 
 Language = Literal["selector", "expression"]
 #: Longer conditions are not read.
-LONGEST = 1_000
+_LONGEST = 10_000
 _TOKEN = re.compile(
     r"(?P<text>\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')|\d[\w.]*|[^\W\d]\w*|[<>=!:]=|\*\*|//|[-+*/%~|&^<>=.,:()\[\]{}]",
     re.DOTALL,
@@ -50,12 +50,27 @@ def parse(text: str, language: Language) -> Condition | None:
     >>> parse("linux and", "selector") is None
     True
     """
-    if len(text) > LONGEST:
+    if len(text) > _LONGEST:
         return None
     try:
         return _Recipes(text, language).whole()
     except (ConditionError, RecursionError):
         return None
+
+
+def unbracketed(text: str) -> str:
+    """An expression without the brackets around all of it.
+
+    >>> unbracketed("(a or b)"), unbracketed("(a) or (b)")
+    ('a or b', '(a) or (b)')
+    """
+    depth = 0
+    tokens = tokens_of(text, _TOKEN, "")
+    for token in tokens:
+        depth += (token.text in _OPENING) - (token.text in _CLOSING)
+        if depth == 0 and token is not tokens[-1]:
+            return text
+    return unbracketed(text.strip()[1:-1]) if text.strip()[:1] == "(" else text
 
 
 class _Recipes(Grammar):
@@ -66,33 +81,48 @@ class _Recipes(Grammar):
         self._language = language
         if any(_is_value(first.text) and _is_value(second.text) for first, second in pairwise(self.tokens)):
             raise ConditionError("two values stand side by side in the condition", self.vocabulary)
-        steps = [(each.text in _OPENING) - (each.text in _CLOSING) for each in self.tokens]
-        #: How many brackets are open before each token, and after the last.
-        self._depths = [0, *accumulate(steps)]
-        if min(self._depths) < 0 or self._depths[-1]:
+        #: How many brackets are open before each token, and the token that closes each bracket.
+        self._depths: list[int] = []
+        self._closing: dict[int, int] = {}
+        open_brackets: list[int] = []
+        for at, token in enumerate(self.tokens):
+            self._depths.append(len(open_brackets))
+            if token.text in _OPENING:
+                open_brackets.append(at)
+            elif token.text in _CLOSING and open_brackets:
+                self._closing[open_brackets.pop()] = at
+            elif token.text in _CLOSING:
+                open_brackets = [at]
+                break
+        if open_brackets:
             raise ConditionError("a parenthesis is not closed in the condition", "Add the missing ')'.")
+        self._end = len(self.tokens)
 
     def disjunction(self) -> Condition:
         """`… or …`, unless it is part of something that binds more loosely."""
-        start, end = self.at, self._end_of_group()
+        start, outer = self.at, self._end
+        self._end = end = self._closing.get(start - 1, outer)
         if _LOOSEST.isdisjoint(self._words(start, end)):
-            return super().disjunction()
-        self.at = end
-        return self._rest(start, end)
+            condition = super().disjunction()
+        else:
+            self.at = end
+            condition = replace(self._rest(start, end), is_loose=True)
+        self._end = outer
+        return condition
 
     def begins_group(self) -> bool:
         """Whether nothing but a condition is in the brackets, so that `(a or b).lower()` is not divided."""
         if self.word != "(":
             return False
-        after = self._closing(self.at) + 1
+        after = self._closing[self.at] + 1
         return after == len(self.tokens) or self.tokens[after].text in {"and", "or", ")"}
 
     def leaf(self) -> Condition:
         """A name, a constant, a comparison, or something else."""
-        start, limit = self.at, self._end_of_group()
-        while self.at < limit and self.tokens[self.at].text not in {"and", "or"}:
+        start = self.at
+        while self.at < self._end and self.tokens[self.at].text not in {"and", "or"}:
             is_open = self.tokens[self.at].text in _OPENING
-            self.at = self._closing(self.at) + 1 if is_open else self.at + 1
+            self.at = self._closing[self.at] + 1 if is_open else self.at + 1
         end = self.at
         signs = [at for at in range(start, end) if self._depths[at] == self._depths[start] and self._sign(at)]
         if not signs:
@@ -123,7 +153,7 @@ class _Recipes(Grammar):
         first = self.tokens[start].text
         if end - start == 1:
             return self._atom(start)
-        if first in {"(", "["} and self._closing(start) == end - 1:
+        if first in {"(", "["} and self._closing[start] == end - 1:
             inside = [self._atom(at) for at in range(start + 1, end - 1, 2)]
             is_list = all(self.tokens[at].text == "," for at in range(start + 2, end - 1, 2))
             if first == "(" and len(inside) == 1 and end - start == 3:
@@ -169,18 +199,6 @@ class _Recipes(Grammar):
             if is_name and before != "." and after not in {"(", "="}:
                 names.add(word)
         return frozenset(names)
-
-    def _closing(self, opening: int) -> int:
-        """The bracket that closes the one at a token."""
-        return self._depths.index(self._depths[opening], opening + 1) - 1
-
-    def _end_of_group(self) -> int:
-        """The bracket that closes the group of the next token, or the end."""
-        depth = self._depths[self.at]
-        for at in range(self.at, len(self.tokens)):
-            if self._depths[at + 1] < depth:
-                return at
-        return len(self.tokens)
 
     def _words(self, start: int, end: int) -> set[str]:
         """The tokens that stand in no brackets of their own."""

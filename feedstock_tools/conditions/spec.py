@@ -142,6 +142,11 @@ class _ForeignError(TypeError):
 class _Spec(Grammar):
     vocabulary = _VOCABULARY
 
+    def inversion(self) -> Condition:
+        """`not not` is left out."""
+        condition = super().inversion()
+        return condition.part.part if isinstance(condition, Not) and isinstance(condition.part, Not) else condition
+
     def leaf(self) -> Condition:
         """A word, or a comparison of a version or a key."""
         texts = [token.text for token in self.tokens[self.at : self.at + 3]]

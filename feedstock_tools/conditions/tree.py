@@ -62,10 +62,11 @@ class Text(_Node):
 
 @dataclass(frozen=True, slots=True)
 class Other(_Node):
-    """An expression of another kind: its text, and the names that it reads."""
+    """An expression of another kind: its text, the names that it reads, and whether it binds more loosely than `or`."""
 
     text: str
     names: frozenset[str] = frozenset()
+    is_loose: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
-from jinja2 import nodes
-
-from feedstock_tools.to_v1.template.expressions import UntranslatableError, parsed
+from feedstock_tools.conditions.recipes import parse, unbracketed
+from feedstock_tools.conditions.tree import And, Compare, Constant, Items, Leaf, Not, Or, Other, compared
+from feedstock_tools.conditions.tree import truth as truth_of
+from feedstock_tools.to_v1.template.expressions import parsed
 from feedstock_tools.to_v1.template.names import Names
 from feedstock_tools.to_v1.template.writing import rewritten, translated
 
@@ -15,7 +17,8 @@ When = tuple[str, ...]
 #: A condition that never holds.
 NEVER: When = ("false",)
 _OPPOSITES = {"win": "unix", "unix": "win"}
-_COMPARISONS = {" == ": " != ", " != ": " == "}
+_COMPARISONS = {"==": "!=", "!=": "=="}
+_DEFINED = re.compile(r"(.+) is (un)?defined", re.DOTALL)
 
 
 def literals(expression: str, names: Names, own: frozenset[str] = frozenset(), *, selector: bool = False) -> When:
@@ -31,11 +34,11 @@ def literals(expression: str, names: Names, own: frozenset[str] = frozenset(), *
     return simplified(part for text in texts for part in _split(text))
 
 
-def _split(text: str) -> Iterable[str]:
-    node = parsed(text)
-    if isinstance(node, nodes.And):
-        for side in (node.left, node.right):
-            yield from _split(rewritten(side))
+def _split(text: str) -> Iterator[str]:
+    tree = parse(text, "expression")
+    if isinstance(tree, And):
+        for part in tree.parts:
+            yield from _split(rewritten(parsed(text[slice(*part.span)])))
     else:
         yield text
 
@@ -56,36 +59,14 @@ def simplified(parts: Iterable[str]) -> When:
 
 def truth(text: str) -> bool | None:
     """The value of a condition of literals alone; None if it depends on something."""
-    if text in {"true", "false"}:
-        return text == "true"
-    try:
-        node = parsed(text)
-    except UntranslatableError:
-        return None
-    return _truth(node)
+    tree = parse(text, "expression")
+    return None if tree is None else truth_of(tree, _truth_of_constants)
 
 
-def _truth(node: nodes.Expr) -> bool | None:
-    match node:
-        case nodes.Const():
-            return bool(node.value)
-        case nodes.Not():
-            inner = _truth(node.node)
-            return None if inner is None else not inner
-        case nodes.And() | nodes.Or():
-            sides = (_truth(node.left), _truth(node.right))
-            decisive = isinstance(node, nodes.Or)
-            return decisive if decisive in sides else None if None in sides else not decisive
-        case nodes.Compare() if len(node.ops) == 1 and isinstance(node.expr, nodes.Const):
-            right = node.ops[0].expr
-            if isinstance(right, nodes.Const) and node.ops[0].op in {"eq", "ne"}:
-                return bool((node.expr.value == right.value) == (node.ops[0].op == "eq"))
-            if isinstance(right, nodes.Tuple | nodes.List) and all(
-                isinstance(item, nodes.Const) for item in right.items
-            ):
-                values = [item.value for item in right.items if isinstance(item, nodes.Const)]
-                if node.ops[0].op in {"in", "notin"}:
-                    return bool((node.expr.value in values) == (node.ops[0].op == "in"))
+def _truth_of_constants(leaf: Leaf) -> bool | None:
+    match leaf:
+        case Compare(Constant(left), sign, (Constant(right) | Items(right))):
+            return compared(left, sign, right)
     return None
 
 
@@ -105,39 +86,23 @@ def negated(when: When) -> When:
 
 
 def _opposite(text: str) -> str:
-    if text.startswith("not ") and _binds_tightly(text.removeprefix("not ")):
-        inner = text.removeprefix("not ")
-        return inner[1:-1] if inner.startswith("(") and _is_wrapped(inner) else inner
-    node = parsed(text)
-    if isinstance(node, nodes.Compare) and len(node.ops) == 1:
-        for operator, other in _COMPARISONS.items():
-            if text.count(operator) == 1:
-                return text.replace(operator, other)
-    if isinstance(node, nodes.Test) and text.endswith((" is defined", " is undefined")):
-        return (
-            text.replace(" is undefined", " is\0")
-            .replace(" is defined", " is undefined")
-            .replace(" is\0", " is defined")
-        )
-    return f"not {text}" if _binds_tightly(text) else f"not ({text})"
-
-
-def _binds_tightly(text: str) -> bool:
-    """Whether a text binds at least as strongly as `not`."""
-    return not isinstance(parsed(text), nodes.And | nodes.Or | nodes.CondExpr)
-
-
-def _is_wrapped(text: str) -> bool:
-    depth = 0
-    for index, character in enumerate(text):
-        depth += {"(": 1, ")": -1}.get(character, 0)
-        if depth == 0 and index < len(text) - 1:
-            return False
-    return text.endswith(")")
+    match parse(text, "expression"):
+        case Not(part) if not isinstance(part, And | Or) and not (isinstance(part, Other) and part.is_loose):
+            return unbracketed(text[slice(*part.span)])
+        case Compare(left, "==" | "!=" as sign, right):
+            return f"{text[: left.span[1]]} {_COMPARISONS[sign]} {text[right.span[0] :]}"
+        case Other(is_loose=False) if defined := _DEFINED.fullmatch(text):
+            return f"{defined[1]} is {'' if defined[2] else 'un'}defined"
+        case And() | Or() | Other(is_loose=True) | None:
+            return f"not ({text})"
+    return f"not {text}"
 
 
 def _bracketed(text: str) -> str:
-    return f"({text})" if isinstance(parsed(text), nodes.Or | nodes.CondExpr) else text
+    match parse(text, "expression"):
+        case Or() | Other(is_loose=True) | None:
+            return f"({text})"
+    return text
 
 
 def all_of(when: When) -> str:
