@@ -12,8 +12,8 @@ from feedstock_tools.builds.stand_in.choice import ChannelChoice
 from feedstock_tools.builds.stand_in.limits import compiled_languages, provide_compiler, why_not_on_stand_in
 from feedstock_tools.builds.stand_in.python import find_pythons
 from feedstock_tools.builds.stand_in.tools import fetch_tools, tools_folder, wheels_for, why_no_tools
-from feedstock_tools.builds.stand_in.wheels import Watch
 from feedstock_tools.builds.stand_in.zig import zig_folder
+from feedstock_tools.channel.web.pip import Watch
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.folder import user_cache
 from feedstock_tools.platforms import Platform

@@ -21,7 +21,7 @@ from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.building import environment_of, write_siblings
 from feedstock_tools.builds.runs.compilers import provide_compilers
 from feedstock_tools.builds.runs.site import Site, Station, open_station
-from feedstock_tools.builds.stand_in.wheels import Watch, unwatched
+from feedstock_tools.channel.web.pip import Watch, unwatched
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.files.locks import Locks, named_wait

@@ -129,7 +129,7 @@ def _built(
     from feedstock_tools.builds.runs.crew import ThisMachine
     from feedstock_tools.builds.runs.scheduler import carry_out
     from feedstock_tools.builds.runs.site import open_station
-    from feedstock_tools.builds.stand_in.wheels import unwatched
+    from feedstock_tools.channel.web.pip import unwatched
 
     refuse(provide_compilers(workspace, agenda.todo, agenda.channels, unwatched), some=len(agenda.channels))
     refuse_no_room(workspace.artifacts, agenda.todo)

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from feedstock_tools.builds.stand_in.compilers import compiler_on_path, debian_compiler
-from feedstock_tools.builds.stand_in.wheels import Watch, unwatched
 from feedstock_tools.builds.stand_in.zig import fetch_zig, zig_compiles_for
+from feedstock_tools.channel.web.pip import Watch, unwatched
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
 

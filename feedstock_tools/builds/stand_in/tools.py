@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from feedstock_tools.builds.stand_in.identity import digest
-from feedstock_tools.builds.stand_in.wheels import Download, Fetching, Watch, download_wheels, unwatched
+from feedstock_tools.channel.web.pip import Download, Fetching, Watch, download_wheels, unwatched
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.tools import MAKE, Tools, Wheel, read_tools
 from feedstock_tools.files.locks import locked

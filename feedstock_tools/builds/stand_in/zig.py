@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from feedstock_tools.builds.stand_in.wheels import Download, Fetching, Watch, download_wheels, unwatched
+from feedstock_tools.channel.web.pip import Download, Fetching, Watch, download_wheels, unwatched
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder

@@ -1,18 +1,25 @@
-"""The pip of this Python, and the package indexes that it is configured with."""
+"""The pip of this Python: the package indexes that it is configured with, and wheels that it fetches from them."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.errors import WorkError
+from feedstock_tools.files.temporary import temporary_folder
 
-_SECONDS = 60
+_ASK_SECONDS = 60
+_FETCH_SECONDS = 1800
+_PAUSE = 0.2
 #: Run with pip on the path: the indexes that configuration files and the environment give `pip download`.
 _ASK = """
 import json, sys
@@ -21,6 +28,9 @@ from pip._internal.commands import create_command
 options, _ = create_command("download").parse_args(["-"])
 print(json.dumps([] if options.no_index else [options.index_url, *options.extra_index_urls]))
 """
+#: Options without which pip waits minutes for an index that does not answer, or keeps a second copy of each wheel.
+_OPTIONS = ("--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--retries", "2")
+_UNREACHABLE = ("NewConnectionError", "Failed to establish", "Name or service", "Network is unreachable", "Retrying (")
 
 
 def pip_command() -> tuple[str, ...]:
@@ -48,7 +58,7 @@ def index_urls(machine: Mapping[str, str]) -> tuple[str, ...]:
     command = [sys.executable, "-c", _ASK, *([str(wheel)] if wheel else [])]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=_SECONDS, env=dict(machine), cwd="/"
+            command, capture_output=True, text=True, check=True, timeout=_ASK_SECONDS, env=dict(machine), cwd="/"
         )
         return tuple(str(url) for url in json.loads(done.stdout))
     except (OSError, subprocess.SubprocessError, ValueError) as error:
@@ -75,3 +85,110 @@ def _bundled_wheels() -> Iterator[Path]:
         yield Path(system)
     if (module := importlib.util.find_spec("ensurepip")) is not None and module.origin:
         yield Path(module.origin).with_name("_bundled")
+
+
+@dataclass(frozen=True, slots=True)
+class Fetching:
+    """The progress of a download.
+
+    Attributes:
+        what: the name of the download: `zig 0.17.1`.
+        stage: `fetching`, `unpacking` or `ready`.
+        why: it is fetched, in words, or at its end what else to know; empty where that goes without saying.
+        seconds: the time since its start.
+        done: bytes fetched so far; `size` is their total number, None if unknown.
+    """
+
+    what: str
+    stage: str
+    seconds: float
+    done: int = 0
+    size: int | None = None
+    why: str = ""
+
+
+#: Called with each step of a download, several times a second.
+Watch = Callable[[Fetching], None]
+
+
+def unwatched(progress: Fetching) -> None:
+    """A `Watch` that does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """Wheels to fetch: the lines of a requirements file, with hashes of known files.
+
+    `what` is the name of it all, `size` its bytes if known, and `why` it is fetched: for those who watch. `options`
+    are pip's, such as those for another platform.
+    """
+
+    requirements: Sequence[str]
+    what: str
+    size: int | None = None
+    why: str = ""
+    options: Sequence[str] = ()
+
+
+def download_wheels(
+    download: Download, folder: Path, machine: Mapping[str, str], watch: Watch = unwatched
+) -> list[Path]:
+    """Fetch wheels into a new folder.
+
+    Args:
+        machine: the environment for pip.
+
+    Raises:
+        WorkError: pip is missing or cannot fetch them; the reason is in the message.
+    """
+    title, size = download.what, download.size
+    folder.mkdir(parents=True)
+    began = time.monotonic()
+    with temporary_folder(folder.parent) as temporary:
+        listed = temporary / "requirements.txt"
+        listed.write_text("\n".join([*download.requirements, ""]), encoding="utf-8")
+        options = (*_OPTIONS, *download.options, "--requirement", str(listed), "--dest", str(folder))
+        command = [*pip_command(), "download", *options]
+        environment = {**machine, "TMPDIR": str(temporary), "PYTHONUTF8": "1"}
+        with (temporary / "log").open("w+b") as log:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+            try:
+                while process.poll() is None and time.monotonic() - began < _FETCH_SECONDS:
+                    done = _size_below(temporary) + _size_below(folder)
+                    watch(
+                        Fetching(
+                            title, "fetching", time.monotonic() - began, min(done, size or done), size, download.why
+                        )
+                    )
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(_PAUSE)
+            finally:
+                process.kill()
+                status = process.wait()
+            log.seek(0)
+            if status:
+                raise WorkError(f"pip cannot fetch {title}: {_reason(log.read().decode(errors='replace'))}")
+    return sorted(folder.glob("*.whl"))
+
+
+def _reason(log: str) -> str:
+    """The reason in pip's output, in a line."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    if any(sign in line for line in lines for sign in _UNREACHABLE):
+        return "the package index cannot be reached"
+    if any("DO NOT MATCH THE HASHES" in line for line in lines):
+        return "the index has a different file than expected (its SHA-256 differs)"
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    return (errors or lines or ["it ended without a message"])[-1]
+
+
+def _size_below(folder: Path) -> int:
+    """The bytes of the wheels in a folder that another process writes to."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.stat(os.path.join(place, name)).st_size if name.endswith(".whl") else 0  # noqa: PTH116, PTH118
+            except OSError:  # it has just been moved
+                continue
+    return total

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.plan.row import Work
     from feedstock_tools.builds.runs.building import BuiltRow
     from feedstock_tools.builds.runs.observer import Progress
-    from feedstock_tools.builds.stand_in.wheels import Fetching, Watch
+    from feedstock_tools.channel.web.pip import Fetching, Watch
 
 
 @dataclass(frozen=True, slots=True)

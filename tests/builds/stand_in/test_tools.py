@@ -17,8 +17,8 @@ from feedstock_tools.builds.stand_in import channel, tools
 from feedstock_tools.builds.stand_in.channel import Provisions, ensure_stand_in_channel
 from feedstock_tools.builds.stand_in.tools import fetch_tools, found_tools, tools_among, wheels_for, why_no_tools
 from feedstock_tools.builds.stand_in.wheel_contents import byte_code, entry_points, make_files, wheel_files
-from feedstock_tools.builds.stand_in.wheels import Fetching
 from feedstock_tools.channel.archive import read_documents
+from feedstock_tools.channel.web.pip import Fetching
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.packages import read_packages
 from feedstock_tools.facts.tools import Wheel, read_tools

@@ -20,9 +20,8 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.builds.stand_in import zig
-from feedstock_tools.builds.stand_in.wheels import Download, Fetching, Watch
 from feedstock_tools.builds.stand_in.zig import ZIG_VERSION, fetch_zig, find_zig
-from feedstock_tools.channel.web.pip import pip_command
+from feedstock_tools.channel.web.pip import Download, Fetching, Watch, pip_command
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
 

@@ -25,8 +25,8 @@ from feedstock_tools.builds.runs.retries import NextAttempt
 from feedstock_tools.builds.runs.row_build import Attempt
 from feedstock_tools.builds.runs.site import Site, open_station
 from feedstock_tools.builds.stand_in.choice import ChannelChoice
-from feedstock_tools.builds.stand_in.wheels import unwatched
 from feedstock_tools.channel.folder import index_channel
+from feedstock_tools.channel.web.pip import unwatched
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.folder import Feedstock
