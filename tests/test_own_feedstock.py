@@ -14,9 +14,10 @@ from typing import Any, Literal
 import pytest
 
 import feedstock_tools
-from feedstock_tools.builds.stand_in.channel import is_stand_in, stand_in_channel_of
+from feedstock_tools.builds.stand_in.door import open_channel
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.installing import install
+from feedstock_tools.channel.properties import STAND_IN, properties_by_marks
 from feedstock_tools.channel.solving.solve import solve, virtual_packages
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.generate import read_spec, render
@@ -96,10 +97,10 @@ def test_the_conda_package_is_built_and_the_installed_program_builds_a_feedstock
 ) -> None:
     prefix, own_cache, here = tmp_path / "prefix", tmp_path / "own", Platform.here()
     package = built_package(tmp_path, own_cache, own_archives(tmp_path_factory))
-    assert is_stand_in(read_package(package))
-    stand_in = stand_in_channel_of({**os.environ, "XDG_CACHE_HOME": str(own_cache)}, here, ["3.11"], own_cache)
+    assert properties_by_marks(read_package(package).extra) == STAND_IN
+    stand_in = open_channel({**os.environ, "XDG_CACHE_HOME": str(own_cache)}, here, ["3.11"], own_cache)
     channels = [package.parents[1].as_uri(), stand_in.url]
-    unpacked = Artifacts(package.parents[2]).package_cache(stand_in=True) / "pkgs"
+    unpacked = Artifacts(package.parents[2]).package_cache(STAND_IN) / "pkgs"
     wanted = ["feedstock-tools", "python 3.11.*"]
     install(solve(wanted, channels, here, virtual=virtual_packages(here)), prefix, here, cache=unpacked)
     program = str(prefix / "bin" / "feedstock-tools")

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from feedstock_tools.channel.folder import add_packages, complete_index
 from feedstock_tools.channel.local import local_folder
+from feedstock_tools.channel.properties import STAND_IN
 from feedstock_tools.channel.repodata import PUBLIC_HOSTS, read_records
 from feedstock_tools.channel.upload.s3 import S3Target
 from feedstock_tools.channel.web.asking import NoAnswerError, ask
@@ -127,7 +128,7 @@ def _refuse_names(text: str) -> None:
     Raises:
         InputError: it is such a name; the hint says how to write it, if that is known.
     """
-    if text == "stand-in":
+    if text == STAND_IN.origin:
         hint = "Publish packages built on it to a folder of their own: ./stand-in-builds."
         raise InputError("nothing can be published to the stand-in channel", hint=hint)
     place = _HOST.fullmatch(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from feedstock_tools.cli.printing import say, say_json
@@ -83,7 +83,7 @@ def build(
     """
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.refusals import refuse_other_names, refuse_unbuildable
-    from feedstock_tools.builds.runs.run import refuse_no_room, run
+    from feedstock_tools.builds.runs.run import run
     from feedstock_tools.redaction import command_line
     from feedstock_tools.report.run import text
 
@@ -96,13 +96,12 @@ def build(
     planned = agenda(workspace, chosen, capacity, limits.jobs)
     say_all(terminal, text.channel_notes(planned))
     say_all(terminal, text.again_notes(planned))
-    if planned.todo:
-        refuse_no_room(workspace.artifacts, planned.todo)
     uncompiled = _uncompiled(workspace, named, planned, terminal)
     if uncompiled:
         left_out = {**left_out, **uncompiled}
         kept = [configuration for configuration in chosen if configuration.name not in uncompiled]
         planned = agenda(workspace, kept, capacity, limits.jobs)
+    planned = replace(planned, prepared=True)
     if planned.todo:
         say_all(terminal, text.path_notes(workspace.artifacts))
 
@@ -220,11 +219,11 @@ def _uncompiled(workspace: Workspace, named: Named, planned: Agenda, terminal: T
     if not planned.todo:
         return {}
     from feedstock_tools.builds.plan.refusals import refuse
-    from feedstock_tools.builds.runs.compilers import provide_compilers
+    from feedstock_tools.builds.runs.run import prepare
     from feedstock_tools.report.run.plain import fetching_in_lines
     from feedstock_tools.report.run.text import left_out_notes
 
-    reasons = provide_compilers(workspace, planned.todo, planned.channels, fetching_in_lines(terminal.say))
+    reasons = prepare(workspace, planned, fetching_in_lines(terminal.say))
     if not reasons:
         return {}
     names = planned.channels.keys()

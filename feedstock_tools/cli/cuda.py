@@ -253,18 +253,17 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     CUDA 13 includes nvcc; 11.8 and 12.x have NVRTC and ptxas, which compile device code only.
     """
 
-    from feedstock_tools.builds.stand_in.toolkits import fetch_toolkit, found_toolkits, toolkits_folder
+    from feedstock_tools.builds.stand_in.door import fetch_toolkit, fetched_toolkits
     from feedstock_tools.cli.opening import note_on_stderr, tidy
     from feedstock_tools.report.run.plain import fetching_in_lines
 
     tidy()
-    folder = toolkits_folder(os.environ)
     watch = fetching_in_lines(note_on_stderr)
     fetched = []
     for version in versions:
         stage(f"fetching the compiler of CUDA {version}")
-        fetched.append(fetch_toolkit(version, folder, os.environ, watch))
-    toolkits = fetched if versions else found_toolkits(folder)
+        fetched.append(fetch_toolkit(version, os.environ, watch))
+    toolkits = fetched if versions else fetched_toolkits(os.environ)
     if as_json:
         entries = [
             {"version": toolkit.version, "made_of": toolkit.made_of, "folder": str(toolkit.folder)}

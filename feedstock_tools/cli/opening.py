@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feedstock_tools.bounds.limits import READING
-from feedstock_tools.builds.stand_in.choice import STAND_IN
+from feedstock_tools.channel.properties import STAND_IN
 from feedstock_tools.cli.printing import say
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
@@ -156,15 +156,15 @@ def readable(channels: Sequence[str], platforms: Iterable[Platform]) -> tuple[st
         InputError: `stand-in` is given beside a real channel.
         WorkError: the stand-in channel cannot be written.
     """
-    if STAND_IN not in channels:
+    if STAND_IN.origin not in channels:
         return tuple(channels)
-    from feedstock_tools.builds.stand_in.channel import stand_in_channel_of
-    from feedstock_tools.builds.stand_in.choice import refuse_mixed
+    from feedstock_tools.builds.channels import channels_named, names_to_solve_in
 
-    refuse_mixed(channels)
+    chosen = channels_named(channels)
     say(_NOTE, err=True)
     fallback = Path(tempfile.gettempdir(), "feedstock-tools")
-    return tuple(stand_in_channel_of(os.environ, platform, (), fallback).url for platform in platforms)
+    by_subdir = names_to_solve_in(chosen, platforms, os.environ, fallback)
+    return tuple(name for names in by_subdir.values() for name in names)
 
 
 @contextmanager
@@ -181,5 +181,5 @@ def suggesting_stand_in() -> Iterator[None]:
 
         if not isinstance(error, UnreadChannelError):
             raise
-        hint = f"Use --channel {STAND_IN} to read one that is made on the spot."
+        hint = f"Use --channel {STAND_IN.origin} to read one that is made on the spot."
         raise WorkError(error.mistakes[0].message, hint=hint) from error

@@ -104,11 +104,11 @@ def _fetch(version: str | None, channels: tuple[str, ...], cache: Path, as_json:
 
 def _from_first(channels: tuple[str, ...], cache: Path, version: str | None) -> Pinning:
     """The pinning from the first channel that has it; if none does, the error of the last one."""
-    from feedstock_tools.builds.stand_in.choice import STAND_IN
     from feedstock_tools.channel.pinning.fetch import fetch_pinning
+    from feedstock_tools.channel.properties import STAND_IN
     from feedstock_tools.errors import InputError
 
-    if STAND_IN in channels:
+    if STAND_IN.origin in channels:
         raise InputError("the stand-in channel has no pinning", hint="Fetch it from conda-forge, or from a folder.")
     for channel in channels[:-1]:
         with suppress(InputError):

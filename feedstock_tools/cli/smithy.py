@@ -103,12 +103,12 @@ def _folder(cache: Path | None) -> Path:
 
 def _from_first(channels: tuple[str, ...], cache: Path, version: str | None) -> KeptPackage:
     """The release from the first channel that has it; if none does, the error of the last one."""
-    from feedstock_tools.builds.stand_in.choice import STAND_IN
     from feedstock_tools.channel.kept.fetch import fetch_package
+    from feedstock_tools.channel.properties import STAND_IN
     from feedstock_tools.channel.smithy import SMITHY
     from feedstock_tools.errors import InputError
 
-    if STAND_IN in channels:
+    if STAND_IN.origin in channels:
         raise InputError("the stand-in channel has no conda-smithy", hint="Fetch it from conda-forge or a folder.")
     for channel in channels[:-1]:
         with suppress(InputError):

@@ -6,9 +6,10 @@ form. Packages that `variants/packages.yaml` has, such as pip, have only their w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 from feedstock_tools.data import data_folder
@@ -19,6 +20,8 @@ from feedstock_tools.yaml_reading.values import parse_texts
 
 #: The tool that no wheel has: the program of the machine.
 MAKE = "make"
+#: Increased when the same wheel yields another package, so that builds with the older one do not count as current.
+_FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,26 @@ class Tools:
     def wheels_of(self, name: str) -> tuple[Wheel, ...]:
         """The wheels of a tool, for all platforms and Pythons."""
         return tuple(wheel for wheel in self.wheels if wheel.package == name)
+
+    def among(self, names: Collection[str]) -> dict[str, str]:
+        """The tools among packages, and the tools that those run with: name → digest of all that it is made of."""
+        wanted: dict[str, str] = {}
+        pending = sorted(self.names.intersection(names))
+        while pending:
+            name = pending.pop()
+            if name not in wanted:
+                wanted[name] = self._digest(name)
+                pending += self.needs.get(name, ())
+        return dict(sorted(wanted.items()))
+
+    def _digest(self, name: str) -> str:
+        packages = [
+            repr((package.distribution, package.depends, package.run_exports))
+            for package in self.packages
+            if package.name == name
+        ]
+        wheels = [repr((wheel.sha256, wheel.take)) for wheel in self.wheels_of(name)]
+        return sha256("\n".join([str(_FORMAT), *packages, *wheels]).encode()).hexdigest()
 
 
 def tools_file() -> Path:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from feedstock_tools.data import cache_root, data_folder
 from feedstock_tools.errors import WorkError
-from feedstock_tools.feedstock.layout import LEDGER, STAND_IN_CHANNEL, Artifacts
+from feedstock_tools.feedstock.layout import CHANNELS_APART, LEDGER, Artifacts
 from feedstock_tools.files.locks import Locks, locked
 from feedstock_tools.files.temporary import OF_INDEXER, leftovers, owned_name, remove
 from feedstock_tools.platforms import KNOWN_SUBDIRS
@@ -120,7 +120,7 @@ def _of_artifacts(root: Path, left: Collection[Path]) -> dict[str, list[Path]]:
     inside = [] if place.is_symlink() else _entries(place)
     work = [path for path in inside if path.name != "locks" and not path.name.startswith(".")]
     caches = [path for path in (root / ".cache", root / "pkg_cache", root / "src_cache") if path.is_dir()]
-    channels = [root / name for name in (*KNOWN_SUBDIRS, "noarch", STAND_IN_CHANNEL)]
+    channels = [root / name for name in (*KNOWN_SUBDIRS, "noarch", *CHANNELS_APART)]
     ledger = [path for path in _entries(root) if path.name in (LEDGER, f"{LEDGER}-journal", f"{LEDGER}-wal")]
     return {
         "work": [path for path in work if path not in left and not path.is_symlink()],
@@ -221,7 +221,7 @@ def _written_artifacts(artifacts: Artifacts) -> Iterator[Path]:
     yield artifacts.root
     for folder in _folders(artifacts.root):
         yield folder
-        if folder.name in (STAND_IN_CHANNEL, ".cache"):
+        if folder.name in (*CHANNELS_APART, ".cache"):
             yield from _folders(folder)
 
 

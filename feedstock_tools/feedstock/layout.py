@@ -19,6 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from feedstock_tools.channel.properties import KINDS, ChannelProperties
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.temporary import own_mark, owner_lives, remove
 from feedstock_tools.files.writing import write_whole
@@ -36,8 +37,15 @@ _IGNORE = ".gitignore"
 #: Bytes of a cached value, several times a plan with 1,000 configurations.
 _LARGEST = 256 << 20
 
-#: The folder of the channel for builds that used the stand-in channel.
-STAND_IN_CHANNEL = "built-on-stand-in"
+
+def channel_folder(built_on: ChannelProperties) -> str:
+    """The folder of the output channel for packages that are built on some channels, within the artifacts folder."""
+    return f"built-on-{built_on.origin}" if built_on.origin else "."
+
+
+#: The folders of output channels, and those of them that are not the artifacts folder itself.
+CHANNEL_FOLDERS = tuple(channel_folder(channels) for channels in KINDS)
+CHANNELS_APART = tuple(folder for folder in CHANNEL_FOLDERS if folder != ".")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +64,18 @@ class Artifacts:
         """The folder of log files."""
         return self.root / "logs"
 
-    def channel(self, *, stand_in: bool) -> Path:
-        """The folder of the output channel."""
-        return self.root / STAND_IN_CHANNEL if stand_in else self.root
+    def channel(self, built_on: ChannelProperties) -> Path:
+        """The folder of the output channel for packages that are built on some channels."""
+        return self.root / channel_folder(built_on)
 
     @property
     def cache(self) -> Path:
         """The folder of what is cached between commands."""
         return self.root / ".cache"
 
-    def package_cache(self, *, stand_in: bool) -> Path:
-        """The folder in which engines unpack packages; the stand-in channel's have the names of real ones."""
-        return self.cache / "stand-in-packages" if stand_in else self.root / "pkg_cache"
+    def package_cache(self, channels: ChannelProperties) -> Path:
+        """The folder in which engines unpack packages; those of channels with an origin have the names of real ones."""
+        return self.cache / f"{channels.origin}-packages" if channels.origin else self.root / "pkg_cache"
 
     @property
     def quarantine(self) -> Path:
@@ -104,8 +112,8 @@ class Artifacts:
             place.symlink_to(cache)
         return made
 
-    def _caches(self) -> tuple[Path, Path, Path]:
-        return self.package_cache(stand_in=True), self.package_cache(stand_in=False), self.sources
+    def _caches(self) -> tuple[Path, ...]:
+        return (*(self.package_cache(channels) for channels in KINDS), self.sources)
 
     def private(self, row: str) -> Path:
         """The private folder of a row's build; its name is short, since build prefixes have a limit on their length."""

@@ -23,7 +23,6 @@ from feedstock_tools.builds.ledger import (
     TestRecord,
 )
 from feedstock_tools.builds.matrix.matrix import ConfigurationState, Matrix
-from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.data import text_templates
 from feedstock_tools.digests import files_below, sha256_of
 from feedstock_tools.errors import Mistake, WorkError
@@ -326,7 +325,7 @@ def dossier_page(
         left_out=left_out,
         with_packages=with_packages,
         commits=sorted({record.commit_id for view in views for record in view["records"]}),
-        stand_in=any(record.marks.get("channel") == STAND_IN for view in views for record in view["records"]),
+        stand_in=any(record.origin for view in views for record in view["records"]),
         count=len(files),
         uploaded=uploaded,
         copying=copying(uploaded, files),

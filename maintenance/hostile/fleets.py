@@ -28,7 +28,7 @@ _ORDER: Mapping[str, object] = {
         "made": [],
         "channels": [{"name": "conda-forge"}],
     },
-    **{"stand_in": "", "share": {"cores": [0], "memory": 1, "jobs": 1}, "seconds": None, "log_limit": 1, "epoch": 1},
+    **{"origin": "", "share": {"cores": [0], "memory": 1, "jobs": 1}, "seconds": None, "log_limit": 1, "epoch": 1},
 }
 _EVENTS: Mapping[str, Mapping[str, object]] = {
     "started": {},

@@ -23,14 +23,14 @@ _PIP = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": f"{GIVEN}/wheelhouse", "PIP_DISAB
 _INSTALL = """
 import os, sys
 from pathlib import Path
-from feedstock_tools.builds.stand_in.channel import stand_in_channel_of
+from feedstock_tools.builds.stand_in.door import open_channel
 from feedstock_tools.channel.installing import install
 from feedstock_tools.channel.solving.solve import solve, virtual_packages
 from feedstock_tools.platforms import Platform
 package, prefix = map(Path, sys.argv[1:])
 python = "{}.{}".format(*sys.version_info[:2])
 here, cache = Platform.here(), Path.home() / ".cache" / "feedstock-tools"
-stand_in = stand_in_channel_of(dict(os.environ), here, [python], cache)
+stand_in = open_channel(dict(os.environ), here, [python], cache)
 wanted, channels = ["feedstock-tools", "pip", f"python {python}.*"], [package.parents[1].as_uri(), stand_in.url]
 records = solve(wanted, channels, here, virtual=virtual_packages(here))
 install(records, prefix, here, cache=prefix.with_name("packages"))

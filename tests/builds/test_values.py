@@ -19,7 +19,7 @@ from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.builds.plan.rendering import PlannedInputs
 from feedstock_tools.builds.runs.site import Site
-from feedstock_tools.builds.stand_in.choice import ChannelChoice
+from feedstock_tools.channel.properties import Channels
 from feedstock_tools.feedstock.layout import Artifacts
 from tests.support.works import made_up_work
 
@@ -60,7 +60,7 @@ def test_a_site_and_its_work_can_be_sent_to_another_machine() -> None:
         feedstock=Path("/feedstock"),
         artifacts=Artifacts(Path("/feedstock/build_artifacts")),
         inputs=PlannedInputs(Path("/feedstock/recipe/recipe.yaml"), (Path("/feedstock/recipe/build.sh"),), "stamp"),
-        channels=ChannelChoice(("conda-forge",)),
+        channels=Channels(("conda-forge",)),
         commit="0123",
         command="feedstock-tools build",
     )

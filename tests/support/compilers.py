@@ -14,10 +14,10 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from feedstock_tools.builds.stand_in.choice import STAND_IN
-from feedstock_tools.builds.stand_in.limits import lacking_compiler
+from feedstock_tools.builds.stand_in.preparing import lacking_compiler
 from feedstock_tools.builds.stand_in.tools import tools_folder
 from feedstock_tools.builds.stand_in.zig import Zig, fetch_zig, zig_folder
+from feedstock_tools.channel.properties import STAND_IN
 from feedstock_tools.feedstock.folder import user_cache
 from feedstock_tools.feedstock.up_to_date import COMPARED
 from feedstock_tools.platforms import Platform
@@ -47,13 +47,13 @@ def lend_stand_in(cache: Path) -> None:
     _lend(_SHARED, zig_folder(folder))
     for shared in _OF_THIS_RUN:
         _lend(shared.with_name(COMPARED), folder / COMPARED)
-        _lend(shared, folder / STAND_IN)
+        _lend(shared, folder / STAND_IN.origin)
 
 
 def lend_channels(cache: Path) -> None:
     """Let builds whose `XDG_CACHE_HOME` is this folder use the shared stand-in channels, but not zig."""
     for shared in _OF_THIS_RUN:
-        _lend(shared, _of_user(cache) / STAND_IN)
+        _lend(shared, _of_user(cache) / STAND_IN.origin)
 
 
 def lend_tools(cache: Path) -> None:

@@ -14,14 +14,13 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
+from feedstock_tools.channel.properties import STAND_IN
+
 #: The time in a package, in seconds since 1970, where neither the environment nor a commit gives one: the first that
 #: a zip archive can hold (1980-01-01).
 DEFAULT_EPOCH = 315532800
 
-#: The key of the mark in the metadata of packages that were built on the stand-in channel.
-STAND_IN_MARK = "stand-in"
 _FOLDER = "file:///feedstock-tools/"
-_STAND_IN = f"{_FOLDER}stand-in"
 #: The build's time in a rendered recipe, and what the kernel and the processor of a machine are.
 _TIME = re.compile(rb"^(  timestamp: ).*$", re.MULTILINE)
 _MACHINE = re.compile(rb"^ *- __(?:linux|archspec|osx|win)=[^\n]*\n", re.MULTILINE)
@@ -29,7 +28,7 @@ _MACHINE = re.compile(rb"^ *- __(?:linux|archspec|osx|win)=[^\n]*\n", re.MULTILI
 _LISTS = re.compile(rb"(?:^    - .*\n(?:^      .*\n)*)+", re.MULTILINE)
 _ITEM = re.compile(rb"^    - .*\n(?:^      .*\n)*", re.MULTILINE)
 _HASHES = re.compile(rb"^      (?:md5|sha256|size): .*\n", re.MULTILINE)
-_MADE_HERE = f"channel: {_STAND_IN}".encode()
+_MADE_HERE = f"channel: {_FOLDER}{STAND_IN.origin}".encode()
 _BYTECODE_HEAD = 16
 _ABOUT, _EXPORTS, _INDEX, _RENDERED = NORMALISED = (
     "info/about.json",
@@ -39,21 +38,21 @@ _ABOUT, _EXPORTS, _INDEX, _RENDERED = NORMALISED = (
 )
 
 
-def names_of(channels: Sequence[str], private: str, *, stand_in: bool) -> dict[str, str]:
+def names_of(channels: Sequence[str], private: str, origin: str = "") -> dict[str, str]:
     """The URLs of channels that are folders, each with its name in packages.
 
     Args:
         channels: the URLs that a build solves in.
         private: the URL of its private channel.
-        stand_in: the only channel is the stand-in channel.
+        origin: of the channels, if they have one.
 
-    >>> names_of(["https://conda.anaconda.org/conda-forge", "file:///home/me/mine"], "file:///build", stand_in=False)
+    >>> names_of(["https://conda.anaconda.org/conda-forge", "file:///home/me/mine"], "file:///build")
     {'file:///build': 'file:///feedstock-tools/private', 'file:///home/me/mine': 'file:///feedstock-tools/2'}
     """
     names = {private.rstrip("/"): f"{_FOLDER}private"}
     for number, url in enumerate(channels, 1):
         if url.startswith("file:"):
-            names.setdefault(url.rstrip("/"), _STAND_IN if stand_in else f"{_FOLDER}{number}")
+            names.setdefault(url.rstrip("/"), f"{_FOLDER}{origin or number}")
     return names
 
 
@@ -134,7 +133,7 @@ def with_digests(paths: bytes, changed: Mapping[str, bytes]) -> bytes:
 def _sorted_items(found: re.Match[bytes]) -> bytes:
     """The items of a list in order, each a line that begins with a dash and the deeper lines after it.
 
-    A package of the stand-in channel is made on the machine that builds, for its compilers, so its hash says nothing.
+    The hash of a package that is made on the machine that builds, for its compilers, says nothing.
     """
     items = [_HASHES.sub(b"", item) if _MADE_HERE in item else item for item in _ITEM.findall(found[0])]
     return b"".join(sorted(items))

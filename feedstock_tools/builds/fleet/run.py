@@ -71,9 +71,9 @@ def _places(workspace: Workspace, agenda: Agenda, ledger: Ledger, command: str) 
             ledger=ledger,
             feedstock=workspace.feedstock.folder,
             engine=f"{engine.name} {engine.version}",
-            channels=tuple(redacted(name) for name in choice.channels),
+            channels=tuple(redacted(name) for name in choice.names),
             commit=commit,
             command=command,
-            stand_in=choice.is_stand_in,
+            built_on=choice.properties,
         )
     return places

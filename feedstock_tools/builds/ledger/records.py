@@ -15,6 +15,8 @@ from itertools import islice
 from types import NoneType, UnionType
 from typing import Any, ClassVar, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from feedstock_tools.channel.properties import properties_of
+
 T = TypeVar("T")
 _Record = TypeVar("_Record")
 _Check: TypeAlias = "Callable[[Any], bool]"
@@ -65,7 +67,7 @@ class BuildRecord:
         result: `running`, `done`, `failed` or `interrupted`; `reason` explains the last two.
         started: and `ended`: UTC, as ISO 8601; `seconds` is the time that the engine took.
         log: the log file's path below the ledger's folder.
-        marks: notes: `channel` is `stand-in` for a build on the stand-in channel, `tests` is
+        marks: notes: `channel` is the origin of its channels, if they have one (`ChannelProperties`), `tests` is
             `left out` if they were not run, with the reason under `tests-reason`, or names the emulator of a cross
             build.
         attempt: 1, or more for retries.
@@ -116,6 +118,11 @@ class BuildRecord:
     )
     JSON: ClassVar[frozenset[str]] = frozenset({"channels", "marks", "inputs", "values"})
     RESULTS: ClassVar[tuple[str, ...]] = ("running", "done", "failed", "interrupted")
+
+    @property
+    def origin(self) -> str:
+        """The origin of the channels that it was built on; empty for channels without one."""
+        return properties_of(self.marks.get("channel", "")).origin
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from feedstock_tools.builds.channels import DEFAULT_CHANNELS, choose_channels, identity_of_channels
 from feedstock_tools.builds.ledger import BuildRecord, Ledger
 from feedstock_tools.builds.plan.capacity import Capacity
-from feedstock_tools.builds.plan.identity import PARTS, channels_identities, identity_on, inputs_on
+from feedstock_tools.builds.plan.identity import PARTS, identity_on, inputs_on
 from feedstock_tools.builds.plan.needs import Declared, History, Needs, expected_seconds, needs_of
 from feedstock_tools.builds.plan.refusals import refused
 from feedstock_tools.builds.plan.rendering import PlannedInputs
 from feedstock_tools.builds.plan.row import Place, Work, place_of
-from feedstock_tools.builds.stand_in.choice import DEFAULT_CHANNELS, ChannelChoice, choose_channels
+from feedstock_tools.channel.properties import Channels
 from feedstock_tools.errors import InputError
-from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
+from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.contract import Engine
@@ -35,18 +36,20 @@ class Agenda:
         jobs: the maximum number of parallel rows, within `capacity`.
         seconds: the duration of the run by known times; None if there are none.
         again: the rows to build that were built before, each with what has changed since, in words.
+        prepared: this machine has the disk space, compilers and tools for all of it (`runs.run.prepare`).
     """
 
     todo: tuple[Work, ...]
     done: tuple[Work, ...]
     rows: tuple[str, ...]
     refused: Mapping[str, str]
-    channels: Mapping[str, ChannelChoice]
+    channels: Mapping[str, Channels]
     inputs: PlannedInputs
     capacity: Capacity
     jobs: int
     seconds: float | None = None
     again: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    prepared: bool = False
 
     @property
     def unknown(self) -> int:
@@ -90,7 +93,9 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
     possible = [configuration for configuration in chosen if configuration.name not in reasons]
     channels = channels_for(workspace, possible)
     bases = {
-        configuration.name: channels_identities(workspace.machine, configuration.platform, channels[configuration.name])
+        configuration.name: identity_of_channels(
+            channels[configuration.name], configuration.platform, workspace.machine
+        )
         for configuration in possible
     }
     rows, history = _rows(workspace, possible, bases)
@@ -115,50 +120,45 @@ def _needs(planned: _Row, declared: Declared, history: History) -> Needs:
     return needs_of(declared, history.memory(planned.row.name, planned.missing))
 
 
-def _changed(work: Work, history: History, bases: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def _changed(work: Work, history: History, bases: Mapping[str, str]) -> tuple[str, ...]:
     """What has changed since the last builds of a row's missing outputs; empty without any."""
     changed: set[str] = set()
     for output in work.missing:
-        forms = [inputs_on(base, output) for base in bases[work.configuration]]
+        inputs = inputs_on(bases[work.configuration], output)
         for record in history.of_row.get((work.name, output.name), [])[-1:]:
             if record.inputs:
-                changed |= {part for part in PARTS if record.inputs.get(part) not in {form.get(part) for form in forms}}
+                changed |= {part for part in PARTS if record.inputs.get(part) != inputs.get(part)}
     return tuple(text for part, text in PARTS.items() if part in changed)
 
 
 def _rows(
-    workspace: Workspace, possible: Sequence[PlannedConfiguration], bases: Mapping[str, Sequence[str]]
+    workspace: Workspace, possible: Sequence[PlannedConfiguration], bases: Mapping[str, str]
 ) -> tuple[list[_Row], History]:
     """Every row of some configurations with its finished outputs, and the history of earlier builds.
 
     Args:
-        bases: configuration → the identities of its channels.
+        bases: configuration → the identity of its channels.
     """
     if not workspace.artifacts.ledger.is_file():
         nothing: dict[str, BuildRecord] = {}
         return [
-            _Row(configuration, row, bases[configuration.name][0], nothing)
+            _Row(configuration, row, bases[configuration.name], nothing)
             for configuration in possible
             for row in configuration.rows
         ], History({}, {})
     with Ledger(workspace.artifacts.ledger) as ledger:
         rows = [
-            _Row(configuration, row, bases[configuration.name][0], _done(ledger, row, bases[configuration.name]))
+            _Row(configuration, row, bases[configuration.name], _done(ledger, row, bases[configuration.name]))
             for configuration in possible
             for row in configuration.rows
         ]
         return rows, History.of(ledger, ((planned.row.name, name) for planned in rows for name in planned.missing))
 
 
-def _done(ledger: Ledger, row: PlannedRow, bases: Sequence[str]) -> dict[str, BuildRecord]:
-    """The records of a row's finished outputs, by name, under any identity of their channels."""
-    records = {}
-    for output in row.outputs:
-        builds = (ledger.done(identity_on(base, output)) for base in bases)
-        record = next((build for build in builds if build is not None), None)
-        if record is not None:
-            records[output.name] = record
-    return records
+def _done(ledger: Ledger, row: PlannedRow, base: str) -> dict[str, BuildRecord]:
+    """The records of a row's finished outputs, by name."""
+    records = {output.name: ledger.done(identity_on(base, output)) for output in row.outputs}
+    return {name: record for name, record in records.items() if record is not None}
 
 
 def _work(planned: _Row, needs: Needs) -> Work:
@@ -168,7 +168,7 @@ def _work(planned: _Row, needs: Needs) -> Work:
         configuration=planned.configuration.name,
         platform=planned.configuration.platform,
         row=planned.row,
-        identities={output.name: _identity(planned, output) for output in outputs},
+        identities={output.name: identity_on(planned.base, output) for output in outputs},
         inputs={output.name: inputs_on(planned.base, output) for output in outputs},
         done=planned.done,
         missing=missing,
@@ -176,12 +176,6 @@ def _work(planned: _Row, needs: Needs) -> Work:
         needs=needs,
         seconds_source="history",
     )
-
-
-def _identity(planned: _Row, output: PlannedOutput) -> str:
-    """An output's identity in the ledger: a finished output keeps the one that it was recorded with."""
-    record = planned.done.get(output.name)
-    return record.identity if record else identity_on(planned.base, output)
 
 
 def _ordered(todo: Sequence[Work], history: History, declared: Declared) -> tuple[Work, ...]:
@@ -214,14 +208,14 @@ def _seconds(todo: Sequence[Work], jobs: int) -> float | None:
     return seconds_left(todo, jobs)
 
 
-def channels_for(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> dict[str, ChannelChoice]:
+def channels_for(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> dict[str, Channels]:
     """The channels of some configurations that can be built here, by name; each channel is queried once.
 
     Raises:
         InputError: channels were given for an engine that does not accept them.
         WorkError: a channel cannot be reached.
     """
-    by_key: dict[tuple[tuple[str, ...], bool], ChannelChoice] = {}
+    by_key: dict[tuple[tuple[str, ...], bool], Channels] = {}
     choices = {}
     for configuration in chosen:
         engine = workspace.engines.engine(configuration)
@@ -232,7 +226,7 @@ def channels_for(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -
     return choices
 
 
-def _choice(workspace: Workspace, configuration: PlannedConfiguration, engine: Engine) -> ChannelChoice:
+def _choice(workspace: Workspace, configuration: PlannedConfiguration, engine: Engine) -> Channels:
     """The channels for a configuration.
 
     An engine with channels of its own, such as the feedstock's scripts, uses those of the configuration. Whether
@@ -243,4 +237,4 @@ def _choice(workspace: Workspace, configuration: PlannedConfiguration, engine: E
     if workspace.channels:
         hint = "Remove --channel; they use the configuration's channel_sources."
         raise InputError("the feedstock's own scripts do not accept channels", hint=hint)
-    return ChannelChoice(configuration.channels or DEFAULT_CHANNELS)
+    return Channels(configuration.channels or DEFAULT_CHANNELS)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from feedstock_tools.builds.stand_in.choice import choose_channels
-from feedstock_tools.builds.stand_in.resolved import stand_in_metadata
+from feedstock_tools.builds.channels import choose_channels, names_to_solve_in
 from feedstock_tools.check.rehearsal.of_feedstock import RehearsalChannels, platforms_of
 from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import Artifacts
@@ -35,9 +34,7 @@ def channels_to_rehearse(
     """
     listed = [configuration.values.get("channel_sources", ("",))[0].split(",") for configuration in configurations]
     configured = dict.fromkeys(name.strip() for names in listed for name in names if name.strip())
-    choice = choose_channels(requested, tuple(configured), artifacts)
+    channels = choose_channels(requested, tuple(configured), artifacts)
     platforms = platforms_of(read_forge(feedstock.folder, Rules.newest()), configurations)
-    if not choice.is_stand_in:
-        return RehearsalChannels({platform.subdir: choice.channels for platform in platforms})
-    by_subdir = {platform.subdir: (stand_in_metadata(platform, machine, artifacts.cache),) for platform in platforms}
-    return RehearsalChannels(by_subdir, choice.why_stand_in)
+    by_subdir = names_to_solve_in(channels, platforms, machine, artifacts.cache)
+    return RehearsalChannels(by_subdir, None if channels.properties.is_complete else channels.why)

@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.builds.stand_in.tools import tools_among
 from feedstock_tools.digests import digest_of_files, digest_of_values, files_below, stamp_of_files
 from feedstock_tools.errors import InputError
+from feedstock_tools.facts.tools import read_tools
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
@@ -135,7 +135,7 @@ def _tools(content: Mapping[str, Any], siblings: Iterable[str], earlier: Mapping
     parts = (content, *(content.get("staging_caches") or ()), *tests)
     names = {name for part in parts for name in _names_in(part.get("requirements") or {})}
     found = [earlier[name].tools for name in siblings if name in earlier]
-    return {name: digest for tools in (tools_among(names), *found) for name, digest in tools.items()}
+    return {name: digest for tools in (read_tools().among(names), *found) for name, digest in tools.items()}
 
 
 def _track_features(name: str, down_prioritize: int) -> tuple[str, ...]:
@@ -249,7 +249,9 @@ def _outputs(
             inputs=inputs,
             uses_python="python" in output.variant and output.noarch is None,
             whole=False,
-            tools=tools_among({str(need).split()[0] for needs in output.requirements.values() for need in needs}),
+            tools=read_tools().among(
+                {str(need).split()[0] for needs in output.requirements.values() for need in needs}
+            ),
         )
         for output in built
         for inputs in [

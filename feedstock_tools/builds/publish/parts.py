@@ -24,11 +24,11 @@ from feedstock_tools.builds.ledger import (
     TestRecord,
 )
 from feedstock_tools.builds.ledger.records import moment_of
-from feedstock_tools.builds.stand_in.channel import is_stand_in
 from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, read_package
+from feedstock_tools.channel.properties import properties_by_marks
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
-from feedstock_tools.feedstock.layout import LEDGER, STAND_IN_CHANNEL
+from feedstock_tools.feedstock.layout import CHANNEL_FOLDERS, LEDGER, channel_folder
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 from feedstock_tools.reading import is_inside, open_file
 
@@ -41,7 +41,6 @@ _LONGEST = 4096
 #: The end of a journal that belongs to several databases: SQLite would remove the file that it names.
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 _SHA256 = re.compile("[0-9a-f]{64}")
-_CHANNELS = (".", STAND_IN_CHANNEL)
 _SUBDIRS = frozenset({*KNOWN_SUBDIRS, "noarch"})
 
 
@@ -150,7 +149,7 @@ def is_plain_log(root: Path, log: str) -> bool:
 
 def _package_mistakes(root: Path, record: BuildRecord, package: PackageRecord, target: Path) -> Iterator[Mistake]:
     subdir, _, name = package.file.partition("/")
-    fits = package.channel in _CHANNELS and subdir in _SUBDIRS and _is_package_name(name)
+    fits = package.channel in CHANNEL_FOLDERS and subdir in _SUBDIRS and _is_package_name(name)
     if not fits or not _SHA256.fullmatch(package.sha256) or package.size <= 0:
         named = f"{package.channel}/{package.file}"[:200]
         yield Mistake(f"a package in the ledger has a path, hash or size that none has: {named!r}", path=root / LEDGER)
@@ -183,8 +182,10 @@ def _wrong_contents(source: Path, record: BuildRecord, package: PackageRecord) -
     if metadata.name != record.output or package.file not in {f"{metadata.subdir}/{stem}{s}" for s in PACKAGE_SUFFIXES}:
         actual = f"{metadata.subdir}/{stem}"
         yield Mistake(f"the package is {actual}, but it is recorded as a build of {record.output}", path=source)
-    if is_stand_in(metadata) and package.channel != STAND_IN_CHANNEL:
-        yield Mistake("the package was built on the stand-in channel, but it is recorded as a real one", path=source)
+    built_on = properties_by_marks(metadata.extra)
+    if built_on.origin and package.channel != channel_folder(built_on):
+        message = f"the package was built on the {built_on.origin} channel, but it is recorded as a real one"
+        yield Mistake(message, path=source)
 
 
 def _is_package_name(name: str) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.builds.matrix.matrix import ConfigurationState, Matrix
-from feedstock_tools.builds.stand_in.choice import STAND_IN
+from feedstock_tools.channel.properties import properties_of
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError, WorkError
 
@@ -112,7 +112,7 @@ def _checked(matrix: Matrix, target: Target, observer: PublishObserver, *, compl
     untested = _untested(matrix, chosen)
     if complete_only and untested:
         chosen, untested = _tested(matrix, chosen, untested, observer), {}
-    _refuse_stand_in(chosen, target)
+    _refuse_to_leave(chosen, target)
     packages = _packages(matrix, chosen)
     wrong += [untested_in_words(reason, sorted(files)) for reason, files in untested.items()]
     wrong += [
@@ -195,10 +195,13 @@ def _records(chosen: Sequence[ConfigurationState]) -> Iterator[BuildRecord]:
                 yield output.record
 
 
-def _refuse_stand_in(chosen: Sequence[ConfigurationState], target: Target) -> None:
-    if not target.on_this_machine and any(each.marks.get("channel") == STAND_IN for each in _records(chosen)):
+def _refuse_to_leave(chosen: Sequence[ConfigurationState], target: Target) -> None:
+    """Refuse to publish to another machine what was built on channels without real contents."""
+    built_on = [properties_of(record.origin) for record in _records(chosen)]
+    private = next((channels for channels in built_on if not channels.may_be_published), None)
+    if private is not None and not target.on_this_machine:
         hint = "That channel's packages have no real contents. Publish to a folder."
-        raise InputError("packages built on the stand-in channel cannot leave this machine", hint=hint)
+        raise InputError(f"packages built on the {private.origin} channel cannot leave this machine", hint=hint)
 
 
 def _packages(matrix: Matrix, chosen: Sequence[ConfigurationState]) -> list[Published]:

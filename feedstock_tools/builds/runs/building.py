@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from feedstock_tools.builds.channels import note_on_empty, note_on_script
 from feedstock_tools.builds.engines.contract import BuildRequest, Built, Event, Failed, Log, Started
 from feedstock_tools.builds.engines.embedded.emulation import Emulator
 from feedstock_tools.builds.engines.process.guard import Guard, OutOfMemoryError, OutOfTimeError
@@ -21,7 +21,6 @@ from feedstock_tools.builds.runs.delivery import as_built, deliver
 from feedstock_tools.builds.runs.logs import RowLog, Skipped, without_secrets
 from feedstock_tools.builds.runs.row_build import Attempt, RowBuild, claim
 from feedstock_tools.builds.runs.site import Site, Station
-from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput
@@ -29,13 +28,6 @@ from feedstock_tools.redaction import redacted
 
 #: A disk with fewer free bytes than this counts as full.
 _FULL = 1 << 20
-#: The major version of CUDA from which on the wheels hold nvcc, which calls a host compiler.
-_WHOLE_NVCC = 13
-#: What nvcc says to a host compiler that it does not take: an option of its own.
-_HOST_COMPILER = "-allow-unsupported-compiler"
-#: The limit of the stand-in channel, for a build that meets it.
-_REMEDY = "Build this on conda-forge (--channel conda-forge)."
-_LIMIT = f"The stand-in channel has compilers, Python, packages of CUDA and some build tools only. {_REMEDY}"
 #: The guard's exception → the step that failed.
 _BY_GUARD = {OutOfMemoryError: "memory", OutOfTimeError: "time"}
 Watch = Callable[[Event], None]
@@ -61,7 +53,7 @@ def build_row(site: Site, station: Station, work: Work, attempt: Attempt, watch:
         WorkError: the artifacts folder, the ledger or the channel cannot be used.
         Stopped: the run is over.
     """
-    claimed = claim(site.artifacts, station.ledger, work, stand_in=station.channels.stand_in is not None)
+    claimed = claim(site.artifacts, station.ledger, work, station.channels.properties)
     if claimed is None:
         return None
     with claimed.locks as locks:
@@ -96,7 +88,6 @@ def _build(build: RowBuild, wanted: Sequence[PlannedOutput], done: Sequence[Buil
 def _request(build: RowBuild, wanted: Sequence[PlannedOutput]) -> BuildRequest:
     site, station, share = build.site, build.station, build.attempt.share
     folder = site.artifacts.private(build.work.name)
-    marks = {STAND_IN: "built on the stand-in channel of feedstock-tools"} if station.channels.stand_in else {}
     return BuildRequest(
         name=build.work.name,
         recipe=site.inputs.recipe,
@@ -108,7 +99,7 @@ def _request(build: RowBuild, wanted: Sequence[PlannedOutput]) -> BuildRequest:
         wanted=tuple(output.name for output in wanted),
         untested=tuple(output.name for output in wanted if build.why_untested(output)),
         emulator=station.emulator if isinstance(station.emulator, Emulator) else None,
-        extra=marks,
+        extra=station.channels.properties.marks,
         environment=environment_of(site, station, build.work.row.cuda, folder, share.jobs),
         configuration=site.configuration,
         feedstock=site.feedstock,
@@ -121,7 +112,7 @@ def _request(build: RowBuild, wanted: Sequence[PlannedOutput]) -> BuildRequest:
 
 def environment_of(site: Site, station: Station, cuda: str | None, folder: Path, jobs: int) -> dict[str, str]:
     """The environment variables of a row's build: see `build_environment`."""
-    cache = site.artifacts.package_cache(stand_in=station.channels.stand_in is not None)
+    cache = site.artifacts.package_cache(station.channels.properties)
     row = RowSetting(site.feedstock, site.configuration, cuda, folder, cache, jobs)
     return build_environment(station.machine, row)
 
@@ -196,40 +187,20 @@ def _explained(build: RowBuild, event: Failed) -> str:
 
     explain = explain_solve if event.during == "solve" else explain_unpacking
     why = explain(build.log_of_output, build.site.target, build.station.channels.urls)
-    if why and why.startswith("no channel has ") and build.station.channels.stand_in is not None:
-        why = f"{why}\n{_LIMIT}"
+    properties = build.station.channels.properties
+    if why and why.startswith("no channel has ") and properties.limit:
+        why = f"{why}\n{properties.limit} {properties.remedy}"
     return f"{event.reason}\n{why}" if why else event.reason
 
 
 def _with_note(build: RowBuild, event: Failed) -> str:
-    """A script's failure, with the reason why its output could not have been tested either, which may be the same."""
-    output = build.outputs.get(event.output)
-    unable = build.why_untested(output) if output and event.during == "script" else None
-    stand_in = build.station.channels.stand_in
-    if stand_in is not None and event.during == "script":
-        if any(_HOST_COMPILER in text for text in build.log_of_output):
-            return f"{event.reason}\nNote: nvcc takes gcc or clang for its host compiler, not zig (Debian: g++)"
-        from feedstock_tools.builds.runs.unsolved import named_in
+    """A script's failure, with what its channels may have lacked, or why its output could not have been tested."""
+    if event.during != "script":
+        return event.reason
+    from feedstock_tools.builds.runs.unsolved import named_in
 
-        named = named_in(build.log_of_output)
-        if (version := _unfetched_cuda(build, named)) is not None:
-            whole = int(version.partition(".")[0]) >= _WHOLE_NVCC
-            brought = (
-                "a CUDA compiler, which needs a g++" if whole else "the CUDA runtime, and a compiler of device code"
-            )
-            fetch = f"feedstock-tools cuda fetch {version}"
-            return f"{event.reason}\nNote: without conda-forge, `{fetch}` brings {brought}"
-        empty = sorted(named & stand_in.empty)
-        unable = unable or (f"on the stand-in channel {', '.join(empty)} has no files. {_REMEDY}" if empty else None)
-    return f"{event.reason}\nNote: {unable}" if unable else event.reason
-
-
-def _unfetched_cuda(build: RowBuild, named: AbstractSet[str]) -> str | None:
-    """The CUDA version whose compiler an output needs, if it was not fetched for the stand-in channel."""
-    from feedstock_tools.builds.stand_in.toolkits import found_toolkits, toolkits_folder
-
-    version = build.work.row.cuda
-    if version is None or not any(name.startswith(("cuda-nvcc", "nvcc_")) for name in named):
-        return None
-    fetched = found_toolkits(toolkits_folder(build.station.machine))
-    return None if any(toolkit.version == version for toolkit in fetched) else version
+    station, output = build.station, build.outputs.get(event.output)
+    required = named_in(build.log_of_output)
+    note = note_on_script(station.channels, build.log_of_output, required, build.work.row.cuda, station.machine)
+    note = note or (build.why_untested(output) if output else None) or note_on_empty(station.channels, required)
+    return f"{event.reason}\nNote: {note}" if note else event.reason

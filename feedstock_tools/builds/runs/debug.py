@@ -19,8 +19,7 @@ from feedstock_tools.builds.plan.refusals import refuse
 from feedstock_tools.builds.plan.row import Work
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.building import environment_of, write_siblings
-from feedstock_tools.builds.runs.compilers import provide_compilers
-from feedstock_tools.builds.runs.site import Site, Station, open_station
+from feedstock_tools.builds.runs.site import Site, Station, open_station, provide_compilers
 from feedstock_tools.channel.web.pip import Watch, unwatched
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.planned import PlannedOutput

@@ -18,13 +18,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from feedstock_tools.builds.channels import OpenChannels
 from feedstock_tools.builds.engines.comparable import names_of, with_paths
 from feedstock_tools.builds.engines.contract import BuildRequest, Built
 from feedstock_tools.builds.engines.credentials import hide_credentials
 from feedstock_tools.builds.engines.process.supervision import signals_held_back
 from feedstock_tools.builds.ledger import BuildRecord, EnvironmentRecord, PackageRecord, SolvedPackage, now
 from feedstock_tools.builds.runs.row_build import RowBuild, lock_name
-from feedstock_tools.builds.stand_in.resolved import ResolvedChannels
 from feedstock_tools.channel.archive import read_documents, read_package, read_package_and
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.channel.metadata import PackageMetadata
@@ -51,7 +51,7 @@ def deliver(build: RowBuild, event: Built, request: BuildRequest) -> None:
     planned = build.outputs[event.output]
     promise = with_final_name(event.package, planned)
     artifact = _checked(build, event.package, promise, request)
-    channel = build.site.artifacts.channel(stand_in=build.station.channels.stand_in is not None)
+    channel = build.site.artifacts.channel(build.station.channels.properties)
     package = PackageRecord(
         channel=channel.relative_to(build.site.artifacts.root).as_posix(),
         file=f"{promise.subdir}/{event.package.name}",
@@ -61,7 +61,7 @@ def deliver(build: RowBuild, event: Built, request: BuildRequest) -> None:
     )
     _enter(build, event, package, channel, artifact)
     build.promises[promise.name] = promise
-    build.locks.release(lock_name(planned, stand_in=build.station.channels.stand_in is not None))
+    build.locks.release(lock_name(planned, build.station.channels.properties))
 
 
 def _checked(build: RowBuild, package: Path, promise: PlannedOutput, request: BuildRequest) -> Artifact:
@@ -96,12 +96,12 @@ class SolvedIn:
     """The allowed origins of packages in a build's environments: the URL of its private channel, and the others."""
 
     private: str
-    channels: ResolvedChannels
+    channels: OpenChannels
 
     @property
     def names(self) -> Mapping[str, str]:
         """The URLs of those that are folders, each with its name in packages."""
-        return names_of(self.channels.urls, self.private, stand_in=self.channels.stand_in is not None)
+        return names_of(self.channels.urls, self.private, self.channels.properties.origin)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from feedstock_tools.builds.plan.capacity import LOG_LIMIT, Share
 from feedstock_tools.builds.plan.row import Work
 from feedstock_tools.builds.runs.logs import RowLog
 from feedstock_tools.builds.runs.site import Site, Station, why_untested
-from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.channel.folder import index_channel
+from feedstock_tools.channel.properties import ChannelProperties
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput
@@ -65,8 +65,8 @@ class RowBuild:
         return {output.name: output for output in self.work.row.outputs}
 
     def why_untested(self, output: PlannedOutput) -> str | None:
-        """See `site.why_untested`."""
-        return why_untested(output, self.work.row, self.station.channels.stand_in, self.station.emulator)
+        """The reason why the tests of an output are left out; None if they run."""
+        return why_untested(output, self.work.row, self.station.channels.properties, self.station.emulator)
 
     def begin(self, output: str) -> None:
         """Record the start of an output.
@@ -142,7 +142,7 @@ class RowBuild:
         )
 
     def _marks(self, output: PlannedOutput) -> dict[str, str]:
-        marks = {"channel": STAND_IN} if self.station.channels.stand_in else {}
+        marks = self.station.channels.properties.ledger_marks
         left_out, emulator = self.why_untested(output), self.station.emulator
         if left_out:
             return marks | {"tests": "left out", "tests-reason": left_out}
@@ -151,9 +151,9 @@ class RowBuild:
         return marks
 
 
-def lock_name(output: PlannedOutput, *, stand_in: bool) -> str:
+def lock_name(output: PlannedOutput, channels: ChannelProperties) -> str:
     """The lock for building an output: its place in the channel."""
-    return f"output {STAND_IN if stand_in else ''} {output.subdir}/{output.stem}"
+    return f"output {channels.origin} {output.subdir}/{output.stem}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,24 +168,24 @@ class Claim:
     wanted: tuple[PlannedOutput, ...]
 
 
-def claim(artifacts: Artifacts, ledger: Ledger, work: Work, *, stand_in: bool) -> Claim | None:
+def claim(artifacts: Artifacts, ledger: Ledger, work: Work, channels: ChannelProperties) -> Claim | None:
     """Claim a row, and settle what a killed run left of it; None while another run builds one of its outputs.
 
     Args:
-        stand_in: whether it is built on the stand-in channel.
+        channels: those that it is built on.
 
     Raises:
         WorkError: the ledger or the channel cannot be used.
     """
-    names = _lock_names(work, _finished(ledger, work), stand_in=stand_in)
+    names = _lock_names(work, _finished(ledger, work), channels)
     locks = Locks.take(artifacts.locks, names)
     if locks is None:
         return None
     try:
         if ledger.settle(work.name, list(work.identities.values())):
-            _tidy(artifacts, stand_in=stand_in)
+            _tidy(artifacts, channels)
         finished = _finished(ledger, work)
-        if not set(_lock_names(work, finished, stand_in=stand_in)) <= set(names):
+        if not set(_lock_names(work, finished, channels)) <= set(names):
             locks.close()
             return None  # a package has disappeared meanwhile
     except BaseException:
@@ -195,10 +195,10 @@ def claim(artifacts: Artifacts, ledger: Ledger, work: Work, *, stand_in: bool) -
     return Claim(locks, tuple(record for record in finished.values() if record is not None), wanted)
 
 
-def _lock_names(work: Work, finished: Mapping[str, BuildRecord | None], *, stand_in: bool) -> tuple[str, ...]:
+def _lock_names(work: Work, finished: Mapping[str, BuildRecord | None], channels: ChannelProperties) -> tuple[str, ...]:
     """The locks for building a row: the row, and each of its missing outputs, by place."""
     missing = [output for output in work.row.outputs if finished[output.name] is None]
-    return (f"row {work.name}", *(lock_name(output, stand_in=stand_in) for output in missing))
+    return (f"row {work.name}", *(lock_name(output, channels) for output in missing))
 
 
 def _finished(ledger: Ledger, work: Work) -> dict[str, BuildRecord | None]:
@@ -206,9 +206,9 @@ def _finished(ledger: Ledger, work: Work) -> dict[str, BuildRecord | None]:
     return {output.name: ledger.done(work.identities[output.name]) for output in work.row.outputs}
 
 
-def _tidy(artifacts: Artifacts, *, stand_in: bool) -> None:
+def _tidy(artifacts: Artifacts, channels: ChannelProperties) -> None:
     """Clean up after a killed run: parts of packages, a possibly outdated index."""
-    channel = artifacts.channel(stand_in=stand_in)
+    channel = artifacts.channel(channels)
     with locked(channel):
         for part in channel.glob("*/.*.part"):
             part.unlink(missing_ok=True)

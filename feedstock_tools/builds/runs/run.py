@@ -12,6 +12,7 @@ from feedstock_tools.builds.ledger import BuildRecord, Ledger
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.capacity import Limits
 from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.channel.web.pip import Watch, unwatched
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow
@@ -31,7 +32,7 @@ _USUAL = Limits()
 
 
 class _Unwatched:
-    """Nobody watches the run."""
+    """An observer that does nothing."""
 
     def begin(self, work: Work) -> None: ...
     def event(self, work: Work, event: Event | NextAttempt) -> None: ...
@@ -125,14 +126,12 @@ def _built(
     """The result of each row that was reached, by name."""
     from feedstock_tools.builds.plan.hosts import local_host
     from feedstock_tools.builds.plan.refusals import refuse
-    from feedstock_tools.builds.runs.compilers import provide_compilers
     from feedstock_tools.builds.runs.crew import ThisMachine
     from feedstock_tools.builds.runs.scheduler import carry_out
     from feedstock_tools.builds.runs.site import open_station
-    from feedstock_tools.channel.web.pip import unwatched
 
-    refuse(provide_compilers(workspace, agenda.todo, agenda.channels, unwatched), some=len(agenda.channels))
-    refuse_no_room(workspace.artifacts, agenda.todo)
+    if not agenda.prepared:
+        refuse(prepare(workspace, agenda), some=len(agenda.channels))
     with Ledger(workspace.artifacts.ledger) as ledger:
         places = {}
         for name, site in _sites(workspace, agenda, command).items():
@@ -140,6 +139,24 @@ def _built(
             places[name] = site, open_station(site, ledger, engine, workspace.machine)
         crew = ThisMachine(local_host(agenda.capacity, limits.jobs), places)
         return carry_out(agenda, limits, observer, ledger, crew)
+
+
+def prepare(workspace: Workspace, agenda: Agenda, watch: Watch = unwatched) -> dict[str, str]:
+    """Check that there is room for the builds of an agenda, and fetch the compilers and tools that they lack.
+
+    Args:
+        watch: called with the progress of a download.
+
+    Returns:
+        The configurations that this machine still cannot build: name → reason.
+
+    Raises:
+        WorkError: nothing can be written, or the disk has less free space than a row needs.
+    """
+    from feedstock_tools.builds.runs.site import provide_compilers
+
+    refuse_no_room(workspace.artifacts, agenda.todo)
+    return provide_compilers(workspace, agenda.todo, agenda.channels, watch)
 
 
 def _sites(workspace: Workspace, agenda: Agenda, command: str) -> dict[str, Site]:
@@ -175,7 +192,7 @@ def refuse_no_room(artifacts: Artifacts, todo: Sequence[Work]) -> None:
     """Refuse to build where nothing can be written, or where the disk has less room than a row needs.
 
     Raises:
-        WorkError: it is so.
+        WorkError: nothing can be written, or the disk has less free space than a row needs.
     """
     try:
         artifacts.root.mkdir(parents=True, exist_ok=True)

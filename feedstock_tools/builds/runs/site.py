@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from feedstock_tools.builds.channels import OpenChannels, open_channels, prepare_channels
 from feedstock_tools.builds.engines.comparable import DEFAULT_EPOCH
 from feedstock_tools.builds.engines.contract import Engine
 from feedstock_tools.builds.engines.embedded.emulation import Emulator, find_emulator
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.plan.rendering import PlannedInputs
-from feedstock_tools.builds.stand_in.channel import StandInChannel
-from feedstock_tools.builds.stand_in.choice import ChannelChoice
-from feedstock_tools.builds.stand_in.resolved import ResolvedChannels, resolve_channels
+from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.builds.plan.workspace import Workspace
+from feedstock_tools.channel.properties import ChannelDemand, ChannelProperties, Channels
+from feedstock_tools.channel.web.pip import Watch
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow
 from feedstock_tools.platforms import Platform
@@ -39,7 +41,7 @@ class Site:
     feedstock: Path
     artifacts: Artifacts
     inputs: PlannedInputs
-    channels: ChannelChoice
+    channels: Channels
     commit: str = ""
     command: str = ""
     epoch: int = DEFAULT_EPOCH
@@ -59,7 +61,7 @@ class Station:
 
     ledger: Ledger
     engine: Engine
-    channels: ResolvedChannels
+    channels: OpenChannels
     machine: Mapping[str, str]
     emulator: Emulator | str | None = None
 
@@ -67,6 +69,32 @@ class Station:
     def builder(self) -> str:
         """The subdir of the machine."""
         return Platform.here().subdir
+
+
+def provide_compilers(
+    workspace: Workspace, works: Sequence[Work], channels: Mapping[str, Channels], watch: Watch
+) -> dict[str, str]:
+    """Make compilers and tools ready that rows need of their channels, fetching what is missing.
+
+    Args:
+        channels: of each configuration, by its name.
+        watch: called with the progress of a download.
+
+    Returns:
+        The configurations that this machine still cannot build: name → reason.
+    """
+    demands = [
+        ChannelDemand(
+            channels=channels[work.configuration],
+            configuration=work.configuration,
+            platform=work.platform,
+            values=work.row.values,
+            python=work.row.build_python,
+            tools=tuple(dict.fromkeys(tool for output in work.makes for tool in output.tools)),
+        )
+        for work in works
+    ]
+    return prepare_channels(demands, workspace.machine, workspace.artifacts.cache, watch)
 
 
 def open_station(site: Site, ledger: Ledger, engine: Engine, machine: Mapping[str, str]) -> Station:
@@ -79,26 +107,26 @@ def open_station(site: Site, ledger: Ledger, engine: Engine, machine: Mapping[st
         WorkError: the stand-in channel cannot be created.
         InputError: a channel's name is invalid.
     """
-    channels = resolve_channels(site.channels, site.target, site.pythons, machine, site.artifacts.cache)
+    channels = open_channels(site.channels, site.target, site.pythons, machine, site.artifacts.cache)
     return Station(ledger, engine, channels, machine, _emulator(engine, site.target, machine))
 
 
 def why_untested(
-    output: PlannedOutput, row: PlannedRow, stand_in: StandInChannel | None, emulator: Emulator | str | None
+    output: PlannedOutput, row: PlannedRow, channels: ChannelProperties, emulator: Emulator | str | None
 ) -> str | None:
     """The reason why the tests of an output are left out; None if they run.
 
     Args:
-        stand_in: the stand-in channel, if the output is built on it.
+        channels: those that the output is built on, as opened.
         emulator: as for `Station`.
     """
     if isinstance(emulator, str):
         return f"a cross build: {emulator}"
     if emulator is not None and output.subdir == "noarch":
         return "a cross build: the engine would test a noarch package among packages for the machine that builds"
-    if stand_in is None or not output.uses_python or not row.build_python or stand_in.can_run(row.build_python):
+    if not output.uses_python or not row.build_python or channels.runs_python(row.build_python):
         return None
-    return "on the stand-in channel of this machine that Python is metadata only"
+    return f"on the {channels.origin} channel of this machine that Python is metadata only"
 
 
 def _emulator(engine: Engine, target: str, machine: Mapping[str, str]) -> Emulator | str | None:

@@ -17,9 +17,8 @@ from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
 
-from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.builds.stand_in.compilers import Compiler, compiler_files, find_compiler, find_cross_compiler
-from feedstock_tools.builds.stand_in.identity import STAND_IN_FORMAT, digest, stand_in_identities
+from feedstock_tools.builds.stand_in.identity import STAND_IN_FORMAT, digest, programs_called, stand_in_identity
 from feedstock_tools.builds.stand_in.python import Installation, find_pythons, python_files, site_packages
 from feedstock_tools.builds.stand_in.toolkits import (
     CudaToolkit,
@@ -33,6 +32,7 @@ from feedstock_tools.builds.stand_in.wheel_contents import byte_code, entry_poin
 from feedstock_tools.builds.stand_in.zig import Zig, find_zig, zig_folder
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
+from feedstock_tools.channel.properties import STAND_IN, ChannelProperties
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.packages import KnownPackage, read_packages
@@ -43,6 +43,7 @@ from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.files.writing import write_whole
 from feedstock_tools.platforms import Platform
 
+_NAME = STAND_IN.origin
 _COMPILER_ROLES = ("binutils", "c_compiler", "cxx_compiler")
 _CUDA_ROLES = ("nvcc", "nvcc_activation")
 #: Tools that builds start in Python several times each.
@@ -86,17 +87,9 @@ class StandInChannel:
     def real_pythons(self) -> dict[str, str]:
         return dict(self.pythons)
 
-    def can_run(self, python: str) -> bool:
-        """Whether the Python of a version, such as `3.12`, `3.12.1` or `3.12.* *_cp312`, can be run here.
-
-        If it cannot, packages are built against its metadata, and tests that would run it must be left out.
-        """
-        return ".".join(python.split(" ")[0].split(".")[:2]) in self.real_pythons
-
-
-def is_stand_in(metadata: PackageMetadata) -> bool:
-    """Whether a package comes from a stand-in channel, or was built on one and is marked so."""
-    return STAND_IN in metadata.extra
+    @property
+    def properties(self) -> ChannelProperties:
+        return replace(STAND_IN, pythons=frozenset(self.real_pythons), empty=self.empty)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +129,17 @@ def ensure_stand_in_channel(
     native = platform == Platform.here()
     wanted = sorted({".".join(version.split(".")[:2]) for version in pythons})
     installations = find_pythons(wanted, path=has.path)
-    identities = stand_in_identities(platform, path=has.path, toolkits=has.toolkits if native else None)
+    identity = stand_in_identity(platform, path=has.path, toolkits=has.toolkits if native else None)
     calls = (str(has.zig.folder),) if has.zig else ()
     make = shutil.which(MAKE, path=has.path)
     behind_tools = [sha256(tools_file().read_bytes()).hexdigest(), *sorted(found_tools(has.tools)), str(make)]
     cuda = {toolkit.version: toolkit for toolkit in found_toolkits(has.toolkits)} if native else {}
     behind_cuda = [str(toolkit.runtime) for toolkit in cuda.values() if toolkit.runtime]
     pythons_behind = [installation.identity for installation in installations]
-    key = digest(identities[-1], *pythons_behind, *calls, *behind_tools, *behind_cuda)[:16]
-    folder = root / key / STAND_IN
+    key = digest(
+        identity, *programs_called(platform, path=has.path), *pythons_behind, *calls, *behind_tools, *behind_cuda
+    )[:16]
+    folder = root / key / _NAME
     record = folder / "stand-in.json"
     if not record.is_file():
         with locked(root):
@@ -154,7 +149,7 @@ def ensure_stand_in_channel(
                 wheels = tuple(wheel for wheel in read_tools().wheels if wheel.file in found_tools(has.tools))
                 behind = _Behind(installations, compiler, cuda, cross, make, wheels, has.tools)
                 _make_whole(folder, platform, behind, root / "pythons")
-    return _from_record(folder, root, platform, identities[0])
+    return _from_record(folder, root, platform, identity)
 
 
 @cache
@@ -181,7 +176,7 @@ def stand_in_channel_of(
     cache = user_cache(machine, fallback)
     tools = tools_folder(cache)
     has = Provisions(machine.get("PATH"), find_zig(zig_folder(cache)), toolkits_folder(machine), tools)
-    return _ensured(cache / STAND_IN, platform, frozenset(pythons), has, found_tools(tools))
+    return _ensured(cache / _NAME, platform, frozenset(pythons), has, found_tools(tools))
 
 
 def _from_record(folder: Path, root: Path, platform: Platform, identity: str) -> StandInChannel:
@@ -228,7 +223,7 @@ def _make_whole(folder: Path, platform: Platform, behind: _Behind, kept: Path) -
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with temporary_folder(folder.parent) as temporary:
-            channel = temporary / STAND_IN
+            channel = temporary / _NAME
             _make(channel, platform, behind, kept)
             if folder.exists():  # an incomplete one, left by a stopped run
                 shutil.rmtree(folder)
@@ -262,7 +257,7 @@ def _make(channel: Path, platform: Platform, behind: _Behind, kept: Path) -> Non
             written = write_package(channel, metadata, files)
             known = sha256(written.read_bytes()).hexdigest()
         entries[package.subdir][written.name] = _entry(metadata, written, known)
-        has_files = metadata.extra[STAND_IN] != _mark(package, real=False)
+        has_files = metadata.extra[_NAME] != _mark(package, real=False)
         contents[package.name] = has_files or contents.get(package.name, False)
     for subdir, packages in entries.items():
         _write_repodata(channel, subdir, packages)
@@ -375,7 +370,7 @@ def _metadata(package: KnownPackage, *, real: bool) -> PackageMetadata:
         run_exports=RunExports.from_json(package.run_exports),
         timestamp=package.source.timestamp,
         summary="A stand-in for the real package, made by feedstock-tools.",
-        extra={STAND_IN: _mark(package, real=real)},
+        extra={_NAME: _mark(package, real=real)},
     )
 
 

@@ -19,7 +19,7 @@ STAND_IN_FORMAT = 8
 _COMPILERS = ("gcc", "clang", "cc", "g++", "clang++", "c++")
 #: The bytes at either end of a program that identify it.
 _ENOUGH = 1 << 20
-#: What stood above the data on packages when ledgers were first made.
+#: Stands for the comments above the data on packages, which change no build. It is in every identity: never change it.
 _HEAD = b"""\
 # What the stand-in channel holds: the metadata of real packages, as the recipes say it at the commits named here.
 # docs/stand-in-channel.md describes the format; feedstock_tools/facts/packages.py reads and checks it.
@@ -27,36 +27,39 @@ _HEAD = b"""\
 """
 
 
-def stand_in_identities(
-    platform: Platform, *, path: str | None = None, toolkits: Path | None = None
-) -> tuple[str, ...]:
-    """The identities of the stand-in channel that `ensure_stand_in_channel` would return, without creating it.
+def stand_in_identity(platform: Platform, *, path: str | None = None, toolkits: Path | None = None) -> str:
+    """The identity of the channel that `ensure_stand_in_channel` would return, without creating it.
 
-    New builds are recorded under the first, which is the same on every machine with the same programs. The others are
-    those of earlier versions: the identity once contained the paths of compilers and their modification times, or
-    without a compiler on PATH the path of the interpreter.
+    It is the same on every machine with the same programs, wherever these are.
     """
     from feedstock_tools.builds.stand_in.compilers import cross_gcc, cross_programs
     from feedstock_tools.builds.stand_in.toolkits import found_toolkits
     from feedstock_tools.builds.stand_in.zig import ZIG_VERSION, zig_compiles_for
 
-    compilers = [program for name in _COMPILERS if (program := shutil.which(name, path=path))]
-    stats = [f"{name} {Path(name).stat().st_mtime_ns} {Path(name).stat().st_size}" for name in compilers]
-    cross = cross_programs(platform, path=path) if platform != Platform.here() else ()
+    compilers = _programs(_compilers(path)) or [_compiler_without_path()]
+    crosses = platform != Platform.here()
+    cross = _programs(cross_programs(platform, path=path)) if crosses else []
     zig = (
         (f"zig {ZIG_VERSION}",)
-        if platform != Platform.here() and cross_gcc(platform, path=path) is None and zig_compiles_for(platform)
+        if crosses and cross_gcc(platform, path=path) is None and zig_compiles_for(platform)
         else ()
     )
-    if stats:
-        forms = [(_programs(compilers), _programs(cross)), (stats, cross)]
-    else:
-        forms = [([_compiler_of_last_resort()], _programs(cross)), ([_compiler_of_last_resort()], cross)]
-        forms.append(([sys.executable], cross))
     packages = _digest_of_packages((data_folder("variants") / "packages.yaml").read_bytes())
     cuda = [toolkit.identity for toolkit in found_toolkits(toolkits)]
-    before = str(STAND_IN_FORMAT), platform.subdir, packages
-    return tuple(dict.fromkeys(digest(*before, *native, *others, *zig, *cuda) for native, others in forms))
+    return digest(str(STAND_IN_FORMAT), platform.subdir, packages, *compilers, *cross, *zig, *cuda)
+
+
+def programs_called(platform: Platform, *, path: str | None = None) -> list[str]:
+    """The programs that the channel's packages call by their paths, which its identity does not contain."""
+    from feedstock_tools.builds.stand_in.compilers import cross_programs
+
+    compilers = [f"{name} {Path(name).stat().st_mtime_ns} {Path(name).stat().st_size}" for name in _compilers(path)]
+    cross = cross_programs(platform, path=path) if platform != Platform.here() else ()
+    return [*(compilers or [sys.executable]), *cross]
+
+
+def _compilers(path: str | None) -> list[str]:
+    return [program for name in _COMPILERS if (program := shutil.which(name, path=path))]
 
 
 def _programs(paths: Iterable[str]) -> list[str]:
@@ -77,15 +80,15 @@ def _digest_of_program(path: str) -> str:
     return sha256(b"%d\n" % size + ends).hexdigest()
 
 
-def _compiler_of_last_resort() -> str:
-    """The compiler of a machine that has none on PATH; whether it has been fetched does not matter."""
+def _compiler_without_path() -> str:
+    """The compiler of a machine that has none on PATH, whether it has been fetched or not."""
     from feedstock_tools.builds.stand_in.zig import ZIG_VERSION, zig_compiles_for
 
     return f"zig {ZIG_VERSION}" if zig_compiles_for(Platform.here()) else "no compiler"
 
 
 def _digest_of_packages(content: bytes) -> str:
-    """The hash of the data on packages, whatever the comments above them say: they change no build."""
+    """The hash of the data on packages, without the comments above them."""
     at = content.find(b"sources:")
     return sha256(_HEAD + content[at:] if at > 0 else content).hexdigest()
 

@@ -9,19 +9,15 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from feedstock_tools.builds.stand_in.identity import digest
 from feedstock_tools.channel.web.pip import Download, Fetching, Watch, download_wheels, unwatched
 from feedstock_tools.errors import WorkError
-from feedstock_tools.facts.tools import MAKE, Tools, Wheel, read_tools
+from feedstock_tools.facts.tools import MAKE, Wheel, read_tools
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
-
-#: Increased when the same wheel yields another package, so that builds with the older one do not count as current.
-_FORMAT = 1
 
 
 def tools_folder(cache: Path) -> Path:
@@ -32,25 +28,6 @@ def tools_folder(cache: Path) -> Path:
 def found_tools(folder: Path | None) -> frozenset[str]:
     """The names of the fetched wheels."""
     return frozenset(path.name for path in folder.glob("*.whl")) if folder is not None else frozenset()
-
-
-def tools_among(names: Collection[str]) -> dict[str, str]:
-    """The tools among required packages, and the tools that those run with: name → digest of all that it is made of."""
-    tools = read_tools()
-    wanted: dict[str, str] = {}
-    pending = sorted(tools.names.intersection(names))
-    while pending:
-        name = pending.pop()
-        if name not in wanted:
-            wanted[name] = _digest_of(name, tools)
-            pending += tools.needs.get(name, ())
-    return dict(sorted(wanted.items()))
-
-
-def _digest_of(name: str, tools: Tools) -> str:
-    own = [repr((package.distribution, package.depends, package.run_exports)) for package in tools.packages]
-    packages = [text for text, package in zip(own, tools.packages, strict=True) if package.name == name]
-    return digest(str(_FORMAT), *packages, *(repr((wheel.sha256, wheel.take)) for wheel in tools.wheels_of(name)))
 
 
 def wheels_for(name: str, platform: Platform, python: str | None) -> tuple[Wheel, ...]:

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from feedstock_tools.builds.channels import open_channels
 from feedstock_tools.builds.engines.embedded.emulation import Emulator, find_emulator
-from feedstock_tools.builds.stand_in.channel import is_stand_in, stand_in_channel_of
 from feedstock_tools.channel.archive import read_documents, read_package
 from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.channel.properties import Channels, properties_by_marks
 from feedstock_tools.channel.repodata import channel_url
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError
@@ -70,9 +71,12 @@ def subject_of(path: Path, channels: Sequence[str], machine: Mapping[str, str]) 
     metadata = read_package(path)
     emulator = _emulator(path, metadata, machine)
     urls = tuple(channel_url(channel) for channel in channels)
-    if not urls and is_stand_in(metadata):
+    built_on = properties_by_marks(metadata.extra)
+    if not urls and built_on.origin:
         platform = Platform.parse(metadata.subdir) if emulator else Platform.here()
-        urls = (stand_in_channel_of(machine, platform, _pythons(metadata), path.parent / ".cache").url,)
+        its_channels = Channels((built_on.origin,), built_on)
+        fallback = path.parent / ".cache"
+        urls = open_channels(its_channels, platform.subdir, _pythons(metadata), machine, fallback).urls
     own = path.resolve().parents[1]
     own_channel = (own.as_uri(),) if (own / "noarch" / "repodata.json").is_file() else ()
     all_channels = (*own_channel, *(urls or (channel_url("conda-forge"),)))
@@ -101,8 +105,11 @@ def _emulator(path: Path, metadata: PackageMetadata, machine: Mapping[str, str])
     emulator = find_emulator(metadata.subdir, machine)
     if isinstance(emulator, str):
         raise InputError(f"the package is for {metadata.subdir}, but this machine is {builder}: {emulator}", path=path)
-    if is_stand_in(metadata) and _pythons(metadata):
-        message = f"its tests run Python, for which the stand-in channel has only metadata on {metadata.subdir}"
+    built_on = properties_by_marks(metadata.extra)
+    if not all(built_on.runs_python(python) for python in _pythons(metadata)):
+        message = (
+            f"its tests run Python, for which the {built_on.origin} channel has only metadata on {metadata.subdir}"
+        )
         raise InputError(message, path=path)
     return emulator
 

@@ -11,7 +11,6 @@ from typing import ClassVar, Protocol
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, TestRecord, now
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.logs import LogFile
-from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.builds.testing.gpu import Gpus, find_gpus, one_by_one
 from feedstock_tools.builds.testing.running import Conditions, clear_cache, run_benchmark, run_own_tests
 from feedstock_tools.builds.testing.side_by_side import side_by_side
@@ -164,7 +163,7 @@ def _channels_of_packages(artifacts: Artifacts) -> Mapping[str, tuple[str, ...]]
 
 
 def _channels_of(record: BuildRecord) -> tuple[str, ...]:
-    return () if record.marks.get("channel") == STAND_IN else record.channels
+    return () if record.origin else record.channels
 
 
 def run_tests(

@@ -55,15 +55,15 @@ class Pick:
 class Rehearsal:
     """All environments of some configurations, and the builds that users would get.
 
-    `solved` counts the different environments that were solved; `stand_in` is the reason why the channels
-    are stand-ins and incomplete, None for real ones.
+    `solved` counts the different environments that were solved; `why_incomplete` is the reason why the channels lack
+    packages that exist, None if they do not.
     """
 
     environments: tuple[Environment, ...]
     picks: tuple[Pick, ...]
     channels: tuple[str, ...]
     solved: int
-    stand_in: str | None = None
+    why_incomplete: str | None = None
 
     @property
     def holds(self) -> bool:
@@ -74,7 +74,9 @@ class Rehearsal:
 
     def to_json(self) -> dict[str, Any]:
         """As a document of JSON, with `holds`."""
-        return {"holds": self.holds, **asdict(self)}
+        content = asdict(self)
+        why = content.pop("why_incomplete")
+        return {"holds": self.holds, **content, "stand_in": why}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Rehearsal:
@@ -84,5 +86,5 @@ class Rehearsal:
             picks=tuple(Pick(**content) for content in document["picks"]),
             channels=tuple(document["channels"]),
             solved=int(document["solved"]),
-            stand_in=document["stand_in"],
+            why_incomplete=document["stand_in"],
         )

@@ -42,11 +42,11 @@ class RehearsalChannels:
 
     Attributes:
         by_subdir: names, URLs or folders, the first preferred, by the subdir of a platform or of its builders.
-        stand_in: why the channels are incomplete, if they are: missing packages then count as unknown, not as mistakes.
+        why_incomplete: why packages that exist may be missing, if so: these then count as unknown, not as mistakes.
     """
 
     by_subdir: Mapping[str, Sequence[str]]
-    stand_in: str | None = None
+    why_incomplete: str | None = None
 
     @classmethod
     def everywhere(cls, channels: Sequence[str], platforms: Iterable[Platform]) -> RehearsalChannels:
@@ -122,7 +122,9 @@ def rehearse_configurations(
         channels = RehearsalChannels.everywhere(channels, platforms)
     rows = rows_to_rehearse(feedstock, configurations, chosen, forge)
     drivers = drivers_to_ask(platforms)
-    return rehearse(rows, channels.by_subdir, drivers=drivers, stand_in=channels.stand_in, progress=progress)
+    return rehearse(
+        rows, channels.by_subdir, drivers=drivers, why_incomplete=channels.why_incomplete, progress=progress
+    )
 
 
 def drivers_to_ask(platforms: Iterable[Platform]) -> list[str]:

@@ -30,7 +30,7 @@ def rehearse(
     channels: Mapping[str, Sequence[str]],
     *,
     drivers: Sequence[str] = (),
-    stand_in: str | None = None,
+    why_incomplete: str | None = None,
     at_once: int | None = None,
     progress: Progress = lambda _count: None,
 ) -> Rehearsal:
@@ -40,20 +40,20 @@ def rehearse(
         rows: each with its outputs in build order (`demands_of`).
         channels: by subdir, for platforms and builders; the first has priority.
         drivers: CUDA versions of drivers that users may have.
-        stand_in: why the channels are incomplete, if they are: missing packages are then unknown and not mistakes.
+        why_incomplete: why packages that exist may be missing, if so: these are then unknown and not mistakes.
         at_once: the number of solvers that run in parallel; default: one for each core.
 
     Raises:
         WorkError: a channel cannot be read.
     """
-    return wait_for(_rehearse(rows, channels, drivers, stand_in, at_once or os.cpu_count() or 1, progress))
+    return wait_for(_rehearse(rows, channels, drivers, why_incomplete, at_once or os.cpu_count() or 1, progress))
 
 
 async def _rehearse(
     rows: Sequence[tuple[Row, Sequence[Demands]]],
     channels: Mapping[str, Sequence[str]],
     drivers: Sequence[str],
-    stand_in: str | None,
+    why_incomplete: str | None,
     at_once: int,
     progress: Progress,
 ) -> Rehearsal:
@@ -68,7 +68,9 @@ async def _rehearse(
     solver = ManySolves(channels, at_once=at_once, done=done)
     try:
         own = frozenset(output.name.lower() for _, outputs in rows for output in outputs)
-        works = [RowEnvironments(row, outputs, solver, own, partial=stand_in is not None) for row, outputs in rows]
+        works = [
+            RowEnvironments(row, outputs, solver, own, partial=why_incomplete is not None) for row, outputs in rows
+        ]
         await _together(work.build_and_host() for work in works)
         everywhere = _noarch(work.promised for work in works)
         await _together(work.run_and_test(everywhere, _of_same_job(work, works)) for work in works)
@@ -80,7 +82,7 @@ async def _rehearse(
         solver.close()
     environments = tuple(environment for work in works for environment in work.environments)
     listed = tuple(dict.fromkeys(channel for some in channels.values() for channel in some))
-    return Rehearsal(_each_once(environments), picks, listed, solver.count, stand_in)
+    return Rehearsal(_each_once(environments), picks, listed, solver.count, why_incomplete)
 
 
 def _of_same_job(work: RowEnvironments, works: Iterable[RowEnvironments]) -> list[RowEnvironments]:

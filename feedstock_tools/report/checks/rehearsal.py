@@ -126,8 +126,8 @@ def _machine(group: Sequence[Pick]) -> str:
 
 def origin(rehearsal: Rehearsal) -> str:
     """Where environments were solved, as a sentence."""
-    if rehearsal.stand_in is not None:
-        return f"Rehearsed on the stand-in channel: {rehearsal.stand_in}."
+    if rehearsal.why_incomplete is not None:
+        return f"Rehearsed on the stand-in channel: {rehearsal.why_incomplete}."
     return f"Rehearsed in {', '.join(rehearsal.channels)}."
 
 

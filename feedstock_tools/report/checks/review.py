@@ -66,7 +66,9 @@ def _summary(review: Review, notes: Sequence[str]) -> Iterator[str]:
     yield from (shown(f"build numbers: {remark}") for remark in review.numbers)
     rehearsal = review.rehearsal
     if rehearsal is not None:
-        where = "on the stand-in channel" if rehearsal.stand_in is not None else f"in {', '.join(rehearsal.channels)}"
+        where = (
+            "on the stand-in channel" if rehearsal.why_incomplete is not None else f"in {', '.join(rehearsal.channels)}"
+        )
         yield f"`rehearse` {shown(where)}: {_environments(review, rehearsal)}"
     yield from (shown(note) for note in notes)
 

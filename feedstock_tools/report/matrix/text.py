@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.builds.ledger.records import BuildRecord
 from feedstock_tools.builds.matrix.matrix import Matrix, OutputState
-from feedstock_tools.builds.stand_in.choice import STAND_IN
+from feedstock_tools.channel.properties import properties_of
 from feedstock_tools.report.matrix.view import Group, Line, by_state, groups, lines
 from feedstock_tools.report.run.text import are_same, comparison_words, verified_json
 from feedstock_tools.wording import counted, duration, moment, table
@@ -91,7 +91,7 @@ def _built(outputs: Sequence[ListedOutput]) -> str:
     if not done:
         return "no"
     where = sorted({output.built_on for output in done if output.built_on})
-    note = f" ({', '.join(where)})" if where == [STAND_IN] else ""
+    note = f" ({', '.join(where)})" if len(where) == 1 and properties_of(where[0]).origin else ""
     return f"yes{note}" if len(done) == len(outputs) else f"{len(done)} of {len(outputs)}{note}"
 
 
@@ -124,7 +124,7 @@ def _compared(matrix: Matrix) -> list[str]:
 
 
 def _cells(line: Line) -> tuple[str, ...]:
-    where = ", ".join(line.machines) + (" (stand-in)" if line.stand_in else "")
+    where = ", ".join(line.machines) + (f" ({line.origin})" if line.origin else "")
     packages = f"{line.done} of {line.total}" if line.total else "-"
     return line.title, line.state.state, packages, moment(line.ended), duration(line.seconds), where.strip()
 

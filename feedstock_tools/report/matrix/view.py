@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from feedstock_tools.builds.ledger.records import BuildRecord
 from feedstock_tools.builds.matrix.matrix import STATES, ConfigurationState, Matrix, OutputState
-from feedstock_tools.builds.stand_in.choice import STAND_IN
 
 #: Terminal codes, other control characters, marks that turn the direction of a line around, and lone surrogates.
 _CONTROL = re.compile(
@@ -28,7 +27,7 @@ class Line:
         done: how many of its `total` packages are done.
         ended: the end (or, if still running, the start) of the newest build behind its state; UTC.
         seconds: the total time of those builds.
-        machines: their machines; `stand_in`: some were built on the stand-in channel.
+        machines: their machines; `origin` is that of the channels that they were built on, if these have one.
         logs: their log files, below the artifacts folder, each once.
     """
 
@@ -39,7 +38,7 @@ class Line:
     ended: str
     seconds: float | None
     machines: tuple[str, ...]
-    stand_in: bool
+    origin: str
     logs: tuple[str, ...]
 
 
@@ -75,7 +74,7 @@ def _line(state: ConfigurationState, ambiguous: bool) -> Line:
         ended=max((record.ended or record.started for record in records), default=""),
         seconds=sum(times) if times else None,
         machines=tuple(sorted({record.machine for record in records if record.machine})),
-        stand_in=any(record.marks.get("channel") == STAND_IN for record in records),
+        origin=next((record.origin for record in records if record.origin), ""),
         logs=_logs(records),
     )
 

@@ -87,8 +87,9 @@ def _some(lines: Sequence[str], elsewhere: str) -> Iterator[str]:
 
 
 def channel_notes(agenda: Agenda) -> Iterator[str]:
-    """Why the stand-in channel is used, once for each reason."""
-    for reason in dict.fromkeys(choice.why_stand_in for choice in agenda.channels.values() if choice.why_stand_in):
+    """Why channels without real contents are used, once for each reason."""
+    made_here = [channels for channels in agenda.channels.values() if channels.properties.origin]
+    for reason in dict.fromkeys(channels.why for channels in made_here):
         yield f"Building on the STAND-IN channel: {reason}."
         yield "Its packages have the metadata of real ones and no real contents; packages built on it are marked."
 

@@ -20,7 +20,7 @@ from feedstock_tools.builds.engines.comparable import (
 )
 
 PRIVATE, MINE = "file:///tmp/build/output", "file:///home/me/channel"
-NAMES = names_of([MINE, "https://conda.anaconda.org/conda-forge"], PRIVATE, stand_in=False)
+NAMES = names_of([MINE, "https://conda.anaconda.org/conda-forge"], PRIVATE)
 EPOCH = 1_700_000_000
 
 RENDERED = """\
@@ -84,7 +84,7 @@ def test_another_order_another_time_and_another_place_give_the_same() -> None:
     assert zlib[0] == "    - name: zlib\n"
     other = "".join([*lines[:18], *base, *zlib, *lines[24:]])
     other = other.replace(MINE, "file:///srv/channel").replace("2026-11-22", "2027-01-01").replace("6.18.44", "7.0")
-    names = names_of(["file:///srv/channel", "https://conda.anaconda.org/conda-forge"], PRIVATE, stand_in=False)
+    names = names_of(["file:///srv/channel", "https://conda.anaconda.org/conda-forge"], PRIVATE)
     assert rendered(other, names) == rendered(RENDERED)
 
 
@@ -102,7 +102,7 @@ def test_a_path_that_only_begins_like_a_channel_stays() -> None:
 
 
 def test_hashes_of_packages_of_the_stand_in_channel_say_nothing() -> None:
-    names = names_of([MINE], PRIVATE, stand_in=True)
+    names = names_of([MINE], PRIVATE, "stand-in")
     found = rendered(RENDERED, names)
     assert "channel: file:///feedstock-tools/stand-in/\n" in found
     assert "abc" not in found

@@ -101,7 +101,7 @@ def test_a_channel_that_needs_credentials_is_refused(feedstock: TinyFeedstock) -
     workspace = open_workspace(feedstock.folder, None, [str(feedstock.channel)], os.environ)
     planned = agenda(workspace, workspace.chosen(), Capacity.of_machine())
     url = "https://me:word@example.org/channel"
-    channels = {name: replace(choice, channels=(url,)) for name, choice in planned.channels.items()}
+    channels = {name: replace(choice, names=(url,)) for name, choice in planned.channels.items()}
     with pytest.raises(InputError, match=r"https://\*\*\*@example.org/channel needs a password or a token"):
         parcels_of(workspace, replace(planned, channels=channels))
 

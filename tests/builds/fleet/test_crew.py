@@ -27,6 +27,7 @@ from feedstock_tools.builds.runs.building import BuiltRow
 from feedstock_tools.builds.runs.crew import Elsewhere
 from feedstock_tools.builds.runs.decide import Start
 from feedstock_tools.builds.runs.row_build import Attempt
+from feedstock_tools.channel.properties import REAL
 from feedstock_tools.platforms import Platform
 from tests.support.feedstocks import TinyFeedstock
 
@@ -114,7 +115,7 @@ def planned(feedstock: TinyFeedstock, fleet: _Fleet) -> Iterator[tuple[FleetCrew
     rows = agenda(workspace, workspace.chosen(), Capacity.of_machine())
     link = cast("Link", fleet)
     with Ledger(workspace.artifacts.ledger) as ledger:
-        place = Place(workspace.artifacts, ledger, feedstock.folder, "engine 1", (), "", "", stand_in=False)
+        place = Place(workspace.artifacts, ledger, feedstock.folder, "engine 1", (), "", "", built_on=REAL)
         places = {work.configuration: place for work in rows.todo}
         yield FleetCrew(workspace, rows, link, parcels_of(workspace, rows), places, lambda _: None), rows
 

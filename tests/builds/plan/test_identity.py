@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from feedstock_tools.builds.channels import channels_named, identity_of_channels
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, now
 from feedstock_tools.builds.matrix.matrix import read_matrix
 from feedstock_tools.builds.plan.agenda import agenda
@@ -22,14 +23,12 @@ from feedstock_tools.builds.plan.capacity import Capacity
 from feedstock_tools.builds.plan.identity import (
     FORM,
     candidates_of,
-    channels_identities,
-    identities_of_channels,
     identity_on,
     inputs_on,
 )
 from feedstock_tools.builds.plan.rendering import render_outputs
 from feedstock_tools.builds.plan.workspace import Workspace, open_workspace
-from feedstock_tools.builds.stand_in.choice import ChannelChoice
+from feedstock_tools.channel.properties import Channels
 from feedstock_tools.digests import digest_of_values, sha256_of
 from feedstock_tools.feedstock.configurations import outline
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
@@ -81,7 +80,7 @@ def record(
 def test_an_identity_is_the_hash_of_its_parts(recorded: dict[str, Any]) -> None:
     assert digest_of_values(recorded["inputs"]) == recorded["identity"]
     output = PlannedOutput("tiny", "1", "0", 0, "linux-64", recorded["identity"], inputs=recorded["inputs"])
-    (base,) = identities_of_channels(["conda-forge"])
+    base = identity_of_channels(Channels(("conda-forge",)), "linux-64", {})
     assert identity_on(base, output) == recorded["on conda-forge"]
     assert inputs_on(base, output) == {**recorded["inputs"], "channels": base, "form": FORM}
 
@@ -107,49 +106,22 @@ def test_what_an_earlier_version_has_built_is_done(feedstock: TinyFeedstock) -> 
     assert "done" not in {each.state for each in stand_in.outputs}
 
 
-def test_what_an_earlier_version_built_with_the_channel_of_a_folder_is_done(feedstock: TinyFeedstock) -> None:
-    workspace = open_workspace(feedstock.folder, None, (str(feedstock.channel),), {})
-    chosen = workspace.chosen(["linux_64_cpu"])
-    new, old = identities_of_channels(workspace.channels)
-    record(workspace, chosen, lambda _row, output: identity_on(old, output))
-    (configuration,) = read_matrix(workspace, chosen).configurations
-    assert {each.state for each in configuration.outputs} == {"done"}
-    planned = agenda(workspace, chosen, Capacity.of_machine())
-    assert not planned.todo
-    assert identity_on(new, outputs(chosen)[0][1]) not in {
-        name for work in planned.done for name in work.identities.values()
-    }
-
-
 @pytest.mark.parametrize("with_compiler", [False, True], ids=["no compiler", "gcc"])
-@pytest.mark.parametrize("form", [0, 1], ids=["by this version", "by an earlier one"])
-def test_builds_on_the_stand_in_channel_are_done_whichever_version_recorded_them(
-    form: int, with_compiler: bool, feedstock: TinyFeedstock, tmp_path: Path
-) -> None:
+def test_builds_on_the_stand_in_channel_are_done(with_compiler: bool, feedstock: TinyFeedstock, tmp_path: Path) -> None:
     if with_compiler:
         (tmp_path / "gcc").write_text("#!/bin/sh\n")
         (tmp_path / "gcc").chmod(0o755)
     workspace = open_workspace(feedstock.folder, None, ("stand-in",), {"PATH": str(tmp_path)})
     chosen = workspace.chosen(["linux_64_cpu"])
-    bases = channels_identities(workspace.machine, "linux-64", ChannelChoice(("stand-in",), "listed"))
-    record(workspace, chosen, lambda _row, output: identity_on(bases[form], output), bases[form])
+    base = identity_of_channels(channels_named(["stand-in"]), "linux-64", workspace.machine)
+    record(workspace, chosen, lambda _row, output: identity_on(base, output), base)
     (configuration,) = read_matrix(workspace, chosen).configurations
     assert {each.state for each in configuration.outputs} == {"done"}
     planned = agenda(workspace, chosen, Capacity.of_machine())
     assert not planned.todo
     assert {name for work in planned.done for name in work.identities.values()} == {
-        identity_on(bases[form], output) for _, output in outputs(chosen)
+        identity_on(base, output) for _, output in outputs(chosen)
     }
-
-
-def test_another_form_of_identities_is_no_change_of_the_channels(feedstock: TinyFeedstock) -> None:
-    workspace = open_workspace(feedstock.folder, None, (str(feedstock.channel),), {})
-    chosen = workspace.chosen(["linux_64_cpu"])
-    _, old = identities_of_channels(workspace.channels)
-    record(workspace, chosen, lambda _row, output: "of another recipe", old)
-    planned = agenda(workspace, chosen, Capacity.of_machine())
-    assert planned.todo
-    assert list(again_notes(planned)) == []  # nothing of what is recorded differs, but for the form
 
 
 def test_an_output_that_no_engine_renders_has_no_candidates() -> None:
@@ -182,7 +154,7 @@ def test_the_examples_need_no_tools_so_that_their_builds_stay_done(example: str)
 def test_a_run_says_what_has_changed_since_a_row_was_built(feedstock: TinyFeedstock) -> None:
     workspace = open_workspace(feedstock.folder, None, ("stand-in",), {"PATH": ""})
     chosen = workspace.chosen(["linux_64_cpu"])
-    base, *_ = channels_identities(workspace.machine, "linux-64", ChannelChoice(("stand-in",), "listed"))
+    base = identity_of_channels(channels_named(["stand-in"]), "linux-64", workspace.machine)
     record(workspace, chosen, lambda _row, output: identity_on(base, output), base)
     assert list(again_notes(agenda(workspace, chosen, Capacity.of_machine()))) == []
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from feedstock_tools.builds.channels import OpenChannels
 from feedstock_tools.builds.runs.delivery import SolvedIn, broken_promises, solved_channels, wrong_channels
-from feedstock_tools.builds.stand_in.resolved import ResolvedChannels
 from feedstock_tools.channel.metadata import PackageMetadata, RunExports
 from feedstock_tools.feedstock.planned import PlannedOutput
 
@@ -78,7 +78,7 @@ CONTENTS = {"https://a": frozenset({"zlib", "gcc"}), "https://b": frozenset({"zl
 
 def sentences(*solved: tuple[str, str]) -> list[str]:
     """The problems of an environment, for the channels a and b."""
-    channels = ResolvedChannels(("https://a", "https://b"), ("linux-64", "noarch"))
+    channels = OpenChannels(("https://a", "https://b"), ("linux-64", "noarch"))
     channels._names.update(CONTENTS)
     return list(wrong_channels(solved, SolvedIn("file:///own", channels), frozenset({"libtiny"})))
 

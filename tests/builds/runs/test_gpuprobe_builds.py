@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.stand_in.channel import stand_in_channel_of
+from feedstock_tools.builds.stand_in.door import open_channel
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.installing import install
@@ -49,7 +49,7 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def channels(artifacts: Path) -> tuple[str, str]:
     """The channel of what was built, and the stand-in channel that it was built on."""
     cache = artifacts.parent.parent / "cache"
-    stand_in = stand_in_channel_of(command.environment(XDG_CACHE_HOME=str(cache)), HERE, [PYTHON], cache)
+    stand_in = open_channel(command.environment(XDG_CACHE_HOME=str(cache)), HERE, [PYTHON], cache)
     return (artifacts / "built-on-stand-in").as_uri(), stand_in.url
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.builds.stand_in.compilers import compiler_files, find_compiler, find_cross_compiler
-from feedstock_tools.builds.stand_in.identity import stand_in_identities
+from feedstock_tools.builds.stand_in.identity import programs_called, stand_in_identity
 from feedstock_tools.builds.stand_in.zig import ZIG_VERSION, Zig
 from feedstock_tools.facts.packages import packages_file
 from feedstock_tools.platforms import Platform
@@ -75,7 +75,7 @@ def test_zig_crosses_only_to_what_the_channel_has_compilers_for(tmp_path: Path, 
     assert find_cross_compiler(Platform.parse(subdir), path=str(tmp_path), zig=ZIG) is None
 
 
-#: What stood above the data on packages in version 0.1.0.
+#: Stands for what is above the data on packages.
 HEAD = b"""\
 # What the stand-in channel holds: the metadata of real packages, as the recipes say it at the commits named here.
 # docs/stand-in-channel.md describes the format; feedstock_tools/facts/packages.py reads and checks it.
@@ -90,44 +90,41 @@ def identity(platform: Platform, *parts: str) -> str:
     return sha256("\n".join(["8", platform.subdir, packages, *parts]).encode()).hexdigest()
 
 
-def stat(path: Path) -> str:
-    return f"{path} {path.stat().st_mtime_ns} {path.stat().st_size}"
-
-
 def named(path: Path) -> str:
     """A program as identities have it now: its name and what is in it."""
     content = path.read_bytes()
     return f"{path.name} {sha256(b'%d' % len(content) + bytes([10]) + content).hexdigest()}"
 
 
-def test_the_identity_of_builds_is_that_of_their_programs_and_the_one_with_paths_still_counts(tmp_path: Path) -> None:
+def test_the_identity_of_builds_is_that_of_their_programs(tmp_path: Path) -> None:
     gcc = program(tmp_path, "gcc")
-    assert stand_in_identities(HERE, path=str(tmp_path)) == (identity(HERE, named(gcc)), identity(HERE, stat(gcc)))
+    assert stand_in_identity(HERE, path=str(tmp_path)) == identity(HERE, named(gcc))
     cross, qemu = program(tmp_path, f"{MACHINE}-linux-gnu-gcc"), program(tmp_path, f"qemu-{MACHINE}")
-    now, before = (named(gcc), named(cross), named(qemu)), (stat(gcc), str(cross), str(qemu))
-    assert stand_in_identities(OTHER, path=str(tmp_path)) == (identity(OTHER, *now), identity(OTHER, *before))
+    assert stand_in_identity(OTHER, path=str(tmp_path)) == identity(OTHER, named(gcc), named(cross), named(qemu))
 
 
 def test_the_identity_is_the_same_wherever_the_same_compiler_is_and_another_with_another(tmp_path: Path) -> None:
     here, there, other = (program(tmp_path / name, "gcc") for name in ("here", "there", "other"))
     os.utime(there, (1, 1))
     other.write_text(other.read_text() + "# another version")
-    ours, theirs, others = (stand_in_identities(HERE, path=str(file.parent)) for file in (here, there, other))
-    assert ours[0] == theirs[0] != others[0]
-    assert len({*ours, *theirs, *others}) == 5
+    ours, theirs, others = (stand_in_identity(HERE, path=str(file.parent)) for file in (here, there, other))
+    assert ours == theirs != others
+
+
+def test_programs_that_packages_call_are_told_apart_by_their_paths(tmp_path: Path) -> None:
+    here, there = (program(tmp_path / name, "gcc") for name in ("here", "there"))
+    ours, theirs = (programs_called(HERE, path=str(file.parent)) for file in (here, there))
+    assert ours != theirs
 
 
 def test_the_identity_of_a_cross_build_by_zig_names_its_version(tmp_path: Path) -> None:
-    gcc, zig = program(tmp_path, "gcc"), f"zig {ZIG_VERSION}"
-    expected = identity(OTHER, named(gcc), zig), identity(OTHER, stat(gcc), zig)
-    assert stand_in_identities(OTHER, path=str(tmp_path)) == expected
+    gcc = program(tmp_path, "gcc")
+    assert stand_in_identity(OTHER, path=str(tmp_path)) == identity(OTHER, named(gcc), f"zig {ZIG_VERSION}")
 
 
-def test_the_identity_without_a_compiler_depends_on_no_interpreter_and_old_ones_count(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_identity_without_a_compiler_depends_on_no_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     zig = f"zig {ZIG_VERSION}"
     for interpreter in ("/one/python", "/other/python"):
         monkeypatch.setattr(sys, "executable", interpreter)
-        assert stand_in_identities(HERE, path="") == (identity(HERE, zig), identity(HERE, interpreter))
-        assert stand_in_identities(OTHER, path="") == (identity(OTHER, zig, zig), identity(OTHER, interpreter, zig))
+        assert stand_in_identity(HERE, path="") == identity(HERE, zig)
+        assert stand_in_identity(OTHER, path="") == identity(OTHER, zig, zig)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.builds.stand_in import toolkits
-from feedstock_tools.builds.stand_in.identity import stand_in_identities
+from feedstock_tools.builds.stand_in.identity import stand_in_identity
 from feedstock_tools.builds.stand_in.toolkits import (
     CudaToolkit,
     cuda_compiler_files,
@@ -116,9 +116,9 @@ def test_a_fetched_toolkit_changes_what_is_built_with_the_channel(
     tmp_path: Path, no_download: list[tuple[str, ...]]
 ) -> None:
     platform = Platform.parse("linux-64")
-    before = stand_in_identities(platform, toolkits=tmp_path)
+    before = stand_in_identity(platform, toolkits=tmp_path)
     fetch_toolkit("12.9", tmp_path, {})
-    assert stand_in_identities(platform, toolkits=tmp_path) != before
+    assert stand_in_identity(platform, toolkits=tmp_path) != before
 
 
 @pytest.mark.parametrize("version", ["10.2", "12", "12.9.1", "../x", "12.x"])

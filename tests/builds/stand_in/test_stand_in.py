@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from feedstock_tools.builds.stand_in.channel import Provisions, StandInChannel, ensure_stand_in_channel, is_stand_in
+from feedstock_tools.builds.stand_in.channel import Provisions, StandInChannel, ensure_stand_in_channel
 from feedstock_tools.builds.stand_in.zig import ZIG_VERSION, Zig
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.installing import install
+from feedstock_tools.channel.properties import STAND_IN, properties_by_marks
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.channel.solving.solve import SolveError, solve, virtual_packages
 from feedstock_tools.data import data_folder
@@ -90,7 +91,7 @@ def test_it_says_what_it_is(channel: StandInChannel) -> None:
     assert channel.folder.name == "stand-in"
     packages = [path for path in channel.folder.rglob("*.conda") if not path.name.startswith("python-")]
     assert len(packages) > 50
-    assert all(is_stand_in(read_package(path)) for path in packages[::10])
+    assert all(properties_by_marks(read_package(path).extra) == STAND_IN for path in packages[::10])
 
 
 def test_its_repodata_is_that_of_its_packages(channel: StandInChannel) -> None:
@@ -110,14 +111,14 @@ def test_the_python_that_runs_this_is_real(channel: StandInChannel, tmp_path: Pa
     said = subprocess.run([prefix / "bin/python", "-I", "-c", code], capture_output=True, text=True, check=True, env={})
 
     assert said.stdout.splitlines() == [str(prefix), str(prefix / f"lib/python{RUNNING}/site-packages")]
-    assert channel.can_run(f"{RUNNING}.* *_cpython")
+    assert channel.properties.runs_python(f"{RUNNING}.* *_cpython")
     assert channel.real_pythons[RUNNING] == ".".join(str(part) for part in sys.version_info[:3])
 
 
 def test_a_python_that_is_not_here_is_metadata_only(channel: StandInChannel, tmp_path: Path) -> None:
     prefix = environment(channel, tmp_path / "prefix", f"python {OTHER}.*")
 
-    assert not channel.can_run(OTHER)
+    assert not channel.properties.runs_python(OTHER)
     assert not (prefix / "bin/python").exists()
     assert (prefix / f"lib/python{OTHER}/site-packages").is_dir(), "a script may put its module there"
     (listed,) = prefix.glob("conda-meta/python-*.json")

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.stand_in import channel, tools
+from feedstock_tools.builds.stand_in import channel
 from feedstock_tools.builds.stand_in.channel import Provisions, ensure_stand_in_channel
-from feedstock_tools.builds.stand_in.tools import fetch_tools, found_tools, tools_among, wheels_for, why_no_tools
+from feedstock_tools.builds.stand_in.tools import fetch_tools, found_tools, wheels_for, why_no_tools
 from feedstock_tools.builds.stand_in.wheel_contents import byte_code, entry_points, make_files, wheel_files
 from feedstock_tools.channel.archive import read_documents
 from feedstock_tools.channel.web.pip import Fetching
@@ -55,17 +55,16 @@ def _machine(index: Path) -> dict[str, str]:
 
 
 def test_the_tools_among_requirements_come_with_what_they_run_with() -> None:
-    assert list(tools_among({"zlib", "scikit-build-core"})) == ["packaging", "pathspec", "scikit-build-core"]
-    assert tools_among({"python", "gcc_linux-64"}) == {}
+    assert list(read_tools().among({"zlib", "scikit-build-core"})) == ["packaging", "pathspec", "scikit-build-core"]
+    assert read_tools().among({"python", "gcc_linux-64"}) == {}
 
 
-def test_each_tool_has_a_digest_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = tools_among({"cmake", "ninja"})
+def test_each_tool_has_a_digest_of_its_own() -> None:
     known = read_tools()
+    before = known.among({"cmake", "ninja"})
     changed = [replace(wheel, sha256="0" * 64) if wheel.package == "cmake" else wheel for wheel in known.wheels]
-    monkeypatch.setattr(tools, "read_tools", lambda: replace(known, wheels=tuple(changed)))
 
-    after = tools_among({"cmake", "ninja"})
+    after = replace(known, wheels=tuple(changed)).among({"cmake", "ninja"})
 
     assert after["cmake"] != before["cmake"]
     assert after["ninja"] == before["ninja"]

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.bounds.held import bounded
 from feedstock_tools.bounds.limits import READING, VARIABLE, widen
-from feedstock_tools.builds.engines.comparable import STAND_IN_MARK, names_of
+from feedstock_tools.builds.engines.comparable import names_of
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.embedded.fixed_place import at_fixed_place
 from feedstock_tools.builds.engines.embedded.repacking import QUICK, repacked
 from feedstock_tools.builds.engines.embedded.script_output import print_past_engine
 from feedstock_tools.builds.engines.process.child import TEST_WORKER
 from feedstock_tools.builds.engines.process.supervision import supervise
+from feedstock_tools.channel.properties import properties_by_marks
 from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, parse_v1, read_v1, render_row
 from feedstock_tools.workers import worker_command
 from feedstock_tools.yaml_reading.nodes import compose, is_mapping, members, place_of
@@ -194,7 +195,7 @@ def _make_comparable(package: Path, request: BuildRequest, place: Path) -> None:
         WorkError: it cannot be read or written.
     """
     private = (place / request.output.name).as_uri()
-    names = names_of(request.channels, private, stand_in=STAND_IN_MARK in request.extra)
+    names = names_of(request.channels, private, properties_by_marks(request.extra).origin)
     repacked(package, request.folder / "repacked", names, request.epoch, request.cores or 1)
 
 

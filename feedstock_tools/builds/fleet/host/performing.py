@@ -19,13 +19,12 @@ from feedstock_tools.builds.plan.refusals import refuse
 from feedstock_tools.builds.plan.rendering import PlannedInputs
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.building import BuiltRow, build_row
-from feedstock_tools.builds.runs.compilers import provide_compilers
 from feedstock_tools.builds.runs.observer import Shown
 from feedstock_tools.builds.runs.retries import NextAttempt
 from feedstock_tools.builds.runs.row_build import Attempt
-from feedstock_tools.builds.runs.site import Site, open_station
-from feedstock_tools.builds.stand_in.choice import ChannelChoice
+from feedstock_tools.builds.runs.site import Site, open_station, provide_compilers
 from feedstock_tools.channel.folder import index_channel
+from feedstock_tools.channel.properties import Channels, properties_of
 from feedstock_tools.channel.web.pip import unwatched
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
@@ -108,7 +107,7 @@ def _site(workspace: Workspace, order: Order, root: Path, store: Store) -> Site:
         feedstock=workspace.feedstock.folder,
         artifacts=workspace.artifacts,
         inputs=PlannedInputs.of(workspace.recipe, [workspace.feedstock.folder]),
-        channels=ChannelChoice(channels, order.stand_in or None),
+        channels=Channels(channels, properties_of(order.origin)),
         epoch=order.epoch,
     )
 

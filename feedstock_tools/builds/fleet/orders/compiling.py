@@ -20,8 +20,8 @@ from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.row import Work
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.row_build import Attempt
-from feedstock_tools.builds.stand_in.choice import ChannelChoice
 from feedstock_tools.channel.local import local_folder
+from feedstock_tools.channel.properties import Channels
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.git import epoch_of
 from feedstock_tools.redaction import redacted
@@ -70,7 +70,7 @@ def parcels_of(workspace: Workspace, agenda: Agenda) -> Parcels:
     }
     files = pack(roots)
     refuse_credentials(files.files.values(), workspace.machine)
-    names = {name for choice in agenda.channels.values() for name in choice.channels if not choice.is_stand_in}
+    names = {name for choice in agenda.channels.values() for name in choice.names if not choice.properties.origin}
     for name in sorted(names):
         if redacted(name) != name:
             hint = "Let the hosts read it without credentials, or build on this machine."
@@ -97,7 +97,7 @@ def compile_order(
     parcels: Parcels,
     work: Work,
     engine: Engine,
-    choice: ChannelChoice,
+    choice: Channels,
     wanted: Sequence[str],
     done: Sequence[BuildRecord],
     attempt: Attempt,
@@ -130,9 +130,9 @@ def compile_order(
         ),
         channels=tuple(
             Channel("", parcels.channels[name].bundle.identity) if name in parcels.channels else Channel(name)
-            for name in choice.channels
+            for name in choice.names
         ),
-        stand_in=choice.why_stand_in or "",
+        origin=choice.properties.origin,
         share=attempt.share,
         seconds=attempt.seconds,
         log_limit=attempt.log_limit,

@@ -48,7 +48,7 @@ class Order:
         row: the configuration with only this row, as `PlannedConfiguration.to_json` gives it.
         identities: output → its identity in the ledger; `inputs` → the parts of that.
         wanted: the names of the outputs to build; `made` are the others.
-        channels: as chosen by the client; `stand_in` is the reason for the stand-in channel, empty without.
+        channels: as chosen by the client; `origin` is theirs.
         share: of the host.
         seconds: the time limit; None for none. `log_limit`: bytes of the log.
         epoch: the time in the packages, in seconds since 1970.
@@ -70,7 +70,7 @@ class Order:
     wanted: tuple[str, ...]
     made: tuple[Made, ...]
     channels: tuple[Channel, ...]
-    stand_in: str
+    origin: str
     share: Share
     seconds: float | None
     log_limit: int

@@ -166,7 +166,7 @@ class FleetCrew:
         self._idle_since = None
         place = self._places[work.configuration]
         taken_over = self._taken_over.pop(work.name, None)
-        claimed = claim(place.artifacts, place.ledger, work, stand_in=place.stand_in)
+        claimed = claim(place.artifacts, place.ledger, work, place.built_on)
         if claimed is None:
             self._followed.pop(taken_over or "", None)
             return None

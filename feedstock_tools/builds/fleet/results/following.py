@@ -22,8 +22,8 @@ from feedstock_tools.builds.runs.crew import Watch
 from feedstock_tools.builds.runs.delivery import as_built
 from feedstock_tools.builds.runs.logs import RowLog
 from feedstock_tools.builds.runs.row_build import Attempt, Claim, lock_name
-from feedstock_tools.builds.stand_in.choice import STAND_IN
 from feedstock_tools.channel.folder import add_packages
+from feedstock_tools.channel.properties import ChannelProperties
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput
@@ -41,7 +41,7 @@ class Place:
     Attributes:
         feedstock: its folder.
         engine: name and version; `channels` as recorded; `commit` and `command` likewise.
-        stand_in: whether it is built on the stand-in channel.
+        built_on: the channels.
     """
 
     artifacts: Artifacts
@@ -51,7 +51,7 @@ class Place:
     channels: tuple[str, ...]
     commit: str
     command: str
-    stand_in: bool
+    built_on: ChannelProperties
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +176,12 @@ class Following:
         planned = self.quarantine.expected(event, self.wanted)
         fetched = self.quarantine.fetch(self._link, event.sha256, event.size, self.quarantine.largest, self.is_over)
         path, promise = self.quarantine.package(
-            fetched, event, planned, self._promises, self._place.feedstock, stand_in=self._place.stand_in
+            fetched, event, planned, self._promises, self._place.feedstock, self._place.built_on
         )
         seconds = float(event.seconds) if math.isfinite(event.seconds) and event.seconds >= 0 else 0.0
         self._enter(path, event, promise, seconds)
         self._promises[promise.name] = promise
-        self.followed.claim.locks.release(lock_name(planned, stand_in=self._place.stand_in))
+        self.followed.claim.locks.release(lock_name(planned, self._place.built_on))
         built = Built(event.output, path, seconds)
         self.log.write(built)
         self._watch(built)
@@ -189,7 +189,7 @@ class Following:
     def _enter(self, path: Path, event: Delivered, promise: PlannedOutput, seconds: float) -> None:
         """Put a package into the channel, between the ledger's promise and its final record."""
         artifacts, ledger = self._place.artifacts, self._place.ledger
-        channel = artifacts.channel(stand_in=self._place.stand_in)
+        channel = artifacts.channel(self._place.built_on)
         package = PackageRecord(
             channel=channel.relative_to(artifacts.root).as_posix(),
             file=f"{promise.subdir}/{path.name}",
@@ -231,7 +231,7 @@ class Following:
             log=str(self.log.path.relative_to(place.artifacts.root)),
             engine=place.engine,
             channels=place.channels,
-            marks={"channel": STAND_IN} if place.stand_in else {},
+            marks=place.built_on.ledger_marks,
             attempt=self.followed.attempt.number,
             machine=self.followed.host,
             process=self.followed.name,

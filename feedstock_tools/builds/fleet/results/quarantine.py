@@ -16,7 +16,7 @@ from feedstock_tools.builds.fleet.host.store import is_hash
 from feedstock_tools.builds.fleet.results.events import Delivered
 from feedstock_tools.builds.plan.row import Work
 from feedstock_tools.builds.runs.delivery import check_artifact, check_gpu_code, with_final_name
-from feedstock_tools.builds.stand_in.channel import is_stand_in
+from feedstock_tools.channel.properties import ChannelProperties, properties_by_marks
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput
@@ -98,15 +98,14 @@ class Quarantine:
         planned: PlannedOutput,
         siblings: Mapping[str, PlannedOutput],
         feedstock: Path,
-        *,
-        stand_in: bool,
+        built_on: ChannelProperties,
     ) -> tuple[Path, PlannedOutput]:
         """A fetched package under its name, after the checks that every package passes, and its output as built.
 
         Args:
             siblings: all outputs of the row, by name.
             feedstock: its folder.
-            stand_in: whether it is built on the stand-in channel.
+            built_on: the channels of the plan.
 
         Raises:
             Rejected: it fails a check.
@@ -119,7 +118,7 @@ class Quarantine:
                 raise Rejected(f"its name is not {promise.file_name}, as the plan has it")
             artifact = check_artifact(path, promise, {**siblings, promise.name: promise}, None)
             check_gpu_code(path, feedstock, promise.name, self._work.row.cuda)
-            if is_stand_in(artifact.metadata) != stand_in:
+            if properties_by_marks(artifact.metadata.extra).origin != built_on.origin:
                 raise Rejected("it was built on other channels than those of the plan")
         except FeedstockError as error:
             raise Rejected(str(error)) from error

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.plan.identity import identities_of_channels
-from feedstock_tools.builds.stand_in.choice import choose_channels
+from feedstock_tools.builds.channels import choose_channels, identity_of_channels
+from feedstock_tools.channel.properties import REAL, STAND_IN, Channels
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 
@@ -18,19 +18,23 @@ def silent(*names: str) -> Callable[[str], str | None]:
     return lambda channel: "it answers with HTTP status 503" if channel in names else None
 
 
+def identity_of(channel: str) -> str:
+    return identity_of_channels(Channels((channel,)), "linux-64", {})
+
+
 def test_the_configuration_names_the_channels(tmp_path: Path) -> None:
     choice = choose_channels((), ("conda-forge", "nvidia"), Artifacts(tmp_path), silent())
-    assert (choice.channels, choice.is_stand_in) == (("conda-forge", "nvidia"), False)
+    assert (choice.names, choice.properties) == (("conda-forge", "nvidia"), REAL)
 
 
 def test_channels_that_are_given_replace_them(tmp_path: Path) -> None:
-    assert choose_channels(("mine",), ("conda-forge",), Artifacts(tmp_path), silent()).channels == ("mine",)
+    assert choose_channels(("mine",), ("conda-forge",), Artifacts(tmp_path), silent()).names == ("mine",)
 
 
 def test_the_stand_in_channel_is_used_where_no_channel_answers(tmp_path: Path) -> None:
     choice = choose_channels((), (), Artifacts(tmp_path), silent("conda-forge"))
-    assert choice.is_stand_in
-    assert choice.why_stand_in == "no channel can be reached (conda-forge: it answers with HTTP status 503)"
+    assert choice.properties == STAND_IN
+    assert choice.why == "no channel can be reached (conda-forge: it answers with HTTP status 503)"
 
 
 def test_a_channel_that_was_given_and_does_not_answer_is_an_error(tmp_path: Path) -> None:
@@ -57,23 +61,22 @@ def test_a_local_channel_is_another_when_its_packages_change(tmp_path: Path) -> 
     repodata = tmp_path / "noarch" / "repodata.json"
     repodata.parent.mkdir()
     repodata.write_text("{}")
-    before = identities_of_channels([str(tmp_path)])
-    assert identities_of_channels([tmp_path.as_uri()]) == before
+    before = identity_of(str(tmp_path))
+    assert identity_of(tmp_path.as_uri()) == before
     repodata.write_text('{"packages": {}}')
-    assert not set(identities_of_channels([str(tmp_path)])) & set(before)
+    assert identity_of(str(tmp_path)) != before
 
 
 def test_a_local_channel_is_known_by_its_packages_wherever_it_is(tmp_path: Path) -> None:
     for name in ("here", "there"):
         (tmp_path / name / "noarch").mkdir(parents=True)
         (tmp_path / name / "noarch" / "repodata.json").write_text("{}")
-    here, there = (identities_of_channels([str(tmp_path / name)]) for name in ("here", "there"))
-    assert here[0] == there[0]
-    assert here[1] != there[1]  # the form of earlier ledgers
+    here, there = (identity_of(str(tmp_path / name)) for name in ("here", "there"))
+    assert here == there
     (tmp_path / "there" / "noarch").rename(tmp_path / "there" / "linux-64")
-    assert identities_of_channels([str(tmp_path / "there")])[0] != here[0]
+    assert identity_of(str(tmp_path / "there")) != here
 
 
 def test_a_remote_channel_is_known_by_its_address() -> None:
-    assert identities_of_channels(["conda-forge"]) == identities_of_channels(["https://conda.anaconda.org/conda-forge"])
-    assert identities_of_channels(["conda-forge"]) != identities_of_channels(["bioconda"])
+    assert identity_of("conda-forge") == identity_of("https://conda.anaconda.org/conda-forge")
+    assert identity_of("conda-forge") != identity_of("bioconda")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.stand_in import limits
-from feedstock_tools.builds.stand_in.limits import lacking_compiler, provide_compiler, why_not_on_stand_in
+from feedstock_tools.builds.stand_in import preparing
+from feedstock_tools.builds.stand_in.preparing import lacking_compiler, provide_compiler, why_not_on_stand_in
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
 
@@ -47,7 +47,7 @@ def test_the_reason_names_what_to_install(tmp_path: Path) -> None:
 
 
 def test_zig_is_fetched_only_where_path_has_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "fetch_zig", None)
+    monkeypatch.setattr(preparing, "fetch_zig", None)
     gcc = tmp_path / "gcc"
     gcc.write_text("#!/bin/sh\n")
     gcc.chmod(0o755)
@@ -58,7 +58,7 @@ def test_where_zig_cannot_be_fetched_both_reasons_are_given(tmp_path: Path, monk
     def unreachable(*_: object) -> None:
         raise WorkError("pip cannot fetch zig: the package index cannot be reached")
 
-    monkeypatch.setattr(limits, "fetch_zig", unreachable)
+    monkeypatch.setattr(preparing, "fetch_zig", unreachable)
     here = Platform.here()
     assert provide_compiler(here, tmp_path, {"PATH": str(tmp_path)}) == (
         f"there is no C compiler for {here} on PATH (Debian: gcc), and pip cannot fetch zig: "
@@ -67,6 +67,6 @@ def test_where_zig_cannot_be_fetched_both_reasons_are_given(tmp_path: Path, monk
 
 
 def test_zig_is_not_fetched_for_what_it_does_not_make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "fetch_zig", None)
+    monkeypatch.setattr(preparing, "fetch_zig", None)
     reason = provide_compiler(Platform.parse("linux-s390x"), tmp_path, {"PATH": str(tmp_path)})
     assert reason == "there is no C compiler for linux-s390x on PATH"

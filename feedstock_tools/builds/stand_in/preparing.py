@@ -1,0 +1,167 @@
+"""The compilers and tools that builds need of this machine's stand-in channel: fetched before the first is built.
+
+What the machine cannot have is found here too, each with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from feedstock_tools.builds.stand_in.compilers import compiler_on_path, debian_compiler
+from feedstock_tools.builds.stand_in.python import find_pythons
+from feedstock_tools.builds.stand_in.tools import fetch_tools, tools_folder, wheels_for, why_no_tools
+from feedstock_tools.builds.stand_in.zig import fetch_zig, zig_compiles_for, zig_folder
+from feedstock_tools.channel.properties import ChannelDemand
+from feedstock_tools.channel.web.pip import Watch, unwatched
+from feedstock_tools.errors import WorkError
+from feedstock_tools.facts.packages import read_packages
+from feedstock_tools.platforms import Platform
+
+_ENDING = "_compiler"
+#: zip_keys bring `cuda_compiler` into rows that do not use it, and what a device compiler lacks its own message tells.
+_NOT_CERTAIN = frozenset({"cuda"})
+#: The tool that a build runs with the Python of its row, which must be able to run then.
+_RUNS_PYTHON = "pip"
+_WHY = "requirements of the recipe, of which the stand-in channel makes packages"
+
+
+def prepare(
+    demands: Sequence[ChannelDemand], cache_folder: Path, machine: Mapping[str, str], watch: Watch
+) -> dict[str, str]:
+    """Make compilers and tools ready for rows that are built on the stand-in channel, fetching what is missing.
+
+    Args:
+        cache_folder: this program's folder in the user's cache.
+        machine: the environment of the machine.
+        watch: called with the progress of a download.
+
+    Returns:
+        The configurations that this machine still cannot build: name → reason.
+    """
+    reasons = _uncompiled(demands, zig_folder(cache_folder), machine, watch)
+    possible = [demand for demand in demands if demand.configuration not in reasons]
+    return {**reasons, **_without_tools(possible, tools_folder(cache_folder), machine, watch)}
+
+
+def _uncompiled(
+    demands: Sequence[ChannelDemand], folder: Path, machine: Mapping[str, str], watch: Watch
+) -> dict[str, str]:
+    """The configurations that compile what nothing here compiles: name → reason."""
+    compiled = [demand for demand in demands if _compiled_languages(demand.values)]
+    if not compiled:
+        return {}
+    packages = frozenset(package.name for package in read_packages())
+    lacking = cache(lambda platform: provide_compiler(platform, folder, machine, watch))
+    reasons: dict[str, str] = {}
+    for demand in compiled:
+        platform = Platform.parse(demand.platform)
+        reason = why_not_on_stand_in(demand.values, platform, packages, lacking(platform))
+        if reason is not None:
+            reasons.setdefault(demand.configuration, reason)
+    return reasons
+
+
+def _compiled_languages(values: Mapping[str, str]) -> dict[str, str]:
+    """The languages that a row compiles, with the name of the compiler: `{"c": "gcc"}`.
+
+    A configuration has the key of a compiler where its recipe asks for that compiler.
+    """
+    named = {key.removesuffix(_ENDING): value for key, value in values.items() if key.endswith(_ENDING)}
+    return {name: value for name, value in named.items() if value not in ("", "None") and name not in _NOT_CERTAIN}
+
+
+def why_not_on_stand_in(
+    values: Mapping[str, str], platform: Platform, packages: Collection[str], lacking: str | None
+) -> str | None:
+    """The reason why a row cannot be built on the stand-in channel of a machine; None if it can.
+
+    Args:
+        values: variant key → value.
+        platform: the target platform of the row.
+        packages: the names of the channel's packages.
+        lacking: why the machine has no compiler of C and C++ for the platform; None if it has one.
+    """
+    languages = _compiled_languages(values)
+    absent = [f"{name}_{platform}" for name in languages.values() if f"{name}_{platform}" not in packages]
+    if absent:
+        return f"the stand-in channel has no {' and no '.join(sorted(set(absent)))}"
+    return lacking if languages else None
+
+
+def lacking_compiler(platform: Platform, *, path: str | None = None) -> str | None:
+    """Why PATH has no compiler of C for a platform; None if it has a working one."""
+    if compiler_on_path(platform, path=path):
+        return None
+    package = debian_compiler(platform)
+    return f"there is no C compiler for {platform} on PATH{f' (Debian: {package})' if package else ''}"
+
+
+def provide_compiler(
+    platform: Platform, folder: Path, machine: Mapping[str, str], watch: Watch = unwatched
+) -> str | None:
+    """Prepare a compiler for a platform: one on PATH, or zig, which is fetched if needed.
+
+    Args:
+        folder: the folder of zig.
+        machine: the environment of the machine.
+
+    Returns:
+        The reason why there is no compiler; None if there is one.
+    """
+    lacking = lacking_compiler(platform, path=machine.get("PATH"))
+    if lacking is None:
+        return None
+    if not zig_compiles_for(platform):
+        return lacking
+    try:
+        fetch_zig(folder, machine, watch, lacking)
+    except WorkError as error:
+        return f"{lacking}, and {error.mistakes[0].message}"
+    return None
+
+
+def _without_tools(
+    demands: Sequence[ChannelDemand], folder: Path, machine: Mapping[str, str], watch: Watch
+) -> dict[str, str]:
+    """The configurations that need a tool which cannot be provided: name → reason. The others' tools are fetched."""
+    reasons: dict[str, str] = {}
+    needed: dict[str, list[ChannelDemand]] = {}
+    for demand in demands:
+        reason = _why_no_tools(demand, machine.get("PATH"))
+        if reason is not None:
+            reasons.setdefault(demand.configuration, reason)
+        for tool in demand.tools if reason is None else ():
+            needed.setdefault(tool, []).append(demand)
+    try:
+        wheels = {
+            wheel: None
+            for tool, users in needed.items()
+            for demand in users
+            for wheel in wheels_for(tool, Platform.parse(demand.platform), _minor(demand.python))
+        }
+        fetch_tools(tuple(wheels), folder, machine, watch, _WHY)
+    except WorkError as error:
+        reason = (
+            f"the recipe requires {', '.join(sorted(needed))}, and {error.mistakes[0].message}; "
+            "fetch them once with a network, or build on a channel that has them"
+        )
+        reasons |= {demand.configuration: reason for users in needed.values() for demand in users}
+    return reasons
+
+
+def _why_no_tools(demand: ChannelDemand, path: str | None) -> str | None:
+    python = _minor(demand.python)
+    reason = why_no_tools(demand.tools, Platform.parse(demand.platform), python, path)
+    if reason is None and python is not None and _RUNS_PYTHON in demand.tools and not find_pythons([python], path=path):
+        return (
+            f"the build runs pip with Python {python}, which the stand-in channel lacks: there is no python{python} "
+            "on PATH; install it, or name the rows of another Python"
+        )
+    return reason
+
+
+def _minor(python: str | None) -> str | None:
+    """`3.12` of `3.12.* *_cpython`."""
+    return ".".join(python.split(" ")[0].split(".")[:2]) if python else None
