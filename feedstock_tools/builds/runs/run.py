@@ -12,7 +12,6 @@ from feedstock_tools.builds.ledger import BuildRecord, Ledger
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.capacity import Limits
 from feedstock_tools.builds.plan.row import Work
-from feedstock_tools.channel.web.pip import Watch, unwatched
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.runs.observer import Observer, Progress
     from feedstock_tools.builds.runs.retries import NextAttempt
     from feedstock_tools.builds.runs.site import Site
+    from feedstock_tools.channel.web.pip import Watch
 
 _NOT_WRITTEN = "the folder of artifacts cannot be written"
 _ELSEWHERE = "Give one elsewhere with --output-dir."
@@ -141,7 +141,7 @@ def _built(
         return carry_out(agenda, limits, observer, ledger, crew)
 
 
-def prepare(workspace: Workspace, agenda: Agenda, watch: Watch = unwatched) -> dict[str, str]:
+def prepare(workspace: Workspace, agenda: Agenda, watch: Watch | None = None) -> dict[str, str]:
     """Check that there is room for the builds of an agenda, and fetch the compilers and tools that they lack.
 
     Args:
@@ -154,9 +154,10 @@ def prepare(workspace: Workspace, agenda: Agenda, watch: Watch = unwatched) -> d
         WorkError: nothing can be written, or the disk has less free space than a row needs.
     """
     from feedstock_tools.builds.runs.site import provide_compilers
+    from feedstock_tools.channel.web.pip import unwatched
 
     refuse_no_room(workspace.artifacts, agenda.todo)
-    return provide_compilers(workspace, agenda.todo, agenda.channels, watch)
+    return provide_compilers(workspace, agenda.todo, agenda.channels, watch or unwatched)
 
 
 def _sites(workspace: Workspace, agenda: Agenda, command: str) -> dict[str, Site]:
