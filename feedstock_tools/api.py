@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from feedstock_tools.rerender.outputs import output_files as outputs
     from feedstock_tools.rerender.rerendering import Rerender, rerender
     from feedstock_tools.rerender.rules import Rules
-    from feedstock_tools.rerender.smithy.releases.release import Release, find_release
+    from feedstock_tools.rerender.smithy import Release, find_release
     from feedstock_tools.rerender.why.absence import why_not
     from feedstock_tools.rerender.why.model import Absence, Explanation, Loss, Place, Setting, Use, ValueOrigin
     from feedstock_tools.rerender.why.reasons import explain
@@ -260,7 +260,7 @@ _WHERE = {
     "rerender.many": "RerenderedFeedstock rerender_many",
     "rerender.rerendering": "Rerender rerender",
     "rerender.rules": "Rules",
-    "rerender.smithy.releases.release": "Release find_release",
+    "rerender.smithy": "Release find_release",
     "rerender.why.absence": "why_not",
     "rerender.why.model": "Absence Explanation Loss Place Setting Use ValueOrigin",
     "rerender.why.reasons": "explain",

@@ -75,7 +75,7 @@ def test_no_folder_has_more_than_sixteen_modules() -> None:
 #: Calls of PyYAML that read; its `dump`, `safe_dump` and `serialize` write.
 _READING = {"compose", "compose_all", "load", "load_all", "safe_load", "safe_load_all", "parse", "scan"}
 #: conda-smithy reads the section `about` with ruamel.yaml (YAML 1.2, the first of equal keys), and READMEs show it.
-_AS_CONDA_SMITHY = {"feedstock_tools.rerender.smithy.about"}
+_AS_CONDA_SMITHY = {"feedstock_tools.rerender.smithy.readme"}
 
 
 def test_yaml_is_composed_in_one_room() -> None:

@@ -338,9 +338,9 @@ OWN_FILES = frozenset(
         "processes.py",
         "recipe/v1_engine.py",
         "redaction.py",
-        "rerender/record.py",
-        "rerender/smithy/releases/compiled.py",
-        "rerender/smithy/releases/release.py",
+        "rerender/many.py",
+        "rerender/smithy/release.py",
+        "rerender/smithy/templates.py",
     }
 )
 

@@ -18,7 +18,7 @@ from feedstock_tools.gpu_code import archives, code
 from feedstock_tools.recipe import v1_engine
 from feedstock_tools.recipe.v0 import jinja, meta, text
 from feedstock_tools.recipe.v1 import batches, templates
-from feedstock_tools.rerender.smithy import about
+from feedstock_tools.rerender.smithy import readme
 from feedstock_tools.variants import files as variant_files
 from feedstock_tools.variants import selectors
 from feedstock_tools.yaml_reading import nodes
@@ -87,7 +87,7 @@ LIMITS = {
         f"{text._MOST_SELECTORS} different selectors",
         f"{jinja._MOST_TEMPLATES:,} templates",
         f"{meta._MOST_OUTPUTS} outputs",
-        f"{about._LONGEST_ABOUT >> 10} KiB of `about`",
+        f"{readme._LONGEST_ABOUT >> 10} KiB of `about`",
     ),
     "a template": (f"{jinja._MOST_STEPS:,} steps", f"{jinja._LARGEST_TOTAL // 10**6} million for all values"),
     "a `recipe.yaml`": (

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from feedstock_tools.rerender.many import RerenderedFeedstock, rerender_many
-from feedstock_tools.rerender.smithy.releases.release import chosen_rules, find_release
+from feedstock_tools.rerender.smithy import chosen_rules, find_release
 
 
 def main() -> int:

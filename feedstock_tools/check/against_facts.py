@@ -28,7 +28,7 @@ from feedstock_tools.facts import CudaFacts, load_cuda
 from feedstock_tools.pins.graph.from_facts import graph_of_facts
 from feedstock_tools.pins.graph.model import PinGraph
 from feedstock_tools.rerender.configurations.configuration import Configuration
-from feedstock_tools.rerender.pinning import find_pinning
+from feedstock_tools.rerender.source import find_pinning
 from feedstock_tools.stages import stage
 from feedstock_tools.wording import counted
 

@@ -10,7 +10,7 @@ from feedstock_tools.facts import CudaFacts
 from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
-from feedstock_tools.rerender.pinning import Pinning
+from feedstock_tools.rerender.source import Pinning
 from feedstock_tools.versions import parse_version
 
 _KEY = re.compile(r"^cuda_compiler_version\s*:\s*(?P<inline>.*)$")

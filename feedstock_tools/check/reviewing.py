@@ -25,7 +25,7 @@ from feedstock_tools.facts import load_cuda
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.rerendering import Rerender, rerender
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.rerender.smithy.releases.release import Release
+from feedstock_tools.rerender.smithy import Release
 
 #: Names of jobs in a message, which change with a rerender.
 _JOBS = re.compile(r"\b(?:linux|osx|win)_[\w.-]+(?:, [\w.-]+_[\w.-]+)*(?: and \d+ more)?")

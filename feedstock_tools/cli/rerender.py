@@ -28,11 +28,10 @@ from feedstock_tools.wording import counted
 if TYPE_CHECKING:
     from feedstock_tools.files.changes import Changes
     from feedstock_tools.files.repository import Repository
-    from feedstock_tools.rerender.many import RerenderedFeedstock
-    from feedstock_tools.rerender.record import Record
+    from feedstock_tools.rerender.many import Record, RerenderedFeedstock
     from feedstock_tools.rerender.rerendering import Rerender
     from feedstock_tools.rerender.rules import Rules
-    from feedstock_tools.rerender.smithy.releases.release import Release
+    from feedstock_tools.rerender.smithy import Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +143,7 @@ def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
 def _rerender_many(feedstocks: tuple[Path, ...], how: _How, modes: _Modes, many: _Many) -> None:
     """Rerender feedstocks in several processes; exit with 1 if one failed, or changes with --check."""
     from feedstock_tools.cli.smithy import chosen_release
-    from feedstock_tools.rerender.smithy.releases.release import chosen_rules
+    from feedstock_tools.rerender.smithy import chosen_rules
 
     if modes.show_diff or modes.verify or modes.commit or how.online or how.platforms:
         raise click.UsageError("--diff, --verify, --commit, --online and --platform are for one feedstock")
@@ -189,7 +188,7 @@ def _rerendered(feedstock: Path, pinning: Path | None, how: _How) -> Rerender:
     from feedstock_tools.feedstock.pinned import require_what_is_asked
     from feedstock_tools.platforms import Platform
     from feedstock_tools.rerender.rerendering import rerender
-    from feedstock_tools.rerender.smithy.releases.release import chosen_rules
+    from feedstock_tools.rerender.smithy import chosen_rules
 
     release = chosen_release(how.smithy, how.rules)
     rules = chosen_rules(how.rules, release)
@@ -208,7 +207,7 @@ def _rerendered(feedstock: Path, pinning: Path | None, how: _How) -> Rerender:
 def _azure_number(feedstock: Path, release: Release, rules: Rules) -> int | None:
     """The feedstock's number at Azure; None if conda-forge.yml has it, or with a line on stderr if Azure does not."""
     from feedstock_tools.channel.web.azure import AZURE, build_number
-    from feedstock_tools.rerender.smithy.azure_number import azure_project
+    from feedstock_tools.rerender.smithy import azure_project
 
     place = azure_project(feedstock, release, rules)
     if place is None:
@@ -331,7 +330,7 @@ def rerender_all(feedstocks: Sequence[Path], shared: Shared, resume: Path | None
         resume: the record of outcomes; the feedstocks that it has are skipped.
     """
     from feedstock_tools.bounds.held import released
-    from feedstock_tools.rerender.record import opened_record
+    from feedstock_tools.rerender.many import opened_record
 
     began = time.monotonic()
     outcomes: list[RerenderedFeedstock] = []

@@ -51,7 +51,7 @@ def command(
     from feedstock_tools.feedstock.folder import find_feedstock
     from feedstock_tools.feedstock.git import branch_base, checked_out
     from feedstock_tools.report.checks.review import review_json, review_markdown
-    from feedstock_tools.rerender.smithy.releases.release import chosen_rules
+    from feedstock_tools.rerender.smithy import chosen_rules
 
     gc.disable()  # a short process, as in `rerender`
     home = find_feedstock(feedstock, Path()).folder

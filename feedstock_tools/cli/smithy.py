@@ -20,7 +20,7 @@ from feedstock_tools.cli.printing import say, say_json
 
 if TYPE_CHECKING:
     from feedstock_tools.channel.kept.packages import KeptPackage
-    from feedstock_tools.rerender.smithy.releases.release import Release
+    from feedstock_tools.rerender.smithy import Release
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -72,7 +72,7 @@ def chosen_release(requested: str | None, rules: str | None) -> Release | None:
     from feedstock_tools.channel.kept.packages import kept_packages
     from feedstock_tools.channel.smithy import SMITHY, smithy_cache
     from feedstock_tools.data import cache_root
-    from feedstock_tools.rerender.smithy.releases.choice import choose_release, installed_release
+    from feedstock_tools.rerender.smithy import choose_release, installed_release
 
     kept = kept_packages(SMITHY, smithy_cache(os.environ))
     choice = choose_release(

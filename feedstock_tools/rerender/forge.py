@@ -18,10 +18,11 @@ from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.file_names import FORGE_FILE
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 from feedstock_tools.reading import LARGEST_SETTINGS, is_inside, read_text
-from feedstock_tools.rerender.forge_yaml import parse_settings
+from feedstock_tools.rerender.ci_rules import ci_rules
+from feedstock_tools.rerender.ci_settings import placements, section
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.rerender.smithy.rules import ci_rules
-from feedstock_tools.rerender.smithy.settings import placements, section
+from feedstock_tools.yaml_reading.nodes import compose, pairs, place_of
+from feedstock_tools.yaml_reading.values import parse_first
 
 #: conda-smithy renders the providers one after the other; a later one overwrites the files of an earlier one.
 PROVIDERS = ("circle", "travis", "appveyor", "azure", "drone", "woodpecker", "github_actions")
@@ -250,3 +251,31 @@ def _kind_of(value: Any) -> str:
     if isinstance(value, Mapping):
         return "a mapping"
     return "a list" if isinstance(value, list) else repr(value)
+
+
+Keys = tuple[str, ...]
+Places = dict[Keys, tuple[int | None, int | None]]
+#: Settings are read down to two levels.
+_DEPTH = 2
+
+
+def parse_settings(text: str, path: Path) -> tuple[Mapping[str, Any], Places]:
+    """The settings of the first document (conda-smithy ignores the rest), and the line and column of each.
+
+    Raises:
+        InputError: not YAML, not a mapping, tags for anything but plain data, or aliases that grow without limit.
+    """
+    settings = parse_first(text, path)
+    if settings is None:
+        return {}, {}
+    if not isinstance(settings, dict):
+        raise InputError("must be a mapping of settings", path=path)
+    return {str(key): value for key, value in settings.items()}, dict(_places(compose(text, path, first=True)))
+
+
+def _places(node: Any, keys: Keys = ()) -> Iterator[tuple[Keys, tuple[int | None, int | None]]]:
+    for key, value in pairs(node) if len(keys) < _DEPTH else ():
+        place = place_of(key)
+        here = (*keys, str(key.value))
+        yield here, (place.line, place.column)
+        yield from _places(value, here)

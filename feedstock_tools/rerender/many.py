@@ -5,24 +5,26 @@ What one feedstock does cannot harm another: each has its own bounds, and an err
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 from feedstock_tools.bounds.limits import READING, Bounds
 from feedstock_tools.bounds.pool import each_bounded
-from feedstock_tools.errors import FeedstockError, InputError
+from feedstock_tools.errors import FeedstockError, InputError, WorkError
 from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.files.changes import Changes
 from feedstock_tools.reading import read_text
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.rerendering import Request, Rerender, rerendered
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.rerender.smithy.releases.release import Release
+from feedstock_tools.rerender.smithy import Release
 from feedstock_tools.variants.migration import OWN_KEYS
 from feedstock_tools.yaml_reading.values import parse_texts
 
@@ -112,7 +114,7 @@ _NO_VARIABLES = OWN_KEYS | {"zip_keys", "pin_run_as_build"}
 #: What a rerender imports when it needs it.
 _NEEDED_LATER = (
     *("feedstock_tools.recipe.v0.recipe", "feedstock_tools.recipe.v1.outline"),
-    *("feedstock_tools.rerender.smithy.about", "feedstock_tools.rerender.smithy.files", "jinja2.ext", "yaml"),
+    *("jinja2.ext", "yaml"),
 )
 
 
@@ -184,3 +186,88 @@ def _already(migration: _Migration, configurations: Iterable[Configuration]) -> 
             found.setdefault(key, set()).update(configuration.values[key])
     have = "; ".join(f"{key} {', '.join(sorted(values))}" for key, values in sorted(found.items()))
     return f"the migration changes nothing: the configurations have {have}"
+
+
+class Record:
+    """An open file of outcomes: those of earlier runs, and a place for new ones."""
+
+    def __init__(self, stream: IO[bytes], earlier: Iterable[RerenderedFeedstock]) -> None:
+        """`stream` stands at its end."""
+        self._stream = stream
+        self.earlier = {_place(outcome.feedstock): outcome for outcome in earlier if outcome.outcome != "failed"}
+
+    def has(self, feedstock: Path) -> bool:
+        """Whether an earlier run finished a feedstock; failed ones are tried again."""
+        return _place(feedstock) in self.earlier
+
+    def add(self, found: RerenderedFeedstock) -> None:
+        """Append an outcome; it is in the file when this returns.
+
+        Raises:
+            WorkError: the file cannot be written.
+        """
+        line = json.dumps({**asdict(found), "feedstock": _place(found.feedstock)})
+        try:
+            self._stream.write(line.encode() + b"\n")
+            self._stream.flush()
+        except OSError as error:
+            raise WorkError(f"cannot be written: {error.strerror or error}", path=Path(self._stream.name)) from error
+
+
+@contextmanager
+def opened_record(path: Path, options: Mapping[str, str | None]) -> Iterator[Record]:
+    """Open the record of a run, or begin one.
+
+    Args:
+        options: what the outcomes depend on besides the feedstocks; a record belongs to one set of them.
+
+    Raises:
+        InputError: the file is something else, or belongs to other options.
+        WorkError: it cannot be read or written.
+    """
+    try:
+        with path.open("a+b") as stream:
+            stream.seek(0)
+            complete = stream.read().rpartition(b"\n")[0]
+            first, *lines = complete.split(b"\n")
+            if first:
+                _check(path, first, options)
+            stream.truncate(len(complete) + 1 if first else 0)  # without a line that was cut off
+            if not first:
+                stream.write(json.dumps({"options": dict(options)}).encode() + b"\n")
+            yield Record(stream, [_read_outcome(path, number, line) for number, line in enumerate(lines, 2)])
+    except OSError as error:
+        raise WorkError(f"cannot be written: {error.strerror or error}", path=path) from error
+
+
+def _check(path: Path, line: bytes, options: Mapping[str, str | None]) -> None:
+    try:
+        before = json.loads(line)["options"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError("is not a record of rerenders", path=path, line=1, hint="Name a new file.") from error
+    if before != dict(options):
+        differ = sorted(key for key in options if not isinstance(before, dict) or before.get(key) != options[key])
+        hint = "Name another file, or give the same options."
+        raise InputError(f"belongs to a run with another {' and '.join(differ)}", path=path, line=1, hint=hint)
+
+
+def _read_outcome(path: Path, number: int, line: bytes) -> RerenderedFeedstock:
+    try:
+        found = json.loads(line)
+        changes = tuple((str(kind), str(name)) for kind, name in found["changes"])
+        if found["outcome"] not in OUTCOMES:
+            raise ValueError(found["outcome"])
+        return RerenderedFeedstock(
+            Path(found["feedstock"]),
+            found["outcome"],
+            str(found["reason"]),
+            changes,
+            tuple(map(str, found["notes"])),
+            float(found["seconds"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError("is not an outcome of a rerender", path=path, line=number, hint="Name a new file.") from error
+
+
+def _place(feedstock: Path) -> str:
+    return str(feedstock.resolve())

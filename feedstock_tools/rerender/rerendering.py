@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
@@ -18,17 +17,22 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.files.changes import Changes
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import OutlinedRecipe, RenderedRecipe
-from feedstock_tools.rerender.collapse import JobSettings, collapse
+from feedstock_tools.rerender.collapse import JobSettings, collapse, configuration_name
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
-from feedstock_tools.rerender.configurations.lost_jobs import LostJobs, lost_jobs
-from feedstock_tools.rerender.configurations.names import configuration_name
-from feedstock_tools.rerender.configurations.write import changes, with_tree
+from feedstock_tools.rerender.configurations.write import LostJobs, changes, lost_jobs, with_tree
 from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.rerender.smithy.packages import Package, PackageWatch
-from feedstock_tools.rerender.smithy.releases.release import Release
-from feedstock_tools.rerender.smithy.tree import RenderedPlatform, Tree, whole_tree
-from feedstock_tools.rerender.smithy.tree_rules import tree_rules
+from feedstock_tools.rerender.smithy import (
+    CiUpdate,
+    Package,
+    PackageWatch,
+    Release,
+    RenderedPlatform,
+    Tree,
+    describes_plain_recipe,
+    follow_configurations,
+    whole_tree,
+)
 from feedstock_tools.rerender.source import (
     Source,
     kept_labels,
@@ -39,9 +43,6 @@ from feedstock_tools.rerender.source import (
 )
 from feedstock_tools.stages import stage
 from feedstock_tools.variants import VariantConfig, combine, defaults, load
-
-if TYPE_CHECKING:
-    from feedstock_tools.rerender.smithy.files import CiUpdate
 
 _PYTHON_MIN = re.compile(r".*\{\{ python_min \}\}")
 
@@ -86,8 +87,6 @@ class Rerender:
                 for configuration in read_configurations(self.feedstock)
                 if configuration.platform not in self.platforms
             )
-        from feedstock_tools.rerender.smithy.files import follow_configurations  # needless for a whole tree
-
         return follow_configurations(self.feedstock, (*self.configurations, *kept), self.rules.smithy)
 
     def lost_jobs(self) -> tuple[LostJobs, ...]:
@@ -220,7 +219,7 @@ def _other_platforms(source: Source, platforms: tuple[Platform, ...]) -> Iterato
 def _described_packages(source: Source, platforms: Sequence[RenderedPlatform]) -> tuple[Package, ...]:
     """The packages that the README describes instead of those that are built; none: those that are built."""
     built = next((platform.packages for platform in platforms if platform.packages), ())
-    if not tree_rules(source.rules.smithy).readme_of_plain_recipe:
+    if not describes_plain_recipe(source.rules.smithy):
         return () if built else _unbuilt_packages(source)
     try:
         return _unbuilt_packages(source)

@@ -18,7 +18,7 @@ from feedstock_tools.files.changes import Changes
 from feedstock_tools.files.locks import named_wait
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes
-from feedstock_tools.rerender.smithy.services.workshop import File
+from feedstock_tools.rerender.smithy import File
 
 #: The time limit of conda-smithy, in seconds: its longest rerenders take 25 minutes.
 _SECONDS = 7200.0

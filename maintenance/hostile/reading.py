@@ -95,7 +95,7 @@ def enable_gpu(folder: Path) -> None:
 
 def rerender(folder: Path, release: Path | None = None) -> None:
     from feedstock_tools.rerender.rerendering import rerender
-    from feedstock_tools.rerender.smithy.releases.release import find_release
+    from feedstock_tools.rerender.smithy import find_release
 
     list(rerender(folder, smithy=find_release(release) if release else None).changes().diff())
 

@@ -13,7 +13,7 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.v0.jinja import render
 from feedstock_tools.recipe.v1_engine import parse_v1
 from feedstock_tools.recipe.v1_engine import render as render_v1
-from feedstock_tools.rerender.smithy.about import about_of_text
+from feedstock_tools.rerender.smithy.readme import about_of_text
 from tests.support.limits import refusal_of
 
 A = "{% set a = 'a' * 900000 %}"

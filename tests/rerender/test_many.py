@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.rerender.many import RerenderedFeedstock, rerender_many
-from feedstock_tools.rerender.record import opened_record
+from feedstock_tools.rerender.many import RerenderedFeedstock, opened_record, rerender_many
 from feedstock_tools.rerender.rerendering import rerender
-from feedstock_tools.rerender.smithy.releases.release import find_release
+from feedstock_tools.rerender.smithy import find_release
 from tests.support import command
 from tests.support.smithy_release import write_release
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.rerender.pinning import find_pinning, migrations_of
 from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.rerender.source import find_pinning, migrations_of
 
 
 @pytest.mark.parametrize("own", ["a.yaml", "z.yaml"])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from feedstock_tools.platforms import Platform
-from feedstock_tools.rerender.configurations.names import configuration_name, short_name
+from feedstock_tools.rerender.collapse import configuration_name, short_name
 from feedstock_tools.rerender.rules import Rules
 
 

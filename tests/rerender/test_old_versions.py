@@ -11,7 +11,7 @@ import yaml
 
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.rerender.smithy.releases.release import find_release
+from feedstock_tools.rerender.smithy import find_release
 from tests.support.smithy_release import write_release
 
 PLAIN = "package: {name: demo, version: '1'}\nrequirements:\n  run:\n    - zlib\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.rerender.smithy.releases.release import find_release
+from feedstock_tools.rerender.smithy import find_release
 from tests.support import command
 
 RECIPE = """
@@ -67,6 +67,6 @@ def in_new_process(program: str) -> subprocess.CompletedProcess[str]:
     imports = (
         "from pathlib import Path\n"
         "from feedstock_tools.rerender.rerendering import rerender\n"
-        "from feedstock_tools.rerender.smithy.releases.release import find_release\n"
+        "from feedstock_tools.rerender.smithy import find_release\n"
     )
     return command.run(command.changed(f"{imports}{program}\nraise SystemExit"))

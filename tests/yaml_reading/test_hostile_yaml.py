@@ -9,7 +9,7 @@ import pytest
 
 from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.configurations.configuration import Configuration
-from feedstock_tools.rerender.forge_yaml import parse_settings
+from feedstock_tools.rerender.forge import parse_settings
 from feedstock_tools.variants import load
 from feedstock_tools.variants.conditional import load_conditional
 from feedstock_tools.yaml_reading.nodes import Schema, compose

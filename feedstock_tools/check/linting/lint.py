@@ -20,7 +20,7 @@ from feedstock_tools.edit.draft import Draft, read_draft
 from feedstock_tools.edit.writing import removed_items
 from feedstock_tools.recipe.written.document import Part
 from feedstock_tools.recipe.written.owners import requirement_lists
-from feedstock_tools.rerender.pinning import find_pinning
+from feedstock_tools.rerender.source import find_pinning
 from feedstock_tools.stages import stage
 
 _CHECKS: tuple[Callable[[Subject], Iterator[Mistaken]], ...] = (

@@ -20,7 +20,7 @@ from feedstock_tools.recipe.written.document import Document
 from feedstock_tools.recipe.written.owners import Owner, outputs_of
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.configurations.rows import NO_LOOP, rows_of
-from feedstock_tools.rerender.pinning import Pinning
+from feedstock_tools.rerender.source import Pinning
 
 #: The rules, with what each means.
 RULES: Mapping[str, str] = {

@@ -12,8 +12,8 @@ from feedstock_tools.errors import FeedstockError
 from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes
 from feedstock_tools.recipe.written.document import Document, read_document
-from feedstock_tools.rerender.pinning import migrations_of
 from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.rerender.source import migrations_of
 from feedstock_tools.versions import parse_version
 
 #: Keys that say where and how a job runs, and those that some version of conda-smithy keeps in any case.

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.rerender.smithy.releases.release import Release
-from feedstock_tools.rerender.smithy.rules import CiRules
-from feedstock_tools.rerender.smithy.settings import docker_run_args, providers_of
+from feedstock_tools.rerender.ci_rules import CiRules
+from feedstock_tools.rerender.ci_settings import docker_run_args, providers_of
+from feedstock_tools.rerender.smithy.release import Release
 from feedstock_tools.rerender.smithy.tree_rules import TreeRules
 
 #: The name of conda's solver package in the specs of the install tool.

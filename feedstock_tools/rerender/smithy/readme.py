@@ -5,14 +5,33 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from feedstock_tools.bounds.held import step
+from feedstock_tools.bounds.limits import BoundError, most
+from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_text
+from feedstock_tools.recipe.model import RenderedOutput
+from feedstock_tools.rerender.ci_rules import ci_rules
 from feedstock_tools.rerender.configurations.configuration import Configuration
-from feedstock_tools.rerender.smithy.packages import Package, feedstock_about
-from feedstock_tools.rerender.smithy.services.workshop import File, Workshop
+from feedstock_tools.rerender.forge import read_forge
+from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.rerender.smithy.config import template_settings
+from feedstock_tools.rerender.smithy.release import Release
+from feedstock_tools.rerender.smithy.services import File, Workshop
+from feedstock_tools.rerender.smithy.tree_rules import tree_rules
+from feedstock_tools.yaml_reading.nodes import Schema, compose, items, pairs
+from feedstock_tools.yaml_reading.quick import may_have_anchors
+
+if TYPE_CHECKING:
+    from jinja2 import Undefined
+
+    from feedstock_tools.recipe.v0.meta import Meta
+
 
 README = "README.md"
 CODE_OWNERS = ".github/CODEOWNERS"
@@ -143,3 +162,321 @@ def _named(workshop: Workshop, maintainers: Sequence[str]) -> list[Any]:
         organisation, _, team = name.partition("/")
         named.append((name, f"{base}/orgs/{organisation}/teams/{team}/" if team else f"{base}/{name}/"))
     return named
+
+
+@dataclass(frozen=True, slots=True)
+class AzureProject:
+    """A repository as Azure knows it."""
+
+    organisation: str
+    project: str
+    repository: str
+
+
+def azure_project(feedstock: Path, release: Release, rules: Rules) -> AzureProject | None:
+    """Where to look up the number of a feedstock; None if its conda-forge.yml gives the number.
+
+    Raises:
+        InputError: conda-forge.yml cannot be read.
+    """
+    settings = read_forge(feedstock, rules).settings
+    config = template_settings(release, settings, feedstock, tree_rules(rules.smithy), ci_rules(rules.smithy))
+    azure = config["azure"]
+    if azure.get("build_id") is not None:
+        return None
+    return AzureProject(str(azure["user_or_org"]), str(azure["project_name"]), str(config["github"]["repo_name"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A package of one variant as the README sees it.
+
+    `file_stem` is name, version and build string. `feedstock` is the name that the recipe gives the feedstock, or that
+    of the recipe. `is_part`: conda-build treats it as a part of another recipe, so the feedstock's `about` comes from
+    the recipe's text and not from here.
+    """
+
+    name: str
+    file_stem: str
+    noarch: bool
+    feedstock: str
+    about: Mapping[str, Any] = field(default_factory=dict)
+    maintainers: tuple[str, ...] = ()
+    is_part: bool = False
+
+
+class PackageWatch:
+    """Collects the packages of one platform while its recipe is rendered, each name and build string once."""
+
+    def __init__(self, *, skipped: bool = False) -> None:
+        """Start without packages; with `skipped`, skipped packages count too."""
+        self._skipped = skipped
+        self._found: dict[tuple[str, bool], Package] = {}
+
+    def __call__(self, made_from: Meta | Mapping[str, Any], output: RenderedOutput) -> None:
+        """Add an output with the `Meta` of a meta.yaml, or the rendered recipe.yaml, that it was made from."""
+        if output.skip and not self._skipped:
+            return
+        key = (output.file_stem, bool(output.noarch))
+        if key not in self._found:
+            if isinstance(made_from, Mapping):
+                self._found[key] = _of_engine(made_from, output)
+            else:
+                self._found[key] = _of_meta(made_from, output)
+
+    @property
+    def packages(self) -> tuple[Package, ...]:
+        """The packages in the order in which they were added."""
+        return tuple(self._found.values())
+
+
+def _of_meta(meta: Meta, output: RenderedOutput) -> Package:
+    extra = meta.section("extra")
+    about = meta.output.get("about") if meta.is_output and "about" in meta.output else meta.data.get("about")
+    return Package(
+        name=output.name,
+        file_stem=output.file_stem,
+        noarch=output.noarch is not None,
+        feedstock=str(extra.get("feedstock-name") or meta.top_name or output.name),
+        about=_mapping(about),
+        maintainers=_maintainers(extra),
+        is_part=meta.is_output or _comes_after_another(meta),
+    )
+
+
+def _comes_after_another(meta: Meta) -> bool:
+    """Whether conda-build made an output of another name before this one, and so changed the data that both share."""
+    names = [name for name, _ in meta.output_keys]
+    before = names[: names.index(meta.name)] if meta.name in names else names
+    return any(name != meta.name for name in before)
+
+
+def _of_engine(content: Mapping[str, Any], output: RenderedOutput) -> Package:
+    extra = _mapping(content.get("extra"))
+    return Package(
+        name=output.name,
+        file_stem=output.file_stem,
+        noarch=output.noarch is not None,
+        feedstock=str(extra.get("feedstock-name") or output.name),
+        about=_mapping(content.get("about")),
+        maintainers=_maintainers(extra),
+    )
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    if isinstance(value, list):
+        value = value[0] if value else {}
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def _maintainers(extra: Mapping[str, Any]) -> tuple[str, ...]:
+    named = extra.get("recipe-maintainers") or ()
+    return tuple(str(name) for name in ([named] if isinstance(named, str) else named))
+
+
+def feedstock_about(packages: Sequence[Package], text: str, path: Path) -> dict[str, Any]:
+    """The `about` of the feedstock as a whole: that of its first package, or of the recipe's text."""
+    first = packages[0]
+    if not first.is_part:
+        return dict(first.about)
+    return _mapping(about_of_text(text, path))
+
+
+_PYTHON_MIN = re.compile(r"""^\s*\{% set python_min\s*=\s*["'].*$""")
+#: Characters, many times those of any `about` of conda-forge.
+_LONGEST_ABOUT = 64 * 1024
+_KEY = re.compile(r"^[A-Za-z_]")
+
+
+def about_of_text(text: str, path: Path) -> Any:
+    """The value of `about` in the text of a meta.yaml: selectors are comments, and the first of equal keys counts.
+
+    (conda-smithy, utils.py: get_feedstock_about_from_meta, render_meta_yaml.)
+
+    Raises:
+        InputError: the text cannot be rendered, or its `about` is not YAML.
+    """
+    block = _block(_rendered_with_stubs(text, path), "about")
+    if len(block) > most(_LONGEST_ABOUT):
+        raise BoundError(f"has an 'about' of more than {_LONGEST_ABOUT} characters", path=path)
+    node = compose(block, path, Schema.TYPES)  # refuses what would nest or grow without limit
+    try:
+        if not block.replace("\n", "").isprintable() or may_have_anchors(block):  # a tab, say, or another line break
+            raise _DiffersError
+        content = _common_value(node)
+    except _DiffersError:
+        content = _read_by_ruamel(block, path)
+    return content.get("about") if isinstance(content, dict) else None
+
+
+# --- reading YAML: conda-smithy's reader follows YAML 1.2, libyaml 1.1
+
+#: Unquoted scalars that are strings in both: anything with a letter at its beginning, but for these words.
+_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+
+
+class _DiffersError(Exception):
+    """The value of a text may differ between YAML 1.1 and 1.2."""
+
+
+def _common_value(node: Any) -> Any:
+    """The value of a node if it is certain to be the same in YAML 1.1 and 1.2: strings, and blocks of them.
+
+    It is that of nearly every recipe's `about`, and saves the import of ruamel.
+
+    Raises:
+        _DiffersError: it is not certain.
+    """
+    if node is None or getattr(node, "flow_style", False):
+        raise _DiffersError
+    if node.id == "scalar":
+        return _common_scalar(node)
+    if node.id == "sequence":
+        return [_common_value(item) for item in items(node)]
+    values = {_common_value(key): _common_value(value) for key, value in pairs(node) if key.id == "scalar"}
+    if len(values) < len(pairs(node)):
+        raise _DiffersError
+    return values
+
+
+def _common_scalar(node: Any) -> str | None:
+    value: str = node.value
+    if node.tag == "tag:yaml.org,2002:null" and not value and not node.style:
+        return None
+    if node.tag != "tag:yaml.org,2002:str":
+        raise _DiffersError
+    if not node.style and not (value[:1].isalpha() and value.lower() not in _WORDS):
+        raise _DiffersError
+    return value
+
+
+def _read_by_ruamel(block: str, path: Path) -> Any:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    reader = YAML(typ="rt")
+    reader.allow_duplicate_keys = True
+    try:
+        with step(path):
+            return reader.load(block)
+    except (YAMLError, ValueError, RecursionError) as error:
+        raise InputError("has an 'about' that is not YAML without its selectors", path=path) from error
+
+
+def _block(text: str, key: str) -> str:
+    """The lines of a key at the top level of a YAML text."""
+    lines = text.splitlines(keepends=True)
+    start = next((number for number, line in enumerate(lines) if line.startswith(f"{key}:")), None)
+    if start is None:
+        return ""
+    end = next((number for number in range(start + 1, len(lines)) if _KEY.match(lines[number])), len(lines))
+    return "".join(lines[start:end])
+
+
+@cache
+def _named_undefined() -> type[Undefined]:
+    import jinja2
+
+    class Named(jinja2.Undefined):
+        """An undefined value, which renders as its name."""
+
+        def __str__(self) -> str:
+            return str(self._undefined_name)
+
+        def __getattr__(self, name: str) -> Any:
+            return f"{self}.{name}"
+
+        def __getitem__(self, name: Any) -> str:  # type: ignore[override]
+            return f'{self}["{name}"]'
+
+    return Named
+
+
+def _rendered_with_stubs(text: str, path: Path) -> str:
+    import time
+    from collections import defaultdict
+    from datetime import datetime
+
+    from feedstock_tools.recipe.v0.jinja import render
+
+    def nothing(*_args: Any, **_kwargs: Any) -> Any:
+        return defaultdict(str)
+
+    machine = _Machine()
+    context = dict[str, Any](
+        compiler=lambda name: f"{name}_compiler_stub",
+        stdlib=lambda name: f"{name}_stdlib_stub",
+        pin_subpackage=lambda name, *_args, **_kwargs: f"subpackage_pin {name}",
+        pin_compatible=lambda name, *_args, **_kwargs: f"compatible_pin {name}",
+        cdt=lambda name: f"{name.replace('-', '_')}_cdt_stub",
+        **dict.fromkeys(("load_file_regex", "load_file_data", "load_setup_py_data", "load_str_data"), nothing),
+        datetime=datetime,
+        time=time,
+        target_platform="linux-64",
+        build_platform="linux-64",
+        mpi="mpi",
+        python_min="9999",
+        os=machine,
+        environ=machine.environ,
+        PY_VER="3.7",
+    )
+    lines = [
+        "{% set python_min = '9999' %}\n" if _PYTHON_MIN.match(line) else line
+        for line in text.splitlines(keepends=True)
+    ]
+    wanted = lines_for_about(lines)
+    if wanted is not lines:
+        with suppress(InputError):  # else its place is one in the whole text
+            return render(path, None, "".join(wanted), context, _named_undefined())
+    return render(path, None, "".join(lines), context, _named_undefined())
+
+
+#: A line that is indented, or a comment, and can change nothing outside itself: text with names and calls of stubs.
+_STUB = r"(?:compiler|stdlib|pin_subpackage|pin_compatible|cdt)\([\w .,='\"<>*-]*\)"
+_NAME = r"[A-Za-z_]\w*(?: *\| *(?:lower|upper|replace\([^(){}]*\)))?"
+_INERT = re.compile(rf"[ #](?:[^{{}}]|\{{\{{ *(?:{_STUB}|{_NAME}) *\}}\}}|\{{(?![{{%#])|(?<![}}%#])\}}(?!\}}))*")
+_TAG = re.compile(r"\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
+#: The tags of a template in which a line can be left out without changing any other.
+_LINEWISE = re.compile(r"\{%\s*(?:(?:if|elif|else|endif|for|endfor)\b|set\s[^={}%]*=)")
+_MARKS = ("{%", "%}", "{{", "}}", "{#")
+_STRIPPING_MARKS = ("{{-", "-}}", "{%-", "-%}")
+
+
+def lines_for_about(lines: list[str]) -> list[str]:
+    """The lines of a recipe that its `about` can depend on; all of them where that is not certain.
+
+    Compiling templates takes most of the time here, and most lines have one that cannot matter.
+    """
+    text = "".join(lines)
+    tags = list(_TAG.finditer(text))
+    rest = _TAG.sub("", text)
+    if len(lines) != text.count("\n") + (not text.endswith("\n")):
+        return lines
+    if any(mark in rest for mark in _MARKS) or any(mark in text for mark in _STRIPPING_MARKS):
+        return lines
+    if not all(tag[0].startswith("{{") or _LINEWISE.match(tag[0]) for tag in tags):
+        return lines
+    spanned: set[int] = set()
+    for tag in tags:
+        if "\n" in tag[0]:
+            first = text.count("\n", 0, tag.start())
+            spanned.update(range(first, first + tag[0].count("\n") + 1))
+    wanted = []
+    in_about = False
+    for number, line in enumerate(lines):
+        if _KEY.match(line):
+            in_about = line.startswith("about:")
+        if in_about or number in spanned or not _INERT.fullmatch(line.rstrip("\r\n")):
+            wanted.append(line)
+    return wanted
+
+
+class _Machine(dict[str, str]):
+    """Stands for the module `os`: an environment in which every variable is empty."""
+
+    def __init__(self) -> None:
+        from collections import defaultdict
+
+        super().__init__()
+        self.environ: Mapping[str, str] = defaultdict(str)
+        self.sep = "/"

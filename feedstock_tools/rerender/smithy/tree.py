@@ -13,18 +13,22 @@ from typing import Any
 
 from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.reading import read_bytes
+from feedstock_tools.rerender.ci_rules import ci_rules
+from feedstock_tools.rerender.ci_settings import old_placements, placements, section
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.forge import Forge
 from feedstock_tools.rerender.smithy.config import template_settings
-from feedstock_tools.rerender.smithy.packages import Package
-from feedstock_tools.rerender.smithy.readme import CODE_OWNERS, README, readme_files
-from feedstock_tools.rerender.smithy.releases.release import Release
-from feedstock_tools.rerender.smithy.releases.templates import Templates
-from feedstock_tools.rerender.smithy.rules import ci_rules
-from feedstock_tools.rerender.smithy.services.rendering import PROVIDER_FILES, render_provider
-from feedstock_tools.rerender.smithy.services.scripts import fixed_scripts
-from feedstock_tools.rerender.smithy.services.workshop import Built, File, Workshop
-from feedstock_tools.rerender.smithy.settings import old_placements, placements, section
+from feedstock_tools.rerender.smithy.readme import CODE_OWNERS, README, Package, readme_files
+from feedstock_tools.rerender.smithy.release import Release
+from feedstock_tools.rerender.smithy.services import (
+    PROVIDER_FILES,
+    Built,
+    File,
+    Workshop,
+    fixed_scripts,
+    render_provider,
+)
+from feedstock_tools.rerender.smithy.templates import Templates
 from feedstock_tools.rerender.smithy.tree_rules import TreeRules, tree_rules
 
 #: Files that conda-smithy once wrote, by their paths.
@@ -140,6 +144,11 @@ def whole_tree(
     removed = tuple(name for name in unwanted if _exists(forge.folder / name))
     absent = tuple(name for name in unwanted if name not in removed)
     return Tree(files, removed, tuple(_notes(files, forge.folder)), absent)
+
+
+def describes_plain_recipe(version: str) -> bool:
+    """Whether the README of a version shows the packages of a recipe that skips nothing, not those that are built."""
+    return tree_rules(version).readme_of_plain_recipe
 
 
 def _notes(files: Mapping[str, File], feedstock: Path) -> Iterator[str]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.rerender.smithy import about
-from feedstock_tools.rerender.smithy.about import about_of_text, lines_for_about
+from feedstock_tools.rerender.smithy import readme
+from feedstock_tools.rerender.smithy.readme import about_of_text, lines_for_about
 
 RECIPE = """\
 {% set name = "Solver" %}
@@ -97,12 +97,12 @@ def test_about_is_that_of_the_whole_text() -> None:
 def test_both_readers_agree(block: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = f"package:\n  name: x\nabout:\n{block}"
     quick = about_of_text(text, Path("meta.yaml"))
-    monkeypatch.setattr(about, "_common_value", _refuse)
+    monkeypatch.setattr(readme, "_common_value", _refuse)
     assert _types(quick) == _types(about_of_text(text, Path("meta.yaml")))
 
 
 def _refuse(_node: object) -> object:
-    raise about._DiffersError
+    raise readme._DiffersError
 
 
 def _types(value: object) -> object:

@@ -13,15 +13,16 @@ from hypothesis import strategies as st
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.configurations.configuration import Configuration
-from feedstock_tools.rerender.smithy.azure import azure_entries, matrix_text
-from feedstock_tools.rerender.smithy.files import (
+from feedstock_tools.rerender.smithy.job_lists import (
     AZURE_FILES,
     GITHUB_FILE,
+    azure_entries,
     follow_configurations,
+    github_entries,
+    matrix_text,
     read_ci_files,
     update_ci_files,
 )
-from feedstock_tools.rerender.smithy.github import github_entries
 from feedstock_tools.rerender.smithy.jobs import Job
 
 AZURE_LINUX = """\

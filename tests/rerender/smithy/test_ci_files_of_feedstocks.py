@@ -17,9 +17,13 @@ import pytest
 import yaml
 
 from feedstock_tools.rerender.configurations.configuration import Configuration
-from feedstock_tools.rerender.smithy.azure import azure_entries
-from feedstock_tools.rerender.smithy.files import CI_FILES, GITHUB_FILE, update_ci_files
-from feedstock_tools.rerender.smithy.github import github_entries
+from feedstock_tools.rerender.smithy.job_lists import (
+    CI_FILES,
+    GITHUB_FILE,
+    azure_entries,
+    github_entries,
+    update_ci_files,
+)
 from tests.support.needs import needs
 from tests.support.paths import CORPUS, MIRROR, clone_of
 

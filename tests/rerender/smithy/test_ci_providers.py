@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.rerender.ci_rules import ci_rules
+from feedstock_tools.rerender.ci_settings import placements
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.smithy.jobs import azure_jobs, github_jobs
-from feedstock_tools.rerender.smithy.rules import ci_rules
-from feedstock_tools.rerender.smithy.settings import placements
 
 
 def test_a_platform_is_built_by_the_provider_of_its_build_platform(configuration: Callable[..., Configuration]) -> None:

@@ -17,8 +17,7 @@ from feedstock_tools.channel.smithy import SMITHY, smithy_cache
 from feedstock_tools.cli.rerender import command as rerender_command
 from feedstock_tools.cli.smithy import command
 from feedstock_tools.errors import FeedstockError, InputError
-from feedstock_tools.rerender.smithy.releases.choice import choose_release, installed_release
-from feedstock_tools.rerender.smithy.releases.release import find_release
+from feedstock_tools.rerender.smithy import choose_release, find_release, installed_release
 from tests.support.smithy_release import write_package_of_release, write_release
 
 NEWEST, OLD = "2026.8.5", "3.50.1"

@@ -6,7 +6,7 @@ import pytest
 
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.rerender.smithy.releases.release import find_release
+from feedstock_tools.rerender.smithy import find_release
 from tests.support.smithy_release import write_release
 
 PINNING = "channel_targets:\n- conda-forge main\ndocker_image:\n- an-image\n"

@@ -8,7 +8,7 @@ import pytest
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.rerendering import rerender
-from feedstock_tools.rerender.smithy.releases.release import chosen_rules, find_release
+from feedstock_tools.rerender.smithy import chosen_rules, find_release
 from tests.support.smithy_release import write_release
 from tests.support.whole_tree import contents, in_new_process, write_files
 

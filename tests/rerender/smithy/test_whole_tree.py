@@ -11,7 +11,7 @@ import pytest
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.rerender.smithy.releases.release import find_release
+from feedstock_tools.rerender.smithy import find_release
 from tests.support import command
 from tests.support.whole_tree import (
     NEWEST,

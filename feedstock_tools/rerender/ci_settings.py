@@ -11,8 +11,7 @@ from typing import Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import LARGEST_SETTINGS, read_text
-from feedstock_tools.rerender.smithy.rules import CiRules
-from feedstock_tools.rerender.smithy.tree_rules import TreeRules
+from feedstock_tools.rerender.ci_rules import CiRules
 from feedstock_tools.yaml_reading.values import parse_first
 
 
@@ -110,11 +109,6 @@ def old_placements(config: Mapping[str, Any], provider: str) -> tuple[Placement,
             elif provider == "azure" and section(config, "azure").get("force") and arch == "64":
                 placements.append(Placement(name, name, provider, False))
     return tuple(placements)
-
-
-def key_of(platform: str, rules: TreeRules) -> str:
-    """The name of a platform in the settings of a release: `linux_64`, or `linux` until 3.7.4."""
-    return platform if rules.names_with_arch else platform.removesuffix("_64")
 
 
 def providers_of(forge: Mapping[str, Any], rules: CiRules, build: Iterable[str] = ()) -> dict[str, tuple[str, ...]]:

@@ -1,1 +1,0 @@
-"""Releases of conda-smithy: chosen, read as data, and their templates rendered."""

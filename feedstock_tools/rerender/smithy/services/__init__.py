@@ -1,1 +1,0 @@
-"""The files of CI services, rendered from the templates of a release."""
