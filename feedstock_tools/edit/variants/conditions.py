@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from feedstock_tools.conditions.recipes import parse, unbracketed
+from feedstock_tools.conditions.tree import Compare, Condition, Constant, Leaf, Match, Name, Or, Other, names_of, truth
 from feedstock_tools.platforms import Platform
 from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules
-from feedstock_tools.variants.selectors import evaluate
-
-#: What an expression may raise; a loop of attributes or a huge number ends in the last two.
-_ERRORS = (ArithmeticError, LookupError, SyntaxError, TypeError, ValueError, MemoryError, RecursionError)
-#: An `or` outside of brackets that hold no others.
-_OR = re.compile(r"^(?:\([^()]*\)|[^()])*?\bor\b")
-_FLAT = re.compile(r"(?:\([^()]*\)|[^()])*")
+from feedstock_tools.variants.selectors import holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +69,7 @@ def version_list(condition: str, key: str, *, excluded: bool = False) -> Version
 
 
 def may_hold(condition: str, key: str, version: str, platform: Platform) -> bool:
-    """Whether a condition may hold for a version on a platform; it may if it names anything else."""
+    """Whether a condition may hold for a version on a platform; what else it names is unknown."""
     return _truth(condition, key, version, platform) is not False
 
 
@@ -85,19 +79,20 @@ def must_hold(condition: str, key: str, version: str, platform: Platform) -> boo
 
 
 def _truth(condition: str, key: str, version: str, platform: Platform) -> bool | None:
-    """The truth of a condition; None if it names anything but the platform and the key, or is not an expression."""
-    values: dict[str, Any] = {key: version}
-    namespace = Namespace(platform.subdir, platform.subdir, values, {}, CondaBuildRules())
-    try:
-        names = {node.id for node in ast.walk(ast.parse(condition, mode="eval")) if isinstance(node, ast.Name)}
-        return evaluate(condition, namespace) if names <= namespace.keys() else None
-    except _ERRORS:
-        return None
+    namespace = Namespace(platform.subdir, platform.subdir, {key: version}, {}, CondaBuildRules())
+
+    def leaf(part: Leaf) -> bool | None:
+        return holds(condition[slice(*part.span)], namespace) if names_of(part) <= namespace.keys() else None
+
+    tree = parse(condition, "selector")
+    return None if tree is None else truth(tree, leaf)
 
 
 def in_brackets(condition: str) -> str:
     """A condition that `and` may follow."""
-    return condition if _FLAT.fullmatch(condition) and not _OR.search(condition) else f"({condition})"
+    tree = parse(condition, "selector")
+    binds_loosely = isinstance(tree, Or) or (isinstance(tree, Other) and tree.is_loose)
+    return f"({condition})" if binds_loosely and unbracketed(condition) == condition else condition
 
 
 def condition_for(key: str, version: str, *, templates: bool) -> str:
@@ -105,6 +100,12 @@ def condition_for(key: str, version: str, *, templates: bool) -> str:
     if key != "python":
         return f'{key} == "{version}"'
     return f"py == {version.replace('.', '')}" if templates else f'match(python, "{version}.*")'
+
+
+def _terms(condition: str) -> tuple[Condition, ...]:
+    """The parts between the outermost `or`; none of what is not a condition."""
+    tree = parse(condition, "selector")
+    return tree.parts if isinstance(tree, Or) else () if tree is None else (tree,)
 
 
 def allowing(condition: str, key: str, version: str, *, is_oldest: bool) -> str | None:
@@ -118,45 +119,50 @@ def allowing(condition: str, key: str, version: str, *, is_oldest: bool) -> str 
     >>> allowing("win or py<39", "python", "3.8", is_oldest=True)
     'win'
     """
-    pieces = re.split(r"(\s+or\s+)", condition)
-    if any(term.count("(") != term.count(")") for term in pieces[::2]):
-        return None
-    for index in range(0, len(pieces), 2):
-        term = _term_allowing(pieces[index], key, version, is_oldest=is_oldest)
-        if term:
-            return "".join([*pieces[:index], term, *pieces[index + 1 :]])
-        if term == "":
-            # The `or` beside the term goes too.
-            return "".join([*pieces[: max(0, index - 1)], *pieces[index + 1 + (index == 0) :]])
+    terms = _terms(condition)
+    exact = {parse(condition_for(key, version, templates=templates), "selector") for templates in (True, False)}
+    for index, term in enumerate(terms):
+        start, end = term.span
+        changed: str | None = None
+        if term in exact:
+            changed = ""
+        elif key == "python":
+            lowered = _with_limit(condition, term, _following(version), version)
+            changed = "" if lowered is not None and is_oldest else lowered
+        elif isinstance(term, Compare) and term.left == Name(key) and term.operator == "in":
+            versions = version_list(condition[start:end], key)
+            without = None if versions is None else versions.without(version)
+            changed = f"{condition[:start]}{without}{condition[end:]}" if without else without
+        if changed:
+            return changed
+        if changed == "":  # the `or` beside the term goes too
+            if index:
+                return condition[: terms[index - 1].span[1]] + condition[end:]
+            return condition[:start] + condition[terms[1].span[0] :] if len(terms) > 1 else ""
     return None
-
-
-def _term_allowing(term: str, key: str, version: str, *, is_oldest: bool) -> str | None:
-    """The same for a term between two `or`."""
-    if _plain(term) in {_plain(condition_for(key, version, templates=templates)) for templates in (True, False)}:
-        return ""
-    if key == "python":
-        major, minor = version.split(".")
-        following = int(minor) + 1
-        limit = re.fullmatch(rf"(py\s*<\s*){major}{following}", term)
-        if limit:
-            return "" if is_oldest else f"{limit[1]}{major}{minor}"
-        limit = re.fullmatch(rf'(match\(python,\s*["\']<\s*){major}\.{following}(["\']\))', term)
-        return None if limit is None else "" if is_oldest else f"{limit[1]}{version}{limit[2]}"
-    versions = version_list(term, key) if re.fullmatch(rf"{key}\s+in\s*[(\[].*[)\]]", term) else None
-    return None if versions is None else versions.without(version)
-
-
-def _plain(condition: str) -> str:
-    return re.sub(r"\s+", "", condition).replace("'", '"')
 
 
 def raised_limit(condition: str, version: str) -> str | None:
     """A condition such as `win or py<39` with the limit that excludes 3.9 too; None if it has no such limit."""
+    raised = (_with_limit(condition, term, version, _following(version)) for term in _terms(condition))
+    return next((text for text in raised if text is not None), None)
+
+
+def _following(version: str) -> str:
     major, minor = version.split(".")
-    limit = rf"py\s*<\s*({major}{minor})|match\(python,\s*[\"']<\s*({major}\.{minor})[\"']\)"
-    match = re.fullmatch(rf"(?:.*\bor\s+)?(?:{limit})(?:\s+or\b.*)?", condition)
-    if not match:
-        return None
-    start, end = match.span(1 if match[1] else 2)
-    return f"{condition[:start]}{major}{'' if match[1] else '.'}{int(minor) + 1}{condition[end:]}"
+    return f"{major}.{int(minor) + 1}"
+
+
+def _with_limit(condition: str, term: Condition, old: str, new: str) -> str | None:
+    """The condition with another version of Python in a term such as `py < 39` or `match(python, "<3.9")`.
+
+    None if the term is no limit at the `old` version.
+    """
+    start, end = term.span
+    match term:
+        case Compare(Name("py"), "<", Constant(int(number)) as limit) if str(number) == old.replace(".", ""):
+            start, end = limit.span
+            return f"{condition[:start]}{new.replace('.', '')}{condition[end:]}"
+        case Match("python", spec) if re.fullmatch(rf"<\s*{re.escape(old)}", spec):
+            return f"{condition[:start]}{condition[start:end].replace(old, new)}{condition[end:]}"
+    return None
