@@ -17,7 +17,8 @@ from feedstock_tools.channel.web import package_index
 from feedstock_tools.gpu_code import archives, code
 from feedstock_tools.recipe import v1_engine
 from feedstock_tools.recipe.v0 import jinja, meta, text
-from feedstock_tools.recipe.v1 import batches, templates
+from feedstock_tools.recipe.v1 import templates
+from feedstock_tools.recipe.v1 import variants as variants_v1
 from feedstock_tools.rerender.smithy import readme
 from feedstock_tools.variants import files as variant_files
 from feedstock_tools.variants import selectors
@@ -94,7 +95,7 @@ LIMITS = {
         f"{v1_engine._MOST_LINES:,} lines",
         f"templates of {templates._LONGEST:,} characters and {templates._DEEPEST} levels",
     ),
-    "variants": (f"{variant_files._LARGEST_GROUP} keys", f"{batches.MOST_VARIANTS:,} renderings"),
+    "variants": (f"{variant_files._LARGEST_GROUP} keys", f"{variants_v1.MOST_VARIANTS:,} renderings"),
     "a pinning from a channel": (_mib(fetch._MOST_BYTES), f"{fetch._MOST_FILES:,} files"),
     "a ledger": (
         f"{database._MOST_PACKAGES:,} packages of a build",

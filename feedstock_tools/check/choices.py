@@ -22,8 +22,7 @@ from feedstock_tools.check.rehearsal.users import Offer, picks_of
 from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.recipe.pins import Pin, Requirement
-from feedstock_tools.recipe.specs import spec_name
+from feedstock_tools.recipe.requirements import Pin, Requirement, spec_name
 from feedstock_tools.versions import parse_version
 
 _CUDA = "cuda-version"

@@ -14,7 +14,7 @@ from feedstock_tools.check.rehearsal.demands import Demands, demands_of_content,
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.recipe.pins import Pin, requirement_of_text
+from feedstock_tools.recipe.requirements import Pin, requirement_of_text
 from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.recipe.v1.certain_values import UndecidedError
 from feedstock_tools.recipe.v1.expressions import Scope, value_of

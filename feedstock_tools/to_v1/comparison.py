@@ -14,8 +14,7 @@ from typing import Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.recipe.pins import Pin, pin_of_mapping, requirement_of_text
-from feedstock_tools.recipe.specs import as_list, ensure_valid_spec
+from feedstock_tools.recipe.requirements import Pin, as_list, ensure_valid_spec, pin_of_mapping, requirement_of_text
 from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.recipe.v1.recipe import render_with_contents_v1
 from feedstock_tools.recipe.v1_engine import parse_v1

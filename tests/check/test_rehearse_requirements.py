@@ -13,7 +13,7 @@ from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.check.rehearsal.demands import Demands, Row
 from feedstock_tools.check.rehearsal.row_environments import RowEnvironments
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.pins import Pin, requirement_of_text
+from feedstock_tools.recipe.requirements import Pin, requirement_of_text
 from feedstock_tools.rerender.configurations.configuration import Configuration
 
 LINUX = Platform.parse("linux-64")

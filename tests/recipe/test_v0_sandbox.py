@@ -12,8 +12,8 @@ from jinja2 import TemplateSyntaxError
 
 from feedstock_tools.bounds.limits import BoundError
 from feedstock_tools.errors import InputError
-from feedstock_tools.recipe.sandbox import Sandbox
 from feedstock_tools.recipe.v0 import jinja
+from feedstock_tools.recipe.v0.jinja import Sandbox
 
 #: What each may take: processor time in seconds, memory in bytes.
 #: Of processor time, on a machine that is busy with other tests and measures what they cover.

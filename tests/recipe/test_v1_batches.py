@@ -10,8 +10,8 @@ import pytest
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.v1.batches import batches
 from feedstock_tools.recipe.v1.recipe import render_recipe_v1
+from feedstock_tools.recipe.v1.variants import batches
 from feedstock_tools.recipe.v1_engine import read_v1
 from feedstock_tools.variants import combine, defaults
 from feedstock_tools.variants.files import parse

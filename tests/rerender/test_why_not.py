@@ -13,8 +13,7 @@ from feedstock_tools.cli.why import command
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.why.absence import why_not
-from feedstock_tools.rerender.why.model import Absence, Loss
-from feedstock_tools.rerender.why.wishes import read_wish
+from feedstock_tools.rerender.why.model import Absence, Loss, read_wish
 
 PINNING = """\
 c_compiler:

@@ -9,8 +9,7 @@ from typing import Any
 
 from feedstock_tools.check.rehearsal.demands import Demands
 from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.recipe.pins import Pin, Requirement
-from feedstock_tools.recipe.specs import as_list
+from feedstock_tools.recipe.requirements import Pin, Requirement, as_list
 from feedstock_tools.recipe.v0.meta import Meta
 
 #: The lines of each part of a package, such as `run`.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from feedstock_tools.check.linting.subject import Job, Mistaken, Package, Subject, has_files, name_in
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 from feedstock_tools.reading import read_text
-from feedstock_tools.recipe.pins import Pin, Requirement
+from feedstock_tools.recipe.requirements import Pin, Requirement
 
 _KINDS = frozenset({"weak", "strong", "noarch", "weak_constrains", "strong_constrains"})
 _KINDS_V1 = frozenset({"weak", "strong", "noarch", "weak_constraints", "strong_constraints"})

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from feedstock_tools.check.linting.subject import Job, Mistaken, Package, Subject, has_files, name_in
-from feedstock_tools.recipe.pins import Pin, Requirement
+from feedstock_tools.recipe.requirements import Pin, Requirement
 from feedstock_tools.recipe.written.document import Document, Part
 from feedstock_tools.recipe.written.owners import Owner, name_of, requirement_lists
 

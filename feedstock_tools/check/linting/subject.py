@@ -14,8 +14,7 @@ from feedstock_tools.edit.draft import Draft
 from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.recipe.pins import Pin, Requirement
-from feedstock_tools.recipe.specs import spec_name
+from feedstock_tools.recipe.requirements import Pin, Requirement, spec_name
 from feedstock_tools.recipe.written.document import Document
 from feedstock_tools.recipe.written.owners import Owner, outputs_of
 from feedstock_tools.rerender.configurations.configuration import Configuration

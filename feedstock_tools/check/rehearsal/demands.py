@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.recipe.pins import Requirement, pin_of_mapping, requirement_of_text
-from feedstock_tools.recipe.specs import as_list, ensure_valid_spec
+from feedstock_tools.recipe.requirements import (
+    Requirement,
+    as_list,
+    ensure_valid_spec,
+    pin_of_mapping,
+    requirement_of_text,
+)
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.outputs import contents_with_rattler_build, packages_with_conda_build
 from feedstock_tools.rerender.rules import Rules

@@ -16,8 +16,7 @@ from feedstock_tools.check.rehearsal.demands import Demands, Row
 from feedstock_tools.check.rehearsal.model import FOLLOWS, Environment, State
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.pins import Pin, Requirement
-from feedstock_tools.recipe.specs import spec_name
+from feedstock_tools.recipe.requirements import Pin, Requirement, spec_name
 
 #: The glibc of conda-forge's images, by the part of their names that identifies the system.
 _GLIBC = {"cos6": "2.12", "cos7": "2.17", "alma8": "2.28", "alma9": "2.34", "alma10": "2.39"}

@@ -14,12 +14,11 @@ from typing import Any
 from feedstock_tools.importing.reading.marks import RESERVED, Marked, mark, marked, raw_of, unmarked
 from feedstock_tools.importing.reading.trees import SECTIONS, OutputTree, RecipeTree, ScriptTree, as_texts
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.specs import requirement_lists
+from feedstock_tools.recipe.requirements import requirement_lists
 from feedstock_tools.recipe.v0.functions import Functions, PackageNames, template_context
 from feedstock_tools.recipe.v0.jinja import render
-from feedstock_tools.recipe.v0.meta import Meta, output_dicts, output_meta
+from feedstock_tools.recipe.v0.meta import Meta, output_dicts, output_meta, parse_rendered
 from feedstock_tools.recipe.v0.recipe import Recipe
-from feedstock_tools.recipe.v0.yaml import parse_rendered
 from feedstock_tools.variants.model import Variant, VariantSpace
 from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.selectors import has_selectors, select_lines

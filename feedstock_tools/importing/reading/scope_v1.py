@@ -28,13 +28,14 @@ from feedstock_tools.importing.reading.marks import (
     raw_of,
 )
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.sandbox import Sandbox
 from feedstock_tools.recipe.v0.functions import Functions
+from feedstock_tools.recipe.v0.jinja import Sandbox
 from feedstock_tools.recipe.v1.certain_values import PLATFORM_WORDS, UndecidedError, Written, is_platform, scalar
-from feedstock_tools.recipe.v1.shapes import read_sites
 from feedstock_tools.recipe.v1.version_match import matches
 from feedstock_tools.recipe.v1_engine import ParsedV1
+from feedstock_tools.recipe.written.sites import context_of
 from feedstock_tools.variants.model import Variant, WholeNumber
+from feedstock_tools.yaml_reading.nodes import compose
 
 _TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 
@@ -63,7 +64,7 @@ class Scope:
             **{name: mark(name) for name in ("PYTHON", "PREFIX", "SRC_DIR", "RECIPE_DIR", "SP_DIR", "SHLIB_EXT")},
         }
         self.values: dict[str, str] = {}
-        for name, written in read_sites(recipe.text).context.items():
+        for name, written in context_of(compose(recipe.text)).items():
             self.names[name] = self._variable(name, written)
 
     def _pin(self, kind: str, package: str, *_: Any, **bounds: Any) -> str:

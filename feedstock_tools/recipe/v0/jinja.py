@@ -1,16 +1,20 @@
 """Rendering the templates of a `meta.yaml`, in a sandbox with limits on work and size.
 
 Undefined names render as nothing, whatever is done with them, as in the first passes of conda-build
-(jinja_context.py: UndefinedNeverFail).
+(jinja_context.py: UndefinedNeverFail). The size of a value is computed before the work, from what goes in: `'%s' % x`,
+`a.replace(b, c)` and `[x] * n` can make gigabytes of a few characters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce, wraps
 from itertools import islice
 from operator import add
 from pathlib import Path
+from string import Formatter
 from types import CodeType
 from typing import Any, cast
 
@@ -18,24 +22,15 @@ import jinja2
 from jinja2 import nodes
 from jinja2.loaders import split_template_path
 from jinja2.runtime import Context
+from jinja2.sandbox import SandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
 from feedstock_tools.bounds.held import step
 from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import is_file, read_text
-from feedstock_tools.recipe.sandbox import Sandbox
-from feedstock_tools.recipe.v0.weights import (
-    ATTRIBUTES,
-    BOUNDED_FILTERS,
-    TooMuchError,
-    check_format,
-    grown,
-    hold,
-    product_size,
-    weight,
-)
 
+#: The limits of one rendering: steps of loops, filters and calls; characters and items of all values; of the text.
 _MOST_STEPS = 100_000
 _LARGEST_TOTAL = 20_000_000
 _LARGEST_TEXT = 8_000_000
@@ -44,6 +39,162 @@ _WEIGHED = (str, list, tuple, dict, set, frozenset)
 _AT_A_TIME = 256
 #: The limit for one recipe; compiling this many takes half a second.
 _MOST_TEMPLATES = 5_000
+#: The largest single value, in characters and items.
+_LARGEST = 1_000_000
+#: What an item of a list counts, in characters: work with it takes as long.
+_ITEM = 10
+_LISTS = (list, tuple, set, frozenset)
+_NUMBERS = (int, float)
+#: Width and precision of a field of `%`, after its key.
+_PERCENT = re.compile(r"%(?:\((?:[^()]|\([^()]*\))*\))?[#0 +-]*(\*|\d*)(?:\.(\*|\d*))?")
+_WIDE = re.compile(r"\d{4,}|[*{]")
+#: The attributes of values that recipes have a use for; of other types what Jinja's sandbox lets through.
+_ATTRIBUTES: Mapping[type, frozenset[str]] = {
+    str: frozenset(
+        (
+            *("capitalize", "casefold", "center", "count", "endswith", "expandtabs", "find", "format"),
+            *("format_map", "index", "isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isidentifier"),
+            *("islower", "isnumeric", "isspace", "istitle", "isupper", "join", "ljust", "lower", "lstrip"),
+            *("partition", "removeprefix", "removesuffix", "replace", "rfind", "rindex", "rjust", "rpartition"),
+            *("rsplit", "rstrip", "split", "splitlines", "startswith", "strip", "swapcase", "title", "upper"),
+            "zfill",
+        )
+    ),
+    bytes: frozenset({"decode"}),
+    int: frozenset({"bit_length", "real", "numerator", "denominator"}),
+}
+#: The filters of Jinja that recipes may use.
+_FILTERS = (
+    *("abs", "capitalize", "count", "d", "default", "dictsort", "e", "escape", "first", "float", "format", "int"),
+    *("items", "join", "last", "length", "list", "lower", "map", "max", "min", "reject", "rejectattr", "replace"),
+    *("reverse", "round", "safe", "select", "selectattr", "sort", "string", "sum", "title", "trim", "truncate"),
+    *("unique", "upper", "wordcount"),
+)
+
+
+class Sandbox(SandboxedEnvironment):
+    """A sandbox whose templates, and the files that they include, end in Jinja's errors alone, without warnings."""
+
+    def _compile(self, source: str, filename: str) -> CodeType:
+        """Compile the Python code that Jinja generated."""
+        try:
+            with warnings.catch_warnings():  # of Python, for that code: `{{ 1[x] }}`
+                warnings.simplefilter("ignore", SyntaxWarning)
+                return super()._compile(source, filename)
+        except SyntaxError as error:  # an argument given twice, say
+            raise jinja2.TemplateSyntaxError(error.msg, 1) from error
+
+
+class _TooMuchError(jinja2.TemplateRuntimeError):
+    """A template takes more than it may."""
+
+
+def _hold(size: float) -> None:
+    """Refuse a value of such a size.
+
+    Raises:
+        _TooMuchError: it is too large.
+    """
+    if size > _LARGEST and size > most(_LARGEST):
+        raise _TooMuchError("a value grows beyond the limit")
+
+
+def _weight(value: Any) -> int:
+    """The characters and items of a value, with all that is in it; what it holds twice counts twice.
+
+    Raises:
+        _TooMuchError: it is too large.
+    """
+    if isinstance(value, str):
+        return len(value)
+    total, pending = 0, [value]
+    limit = most(_LARGEST)
+    while pending:
+        part = pending.pop()
+        if isinstance(part, str):
+            total += len(part)
+        elif isinstance(part, _LISTS):
+            total += _ITEM * len(part)
+            pending += part
+        elif not isinstance(part, _NUMBERS) and isinstance(part, Mapping):  # a slow question
+            total += _ITEM * len(part)
+            pending += [*part.keys(), *part.values()]
+        if total > limit:
+            raise _TooMuchError("its values grow beyond the limit")
+    return total
+
+
+def _product_size(left: Any, right: Any) -> int:
+    """The size of `left * right`; for numbers their bits."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left.bit_length() + right.bit_length()
+    sequence, count = (left, right) if isinstance(right, int) else (right, left)
+    if not isinstance(sequence, str | bytes | list | tuple) or not isinstance(count, int):
+        return 0
+    return max(len(sequence), 0 if isinstance(sequence, bytes) else _weight(sequence)) * max(count, 0)
+
+
+def _grown(owner: str, name: str, args: Sequence[Any]) -> int:
+    """An upper bound for what a method of a string makes."""
+    if name == "replace" and len(args) >= 2:
+        old, new = str(args[0]), str(args[1])
+        return len(owner) + (owner.count(old) if old else len(owner) + 1) * len(new)
+    if name == "join" and args and isinstance(args[0], list | tuple | str):
+        return len(args[0]) * len(owner) + _weight(args[0])
+    if name in ("ljust", "rjust", "center", "zfill", "expandtabs"):
+        width = max((arg for arg in args if isinstance(arg, int)), default=0)
+        return width * (len(owner) if name == "expandtabs" else 1)
+    return 0
+
+
+def _check_format(template: str, values: Iterable[Any]) -> None:
+    """Refuse to format where fields are very wide, or values that are filled in make too much.
+
+    Raises:
+        _TooMuchError: a field is wider than any recipe needs, or the result too large.
+    """
+    specs = [spec or "" for _, _, spec, _ in Formatter().parse(template)] if "{" in template else []
+    specs += [part for match in _PERCENT.findall(template) for part in match]
+    if any(_WIDE.search(spec) for spec in specs):
+        raise _TooMuchError("a format has a wider field than any recipe needs")
+    fields = template.count("%") + template.count("{")
+    _hold(len(template) + fields * max((_weight(value) for value in values), default=0))
+
+
+def _replace_filter(value: Any, old: Any, new: Any, count: int | None = None) -> str:
+    text = value if isinstance(value, str) else str(value)
+    _hold(_grown(text, "replace", (old, new)))
+    return text.replace(str(old), str(new), -1 if count is None else count)
+
+
+def _join_filter(value: Iterable[Any], d: Any = "", attribute: str | None = None) -> str:
+    items = [str(getattr(item, attribute) if attribute and not attribute.startswith("_") else item) for item in value]
+    _hold(_grown(str(d), "join", (items,)))
+    return str(d).join(items)
+
+
+def _format_filter(value: Any, *args: Any, **kwargs: Any) -> str:
+    _check_format(str(value), (*args, *kwargs.values()))
+    return str(value) % (kwargs or args)
+
+
+def _sum_filter(iterable: Iterable[Any], attribute: str | None = None, start: Any = 0) -> Any:
+    """The sum of numbers; to add up lists takes time that grows with the square of their number."""
+    if attribute is not None:
+        iterable = [item[attribute] if isinstance(item, Mapping) else 0 for item in iterable]
+    numbers = [start, *iterable]
+    if not all(isinstance(number, int | float) for number in numbers):
+        raise jinja2.TemplateRuntimeError("only numbers are added up in recipes")
+    return sum(numbers)
+
+
+#: Filters of Jinja in a form that measures first.
+_BOUNDED_FILTERS: Mapping[str, Callable[..., Any]] = {
+    "replace": _replace_filter,
+    "join": _join_filter,
+    "format": _format_filter,
+    "sum": _sum_filter,
+}
 
 
 class _Undefined(jinja2.Undefined):
@@ -121,7 +272,7 @@ class _Environment(Sandbox):
         super().__init__(undefined=undefined, loader=_Included(recipe), finalize=self._charge, optimized=False)
         self.begin()
         self.globals = {"range": _bounded_range, "dict": dict, "namespace": jinja2.utils.Namespace}
-        filters = {**self.filters, **BOUNDED_FILTERS}
+        filters = {**self.filters, **_BOUNDED_FILTERS}
         self.filters = {name: self._charging(filters[name]) for name in _FILTERS}
         tests: Any = self.tests
         self.tests = {name: self._charging(test) for name, test in tests.items()}
@@ -136,16 +287,16 @@ class _Environment(Sandbox):
     def _step(self, steps: str) -> None:
         self.steps += 1
         if self.steps > _MOST_STEPS and self.steps > most(_MOST_STEPS):
-            raise TooMuchError(f"its {steps} take more than {_MOST_STEPS} steps")
+            raise _TooMuchError(f"its {steps} take more than {_MOST_STEPS} steps")
 
     def _charge(self, value: Any) -> Any:
         """Count a value that is made, or looked at as a whole, with all that is in it."""
         if type(value) is str:  # most values, and every one passes here
             self.size += len(value)
         elif isinstance(value, _WEIGHED):
-            self.size += weight(value)
+            self.size += _weight(value)
         if self.size > _LARGEST_TOTAL and self.size > most(_LARGEST_TOTAL):
-            raise TooMuchError("its values grow beyond the limit")
+            raise _TooMuchError("its values grow beyond the limit")
         return value
 
     def _charging(self, filter_: Callable[..., Any]) -> Callable[..., Any]:
@@ -176,7 +327,7 @@ class _Environment(Sandbox):
         raise jinja2.exceptions.SecurityError(f"'{attribute}' of a {type(obj).__name__} is not available to a recipe")
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        allowed = ATTRIBUTES.get(type(obj))
+        allowed = _ATTRIBUTES.get(type(obj))
         return (allowed is None or attr in allowed) and super().is_safe_attribute(obj, attr, value)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
@@ -186,7 +337,7 @@ class _Environment(Sandbox):
         template = str(getattr(value, "__self__", ""))
 
         def bounded(*args: Any, **kwargs: Any) -> str:
-            check_format(template, (*args, *kwargs.values()))
+            _check_format(template, (*args, *kwargs.values()))
             return wrapped(*args, **kwargs)
 
         return bounded
@@ -195,9 +346,9 @@ class _Environment(Sandbox):
         if operator == "**":
             raise jinja2.TemplateRuntimeError("powers are not computed in recipes")
         if operator == "*":
-            hold(product_size(left, right))
+            _hold(_product_size(left, right))
         if operator == "%" and isinstance(left, str):
-            check_format(left, (right,))
+            _check_format(left, (right,))
         return self._charge(super().call_binop(context, operator, self._charge(left), self._charge(right)))
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805 - as jinja2 names them
@@ -206,23 +357,14 @@ class _Environment(Sandbox):
         for value in (owner, *args, *kwargs.values()):
             __self._charge(value)
         if isinstance(owner, str):
-            hold(grown(owner, name, args))
+            _hold(_grown(owner, name, args))
         return __self._charge(super().call(__context, __obj, *args, **kwargs))
-
-
-#: The filters of Jinja that recipes may use.
-_FILTERS = (
-    *("abs", "capitalize", "count", "d", "default", "dictsort", "e", "escape", "first", "float", "format", "int"),
-    *("items", "join", "last", "length", "list", "lower", "map", "max", "min", "reject", "rejectattr", "replace"),
-    *("reverse", "round", "safe", "select", "selectattr", "sort", "string", "sum", "title", "trim", "truncate"),
-    *("unique", "upper", "wordcount"),
-)
 
 
 def _bounded_range(*args: int) -> range:
     numbers = range(*args)
     if len(numbers) > most(_MOST_STEPS):
-        raise TooMuchError(f"a range is longer than {_MOST_STEPS}")
+        raise _TooMuchError(f"a range is longer than {_MOST_STEPS}")
     return numbers
 
 
@@ -294,7 +436,7 @@ def render(
             return _rendered(*_compiled(recipe, chosen, undefined), context)  # type: ignore[arg-type]
     except jinja2.TemplateSyntaxError as error:
         raise InputError(f"the template is invalid: {error.message}", path=recipe) from error
-    except TooMuchError as error:
+    except _TooMuchError as error:
         shown, line = _place(recipe, text, error)
         raise BoundError(f"the template cannot be rendered: {error}{shown}", path=recipe, line=line) from error
     except RecursionError as error:
@@ -326,7 +468,7 @@ def _rendered(environment: _Environment, compiled: jinja2.Template, context: Map
     while some := list(islice(stream, _AT_A_TIME)):
         size += sum(map(len, some))
         if size > most(_LARGEST_TEXT):
-            raise TooMuchError("the rendered text is too large")
+            raise _TooMuchError("the rendered text is too large")
         parts.extend(some)
     return "".join(parts)
 

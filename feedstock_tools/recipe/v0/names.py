@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
 from feedstock_tools.digests import HASH_LENGTH, package_hash
-from feedstock_tools.recipe.specs import as_list, spec_name, with_version
+from feedstock_tools.recipe.requirements import as_list, spec_name, with_version
 from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.recipe.v0.text import package_and_build_in, requirements_section
 from feedstock_tools.variants.model import Variant, values_of

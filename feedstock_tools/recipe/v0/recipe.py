@@ -8,9 +8,10 @@ these keys' values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,13 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import is_below, read_text
 from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVariables
-from feedstock_tools.recipe.order import sort_by_dependencies
-from feedstock_tools.recipe.specs import VariantRequirements
+from feedstock_tools.recipe.requirements import VariantRequirements, spec_name
 from feedstock_tools.recipe.v0.functions import Functions, PackageNames, template_context
 from feedstock_tools.recipe.v0.jinja import render
-from feedstock_tools.recipe.v0.meta import Meta, force_keys, named_outputs, output_dicts, output_meta
+from feedstock_tools.recipe.v0.meta import Meta, force_keys, named_outputs, output_dicts, output_meta, parse_rendered
 from feedstock_tools.recipe.v0.names import BuildStrings, Hashes, build_string_without_hash, pins_numpy
 from feedstock_tools.recipe.v0.text import RecipeText, View, recipe_text, requirements_in
 from feedstock_tools.recipe.v0.used import trim_requirements, usage_finder, used_in_script
-from feedstock_tools.recipe.v0.yaml import parse_rendered
 from feedstock_tools.variants import Axis, CondaBuildRules, Variant, VariantConfig, VariantSpace, explode
 from feedstock_tools.variants.model import values_of
 from feedstock_tools.variants.namespace import Namespace, default_variant
@@ -210,7 +209,7 @@ class _Rendering:
 
     def _outputs_of(self, top: Meta, watch: Watch | None) -> list[tuple[Meta, RenderedOutput]]:
         packages = self._packages_of(top)
-        order = sort_by_dependencies(
+        order = _building_order(
             [(meta.name, meta.requirements, meta.kind) for meta, _ in packages], self.recipe.text.path
         )
         # The keys an output uses follow from the rendered text, whatever versions the variant fills in.
@@ -396,3 +395,42 @@ def _as_written(package: Meta, variant: Variant) -> str:
     if out.get("requirements"):
         out["requirements"] = VariantRequirements(out["requirements"], variant)
     return repr(out)
+
+
+def _building_order(
+    packages: Sequence[tuple[str, Mapping[str, Sequence[str]], str]], path: Path | None = None
+) -> list[int]:
+    """The indices of `packages` (name, requirements by environment, type) in conda-build's order: dependencies first.
+
+    Outputs with the same name keep their order; wheels and the like come last.
+
+    Raises:
+        InputError: the outputs form a cycle.
+    """
+    places: dict[str, list[int]] = {}
+    last = []
+    for place, (name, _, kind) in enumerate(packages):
+        if kind.startswith("conda"):
+            places.setdefault(name, []).append(place)
+        else:
+            last.append(place)
+    needs: dict[str, set[str]] = {name: set() for name in places}
+    for name, requirements, kind in packages:
+        if not kind.startswith("conda"):
+            continue
+        sections = ("run", "host") if "host" in requirements else ("run", "host", "build")
+        specs = (spec for section in sections for spec in requirements.get(section, ()) if spec)
+        needs[name].update({spec_name(spec) for spec in specs} & needs.keys() - {name})
+    order: list[int] = []
+    sorter = TopologicalSorter(needs)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        circle = ", ".join(sorted(set(error.args[1])))
+        raise InputError(f"outputs depend on each other in a cycle: {circle}", path=path) from error
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
+        for name in ready:
+            order.extend(places[name])
+        sorter.done(*ready)
+    return [*order, *last]

@@ -1,8 +1,13 @@
 """What a rerender needs of a `recipe.yaml`, from as few calls of the engine as possible.
 
 A configuration needs the names of the outputs, whether they are noarch, and the variables that they use. The engine is
-asked once for each way through the recipe (`shapes`), for the first variant that takes it and with the keys that the
-recipe can read; the other variants use the same variables with their own values.
+asked once for each way through the recipe, for the first variant that takes it and with the keys that the recipe can
+read; the other variants use the same variables with their own values.
+
+Its answer for a variant depends on the variables that it reads on its way: where two variants make the same conditions
+true, read the same variables, and give the same names of packages, their outputs use the same variables: they have one
+shape. A part of a recipe whose effect is not certain (`expressions`) counts as different for all values of the
+variables that it mentions.
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ import re
 from collections import ChainMap
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -19,7 +25,8 @@ from typing import Any
 from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import OutlinedOutput, OutlinedRecipe
-from feedstock_tools.recipe.v1.batches import MOST_VARIANTS
+from feedstock_tools.recipe.v1.certain_values import NOTHING, Term, UndecidedError, Written
+from feedstock_tools.recipe.v1.expressions import Evaluated, Scope, pieces, truth
 from feedstock_tools.recipe.v1.recipe import (
     WatchV1,
     feedstock_name_of,
@@ -31,18 +38,25 @@ from feedstock_tools.recipe.v1.recipe import (
     rendered_output,
     reported_values,
 )
-from feedstock_tools.recipe.v1.shapes import Shapes, read_sites
-from feedstock_tools.recipe.v1.spaces import InputVariants
+from feedstock_tools.recipe.v1.variants import MOST_VARIANTS, InputVariants
 from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, as_reported, is_built, render
+from feedstock_tools.recipe.written.sites import Site, context_of, sites_of
 from feedstock_tools.variants.model import VariantConfig, VariantSpace
 from feedstock_tools.variants.space import explode
+from feedstock_tools.yaml_reading.nodes import compose
 
 _WORD = re.compile(r"\w+")
 _COMPILER = re.compile(r"""\b(compiler|stdlib)\(\s*["'](\w+)["']""")
 #: Keys that the engine reads without the recipe naming them.
 _ALWAYS = re.compile(r"\w+_(?:compiler|stdlib)(?:_version)?|cdt_\w+|channel_\w+|\w+_platform")
 
-_sites = lru_cache(maxsize=8)(read_sites)
+_TEMPLATE = re.compile(r"\$\{\{(.*?)(?:\}\}|\Z)", re.DOTALL)
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+_NAME = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*")
+#: Parts whose text matters, by the end of their path; of all others only the variables that they read.
+_TEXTS = frozenset({("package", "name"), ("build", "noarch"), ("variant", "use_keys"), ("variant", "ignore_keys")})
+_WHOLE_TEXTS = frozenset({"about", "extra", "python", "inherit", "cache", "staging"})
+_NAMES = frozenset({("requirements", "build"), ("requirements", "host")})
 
 
 class _WiderError(Exception):
@@ -149,9 +163,9 @@ class _Engine:
         self._all = {**given_values(config, platform, platform), **{key: (value,) for key, value in first.items()}}
         self._given = {key: values for key, values in self._all.items() if key in named or _ALWAYS.fullmatch(key)}
         texts = {key: values[0] for key, values in self._all.items() if values}
-        sites, looping = _sites(recipe.text), {key for axis in self._axes for key in axis.keys}
-        self._shapes = Shapes(sites, platform, texts, looping)
-        self._skips = Shapes(sites.of_skip(), platform, texts, looping)
+        parts, looping = _parts_of(recipe.text), {key for axis in self._axes for key in axis.keys}
+        self._shapes = _Shapes(parts, platform, texts, looping)
+        self._skips = _Shapes(parts.of_skip(), platform, texts, looping)
         self._built: dict[Hashable, bool] = {}
         self._texts = texts
         self._known: dict[Hashable, list[_Answer]] = {}
@@ -226,3 +240,142 @@ def _plain_names(requirements: Mapping[str, Sequence[object]]) -> Iterator[str]:
         for item in requirements.get(section, ()):
             if isinstance(item, str) and item.strip():
                 yield key_of(item.split()[0])
+
+
+class _Matters(Enum):
+    """What the engine makes of a part."""
+
+    READS = auto()
+    TEXT = auto()
+    TRUTH = auto()
+    NAME = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A text with a template or condition, and the words in it, those of the context that it refers to included."""
+
+    text: str
+    matters: _Matters
+    skips: bool
+    words: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The parts of a recipe that can depend on a variant, and its own variables."""
+
+    context: Mapping[str, Written | None]
+    parts: tuple[_Part, ...]
+
+    def of_skip(self) -> _Parts:
+        """Those that decide whether the recipe is skipped."""
+        return _Parts(self.context, tuple(part for part in self.parts if part.skips))
+
+
+@lru_cache(maxsize=8)
+def _parts_of(text: str) -> _Parts:
+    """The parts of a `recipe.yaml` that can depend on a variant.
+
+    Raises:
+        InputError: it is not YAML.
+    """
+    content = compose(text)
+    context = context_of(content)
+    mentioned = _closed({name: _words(value.text) if value else frozenset() for name, value in context.items()})
+    parts = dict.fromkeys(
+        _Part(site.text, matters, "skip" in site.keys, _with_context(_words(site.text, matters), mentioned))
+        for site in sites_of(content)
+        if (matters := _matters(site)) is _Matters.TRUTH
+        or site.kind == "key"
+        or "${{" in site.text
+        or "{%" in site.text
+    )
+    return _Parts(context, tuple(parts))
+
+
+def _words(text: str, matters: _Matters = _Matters.READS) -> frozenset[str]:
+    """The words in the templates of a text; all words of a condition, and of a text with statements."""
+    is_code = matters is _Matters.TRUTH or "{%" in text
+    return frozenset(_IDENTIFIER.findall(text if is_code else " ".join(_TEMPLATE.findall(text))))
+
+
+def _closed(context: Mapping[str, frozenset[str]]) -> Mapping[str, frozenset[str]]:
+    """The words that each variable of the context depends on, through others."""
+    closed = dict(context)
+    for _ in context:
+        wider = {name: _with_context(words, closed) for name, words in closed.items()}
+        if wider == closed:
+            break
+        closed = wider
+    return closed
+
+
+def _with_context(words: frozenset[str], context: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    return words.union(*(context[word] for word in words if word in context))
+
+
+def _matters(site: Site) -> _Matters:
+    if site.kind == "key":
+        return _Matters.TEXT
+    if site.kind == "condition" or site.keys[-1:] == ("skip",):
+        return _Matters.TRUTH
+    if site.keys[-2:] in _NAMES:
+        return _Matters.NAME
+    if site.keys[-2:] in _TEXTS or not _WHOLE_TEXTS.isdisjoint(site.keys):
+        return _Matters.TEXT
+    return _Matters.READS
+
+
+class _Shapes:
+    """The shape of each variant of a platform."""
+
+    def __init__(self, sites: _Parts, platform: Platform, keys: Collection[str], looping: Collection[str]) -> None:
+        """Start for the variants with `keys`; `looping` are those that differ between them."""
+        self._context = sites.context
+        self._platform = platform
+        self._keys = keys
+        self._parts = tuple(
+            (site, tuple(sorted(site.words.intersection(looping))))
+            for site in sites.parts
+            if not site.words.isdisjoint(looping)
+        )
+        self._known: tuple[dict[tuple[str, ...], Hashable], ...] = tuple({} for _ in self._parts)
+
+    def of(self, values: Mapping[str, str]) -> Hashable:
+        """The shape of a variant: equal for variants whose outputs use the same variables."""
+        found = []
+        evaluated: Evaluated = {}
+        for (site, variables), effects in zip(self._parts, self._known, strict=True):
+            seen = tuple(values[key] for key in variables)
+            if seen not in effects:
+                effects[seen] = self._effect(
+                    site, Scope(self._platform, self._context, values, evaluated=evaluated), seen
+                )
+            found.append(effects[seen])
+        return tuple(found)
+
+    def _effect(self, site: _Part, scope: Scope, seen: tuple[str, ...]) -> Hashable:
+        try:
+            if site.matters is _Matters.TRUTH:
+                return truth(site.text, scope), frozenset(scope.reads)
+            found = pieces(site.text, scope)
+        except UndecidedError:
+            return "values", seen
+        if site.matters is _Matters.READS:
+            return frozenset(scope.reads)
+        if site.matters is _Matters.NAME:
+            return frozenset(scope.reads), self._name(found)
+        return frozenset(scope.reads), tuple((type(piece).__name__, piece) for piece in found)
+
+    def _name(self, found: tuple[Hashable, ...]) -> Hashable:
+        """The key that a requirement without version uses, if any; all of a requirement that may be either."""
+        plain = [piece for piece in found if piece != NOTHING]
+        written = "".join(str(piece) for piece in plain if not isinstance(piece, Term | tuple))
+        if len(written.split()) > 1:
+            return None
+        if any(isinstance(piece, Term | tuple) for piece in plain):
+            return tuple((type(piece).__name__, piece) for piece in plain)
+        match = _NAME.fullmatch(written)
+        name = match[1].replace("-", "_").lower() if match else ""
+        return name if name in self._keys else None

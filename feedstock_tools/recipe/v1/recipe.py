@@ -13,9 +13,7 @@ from typing import Any
 from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVariables
-from feedstock_tools.recipe.v1.batches import batches
-from feedstock_tools.recipe.v1.branches import mentioned_variables
-from feedstock_tools.recipe.v1.spaces import InputVariants
+from feedstock_tools.recipe.v1.variants import InputVariants, batches, mentioned_variables
 from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, is_built, render, text_of
 from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
 from feedstock_tools.variants.space import explode

@@ -20,12 +20,10 @@ from feedstock_tools.reading import read_text
 from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.source import Source, render_source, variants_of
-from feedstock_tools.rerender.why.lost_rows import skips_of, uses_of
-from feedstock_tools.rerender.why.lost_values import losses_of_value
-from feedstock_tools.rerender.why.model import Absence, Loss, Place
+from feedstock_tools.rerender.why.losses import losses_of_value, skips_of, uses_of
+from feedstock_tools.rerender.why.model import Absence, Loss, Place, Wish, read_wish
 from feedstock_tools.rerender.why.reasons import Questioned, questioned
 from feedstock_tools.rerender.why.values import TracedVariants, places_of, trace_variants
-from feedstock_tools.rerender.why.wishes import Wish, read_wish
 from feedstock_tools.variants.model import VariantSpace
 from feedstock_tools.variants.space import explode
 

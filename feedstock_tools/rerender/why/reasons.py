@@ -26,8 +26,7 @@ from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.source import Source, kept_labels, read_source, render_source, variants_of
 from feedstock_tools.rerender.why.model import Explanation, Place, Setting, Use, ValueOrigin
-from feedstock_tools.rerender.why.uses import TextUses
-from feedstock_tools.rerender.why.uses_v1 import YamlUses
+from feedstock_tools.rerender.why.uses import TextUses, YamlUses
 from feedstock_tools.rerender.why.values import TracedVariants, places_of, trace_variants
 
 _STDLIB, _TARGET, _SDK = "c_stdlib_version", "MACOSX_DEPLOYMENT_TARGET", "MACOSX_SDK_VERSION"

@@ -1,15 +1,16 @@
-"""Which lines of a meta.yaml and its scripts use a key, for each output of a platform.
+"""Which lines of a recipe and its scripts use a key, for each output of a platform.
 
-The renderer (recipe/v0) decides what an output uses; this module only finds the lines behind that decision, with
-the renderer's own patterns and the same parts of the text.
+The renderer decides what an output uses; this module only finds the lines behind that decision. In a meta.yaml they are
+found with the renderer's own patterns (recipe/v0) and the same parts of the text; in a recipe.yaml in expressions,
+conditions, bare requirements and `variant: use_keys`, in branches that are taken.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from feedstock_tools.reading import LARGEST_SCRIPT, is_file, read_bytes
@@ -17,8 +18,12 @@ from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.recipe.v0.text import View
 from feedstock_tools.recipe.v0.used import UsageFinder, usage_finder
+from feedstock_tools.recipe.written.sites import Site, sites_of
 from feedstock_tools.rerender.why.model import Place, Use
+from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules
+from feedstock_tools.variants.selectors import holds
+from feedstock_tools.yaml_reading.nodes import compose
 
 #: Kind of use -> the pattern of a line that holds it, in the order in which they are tried.
 _KINDS: tuple[tuple[str, str], ...] = (
@@ -45,7 +50,13 @@ _WHY = {
     "requirement": "it is a requirement without a version, which gets the variant's",
     "script": "the build script reads it",
     "force_use_keys": "the recipe says that it counts as used",
+    "skip": "a condition for skipping uses it",
+    "expression": "an expression uses it",
+    "use_keys": "the recipe says that it counts as used",
 }
+_CALLS = {"compiler": ("{}_compiler", "{}_compiler_version"), "stdlib": ("{}_stdlib", "{}_stdlib_version")}
+_EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}")
+_BARE = re.compile(r"[A-Za-z_][\w.\-]*")
 _SHELL = r"^[^$\n]*\$\{{?\s*({key})\s*[\s|}}]"
 _BATCH = r"(?<=%)({key})(?=%)"
 
@@ -227,3 +238,109 @@ def script_lines(path: Path, key: str) -> Iterator[Place]:
     for match in re.finditer(pattern, text, re.MULTILINE):
         number = text.count("\n", 0, match.start(1)) + 1
         yield Place(path, number, lines[number - 1].strip())
+
+
+# --- recipe.yaml: the engine reports which keys an output uses, but not where
+
+
+@dataclass(frozen=True)
+class _Mention:
+    """A line that mentions keys, the output that it belongs to (None: all), and the conditions that apply to it."""
+
+    kind: str
+    line: int
+    keys: frozenset[str]
+    output: str | None
+    conditions: tuple[tuple[str, bool], ...]
+
+
+@dataclass(frozen=True)
+class YamlUses:
+    """Finds the lines of a recipe.yaml that mention a key.
+
+    `all_branches`: branches that are not taken count, as with rattler-build until 0.57.
+    """
+
+    path: Path
+    text: str
+    subdir: str
+    all_branches: bool = False
+    _holds: dict[tuple[str, int], bool | None] = field(default_factory=dict)
+
+    def of(self, key: str, outputs: Iterable[RenderedOutput]) -> Iterator[Use]:
+        """The uses of `key` by the outputs that use it."""
+        users = [output for output in outputs if key in output.used.own]
+        texts = self.text.splitlines()
+        for mention in self._mentions:
+            if key not in mention.keys:
+                continue
+            names = {
+                output.name
+                for output in users
+                if mention.output in (None, output.name) and self._is_reached(mention, output)
+            }
+            if names:
+                place = Place(self.path, mention.line, texts[mention.line - 1].strip())
+                yield Use(mention.kind, _WHY[mention.kind], place, tuple(sorted(names)))
+
+    def _is_reached(self, mention: _Mention, output: RenderedOutput) -> bool:
+        return self.all_branches or all(
+            self._condition(text, output) in (None, wanted) for text, wanted in mention.conditions
+        )
+
+    def _condition(self, text: str, output: RenderedOutput) -> bool | None:
+        """Whether a condition holds for an output; None if only the engine can tell."""
+        key = (text, id(output))
+        if key not in self._holds:
+            namespace = Namespace(self.subdir, self.subdir, output.variant, {}, CondaBuildRules())
+            is_known = all(name in namespace for name in _names(text))
+            self._holds[key] = holds(text, namespace) if is_known else None
+        return self._holds[key]
+
+    @cached_property
+    def _mentions(self) -> tuple[_Mention, ...]:
+        lines = self.text.splitlines()
+        sites = sites_of(compose(self.text, self.path))
+        mentions = dict.fromkeys(mention for site in sites for mention in _mentions(site, lines))
+        return tuple(sorted(mentions, key=lambda mention: (mention.line, mention.kind)))
+
+
+def _mentions(site: Site, lines: Sequence[str]) -> Iterator[_Mention]:
+    """The mentions in one text of a recipe."""
+    output = None if not site.output or "${{" in site.output else site.output
+    mention = partial(_Mention, output=output, conditions=site.conditions)
+    first, last = site.lines
+    if site.kind == "condition":
+        yield mention("condition", first, _names(site.text))
+    if site.kind != "value":
+        return
+    if site.keys[-1:] == ("skip",) and "${{" not in site.text:
+        yield mention("skip", first, _names(site.text))
+    elif site.keys[-1:] == ("use_keys",):
+        yield mention("use_keys", first, frozenset({site.text}))
+    elif "requirements" in site.keys and site.keys[-1] in ("build", "host") and _BARE.fullmatch(site.text.strip()):
+        yield mention("requirement", first, frozenset({site.text.strip().replace("-", "_")}))
+    for number in range(first, min(last, len(lines)) + 1):
+        for match in _EXPRESSION.finditer(lines[number - 1]):
+            for kind, names in _in_expression(match.group(1)):
+                yield mention(kind, number, names)
+
+
+def _in_expression(text: str) -> Iterator[tuple[str, frozenset[str]]]:
+    called: set[str] = set()
+    for call, language in re.findall(r"\b(compiler|stdlib)\(\s*[\"']([\w\-]+)[\"']", text):
+        names = frozenset(form.format(language.replace("-", "_")) for form in _CALLS[call])
+        called |= names
+        yield call, names
+    if re.search(r"\bcdt\(", text):
+        yield "cdt", frozenset({"cdt_name", "cdt_arch"})
+    yield "expression", _names(text) - called
+
+
+def _names(text: str) -> frozenset[str]:
+    """The names of an expression: words that are neither quoted nor attributes nor keywords."""
+    bare = re.sub(r"\"[^\"]*\"|'[^']*'", lambda quoted: " " * len(quoted.group()), text)
+    words = frozenset(re.findall(r"(?<![\w.])[A-Za-z_]\w*", bare)) - {"and", "or", "not", "in", "is", "if", "else"}
+    # pin_subpackage("libtorch") and pin_compatible("numpy") name the pinned package in quotes
+    pinned = re.findall(r"\bpin_\w+\(\s*[\"']([\w.\-]+)[\"']", text)
+    return words | frozenset(name.replace("-", "_") for name in pinned)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from feedstock_tools.recipe.pins import pin_of_mapping
+from feedstock_tools.recipe.requirements import pin_of_mapping
 from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, parse_v1
 
 _PINS = ("pin_subpackage", "pin_compatible")
