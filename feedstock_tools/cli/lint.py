@@ -17,7 +17,8 @@ from feedstock_tools.cli.printing import say, say_diff, say_json
 
 if TYPE_CHECKING:
     from feedstock_tools.check.linting.subject import Mistaken
-    from feedstock_tools.edit.draft import Draft
+    from feedstock_tools.recipe.written.document import Document
+    from feedstock_tools.recipe.written.files import WrittenFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,23 +64,36 @@ def command(feedstock: Path, fix: bool, form: _Form, choice: _Choice) -> int:
     Calls conda-forge's linter too, if conda-smithy is on PATH. The exit code is 1 if a mistake is found; remarks do not
     count. `cuda check` compares CUDA versions and GPU architectures with the facts.
     """
-    from feedstock_tools.check.linting.lint import fixed, lint_feedstock
-    from feedstock_tools.edit.draft import open_draft, read_draft
+    from feedstock_tools.check.linting.lint import lint_feedstock
     from feedstock_tools.feedstock.folder import find_feedstock
+    from feedstock_tools.recipe.written.files import read_files
 
     if form.as_json + form.github + form.sarif > 1:
         raise click.UsageError("--json, --github and --sarif exclude each other")
     _refuse_unknown(choice)
     folder = find_feedstock(feedstock, Path()).folder
     if fix:
-        changes = fixed(open_draft(folder)).changes()
-        say_diff(changes.diff(), err=True)
-        tidy(folder)
-        changes.apply()
-    found = [*lint_feedstock(folder, pinning=_pinning(choice)), *_of_smithy(read_draft(folder), choice)]
+        _mend(folder)
+    found = [*lint_feedstock(folder, pinning=_pinning(choice)), *_of_smithy(read_files(folder), choice)]
     wanted = [each for each in sorted(found) if _is_wanted(each.rule, choice)]
     _print(wanted, form)
     return 1 if any(each.weight == "mistake" for each in wanted) else 0
+
+
+def _mend(folder: Path) -> None:
+    """Remove what can go safely from the recipe, and show the change."""
+    from feedstock_tools.check.linting.lint import mendable
+    from feedstock_tools.edit.draft import open_draft
+    from feedstock_tools.edit.writing import removed_items
+
+    def without(recipe: Document) -> Document:
+        gone = mendable(recipe).items()
+        return recipe.changed(change for list_, items in gone for change in removed_items(recipe, list_, items))
+
+    changes = open_draft(folder).with_recipe(without).changes()
+    say_diff(changes.diff(), err=True)
+    tidy(folder)
+    changes.apply()
 
 
 def _refuse_unknown(choice: _Choice) -> None:
@@ -100,7 +114,7 @@ def _pinning(choice: _Choice) -> Path | None:
     return find_pinning(choice.pinning, pinning_cache(os.environ)).path if choice.pinning else None
 
 
-def _of_smithy(draft: Draft, choice: _Choice) -> Sequence[Mistaken]:
+def _of_smithy(files: WrittenFiles, choice: _Choice) -> Sequence[Mistaken]:
     from feedstock_tools.check.linting.smithy import find_smithy, smithy_findings
     from feedstock_tools.errors import WorkError
 
@@ -112,7 +126,7 @@ def _of_smithy(draft: Draft, choice: _Choice) -> Sequence[Mistaken]:
         say(f"conda-forge's linter did not run: {missing}", err=True)
         return ()
     try:
-        return smithy_findings(draft, program)
+        return smithy_findings(files, program)
     except WorkError as error:  # as without a network, for some settings
         say(f"conda-forge's linter did not run: {error}", err=True)
         return ()

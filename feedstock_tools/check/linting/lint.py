@@ -16,9 +16,8 @@ from feedstock_tools.check.linting.selectors import dead_items, dead_selectors
 from feedstock_tools.check.linting.subject import Mistaken, Subject, read_subject
 from feedstock_tools.check.linting.variant_files import stale_migrations, unused_keys
 from feedstock_tools.check.renderings import Renderings
-from feedstock_tools.edit.draft import Draft, read_draft
-from feedstock_tools.edit.writing import removed_items
-from feedstock_tools.recipe.written.document import Part
+from feedstock_tools.recipe.written.document import Document, Part
+from feedstock_tools.recipe.written.files import read_files
 from feedstock_tools.recipe.written.owners import requirement_lists
 from feedstock_tools.rerender.source import find_pinning
 from feedstock_tools.stages import stage
@@ -64,16 +63,12 @@ def lint_renderings(renderings: Renderings, pinning: Path | None = None) -> tupl
     """As `lint_feedstock`, for a state that others look at, too."""
     stage("looking for mistakes in the recipe")
     against = find_pinning(pinning) if pinning else None
-    subject = read_subject(read_draft(renderings.feedstock), renderings, against)
+    subject = read_subject(read_files(renderings.feedstock), renderings, against)
     return tuple(sorted({found for check in _CHECKS for found in check(subject)}))
 
 
-def fixed(draft: Draft) -> Draft:
-    """The draft without the mistakes that can be mended safely.
-
-    These are requirements that are in a list twice, or that no selector admits.
-    """
-    recipe = draft.recipe
+def mendable(recipe: Document) -> dict[Part, list[Part]]:
+    """The items of lists that can go safely: requirements that are in a list twice, or that no selector admits."""
     gone: dict[Part, list[Part]] = {}
     for list_, item in repeated(recipe):
         gone.setdefault(list_, []).append(item)
@@ -82,5 +77,4 @@ def fixed(draft: Draft) -> Draft:
         dead = [item for item in dead_items(recipe, list_) if item not in removed]
         if dead and len(dead) + len(removed) < len(list_.items):
             gone[list_] = [*removed, *dead]
-    changes = [change for list_, items in gone.items() for change in removed_items(recipe, list_, items)]
-    return draft.with_document(recipe.changed(changes))
+    return gone

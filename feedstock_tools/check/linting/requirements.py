@@ -11,7 +11,6 @@ from feedstock_tools.recipe.requirements import Pin, Requirement
 from feedstock_tools.recipe.written.document import Document, Part
 from feedstock_tools.recipe.written.owners import Owner, name_of, requirement_lists
 
-_BLOCK = re.compile(r"\{%[-+]?\s*(if|for|endif|endfor)\b")
 #: A requirement with a build: `name version build` or `name=version=build`.
 _BUILD = re.compile(r"\S+?(?:\s+\S+\s+|\s*=+[^=\s]+=)(?P<build>[^=\s]+)$")
 
@@ -31,14 +30,9 @@ def repeated(recipe: Document) -> Iterator[tuple[Part, Part]]:
             if item.kind != "scalar":
                 continue
             key = (" ".join(item.text.split()), recipe.selector_of(item))
-            if key in seen and not recipe.is_in_block(item.start) and not _has_blocks(recipe, list_):
+            if key in seen and not recipe.is_in_block(item.start) and not recipe.has_blocks(list_):
                 yield list_, item
             seen.add(key)
-
-
-def _has_blocks(recipe: Document, list_: Part) -> bool:
-    """Whether statements of Jinja choose among the items of a list, so that two of them may exclude each other."""
-    return recipe.has_templates and _BLOCK.search(recipe.text, list_.start, list_.end) is not None
 
 
 def loose_metapackages(subject: Subject) -> Iterator[Mistaken]:

@@ -72,7 +72,7 @@ _PLATFORM_NAMES = frozenset(_PLATFORMS[0]) | set(PLATFORM_WORDS) | {"build_platf
 def dead_selectors(subject: Subject) -> Iterator[Mistaken]:
     """Selectors that can never be true, in recipe and variant files, and those of the recipe that hold in no job."""
     names = ("recipe/conda_build_config.yaml", "recipe/variants.yaml")
-    own = [document for name in names if (document := subject.draft.file(name)) is not None]
+    own = [document for name in names if (document := subject.files.file(name)) is not None]
     removable = {
         subject.recipe.line_start(item.start)
         for list_ in requirement_lists(subject.recipe)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.check.linting.subject import Mistaken
-from feedstock_tools.edit.draft import Draft
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.recipe.written.document import Document
+from feedstock_tools.recipe.written.files import WrittenFiles
 
 #: The time limit of the linter, in seconds: it takes one or two.
 _SECONDS = 300.0
@@ -52,7 +52,7 @@ def find_smithy(environment: Path | None) -> Path | None:
     return program.absolute()
 
 
-def smithy_findings(draft: Draft, program: Path) -> tuple[Mistaken, ...]:
+def smithy_findings(files: WrittenFiles, program: Path) -> tuple[Mistaken, ...]:
     """What conda-forge's linter reports of a recipe, apart from what it asks the network.
 
     Hints are remarks. A finding without a line has that of the section it names, else the first.
@@ -60,8 +60,8 @@ def smithy_findings(draft: Draft, program: Path) -> tuple[Mistaken, ...]:
     Raises:
         WorkError: the linter cannot be run, or fails.
     """
-    folder = draft.recipe_path.parent
-    command = [str(program), "recipe-lint", "--feedstock-dir", str(draft.folder), str(folder)]
+    folder = files.recipe_path.parent
+    command = [str(program), "recipe-lint", "--feedstock-dir", str(files.folder), str(folder)]
     try:
         with tempfile.TemporaryFile() as output:
             run = subprocess.run(
@@ -80,7 +80,7 @@ def smithy_findings(draft: Draft, program: Path) -> tuple[Mistaken, ...]:
     if run.returncode not in (0, 1) or (not items and _FINE not in text):
         last = next((line for line in reversed(text.splitlines()) if line.strip()), f"exit status {run.returncode}")
         raise WorkError(f"conda-forge's linter failed: {last.strip()[:500]}", path=program)
-    return tuple(_finding(draft, item) for item in items)
+    return tuple(_finding(files, item) for item in items)
 
 
 def _items(text: str) -> Iterator[_Item]:
@@ -99,9 +99,9 @@ def _items(text: str) -> Iterator[_Item]:
             lines.append(line.strip())
 
 
-def _finding(draft: Draft, item: _Item) -> Mistaken:
-    recipe = draft.recipe
-    path = recipe.path.relative_to(draft.folder).as_posix()
+def _finding(files: WrittenFiles, item: _Item) -> Mistaken:
+    recipe = files.recipe
+    path = recipe.path.relative_to(files.folder).as_posix()
     line = _line_of(recipe, item.text)
     return Mistaken(path, line, "conda-smithy", item.text, weight="remark" if item.is_hint else "mistake")
 

@@ -10,12 +10,12 @@ from math import prod
 from feedstock_tools.check.findings import Weight
 from feedstock_tools.check.rehearsal.demands import Demands
 from feedstock_tools.check.renderings import Renderings
-from feedstock_tools.edit.draft import Draft
 from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.requirements import Pin, Requirement, spec_name
 from feedstock_tools.recipe.written.document import Document
+from feedstock_tools.recipe.written.files import WrittenFiles
 from feedstock_tools.recipe.written.owners import Owner, outputs_of
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.configurations.rows import NO_LOOP, rows_of
@@ -93,7 +93,7 @@ class Job:
 class Subject:
     """A feedstock to lint: its files, its jobs, and the pinning whose migrations are the current ones, if any."""
 
-    draft: Draft
+    files: WrittenFiles
     jobs: tuple[Job, ...]
     pinning: Pinning | None = None
     outputs: frozenset[str] = field(default=frozenset())
@@ -101,7 +101,7 @@ class Subject:
     @property
     def recipe(self) -> Document:
         """The recipe as text with places."""
-        return self.draft.recipe
+        return self.files.recipe
 
     @cached_property
     def rows(self) -> tuple[tuple[Platform, Mapping[str, str]], ...]:
@@ -134,7 +134,7 @@ class Subject:
     ) -> Mistaken:
         """A finding at a character of a document, default the recipe."""
         at = document or self.recipe
-        path = at.path.relative_to(self.draft.folder).as_posix()
+        path = at.path.relative_to(self.files.folder).as_posix()
         return Mistaken(path, at.line_of(offset), rule, message, fixable, weight)
 
     def place_of(self, name: str) -> int:
@@ -162,7 +162,7 @@ def has_files(output: Owner | None) -> bool:
     return output is None or output.fills_its_package
 
 
-def read_subject(draft: Draft, renderings: Renderings, pinning: Pinning | None = None) -> Subject:
+def read_subject(files: WrittenFiles, renderings: Renderings, pinning: Pinning | None = None) -> Subject:
     """The files of a feedstock, and its jobs as they render.
 
     Raises:
@@ -170,9 +170,9 @@ def read_subject(draft: Draft, renderings: Renderings, pinning: Pinning | None =
     """
     jobs = tuple(_jobs(renderings))
     if jobs and all(job.packages is None for job in jobs):
-        raise jobs[0].error or InputError("the recipe cannot be rendered", path=draft.recipe_path)
+        raise jobs[0].error or InputError("the recipe cannot be rendered", path=files.recipe_path)
     outputs = frozenset(package.name for job in jobs for package in job.packages or ())
-    return Subject(draft, jobs, pinning, outputs)
+    return Subject(files, jobs, pinning, outputs)
 
 
 def name_in(requirement: Requirement) -> str:

@@ -61,7 +61,7 @@ def unused_keys(subject: Subject) -> Iterator[Mistaken]:
 
 
 def _configuration_file(subject: Subject, job: Job) -> Document:
-    folder = subject.draft.folder
+    folder = subject.files.folder
     return read_document(folder / CI_SUPPORT / f"{job.name}.yaml", within=folder)
 
 
@@ -77,7 +77,7 @@ def _is_named(key: str, words: frozenset[str] | None) -> bool:
 def _words_of_recipe(subject: Subject) -> frozenset[str] | None:
     """All words in the text files of the recipe's folder; None if it holds too much text to be a recipe's."""
     words: set[str] = set()
-    folder = subject.draft.recipe_path.parent
+    folder = subject.files.recipe_path.parent
     read = 0
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not path.is_symlink() and path.suffix not in {".patch", ".diff"}:
@@ -96,12 +96,12 @@ def stale_migrations(subject: Subject) -> Iterator[Mistaken]:
     """Migrations in `.ci_support/migrations` that the pinning no longer has, or that no job follows."""
     finished: frozenset[Path] = frozenset()
     if subject.pinning is not None:
-        finished = frozenset(migrations_of(subject.draft.folder, subject.pinning, Rules.newest()).finished)
+        finished = frozenset(migrations_of(subject.files.folder, subject.pinning, Rules.newest()).finished)
     values: dict[str, set[str]] = {}
     for job in subject.jobs:
         for key, listed in job.configuration.values.items():
             values.setdefault(key, set()).update(listed)
-    for document in subject.draft.migrations:
+    for document in subject.files.migrations:
         if document.path in finished:
             message = "the pinning no longer has this migration: it is over, and a rerender removes it"
             yield subject.finding(0, "stale-migration", message, document=document)

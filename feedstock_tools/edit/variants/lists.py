@@ -16,6 +16,7 @@ from feedstock_tools.edit.writing import added_item, quoted_like, removed_items
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit, read_document
+from feedstock_tools.recipe.written.files import VARIANT_FILES
 from feedstock_tools.recipe.written.variables import holds_with
 from feedstock_tools.variants.files import parse
 from feedstock_tools.variants.model import VariantConfig
@@ -27,9 +28,6 @@ VERSION = re.compile(r"\d{1,2}\.\d{1,3}")
 PLATFORMS = tuple(
     Platform.parse(name) for name in ("linux-64", "linux-aarch64", "linux-ppc64le", "osx-64", "osx-arm64", "win-64")
 )
-
-#: The variant files of a recipe that list values.
-VARIANT_FILES = ("recipe/conda_build_config.yaml", "recipe/variants.yaml")
 
 #: What conda-forge's pinning zips, or zipped, with CUDA and Python: a recipe's file may rely on that.
 _ZIPPED = {

@@ -19,7 +19,6 @@ from feedstock_tools.edit.variants.lists import (
     CUDA,
     PLATFORMS,
     PYTHON,
-    VARIANT_FILES,
     VERSION,
     VersionKey,
     are_even,
@@ -47,6 +46,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.written.document import Document, Part, read_document
+from feedstock_tools.recipe.written.files import VARIANT_FILES
 
 
 def add_version(

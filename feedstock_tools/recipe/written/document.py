@@ -190,6 +190,10 @@ class Document:
         words = _BLOCK.findall(self.text, 0, offset) if self.has_templates else []
         return sum(-1 if word.startswith("end") else 1 for word in words) > 0
 
+    def has_blocks(self, part: Part) -> bool:
+        """Whether statements of Jinja choose among the items of a part, so that two of them may exclude each other."""
+        return self.has_templates and _BLOCK.search(self.text, part.start, part.end) is not None
+
     def changed(self, changes: Iterable[TextEdit]) -> Document:
         """The document with `changes`, which must not overlap.
 
