@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.plan.agenda import agenda as plan
     from feedstock_tools.builds.plan.capacity import Capacity, Limits
     from feedstock_tools.builds.plan.needs import Needs
-    from feedstock_tools.builds.plan.row import Work
+    from feedstock_tools.builds.plan.row import Ended, Row, Running, Wanted
     from feedstock_tools.builds.plan.workspace import Workspace, open_workspace
     from feedstock_tools.builds.publish.collect import Collected, collect
     from feedstock_tools.builds.publish.publish import Published, PublishObserver, publish
@@ -105,6 +105,7 @@ __all__ = [
     "Differences",
     "Document",
     "Draft",
+    "Ended",
     "Environment",
     "Explanation",
     "FeedstockError",
@@ -144,7 +145,9 @@ __all__ = [
     "Rerender",
     "RerenderedFeedstock",
     "Review",
+    "Row",
     "Rules",
+    "Running",
     "Setting",
     "Stale",
     "Target",
@@ -155,8 +158,8 @@ __all__ = [
     "Use",
     "ValueOrigin",
     "VerbatimBlock",
+    "Wanted",
     "Where",
-    "Work",
     "WorkError",
     "Workspace",
     "add_maintainer",
@@ -211,12 +214,11 @@ __all__ = [
 _WHERE = {
     "bounds.limits": "BoundError Bounds SOLVING",
     "builds.ledger.records": "BuildRecord PackageRecord TestRecord",
-    "builds.matrix.matrix": "Matrix read_matrix",
-    "builds.matrix.states": "ConfigurationState OutputState",
+    "builds.matrix.matrix": "ConfigurationState Matrix OutputState read_matrix",
     "builds.plan.agenda": "Agenda plan=agenda",
     "builds.plan.capacity": "Capacity Limits",
     "builds.plan.needs": "Needs",
-    "builds.plan.work": "Work",
+    "builds.plan.row": "Ended Row Running Wanted",
     "builds.plan.workspace": "Workspace open_workspace",
     "builds.publish.collect": "Collected collect",
     "builds.publish.publish": "PublishObserver Published publish",

@@ -129,7 +129,9 @@ tiny, channel = Path("tiny-feedstock"), str(Path("tiny-channel").resolve())
 workspace = api.open_workspace(tiny, Path(RESULTS + "-artifacts").resolve(), [channel], MACHINE)
 chosen = workspace.chosen([f"{api.Platform.here().name}_cuda11.2_py3.11"])
 agenda = api.plan(workspace, chosen, api.Capacity.of_machine())
-results["plan"] = [(work.name, work.identities, [output.file_name for output in work.makes]) for work in agenda.todo]
+results["plan"] = [
+    (row.name, row.wanted.identities, [output.file_name for output in row.wanted.makes]) for row in agenda.todo
+]
 built = api.build(workspace, agenda)
 results["build"] = [outcome.record and (outcome.record.result, outcome.record.reason) for outcome in built.outcomes]
 matrix = api.read_matrix(workspace, chosen)

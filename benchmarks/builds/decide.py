@@ -28,26 +28,26 @@ from feedstock_tools.builds.plan.capacity import Capacity  # noqa: E402
 from feedstock_tools.builds.plan.hosts import Host  # noqa: E402
 from feedstock_tools.builds.plan.needs import Needs  # noqa: E402
 from feedstock_tools.builds.plan.order import in_order  # noqa: E402
-from feedstock_tools.builds.plan.row import Work  # noqa: E402
-from feedstock_tools.builds.runs.decide import Waiting, decide, pending_row  # noqa: E402
-from feedstock_tools.builds.runs.occupancy import Occupancy, Running  # noqa: E402
+from feedstock_tools.builds.plan.row import Row, Wanted  # noqa: E402
+from feedstock_tools.builds.runs.decide import Waiting, decide  # noqa: E402
+from feedstock_tools.builds.runs.occupancy import Occupancy  # noqa: E402
 from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow  # noqa: E402
 
 GIB = 1 << 30
-NEEDS = tuple(Needs(cores, memory * GIB) for cores in (4, 8, 16, 32) for memory in (8, 64))
+NEEDS = tuple(Needs(cores, memory * GIB, platform="linux-64") for cores in (4, 8, 16, 32) for memory in (8, 64))
 
 
-def rows(count: int, chance: Random) -> list[Work]:
+def rows(count: int, chance: Random) -> list[Row]:
     """Rows with two outputs each, of which one in ten shares one with others, and a heavy tail of durations."""
     return [_row(number, chance.choice(NEEDS), 600 * chance.paretovariate(1.2), chance) for number in range(count)]
 
 
-def _row(number: int, needs: Needs, seconds: float, chance: Random) -> Work:
+def _row(number: int, needs: Needs, seconds: float, chance: Random) -> Row:
     shared = f"lib{chance.randrange(100)}" if chance.random() < 0.1 else f"base{number}"
     outputs = tuple(PlannedOutput(name, "1", "0", 0, "linux-64", name) for name in (shared, f"package{number}"))
     seconds_of = {output.name: min(seconds, 24 * 3600.0) / 2 for output in outputs}
     row = PlannedRow(f"row {number}", {}, None, None, outputs)
-    return Work("configuration", "linux-64", row, {}, {}, {}, outputs, outputs, needs, seconds_of, "given")
+    return Row("configuration", row, Wanted({}, {}, {}, outputs, outputs, needs, seconds_of, "given"))
 
 
 def hosts(count: int, jobs: int, preempted: float) -> SimulatedHosts:
@@ -67,19 +67,16 @@ def least(runs: int, work: Callable[[], object]) -> float:
     return min(taken)
 
 
-def measure_decisions(works: Sequence[Work], count: int, jobs: int, runs: int) -> None:
+def measure_decisions(pending: Sequence[Row], count: int, jobs: int, runs: int) -> None:
     """Print the time of a decision over hosts that are free, full, and full but for one."""
-    pending = [pending_row(work) for work in works]
-    by_name = {row.row: row for row in pending}
     every = hosts(count, jobs, 0.0).hosts
     everyone = Waiting(pending)
     starts = decide(everyone, (), every, 0.0)
-    running = [Running(start.row, start.host, start.share, by_name[start.row].places) for start in starts]
-    begun = {start.row for start in starts}
-    waiting = Waiting(row for row in pending if row.row not in begun)
-    full, but_one = Occupancy(running), Occupancy(running[1:])
-    large = Needs(64)
-    misfits = Waiting(replace(row, needs=large) for row in waiting)
+    begun = {row.name for row in starts}
+    waiting = Waiting(row for row in pending if row.name not in begun)
+    full, but_one = Occupancy(starts), Occupancy(starts[1:])
+    large = Needs(64, platform="linux-64")
+    misfits = Waiting(replace(row, wanted=replace(row.wanted, needs=large)) for row in waiting)
     situations = {
         f"all free: {len(starts)} begin": lambda: decide(everyone, (), every, 0.0),
         "all full": lambda: decide(waiting, full, every, 0.0),

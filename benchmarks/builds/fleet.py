@@ -31,8 +31,8 @@ from feedstock_tools.builds.fleet.results.events import Finished, events_of
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.plan.agenda import agenda
 from feedstock_tools.builds.plan.capacity import Capacity, Share
+from feedstock_tools.builds.plan.row import Running
 from feedstock_tools.builds.plan.workspace import open_workspace
-from feedstock_tools.builds.runs.row_build import Attempt
 from tests.support import command
 from tests.support.feedstocks import copy_of_example
 from tests.support.fleets import fleet_in
@@ -51,10 +51,10 @@ def _prepared(folder: Path) -> tuple[Parcels, Order]:
     workspace = open_workspace(feedstock, None, ["stand-in"], os.environ)
     chosen = [each for each in workspace.plan.configurations if each.platform == "linux-64"][:1]
     planned = agenda(workspace, workspace.plan.complete(chosen), Capacity.of_machine())
-    parcels, work = parcels_of(workspace, planned), planned.todo[0]
-    engine = workspace.engines.engine_for(work.configuration, work.platform)
-    attempt = Attempt(1, Share((0,), 1 << 20, 1))
-    return parcels, compile_order("me", parcels, work, engine, planned.channels[work.configuration], [], [], attempt)
+    parcels, row = parcels_of(workspace, planned), planned.todo[0]
+    engine = workspace.engines.engine_for(row.configuration, row.platform)
+    row = replace(row, running=Running("h1", Share((0,), 1 << 20, 1)))
+    return parcels, compile_order("me", parcels, row, engine, planned.channels[row.configuration], [], [])
 
 
 def _carry(link: Link, host: str, order: Order) -> None:
@@ -127,11 +127,11 @@ def bundle() -> None:
                 chosen = workspace.plan.complete(workspace.plan.configurations[:1])
                 planned = agenda(workspace, chosen, Capacity.of_machine())
                 parcels = parcels_of(workspace, planned)
-                work = planned.todo[0]
-                engine = workspace.engines.engine_for(work.configuration, work.platform)
-                attempt = Attempt(1, Share((0,), 1 << 20, 1))
-                choice = planned.channels[work.configuration]
-                order = compile_order("me", parcels, work, engine, choice, [], [], attempt)
+                row = planned.todo[0]
+                engine = workspace.engines.engine_for(row.configuration, row.platform)
+                row = replace(row, running=Running("h1", Share((0,), 1 << 20, 1)))
+                choice = planned.channels[row.configuration]
+                order = compile_order("me", parcels, row, engine, choice, [], [])
                 with fleet.link() as link:
                     began = time.monotonic()
                     Delivery(link, parcels, folder).provide("h1", order)

@@ -194,16 +194,13 @@ def _left_out(workspace: Workspace, named: Named, planned: Agenda, hosts: list[H
     Raises:
         InputError: one of them was named, or there are no others.
     """
-    from feedstock_tools.builds.plan.hosts import engine_needs
     from feedstock_tools.builds.plan.refusals import refuse
-    from feedstock_tools.builds.runs.decide import pending_row, without_host
+    from feedstock_tools.builds.runs.decide import without_host
 
-    works = {work.name: work for work in planned.todo}
+    rows = {row.name: row for row in planned.todo}
     reasons = dict(planned.refused)
-    needs = engine_needs(workspace, planned.todo)
-    pending = [pending_row(work, engine=needs[work.configuration]) for work in planned.todo]
-    for row, reason in without_host(pending, hosts).items():
-        reasons.setdefault(works[row].configuration, reason)
+    for row, reason in without_host(planned.todo, hosts).items():
+        reasons.setdefault(rows[row].configuration, reason)
     if not reasons:
         return {}
     required = {configuration.name for configuration in select(named.names, candidates_of(workspace, named))}

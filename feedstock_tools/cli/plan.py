@@ -120,14 +120,14 @@ def _simulated(
     from feedstock_tools.builds.fleet.simulation.hosts import read_hosts
     from feedstock_tools.builds.fleet.simulation.simulate import simulate
     from feedstock_tools.builds.fleet.simulation.times import read_times, with_times
-    from feedstock_tools.builds.plan.hosts import engine_needs, local_host
+    from feedstock_tools.builds.plan.hosts import local_host
     from feedstock_tools.errors import InputError, Mistake
     from feedstock_tools.units import time_of
 
     hosts = read_hosts(settings.hosts or "", local_host(planned.capacity, planned.jobs))
     times = read_times(settings.times) if settings.times else {}
-    works = with_times(planned.todo, times, time_of(settings.default_time) if settings.default_time else None)
-    simulation = simulate(works, hosts, settings.seed, engine_needs(workspace, works))
+    rows = with_times(planned.todo, times, time_of(settings.default_time) if settings.default_time else None)
+    simulation = simulate(rows, hosts, settings.seed)
     if named and simulation.left_out:
         raise InputError.of([Mistake(f"{row} fits no host: {reason}") for row, reason in simulation.left_out.items()])
     return simulation, hosts

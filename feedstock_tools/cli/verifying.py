@@ -74,8 +74,8 @@ def verified(
             for row, reason in reasons.items():
                 terminal.say(f"Not built a second time: {row}: {reason}")
             nowhere |= reasons.keys()
-            left = tuple(work for work in planned.todo if work.name not in reasons)
-            planned = replace(planned, todo=left, rows=tuple(work.name for work in left))
+            left = tuple(row for row in planned.todo if row.name not in reasons)
+            planned = replace(planned, todo=left, rows=tuple(row.name for row in left))
             outcomes += carried_out(where, planned).outcomes if left else ()
         again = BuildResult(where.artifacts, tuple(outcomes))
         return compared(result, again, [row for row in rows if row not in nowhere])
@@ -102,10 +102,10 @@ def _built_on(result: BuildResult, second: Second) -> dict[str, str]:
 def _without_another_host(planned: Agenda, second: Second) -> Mapping[str, str]:
     """The rows that no other host of the fleet can build, with the reasons."""
     from feedstock_tools.builds.plan.hosts import others_in, with_others
-    from feedstock_tools.builds.runs.decide import pending_row, without_host
+    from feedstock_tools.builds.runs.decide import without_host
 
     if second.hosts is None:
         return {}
-    others = others_in(work.needs for work in planned.todo)
+    others = others_in(row.wanted.needs for row in planned.todo)
     hosts = [with_others(host, others) for host in second.hosts]
-    return without_host([pending_row(work) for work in planned.todo], hosts)
+    return without_host(planned.todo, hosts)

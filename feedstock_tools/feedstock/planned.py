@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+#: Subdir and file name without extension: a package of a channel, equal for rows that make the same one.
+PackageId = tuple[str, str]
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedOutput:
@@ -40,6 +43,11 @@ class PlannedOutput:
     def stem(self) -> str:
         """The name of the package's file without extension."""
         return f"{self.name}-{self.version}-{self.build}"
+
+    @property
+    def package_id(self) -> PackageId:
+        """Its package in a channel."""
+        return self.subdir, self.stem
 
     @property
     def file_name(self) -> str:

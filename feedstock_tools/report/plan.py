@@ -8,7 +8,7 @@ from typing import Any
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.hosts import Host, local_host, portion_on
 from feedstock_tools.builds.plan.refusals import in_words
-from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.units import size_text
 from feedstock_tools.wording import counted, duration, table
 
@@ -19,7 +19,7 @@ _RIGHT = frozenset({0, 3, 4, 5, 7})
 def plan_text(agenda: Agenda) -> str:
     """A table of the rows to build in order, the finished rows, refusals, and the expected duration."""
     host = local_host(agenda.capacity, agenda.jobs)
-    rows = [_cells(number, work, host) for number, work in enumerate(agenda.todo, 1)]
+    rows = [_cells(number, row, host) for number, row in enumerate(agenda.todo, 1)]
     parts = [table(_HEAD, rows, right=_RIGHT)] if rows else []
     return "\n".join([*parts, *_notes(agenda)])
 
@@ -28,7 +28,7 @@ def plan_markdown(agenda: Agenda) -> str:
     """The same, to paste into an issue."""
     host = local_host(agenda.capacity, agenda.jobs)
     head = [f"| {' | '.join(_HEAD)} |", f"|{'|'.join('--:' if at in _RIGHT else '---' for at in range(len(_HEAD)))}|"]
-    rows = [f"| {' | '.join(_cells(number, work, host))} |" for number, work in enumerate(agenda.todo, 1)]
+    rows = [f"| {' | '.join(_cells(number, row, host))} |" for number, row in enumerate(agenda.todo, 1)]
     return "\n".join([*(head if rows else []), *rows, "", *(f"- {note}" for note in _notes(agenda))]).lstrip()
 
 
@@ -41,46 +41,46 @@ def plan_json(agenda: Agenda) -> Mapping[str, Any]:
         "memory": agenda.capacity.memory,
         "seconds": agenda.seconds,
         "rows_without_known_time": agenda.unknown,
-        "todo": [_values(work, host) for work in agenda.todo],
-        "up_to_date": [_values(work, host) for work in agenda.done],
+        "todo": [_values(row, host) for row in agenda.todo],
+        "up_to_date": [_values(row, host) for row in agenda.done],
         "refused": dict(agenda.refused),
     }
 
 
-def _values(work: Work, host: Host) -> dict[str, Any]:
-    portion = portion_on(work.needs, host)
+def _values(row: Row, host: Host) -> dict[str, Any]:
+    portion = portion_on(row.wanted.needs, host)
     return {
-        "configuration": work.configuration,
-        "row": work.name,
-        "platform": work.platform,
-        "builds": [output.stem for output in work.makes],
-        "done": sorted(work.done),
+        "configuration": row.configuration,
+        "row": row.name,
+        "platform": row.platform,
+        "builds": [output.stem for output in row.wanted.makes],
+        "done": sorted(row.wanted.done),
         "cores": portion.cores,
         "memory": portion.memory,
-        "disk": work.needs.disk,
-        "gpu": work.needs.gpu,
-        "image": _image(work),
-        "seconds": work.expected,
-        "from": {**portion.source, "seconds": work.seconds_source},
+        "disk": row.wanted.needs.disk,
+        "gpu": row.wanted.needs.gpu,
+        "image": _image(row),
+        "seconds": row.wanted.expected,
+        "from": {**portion.source, "seconds": row.wanted.seconds_source},
     }
 
 
-def _image(work: Work) -> str | None:
-    return work.row.values.get("docker_image")
+def _image(row: Row) -> str | None:
+    return row.planned.values.get("docker_image")
 
 
-def _cells(number: int, work: Work, host: Host) -> tuple[str, ...]:
-    needs, portion = work.needs, portion_on(work.needs, host)
+def _cells(number: int, row: Row, host: Host) -> tuple[str, ...]:
+    needs, portion = row.wanted.needs, portion_on(row.wanted.needs, host)
     return (
         str(number),
-        work.name,
-        ", ".join(output.name for output in work.makes),
+        row.name,
+        ", ".join(output.name for output in row.wanted.makes),
         str(portion.cores),
         size_text(portion.memory),
         size_text(needs.disk) if needs.disk else "-",
         "yes" if needs.gpu else "-",
-        duration(work.expected) if work.expected is not None else "?",
-        _image(work) or "-",
+        duration(row.wanted.expected) if row.wanted.expected is not None else "?",
+        _image(row) or "-",
     )
 
 

@@ -28,8 +28,8 @@ def simulate(folder: Path) -> None:
     workspace = opened(folder, (folder / "channel").as_uri())
     planned = agenda(workspace, workspace.chosen(), Capacity.of_machine(1))
     hosts = read_hosts(str(folder / "hosts.yaml"), local_host(planned.capacity, planned.jobs))
-    works = with_times(planned.todo, read_times(folder / "times.yaml"), 60.0)
-    shown(simulate(works, hosts, 1, {}), hosts, planned.refused)
+    rows = with_times(planned.todo, read_times(folder / "times.yaml"), 60.0)
+    shown(simulate(rows, hosts, 1), hosts, planned.refused)
 
 
 def lint(folder: Path) -> None:

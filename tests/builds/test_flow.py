@@ -11,10 +11,9 @@ from feedstock_tools.builds.engines.contract import Built, Event
 from feedstock_tools.builds.matrix.matrix import read_matrix
 from feedstock_tools.builds.plan.agenda import agenda
 from feedstock_tools.builds.plan.capacity import Capacity, Limits
-from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.builds.plan.workspace import Workspace, open_workspace
 from feedstock_tools.builds.publish.publish import Published, publish
-from feedstock_tools.builds.runs.building import BuiltRow
 from feedstock_tools.builds.runs.observer import Progress
 from feedstock_tools.builds.runs.retries import NextAttempt
 from feedstock_tools.builds.runs.run import run
@@ -41,12 +40,12 @@ class Watched:
         elif isinstance(what[-1], Published):
             self.published.append(what[-1].file)
 
-    def event(self, work: Work, event: Event | NextAttempt) -> None:
+    def event(self, row: Row, event: Event | NextAttempt) -> None:
         if isinstance(event, Built):
             self.built.append(event.output)
 
-    def end(self, work: Work, built: BuiltRow) -> None:
-        self.rows.append((work.name, built.failed is None))
+    def end(self, row: Row) -> None:
+        self.rows.append((row.name, row.failed is None))
 
     def progress(self, progress: Progress) -> None:
         self.left.append(progress.left)
@@ -97,7 +96,7 @@ def test_from_a_folder_to_a_channel(
     todo = agenda(workspace, chosen, CAPACITY, 1)
     result = run(workspace, todo, Limits(), watched, command="a test")
     assert result.is_complete
-    assert watched.rows == [(work.name, True) for work in todo.todo]
+    assert watched.rows == [(row.name, True) for row in todo.todo]
     assert watched.built == ["libtiny", "tiny-base", "tiny"]
     assert watched.left
     matrix = read_matrix(workspace, chosen)
@@ -123,10 +122,10 @@ def test_the_times_of_earlier_builds_tell_how_long_the_next_takes(gpu_feedstock:
     workspace = opened(gpu_feedstock)
     found = agenda(workspace, workspace.chosen([CPU]), CAPACITY, 2)
     first, second = found.todo
-    assert [output.name for output in first.makes] == ["libtiny", "tiny-base", "tiny"]
-    assert [output.name for output in second.makes] == ["tiny-base", "tiny"]
-    assert [output.name for output in second.missing] == ["libtiny", "tiny-base", "tiny"]
-    assert first.expected is not None
-    assert second.expected is not None
-    library = first.seconds["libtiny"]
-    assert found.seconds == pytest.approx(max(first.expected, library + second.expected))
+    assert [output.name for output in first.wanted.makes] == ["libtiny", "tiny-base", "tiny"]
+    assert [output.name for output in second.wanted.makes] == ["tiny-base", "tiny"]
+    assert [output.name for output in second.wanted.missing] == ["libtiny", "tiny-base", "tiny"]
+    assert first.wanted.expected is not None
+    assert second.wanted.expected is not None
+    library = first.wanted.seconds["libtiny"]
+    assert found.seconds == pytest.approx(max(first.wanted.expected, library + second.wanted.expected))

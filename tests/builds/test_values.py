@@ -13,18 +13,20 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from feedstock_tools import builds
-from feedstock_tools.builds.engines.contract import Engine
+from feedstock_tools.builds.engines.contract import Engine, Failed
 from feedstock_tools.builds.engines.embedded.emulation import Emulator
 from feedstock_tools.builds.ledger import BuildRecord
+from feedstock_tools.builds.plan.capacity import Share
 from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.builds.plan.rendering import PlannedInputs
+from feedstock_tools.builds.plan.row import Ended, Running
 from feedstock_tools.builds.runs.site import Site
 from feedstock_tools.channel.properties import Channels
 from feedstock_tools.feedstock.layout import Artifacts
-from tests.support.works import made_up_work
+from tests.support.rows import made_up_row
 
 #: Names of types that a module imports for type checkers alone.
-_FOR_TYPES = {"Engine": Engine, "Emulator": Emulator, "Host": Host}
+_FOR_TYPES = {"Engine": Engine, "Emulator": Emulator, "Failed": Failed, "Host": Host}
 
 
 def _dataclasses() -> Iterator[type[Any]]:
@@ -52,7 +54,7 @@ def test_no_dataclass_of_the_wing_holds_a_callable() -> None:
     assert holders == []
 
 
-def test_a_site_and_its_work_can_be_sent_to_another_machine() -> None:
+def test_a_site_and_its_rows_can_be_sent_to_another_machine() -> None:
     site = Site(
         configuration="linux_64_",
         target="linux-64",
@@ -65,5 +67,11 @@ def test_a_site_and_its_work_can_be_sent_to_another_machine() -> None:
         command="feedstock-tools build",
     )
     record = BuildRecord("identity", "linux_64_", "row", "lib", "done", "2026-01-01", "logs/a", "engine 1", ("a",))
-    work = dataclasses.replace(made_up_work("row", "lib", "tool", seconds=3.0), done={"lib": record})
-    assert pickle.loads(pickle.dumps((site, work))) == (site, work)  # noqa: S301 - it has just been pickled
+    row = made_up_row("row", "lib", "tool", seconds=3.0)
+    row = dataclasses.replace(
+        row,
+        wanted=dataclasses.replace(row.wanted, done={"lib": record}),
+        running=Running("here", Share((0,), 1 << 30, 1)),
+        ended=Ended((record,), (), Failed("tool", "its build script failed")),
+    )
+    assert pickle.loads(pickle.dumps((site, row))) == (site, row)  # noqa: S301 - it has just been pickled

@@ -10,6 +10,7 @@ from feedstock_tools.builds.runs.run import BuildResult, Outcome
 from feedstock_tools.cli.building import report
 from feedstock_tools.report.run.plain import Terminal
 from tests.support.feedstocks import GPU, TinyFeedstock
+from tests.support.rows import made_up_row
 
 
 class _Screen(io.StringIO):
@@ -26,7 +27,8 @@ def test_the_next_list_is_prepared_for_a_person_and_not_for_a_script(
     monkeypatch.setattr(workspaces, "_FEW", 0)
     workspace = open_workspace(feedstock.folder, None, ("conda-forge",), {})
     (chosen,) = workspace.chosen([GPU])
-    built = Outcome(chosen.name, chosen.rows[0], chosen.rows[0].outputs[0], None, new=True)
+    row = made_up_row("tiny", "tiny")
+    built = Outcome(row, row.planned.outputs[0], None, new=True)
     report(workspace, BuildResult(workspace.artifacts, (built,)), {}, Terminal(stream), as_json=False)
     rendered = {configuration.name for configuration in workspace.plan.configurations if configuration.rendered}
     assert rendered == ({each.name for each in workspace.plan.configurations} if stream.isatty() else {chosen.name})

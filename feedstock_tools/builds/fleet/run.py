@@ -13,7 +13,6 @@ from feedstock_tools.builds.fleet.results.following import Place
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.capacity import Limits
-from feedstock_tools.builds.plan.hosts import engine_needs
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.observer import Observer
 from feedstock_tools.builds.runs.run import BuildResult, result_of
@@ -48,13 +47,12 @@ def run_on_fleet(
     parcels = parcels_of(workspace, agenda)
     with Ledger(workspace.artifacts.ledger) as ledger:
         crew = FleetCrew(workspace, agenda, link, parcels, _places(workspace, agenda, ledger, command), say)
-        engines = engine_needs(workspace, agenda.todo)
         if pool is None:
-            built = carry_out(agenda, limits, observer, ledger, crew, engines)
+            built = carry_out(agenda, limits, observer, ledger, crew)
         else:
             with pool:
-                with_jobs = JobCrew(crew, pool, agenda.todo, engines)
-                built = carry_out(agenda, limits, observer, ledger, with_jobs, engines)
+                with_jobs = JobCrew(crew, pool, agenda.todo)
+                built = carry_out(agenda, limits, observer, ledger, with_jobs)
         crew.finish()
         return result_of(workspace, agenda, built)
 
@@ -63,10 +61,10 @@ def _places(workspace: Workspace, agenda: Agenda, ledger: Ledger, command: str) 
     """Where the packages of each configuration go, by its name."""
     commit = commit_of(workspace.feedstock.folder)
     places = {}
-    for work in (*agenda.done, *agenda.todo):
-        engine = workspace.engines.engine_for(work.configuration, work.platform)
-        choice = agenda.channels[work.configuration]
-        places[work.configuration] = Place(
+    for row in (*agenda.done, *agenda.todo):
+        engine = workspace.engines.engine_for(row.configuration, row.platform)
+        choice = agenda.channels[row.configuration]
+        places[row.configuration] = Place(
             artifacts=workspace.artifacts,
             ledger=ledger,
             feedstock=workspace.feedstock.folder,

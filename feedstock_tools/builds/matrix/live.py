@@ -22,8 +22,7 @@ from feedstock_tools.processes import process_lives, this_machine, this_process
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.contract import Event
-    from feedstock_tools.builds.plan.row import Work
-    from feedstock_tools.builds.runs.building import BuiltRow
+    from feedstock_tools.builds.plan.row import Row
     from feedstock_tools.builds.runs.observer import Progress
     from feedstock_tools.builds.runs.retries import NextAttempt
 
@@ -141,27 +140,23 @@ class RunRecorder:
         """The file that it writes."""
         return self._artifacts.cache / f"{self._name}.json"
 
-    def begin(self, work: Work) -> None:
-        """See `Observer`."""
-        self._configurations[work.name] = work.configuration
+    def begin(self, row: Row) -> None:
+        self._configurations[row.name] = row.configuration
 
-    def event(self, work: Work, event: Event | NextAttempt) -> None:
-        """See `Observer`."""
+    def event(self, row: Row, event: Event | NextAttempt) -> None:
         if isinstance(event, Started):
-            self._outputs[work.name] = event.output
+            self._outputs[row.name] = event.output
 
-    def end(self, work: Work, built: BuiltRow) -> None:
-        """See `Observer`."""
+    def end(self, row: Row) -> None: ...
 
     def progress(self, progress: Progress) -> None:
-        """See `Observer`: write it, if it is time."""
+        """Write it, if it is time."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + _EVERY
         self._artifacts.remember(self._name, asdict(self._run(progress)))
 
-    def ending(self, builds: int, *, go_on: bool) -> None:
-        """See `Observer`."""
+    def ending(self, builds: int, *, go_on: bool) -> None: ...
 
     def _run(self, progress: Progress) -> LiveRun:
         present = {

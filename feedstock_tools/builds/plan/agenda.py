@@ -1,8 +1,8 @@
-"""From chosen configurations to the work of a run: finished and missing outputs, their needs and order."""
+"""From chosen configurations to the rows of a run: finished and missing outputs, their needs and order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -13,10 +13,10 @@ from feedstock_tools.builds.plan.identity import PARTS, identity_on, inputs_on
 from feedstock_tools.builds.plan.needs import Declared, History, Needs, expected_seconds, needs_of
 from feedstock_tools.builds.plan.refusals import refused
 from feedstock_tools.builds.plan.rendering import PlannedInputs
-from feedstock_tools.builds.plan.row import Place, Work, place_of
+from feedstock_tools.builds.plan.row import Row, Wanted
 from feedstock_tools.channel.properties import Channels
 from feedstock_tools.errors import InputError
-from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
+from feedstock_tools.feedstock.planned import PackageId, PlannedConfiguration, PlannedRow
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.contract import Engine
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Agenda:
-    """The work of a run over some configurations.
+    """The rows of a run over some configurations.
 
     Attributes:
         todo: the rows to build, in their order; `done` those that are up to date.
@@ -39,8 +39,8 @@ class Agenda:
         prepared: this machine has the disk space, compilers and tools for all of it (`runs.run.prepare`).
     """
 
-    todo: tuple[Work, ...]
-    done: tuple[Work, ...]
+    todo: tuple[Row, ...]
+    done: tuple[Row, ...]
     rows: tuple[str, ...]
     refused: Mapping[str, str]
     channels: Mapping[str, Channels]
@@ -54,26 +54,22 @@ class Agenda:
     @property
     def unknown(self) -> int:
         """The number of rows of unknown duration."""
-        return sum(work.expected is None for work in self.todo)
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A row before its needs are known, with the identity of its channels, and the records of finished outputs."""
-
-    configuration: PlannedConfiguration
-    row: PlannedRow
-    base: str
-    done: Mapping[str, BuildRecord]
+        return sum(row.wanted.expected is None for row in self.todo)
 
     @property
-    def missing(self) -> list[str]:
-        """The names of the other outputs."""
-        return [output.name for output in self.row.outputs if output.name not in self.done]
+    def in_plan_order(self) -> tuple[Row, ...]:
+        """All rows."""
+        by_name = {row.name: row for row in (*self.done, *self.todo)}
+        return tuple(by_name[name] for name in self.rows)
+
+    def pythons(self, configuration: str) -> tuple[str, ...]:
+        """The Python versions that the builds of a configuration run."""
+        rows = (row for row in (*self.done, *self.todo) if row.configuration == configuration)
+        return tuple(dict.fromkeys(row.planned.build_python for row in rows if row.planned.build_python))
 
 
 def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacity: Capacity, jobs: int = 1) -> Agenda:
-    """The work of a run over some configurations: only outputs that the ledger does not record as done.
+    """The rows of a run over some configurations: only outputs that the ledger does not record as done.
 
     Args:
         chosen: with their outputs.
@@ -85,7 +81,7 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
         WorkError: a channel cannot be reached, or the ledger cannot be read.
 
     >>> found = plan(workspace, workspace.chosen()[:1], Capacity.of_machine())
-    >>> [[output.name for output in work.makes] for work in found.todo]
+    >>> [[output.name for output in row.wanted.makes] for row in found.todo]
     [['tiny-base', 'tiny', 'tiny-gpu']]
     """
     inputs = PlannedInputs.of(workspace.recipe, [workspace.feedstock.recipe, *workspace.plan.sources])
@@ -100,32 +96,28 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
     }
     rows, history = _rows(workspace, possible, bases)
     declared = Declared.of(workspace.plan.needs)
-    works = [_work(planned, needs_of(declared, history.memory(planned.row.name, planned.missing))) for planned in rows]
-    todo = _ordered([work for work in works if work.missing], history, declared)
+    rows = _with_needs(rows, history, declared)
+    todo = _ordered([row for row in rows if row.wanted.missing], history, declared)
     return Agenda(
         todo=todo,
-        done=tuple(work for work in works if not work.missing),
-        rows=tuple(work.name for work in works),
+        done=tuple(row for row in rows if not row.wanted.missing),
+        rows=tuple(row.name for row in rows),
         refused=reasons,
         channels=channels,
         inputs=inputs,
         capacity=capacity,
         jobs=jobs,
         seconds=_seconds(todo, jobs),
-        again={work.name: changed for work in todo if (changed := _changed(work, history, bases))},
+        again={row.name: changed for row in todo if (changed := _changed(row, history, bases))},
     )
 
 
-def _needs(planned: _Row, declared: Declared, history: History) -> Needs:
-    return needs_of(declared, history.memory(planned.row.name, planned.missing))
-
-
-def _changed(work: Work, history: History, bases: Mapping[str, str]) -> tuple[str, ...]:
+def _changed(row: Row, history: History, bases: Mapping[str, str]) -> tuple[str, ...]:
     """What has changed since the last builds of a row's missing outputs; empty without any."""
     changed: set[str] = set()
-    for output in work.missing:
-        inputs = inputs_on(bases[work.configuration], output)
-        for record in history.of_row.get((work.name, output.name), [])[-1:]:
+    for output in row.wanted.missing:
+        inputs = inputs_on(bases[row.configuration], output)
+        for record in history.of_row.get((row.name, output.name), [])[-1:]:
             if record.inputs:
                 changed |= {part for part in PARTS if record.inputs.get(part) != inputs.get(part)}
     return tuple(text for part, text in PARTS.items() if part in changed)
@@ -133,26 +125,21 @@ def _changed(work: Work, history: History, bases: Mapping[str, str]) -> tuple[st
 
 def _rows(
     workspace: Workspace, possible: Sequence[PlannedConfiguration], bases: Mapping[str, str]
-) -> tuple[list[_Row], History]:
+) -> tuple[list[Row], History]:
     """Every row of some configurations with its finished outputs, and the history of earlier builds.
 
     Args:
         bases: configuration → the identity of its channels.
     """
+    pairs = [(configuration, row) for configuration in possible for row in configuration.rows]
     if not workspace.artifacts.ledger.is_file():
-        nothing: dict[str, BuildRecord] = {}
-        return [
-            _Row(configuration, row, bases[configuration.name], nothing)
-            for configuration in possible
-            for row in configuration.rows
-        ], History({}, {})
+        rows = [_row(workspace, each, row, bases[each.name], {}) for each, row in pairs]
+        return rows, History({}, {})
     with Ledger(workspace.artifacts.ledger) as ledger:
         rows = [
-            _Row(configuration, row, bases[configuration.name], _done(ledger, row, bases[configuration.name]))
-            for configuration in possible
-            for row in configuration.rows
+            _row(workspace, each, row, bases[each.name], _done(ledger, row, bases[each.name])) for each, row in pairs
         ]
-        return rows, History.of(ledger, ((planned.row.name, name) for planned in rows for name in planned.missing))
+        return rows, History.of(ledger, ((row.name, output.name) for row in rows for output in row.wanted.missing))
 
 
 def _done(ledger: Ledger, row: PlannedRow, base: str) -> dict[str, BuildRecord]:
@@ -161,46 +148,69 @@ def _done(ledger: Ledger, row: PlannedRow, base: str) -> dict[str, BuildRecord]:
     return {name: record for name, record in records.items() if record is not None}
 
 
-def _work(planned: _Row, needs: Needs) -> Work:
-    outputs = planned.row.outputs
-    missing = tuple(output for output in outputs if output.name not in planned.done)
-    return Work(
-        configuration=planned.configuration.name,
-        platform=planned.configuration.platform,
-        row=planned.row,
-        identities={output.name: identity_on(planned.base, output) for output in outputs},
-        inputs={output.name: inputs_on(planned.base, output) for output in outputs},
-        done=planned.done,
+def _row(
+    workspace: Workspace,
+    configuration: PlannedConfiguration,
+    planned: PlannedRow,
+    base: str,
+    done: Mapping[str, BuildRecord],
+) -> Row:
+    """A row before its cores, memory and times are known.
+
+    Args:
+        base: the identity of its channels.
+    """
+    missing = tuple(output for output in planned.outputs if output.name not in done)
+    engine = workspace.engines.engine(configuration)
+    image = planned.values.get("docker_image")
+    runs_image = engine.name == "container" and image and configuration.platform.startswith("linux-")
+    wanted = Wanted(
+        identities={output.name: identity_on(base, output) for output in planned.outputs},
+        inputs={output.name: inputs_on(base, output) for output in planned.outputs},
+        done=done,
         missing=missing,
         makes=missing,
-        needs=needs,
+        needs=Needs(platform=configuration.platform, engine=engine.name, image=image if runs_image else None),
         seconds_source="history",
     )
+    return Row(configuration.name, planned, wanted)
 
 
-def _ordered(todo: Sequence[Work], history: History, declared: Declared) -> tuple[Work, ...]:
+def _with_needs(rows: Iterable[Row], history: History, declared: Declared) -> list[Row]:
+    """The rows with what they need by their spec and earlier builds; equal needs are one value."""
+    once: dict[Needs, Needs] = {}
+    found = []
+    for row in rows:
+        wanted = row.wanted
+        memory = history.memory(row.name, [output.name for output in wanted.missing])
+        needs = needs_of(declared, memory, wanted.needs)
+        found.append(replace(row, wanted=replace(wanted, needs=once.setdefault(needs, needs))))
+    return found
+
+
+def _ordered(todo: Sequence[Row], history: History, declared: Declared) -> tuple[Row, ...]:
     """The rows in build order, each with the outputs that it makes itself and their expected duration."""
     if not todo:
         return ()
     from feedstock_tools.builds.plan.order import in_order
 
-    return tuple(_each_once(in_order([_timed(work, history, declared) for work in todo]), history, declared))
+    return tuple(_each_once(in_order([_timed(row, history, declared) for row in todo]), history, declared))
 
 
-def _each_once(todo: Sequence[Work], history: History, declared: Declared) -> Iterator[Work]:
-    places: set[Place] = set()
-    for work in todo:
-        makes = tuple(output for output in work.missing if place_of(output) not in places)
-        places |= work.places
-        yield _timed(replace(work, makes=makes), history, declared)
+def _each_once(todo: Sequence[Row], history: History, declared: Declared) -> Iterator[Row]:
+    packages: set[PackageId] = set()
+    for row in todo:
+        makes = tuple(output for output in row.wanted.missing if output.package_id not in packages)
+        packages |= row.wanted.packages
+        yield _timed(replace(row, wanted=replace(row.wanted, makes=makes)), history, declared)
 
 
-def _timed(work: Work, history: History, declared: Declared) -> Work:
-    seconds, source = expected_seconds(history, declared, work.name, [output.name for output in work.makes])
-    return replace(work, seconds=seconds, seconds_source=source)
+def _timed(row: Row, history: History, declared: Declared) -> Row:
+    seconds, source = expected_seconds(history, declared, row.name, [output.name for output in row.wanted.makes])
+    return replace(row, wanted=replace(row.wanted, seconds=seconds, seconds_source=source))
 
 
-def _seconds(todo: Sequence[Work], jobs: int) -> float | None:
+def _seconds(todo: Sequence[Row], jobs: int) -> float | None:
     if not todo:
         return None
     from feedstock_tools.builds.plan.order import seconds_left

@@ -7,17 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from feedstock_tools.builds.plan.capacity import Capacity
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.processes import this_machine
 from feedstock_tools.units import size_text
 from feedstock_tools.wording import counted, duration
-
-if TYPE_CHECKING:
-    from feedstock_tools.builds.plan.row import Work
-    from feedstock_tools.builds.plan.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,31 +48,6 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
-class EngineNeeds:
-    """What an engine asks of a host: that it has the engine (empty for any) and its image (None: no container)."""
-
-    name: str = ""
-    image: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """What a row asks of a host.
-
-    Attributes:
-        platform: its target subdir.
-        engine: the name of its engine; empty for any. `image` is the container image of that, None without a container.
-        seconds: its expected duration; None if unknown.
-    """
-
-    needs: Needs
-    platform: str
-    engine: str = ""
-    image: str | None = None
-    seconds: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Portion:
     """The part of a host that a row gets, in cores and bytes of memory.
 
@@ -87,21 +57,6 @@ class Portion:
     cores: int
     memory: int
     source: Mapping[str, str] = field(default_factory=dict)
-
-
-def engine_needs(workspace: Workspace, works: Iterable[Work]) -> dict[str, EngineNeeds]:
-    """What the engine of each configuration asks of a host, by the configuration's name.
-
-    Raises:
-        InputError: there is no engine for one of them.
-    """
-    needs = {}
-    for work in works:
-        engine = workspace.engines.engine_for(work.configuration, work.platform)
-        image = work.row.values.get("docker_image")
-        runs_image = engine.name == "container" and image and work.platform.startswith("linux-")
-        needs[work.configuration] = EngineNeeds(engine.name, image if runs_image else None)
-    return needs
 
 
 def other_than(host: str) -> str:
@@ -137,104 +92,102 @@ def portion_on(needs: Needs, host: Host) -> Portion:
     return Portion(cores, memory, source)
 
 
-def fits(demand: Demand, host: Host) -> bool:
-    """Whether an idle host can build a row."""
-    return host.jobs > 0 and all(is_met(demand, host) for is_met, _ in _CONDITIONS)
+def fits(needs: Needs, host: Host, seconds: float | None = None) -> bool:
+    """Whether an idle host can build a row with some needs and an expected duration."""
+    return host.jobs > 0 and all(is_met(needs, host) for is_met, _ in _CONDITIONS) and _lasts(seconds, host)
 
 
-def why_nowhere(demand: Demand, hosts: Sequence[Host]) -> str | None:
+def why_nowhere(needs: Needs, hosts: Sequence[Host], seconds: float | None = None) -> str | None:
     """Why none of some hosts can build a row, in words; None if one can.
 
     The reason is the first condition that no host meets among those that meet the conditions before it.
 
+    Args:
+        seconds: the expected duration of the row; None if unknown.
+
     >>> arm = Host("arm", Capacity((0, 1), 4 << 30), 1, frozenset({"linux-aarch64"}))
-    >>> why_nowhere(Demand(Needs(), "linux-64"), [arm])
+    >>> why_nowhere(Needs(platform="linux-64"), [arm])
     'no host builds for linux-64'
-    >>> why_nowhere(Demand(Needs(cores=8), "linux-aarch64"), [arm])
+    >>> why_nowhere(Needs(cores=8, platform="linux-aarch64"), [arm])
     'it needs 8 cores, and no host that builds for linux-aarch64 has more than 2'
     """
     left = [host for host in hosts if host.jobs > 0]
     if not left:
         return "there are no hosts"
     for is_met, reason in _CONDITIONS:
-        able = [host for host in left if is_met(demand, host)]
+        able = [host for host in left if is_met(needs, host)]
         if not able:
-            return reason(demand, left)
+            return reason(needs, left)
         left = able
-    return None
+    if seconds is None or any(_lasts(seconds, host) for host in left):
+        return None
+    longest = max(host.left or 0.0 for host in left)
+    return f"it takes {duration(seconds)}, and {_that_build(needs)} lasts longer than {duration(longest)}"
 
 
-def _for_platform(demand: Demand, host: Host) -> bool:
-    return host.platforms is None or demand.platform in host.platforms or demand.platform == "noarch"
+def _for_platform(needs: Needs, host: Host) -> bool:
+    return host.platforms is None or needs.platform in host.platforms or needs.platform == "noarch"
 
 
-def _has_labels(demand: Demand, host: Host) -> bool:
-    return host.lenient or demand.needs.labels <= host.labels
+def _has_labels(needs: Needs, host: Host) -> bool:
+    return host.lenient or needs.labels <= host.labels
 
 
-def _has_engine(demand: Demand, host: Host) -> bool:
-    return not demand.engine or host.engines is None or demand.engine in host.engines
+def _has_engine(needs: Needs, host: Host) -> bool:
+    return not needs.engine or host.engines is None or needs.engine in host.engines
 
 
-def _runs_image(demand: Demand, host: Host) -> bool:
-    return demand.image is None or host.images is None or demand.image in host.images
+def _runs_image(needs: Needs, host: Host) -> bool:
+    return needs.image is None or host.images is None or needs.image in host.images
 
 
-def _has_gpu(demand: Demand, host: Host) -> bool:
-    return not demand.needs.gpu or host.gpus is None or host.gpus > 0
+def _has_gpu(needs: Needs, host: Host) -> bool:
+    return not needs.gpu or host.gpus is None or host.gpus > 0
 
 
-def _has_cores(demand: Demand, host: Host) -> bool:
-    return portion_on(demand.needs, host).cores <= len(host.capacity.cores)
+def _has_cores(needs: Needs, host: Host) -> bool:
+    return portion_on(needs, host).cores <= len(host.capacity.cores)
 
 
-def _has_memory(demand: Demand, host: Host) -> bool:
-    return portion_on(demand.needs, host).memory <= host.capacity.memory
+def _has_memory(needs: Needs, host: Host) -> bool:
+    return portion_on(needs, host).memory <= host.capacity.memory
 
 
-def _lasts(demand: Demand, host: Host) -> bool:
-    return demand.seconds is None or host.left is None or demand.seconds <= host.left
+def _lasts(seconds: float | None, host: Host) -> bool:
+    return seconds is None or host.left is None or seconds <= host.left
 
 
-def _that_build(demand: Demand) -> str:
-    return f"no host that builds for {demand.platform}"
+def _that_build(needs: Needs) -> str:
+    return f"no host that builds for {needs.platform}"
 
 
-def _no_labels(demand: Demand, hosts: Sequence[Host]) -> str:
-    lacking = ", ".join(sorted(demand.needs.labels.difference(*(host.labels for host in hosts))))
-    wanted = lacking or ", ".join(sorted(demand.needs.labels))
+def _no_labels(needs: Needs, hosts: Sequence[Host]) -> str:
+    lacking = ", ".join(sorted(needs.labels.difference(*(host.labels for host in hosts))))
+    wanted = lacking or ", ".join(sorted(needs.labels))
     if lacking.startswith(other_than("")):
-        return f"it must be built on {lacking}, and there is no such host that builds for {demand.platform}"
-    return f"{_that_build(demand)} has the label {wanted}" if lacking else f"{_that_build(demand)} has all of {wanted}"
+        return f"it must be built on {lacking}, and there is no such host that builds for {needs.platform}"
+    return f"{_that_build(needs)} has the label {wanted}" if lacking else f"{_that_build(needs)} has all of {wanted}"
 
 
-def _no_cores(demand: Demand, hosts: Sequence[Host]) -> str:
+def _no_cores(needs: Needs, hosts: Sequence[Host]) -> str:
     most = max(len(host.capacity.cores) for host in hosts)
-    wanted = counted(portion_on(demand.needs, hosts[0]).cores, "core")
-    return f"it needs {wanted}, and {_that_build(demand)} has more than {most}"
+    wanted = counted(portion_on(needs, hosts[0]).cores, "core")
+    return f"it needs {wanted}, and {_that_build(needs)} has more than {most}"
 
 
-def _no_memory(demand: Demand, hosts: Sequence[Host]) -> str:
+def _no_memory(needs: Needs, hosts: Sequence[Host]) -> str:
     most = max(host.capacity.memory for host in hosts)
-    wanted = size_text(portion_on(demand.needs, hosts[0]).memory)
-    return f"it needs {wanted} of memory, and {_that_build(demand)} has more than {size_text(most)}"
-
-
-def _no_time(demand: Demand, hosts: Sequence[Host]) -> str:
-    longest = max(host.left or 0.0 for host in hosts)
-    return (
-        f"it takes {duration(demand.seconds or 0.0)}, and {_that_build(demand)} lasts longer than {duration(longest)}"
-    )
+    wanted = size_text(portion_on(needs, hosts[0]).memory)
+    return f"it needs {wanted} of memory, and {_that_build(needs)} has more than {size_text(most)}"
 
 
 #: What a host must meet for a row, in the order in which people ask, and the words where none does.
-_CONDITIONS: tuple[tuple[Callable[[Demand, Host], bool], Callable[[Demand, Sequence[Host]], str]], ...] = (
-    (_for_platform, lambda demand, _: f"no host builds for {demand.platform}"),
+_CONDITIONS: tuple[tuple[Callable[[Needs, Host], bool], Callable[[Needs, Sequence[Host]], str]], ...] = (
+    (_for_platform, lambda needs, _: f"no host builds for {needs.platform}"),
     (_has_labels, _no_labels),
-    (_has_engine, lambda demand, _: f"{_that_build(demand)} has the engine {demand.engine}"),
-    (_runs_image, lambda demand, _: f"{_that_build(demand)} can run the image {demand.image}"),
-    (_has_gpu, lambda demand, _: f"it needs a GPU, and {_that_build(demand)} has one"),
+    (_has_engine, lambda needs, _: f"{_that_build(needs)} has the engine {needs.engine}"),
+    (_runs_image, lambda needs, _: f"{_that_build(needs)} can run the image {needs.image}"),
+    (_has_gpu, lambda needs, _: f"it needs a GPU, and {_that_build(needs)} has one"),
     (_has_cores, _no_cores),
     (_has_memory, _no_memory),
-    (_lasts, _no_time),
 )

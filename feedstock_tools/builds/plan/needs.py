@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -47,12 +47,14 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a row needs on any machine, in cores and bytes.
+    """What a row asks of any host, in cores and bytes.
 
     Attributes:
         cores: as the spec declares them; None for an equal part of the host. `memory` likewise.
-        remembered: the memory of earlier builds with a margin: the least for a row that does not declare its memory.
         gpu: it needs a GPU; `labels` are those that its host must have.
+        remembered: the memory of earlier builds with a margin: the least for a row that does not declare its memory.
+        platform: the target subdir.
+        engine: the name of its engine, empty for any; `image` is the container image of that, None without a container.
     """
 
     cores: int | None = None
@@ -62,6 +64,12 @@ class Needs:
     gpu: bool = False
     remembered: int | None = None
     labels: frozenset[str] = frozenset()
+    platform: str = "noarch"
+    engine: str = ""
+    image: str | None = None
+
+
+_ANY = Needs()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +108,15 @@ class History:
         return self.of_row.get((row, output)) or self.of_output.get(output, [])
 
 
-def needs_of(declared: Declared, remembered: int | None) -> Needs:
+def needs_of(declared: Declared, remembered: int | None, needs: Needs = _ANY) -> Needs:
     """What a row needs: by its spec, and by earlier builds.
 
     Args:
         remembered: the peak memory of earlier builds, in bytes.
+        needs: its platform and engine.
     """
-    return Needs(
+    return replace(
+        needs,
         cores=declared.cores,
         memory=declared.memory,
         disk=declared.disk,

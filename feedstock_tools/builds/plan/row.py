@@ -1,35 +1,44 @@
-"""The rows of a run as values: their missing outputs, identities, needs and expected duration."""
+"""A row on its way from the plan to its packages: one value, to which each stage of a run adds a value of its own.
+
+    planned   what the recipe says: its variant and its outputs
+    wanted    what the ledger lacks of that, and what building it takes
+    running   where it is built, with which resources
+    ended     what became of it
+
+All of it is plain data. A row that waits again loses its `running`; what a stage has added never changes otherwise.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from feedstock_tools.builds.ledger.records import BuildRecord
+from feedstock_tools.builds.plan.capacity import LOG_LIMIT, Share
 from feedstock_tools.builds.plan.needs import Needs
-from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow
+from feedstock_tools.feedstock.planned import PackageId, PlannedOutput, PlannedRow
 
-#: Subdir and file name without extension: a package's place in a channel, equal for rows that make the same one.
-Place = tuple[str, str]
+if TYPE_CHECKING:
+    from feedstock_tools.builds.engines.contract import Failed
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A row of a configuration in a run.
+@dataclass(frozen=True)
+class Wanted:
+    """What a row lacks, and what building that takes.
 
     Attributes:
-        configuration: its name; `platform` is its target subdir.
         identities: the ledger's identity of each output, by the output's name.
         inputs: the parts of that identity, each with its digest, by the output's name.
         done: the records of its built outputs, by name; `missing` are the others, in order.
         makes: the missing outputs that no earlier row in the agenda makes for it.
-        seconds: the expected duration of each of these, by name, as far as known; `seconds_source` is the source:
-            `history`, `spec` or `unknown`.
+        needs: what it asks of a host.
+        seconds: the expected duration of each output that it makes, by name, as far as known; `seconds_source` is the
+            source: `history`, `spec` or `unknown`.
+        not_before: the earliest time for it to begin, on the clock of the run.
     """
 
-    configuration: str
-    platform: str
-    row: PlannedRow
     identities: Mapping[str, str]
     inputs: Mapping[str, Mapping[str, str]]
     done: Mapping[str, BuildRecord]
@@ -38,24 +47,89 @@ class Work:
     needs: Needs
     seconds: Mapping[str, float] = field(default_factory=dict)
     seconds_source: str = "unknown"
+    not_before: float = 0.0
 
-    @property
-    def name(self) -> str:
-        """The name of the row."""
-        return self.row.name
-
-    @property
+    @cached_property
     def expected(self) -> float | None:
         """The expected duration of the row in seconds; None if unknown."""
         seconds = [self.seconds[output.name] for output in self.makes if output.name in self.seconds]
         return sum(seconds) if len(seconds) == len(self.makes) else None
 
+    @cached_property
+    def packages(self) -> frozenset[PackageId]:
+        """The packages of its missing outputs. Rows that make the same one are not built at the same time."""
+        return frozenset(output.package_id for output in self.missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Where a row is built.
+
+    Attributes:
+        host: its name; `share` is the row's part of it.
+        attempt: the number of the attempt, from 1.
+        seconds: the time limit of an attempt; None for none. `log_limit`: bytes of the log.
+        made: the packages that it has made so far.
+    """
+
+    host: str
+    share: Share
+    attempt: int = 1
+    seconds: float | None = None
+    log_limit: int = LOG_LIMIT
+    made: frozenset[PackageId] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What became of a row: the records of outputs done before and made now, in order; and its failure, if any."""
+
+    before: tuple[BuildRecord, ...]
+    now: tuple[BuildRecord, ...]
+    failed: Failed | None = None
+    last_lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a configuration; see the module for its stages.
+
+    `configuration` is its name. A row of an agenda is at least wanted; `running` and `ended` are None before.
+    """
+
+    configuration: str
+    planned: PlannedRow
+    wanted: Wanted
+    running: Running | None = None
+    ended: Ended | None = None
+
     @property
-    def places(self) -> frozenset[Place]:
-        """The places of its missing outputs."""
-        return frozenset(place_of(output) for output in self.missing)
+    def name(self) -> str:
+        """The name of the row."""
+        return self.planned.name
 
+    @property
+    def platform(self) -> str:
+        """The target subdir."""
+        return self.wanted.needs.platform
 
-def place_of(output: PlannedOutput) -> Place:
-    """The place of an output's package."""
-    return output.subdir, output.stem
+    @property
+    def at(self) -> Running:
+        """Where it is built.
+
+        Raises:
+            ValueError: it has not begun.
+        """
+        if self.running is None:
+            raise ValueError(f"{self.name} has not begun")
+        return self.running
+
+    @property
+    def failed(self) -> Failed | None:
+        """Its failure, if it has ended with one."""
+        return self.ended.failed if self.ended else None
+
+    @property
+    def to_make(self) -> frozenset[PackageId]:
+        """The packages that it has not made yet, while it waits or runs."""
+        return self.wanted.packages - self.running.made if self.running else self.wanted.packages

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from feedstock_tools.builds.channels import note_on_empty, note_on_script
@@ -16,10 +16,10 @@ from feedstock_tools.builds.engines.process.supervision import signals_held_back
 from feedstock_tools.builds.engines.staging import repeated_staging
 from feedstock_tools.builds.engines.variables import RowSetting, build_environment
 from feedstock_tools.builds.ledger import BuildRecord
-from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.builds.plan.row import Ended, Row
 from feedstock_tools.builds.runs.delivery import as_built, deliver
 from feedstock_tools.builds.runs.logs import RowLog, Skipped, without_secrets
-from feedstock_tools.builds.runs.row_build import Attempt, RowBuild, claim
+from feedstock_tools.builds.runs.row_build import RowBuild, claim
 from feedstock_tools.builds.runs.site import Site, Station
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
@@ -33,44 +33,37 @@ _BY_GUARD = {OutOfMemoryError: "memory", OutOfTimeError: "time"}
 Watch = Callable[[Event], None]
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltRow:
-    """The result of an attempt: the records of outputs done before and made now, in order; and its failure, if any."""
-
-    before: tuple[BuildRecord, ...]
-    now: tuple[BuildRecord, ...]
-    failed: Failed | None = None
-    last_lines: tuple[str, ...] = ()
-
-
-def build_row(site: Site, station: Station, work: Work, attempt: Attempt, watch: Watch) -> BuiltRow | None:
+def build_row(site: Site, station: Station, row: Row, stop: int | None, watch: Watch) -> Ended | None:
     """Build the missing outputs of a row. Returns None and does nothing while another run builds one of them.
 
     Args:
+        row: a running one.
+        stop: a descriptor that becomes readable when the run is over; None without one.
         watch: called with each event of the build.
 
     Raises:
         WorkError: the artifacts folder, the ledger or the channel cannot be used.
         Stopped: the run is over.
     """
-    claimed = claim(site.artifacts, station.ledger, work, station.channels.properties)
+    claimed = claim(site.artifacts, station.ledger, row, station.channels.properties)
     if claimed is None:
         return None
     with claimed.locks as locks:
         done, wanted = claimed.done, claimed.wanted
         if not wanted:
-            shutil.rmtree(site.artifacts.private(work.name), ignore_errors=True)
-            return BuiltRow(done, ())
-        folder = site.artifacts.fresh_private(work.name)
+            shutil.rmtree(site.artifacts.private(row.name), ignore_errors=True)
+            return Ended(done, ())
+        folder = site.artifacts.fresh_private(row.name)
         write_siblings(folder / "output", done, site.artifacts)
-        share = attempt.share
+        running = row.at
+        share = running.share
         cores = frozenset(share.cores[: share.jobs])
-        guard = Guard(cores=cores, memory=share.memory, seconds=attempt.seconds, stop=attempt.stop)
-        with RowLog(site.artifacts.logs, work.name, attempt.log_limit) as log:
-            return _build(RowBuild(site, station, work, attempt, guard, log, locks), wanted, done, watch)
+        guard = Guard(cores=cores, memory=share.memory, seconds=running.seconds, stop=stop)
+        with RowLog(site.artifacts.logs, row.name, running.log_limit) as log:
+            return _build(RowBuild(site, station, row, guard, log, locks), wanted, done, watch)
 
 
-def _build(build: RowBuild, wanted: Sequence[PlannedOutput], done: Sequence[BuildRecord], watch: Watch) -> BuiltRow:
+def _build(build: RowBuild, wanted: Sequence[PlannedOutput], done: Sequence[BuildRecord], watch: Watch) -> Ended:
     """Build the missing outputs of a row whose locks are held."""
     build.promises.update((record.output, as_built(build.outputs[record.output], record)) for record in done)
     for warning in repeated_staging(build.station.engine, wanted):
@@ -81,17 +74,17 @@ def _build(build: RowBuild, wanted: Sequence[PlannedOutput], done: Sequence[Buil
     if build.failed is None:
         shutil.rmtree(request.folder, ignore_errors=True)
     else:
-        build.site.artifacts.keep_private(build.work.name)
-    return BuiltRow(tuple(done), tuple(build.records), build.failed, tuple(build.log.last))
+        build.site.artifacts.keep_private(build.row.name)
+    return Ended(tuple(done), tuple(build.records), build.failed, tuple(build.log.last))
 
 
 def _request(build: RowBuild, wanted: Sequence[PlannedOutput]) -> BuildRequest:
-    site, station, share = build.site, build.station, build.attempt.share
-    folder = site.artifacts.private(build.work.name)
+    site, station, share = build.site, build.station, build.row.at.share
+    folder = site.artifacts.private(build.row.name)
     return BuildRequest(
-        name=build.work.name,
+        name=build.row.name,
         recipe=site.inputs.recipe,
-        values=build.work.row.values,
+        values=build.row.planned.values,
         target=site.target,
         builder=station.builder,
         channels=station.channels.urls,
@@ -100,7 +93,7 @@ def _request(build: RowBuild, wanted: Sequence[PlannedOutput]) -> BuildRequest:
         untested=tuple(output.name for output in wanted if build.why_untested(output)),
         emulator=station.emulator if isinstance(station.emulator, Emulator) else None,
         extra=station.channels.properties.marks,
-        environment=environment_of(site, station, build.work.row.cuda, folder, share.jobs),
+        environment=environment_of(site, station, build.row.planned.cuda, folder, share.jobs),
         configuration=site.configuration,
         feedstock=site.feedstock,
         cores=share.jobs,
@@ -175,7 +168,7 @@ def write_siblings(output: Path, done: Sequence[BuildRecord], artifacts: Artifac
 def _explained(build: RowBuild, event: Failed) -> str:
     """A reason with more detail than the engine's own: no memory, no disk space, no solution."""
     if build.guard.ran_out_of_memory:
-        limit = build.attempt.share.memory >> 20
+        limit = build.row.at.share.memory >> 20
         return f"{event.reason}\nIts processes needed more memory than its limit of {limit} MiB"
     root = build.site.artifacts.root
     free = shutil.disk_usage(root).free
@@ -201,6 +194,6 @@ def _with_note(build: RowBuild, event: Failed) -> str:
 
     station, output = build.station, build.outputs.get(event.output)
     required = named_in(build.log_of_output)
-    note = note_on_script(station.channels, build.log_of_output, required, build.work.row.cuda, station.machine)
+    note = note_on_script(station.channels, build.log_of_output, required, build.row.planned.cuda, station.machine)
     note = note or (build.why_untested(output) if output else None) or note_on_empty(station.channels, required)
     return f"{event.reason}\nNote: {note}" if note else event.reason

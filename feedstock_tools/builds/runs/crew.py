@@ -7,11 +7,9 @@ from typing import Protocol
 
 from feedstock_tools.builds.engines.contract import Event
 from feedstock_tools.builds.plan.hosts import Host
-from feedstock_tools.builds.plan.row import Work
-from feedstock_tools.builds.runs.building import BuiltRow, build_row
-from feedstock_tools.builds.runs.decide import Start
+from feedstock_tools.builds.plan.row import Ended, Row
+from feedstock_tools.builds.runs.building import build_row
 from feedstock_tools.builds.runs.retries import NextAttempt
-from feedstock_tools.builds.runs.row_build import Attempt
 from feedstock_tools.builds.runs.site import Site, Station
 from feedstock_tools.processes import this_machine, this_process
 
@@ -34,8 +32,8 @@ class Crew(Protocol):
         """The hosts that rows can begin on now, with the resources that other runs leave."""
         ...
 
-    def returned(self, waiting: Collection[str]) -> Sequence[Start]:
-        """The attempts of earlier runs, and of hosts that were away, at rows that wait here: to be taken over."""
+    def returned(self, waiting: Collection[str]) -> Sequence[Row]:
+        """The waiting rows that are under way: in earlier runs, or on hosts that were away."""
         ...
 
     def is_waiting(self) -> bool:
@@ -46,8 +44,8 @@ class Crew(Protocol):
         """The machine and the process of each build that goes on, as its record in the ledger names them."""
         ...
 
-    def build(self, work: Work, host: str, attempt: Attempt, watch: Watch) -> BuiltRow | None:
-        """Build a row on a host; see `build_row`.
+    def build(self, row: Row, stop: int, watch: Watch) -> Ended | None:
+        """Build a row on its host; see `build_row`.
 
         Raises:
             Elsewhere: it must begin again.
@@ -60,31 +58,26 @@ class ThisMachine:
 
     outlives_run = False
 
-    def __init__(self, host: Host, places: Mapping[str, tuple[Site, Station]]) -> None:
+    def __init__(self, host: Host, sites: Mapping[str, tuple[Site, Station]]) -> None:
         """Prepare it.
 
         Args:
-            places: configuration → what its builds share, and what this machine opened for them.
+            sites: configuration → what its builds share, and what this machine opened for them.
         """
         self._host = host
-        self._places = places
+        self._sites = sites
 
     def hosts(self) -> Sequence[Host]:
-        """See `Crew`."""
         return (self._host,)
 
-    def returned(self, waiting: Collection[str]) -> Sequence[Start]:
-        """See `Crew`."""
+    def returned(self, waiting: Collection[str]) -> Sequence[Row]:
         return ()
 
     def is_waiting(self) -> bool:
-        """See `Crew`."""
         return False
 
     def signs(self) -> Iterable[tuple[str, str]]:
-        """See `Crew`."""
         return ((this_machine(), this_process()),)
 
-    def build(self, work: Work, host: str, attempt: Attempt, watch: Watch) -> BuiltRow | None:
-        """See `Crew`."""
-        return build_row(*self._places[work.configuration], work, attempt, watch)
+    def build(self, row: Row, stop: int, watch: Watch) -> Ended | None:
+        return build_row(*self._sites[row.configuration], row, stop, watch)

@@ -16,10 +16,10 @@ from feedstock_tools.builds.ledger import BuildRecord, Ledger
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.capacity import BUILD_SECONDS
 from feedstock_tools.builds.plan.refusals import refuse
-from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.building import environment_of, write_siblings
-from feedstock_tools.builds.runs.site import Site, Station, open_station, provide_compilers
+from feedstock_tools.builds.runs.site import Site, Station, open_station, provide_compilers, site_of
 from feedstock_tools.channel.web.pip import Watch, unwatched
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.planned import PlannedOutput
@@ -59,50 +59,41 @@ def make_ready(workspace: Workspace, agenda: Agenda, wanted: str | None, watch: 
             for its platform.
         WorkError: a sibling that it needs is not built yet, or the environments cannot be created.
     """
-    work, output = _chosen_output(_in_plan_order(agenda), wanted)
-    engine = workspace.engines.engine_for(work.configuration, work.platform)
+    row, output = _chosen_output(agenda.in_plan_order, wanted)
+    engine = workspace.engines.engine_for(row.configuration, row.platform)
     if not isinstance(engine, RattlerBuild):
         hint = "The feedstock's own build-locally.py also has --debug." if engine.own_channels else None
-        mistake = f"--debug requires the embedded engine, but {work.configuration} is built with {engine.name}"
+        mistake = f"--debug requires the embedded engine, but {row.configuration} is built with {engine.name}"
         raise InputError(mistake, hint=hint)
-    refuse(provide_compilers(workspace, [work], agenda.channels, watch), some=1)
-    pythons = (work.row.build_python,) if work.row.build_python else ()
-    site = Site(
-        configuration=work.configuration,
-        target=work.platform,
-        pythons=pythons,
-        feedstock=workspace.feedstock.folder,
-        artifacts=workspace.artifacts,
-        inputs=agenda.inputs,
-        channels=agenda.channels[work.configuration],
-    )
-    locks = Locks.wait_for(workspace.artifacts.locks, [f"row {work.name}"], BUILD_SECONDS)
+    refuse(provide_compilers(workspace, [row], agenda.channels, watch), some=1)
+    site = site_of(workspace, agenda, row)
+    locks = Locks.wait_for(workspace.artifacts.locks, [f"row {row.name}"], BUILD_SECONDS)
     with Ledger(workspace.artifacts.ledger) as ledger, locks:
         station = open_station(site, ledger, engine, workspace.machine)
-        return _made_ready(site, station, work, output)
+        return _made_ready(site, station, row, output)
 
 
-def _made_ready(site: Site, station: Station, work: Work, output: PlannedOutput) -> ReadyOutput:
-    builds = {name: station.ledger.done(identity) for name, identity in work.identities.items()}
+def _made_ready(site: Site, station: Station, row: Row, output: PlannedOutput) -> ReadyOutput:
+    builds = {name: station.ledger.done(identity) for name, identity in row.wanted.identities.items()}
     missing = [name for name in output.siblings if builds[name] is None]
     if missing:
-        hint = f"Build them first: {work.configuration}"
+        hint = f"Build them first: {row.configuration}"
         raise WorkError(f"{output.name} needs {', '.join(missing)} of the same variant", hint=hint)
-    request = _request(site, station, work, output)
+    request = _request(site, station, row, output)
     done: list[BuildRecord] = [record for record in builds.values() if record]
     write_siblings(request.output, done, site.artifacts)
     paths = _set_up(request)
-    site.artifacts.keep_private(work.name)
+    site.artifacts.keep_private(row.name)
     return ReadyOutput(output.stem, paths, request.environment)
 
 
-def _request(site: Site, station: Station, work: Work, output: PlannedOutput) -> BuildRequest:
-    folder = site.artifacts.fresh_private(work.name)
-    environment = environment_of(site, station, work.row.cuda, folder, os.cpu_count() or 1)
+def _request(site: Site, station: Station, row: Row, output: PlannedOutput) -> BuildRequest:
+    folder = site.artifacts.fresh_private(row.name)
+    environment = environment_of(site, station, row.planned.cuda, folder, os.cpu_count() or 1)
     return BuildRequest(
-        name=work.name,
+        name=row.name,
         recipe=site.inputs.recipe,
-        values=work.row.values,
+        values=row.planned.values,
         target=site.target,
         builder=station.builder,
         channels=station.channels.urls,
@@ -112,20 +103,15 @@ def _request(site: Site, station: Station, work: Work, output: PlannedOutput) ->
     )
 
 
-def _in_plan_order(agenda: Agenda) -> list[Work]:
-    works = {work.name: work for work in (*agenda.done, *agenda.todo)}
-    return [works[name] for name in agenda.rows]
-
-
-def _chosen_output(works: Sequence[Work], wanted: str | None) -> tuple[Work, PlannedOutput]:
+def _chosen_output(rows: Sequence[Row], wanted: str | None) -> tuple[Row, PlannedOutput]:
     matching = [
-        (work, output)
-        for work in works
-        for output in work.row.outputs
+        (row, output)
+        for row in rows
+        for output in row.planned.outputs
         if wanted is None or fnmatchcase(output.name, wanted) or fnmatchcase(output.stem, wanted)
     ]
     if not matching:
-        names = sorted({output.name for work in works for output in work.row.outputs})
+        names = sorted({output.name for row in rows for output in row.planned.outputs})
         raise InputError(f"there is no output '{wanted}'", hint=f"There are {', '.join(names)}.")
     different = {output.stem for _, output in matching}
     if len(different) > 1 and wanted is not None:

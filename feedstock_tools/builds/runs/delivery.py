@@ -72,7 +72,7 @@ def _checked(build: RowBuild, package: Path, promise: PlannedOutput, request: Bu
     siblings = {**build.outputs, **build.promises, promise.name: promise}
     solved_in = None if build.station.engine.own_channels else SolvedIn(request.output.as_uri(), build.station.channels)
     artifact = check_artifact(package, promise, siblings, solved_in)
-    check_gpu_code(package, build.site.feedstock, promise.name, build.work.row.cuda)
+    check_gpu_code(package, build.site.feedstock, promise.name, build.row.planned.cuda)
     return artifact
 
 

@@ -15,8 +15,7 @@ from feedstock_tools.units import size_text
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.contract import Event
     from feedstock_tools.builds.plan.hosts import Host
-    from feedstock_tools.builds.plan.row import Work
-    from feedstock_tools.builds.runs.building import BuiltRow
+    from feedstock_tools.builds.plan.row import Row
     from feedstock_tools.builds.runs.retries import NextAttempt
 
 
@@ -49,13 +48,13 @@ class Progress:
 class Observer(Protocol):
     """An observer of a run; all methods are called from the thread that called the run."""
 
-    def begin(self, work: Work) -> None:
+    def begin(self, row: Row) -> None:
         """A row is about to be built."""
 
-    def event(self, work: Work, event: Event | NextAttempt) -> None:
+    def event(self, row: Row, event: Event | NextAttempt) -> None:
         """Something an engine reports, or another attempt at the row."""
 
-    def end(self, work: Work, built: BuiltRow) -> None:
+    def end(self, row: Row) -> None:
         """A row has ended, completely or not."""
 
     def progress(self, progress: Progress) -> None:
@@ -71,28 +70,23 @@ class Observers:
     def __init__(self, *observers: Observer) -> None:
         self._observers = observers
 
-    def begin(self, work: Work) -> None:
-        """See `Observer`."""
+    def begin(self, row: Row) -> None:
         for observer in self._observers:
-            observer.begin(work)
+            observer.begin(row)
 
-    def event(self, work: Work, event: Event | NextAttempt) -> None:
-        """See `Observer`."""
+    def event(self, row: Row, event: Event | NextAttempt) -> None:
         for observer in self._observers:
-            observer.event(work, event)
+            observer.event(row, event)
 
-    def end(self, work: Work, built: BuiltRow) -> None:
-        """See `Observer`."""
+    def end(self, row: Row) -> None:
         for observer in self._observers:
-            observer.end(work, built)
+            observer.end(row)
 
     def progress(self, progress: Progress) -> None:
-        """See `Observer`."""
         for observer in self._observers:
             observer.progress(progress)
 
     def ending(self, builds: int, *, go_on: bool) -> None:
-        """See `Observer`."""
         for observer in self._observers:
             observer.ending(builds, go_on=go_on)
 

@@ -5,73 +5,61 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 from feedstock_tools.builds.plan.capacity import Share, jobs_of
-from feedstock_tools.builds.plan.hosts import Demand, Host, Portion, portion_on
+from feedstock_tools.builds.plan.hosts import Host, Portion, portion_on
 from feedstock_tools.builds.plan.needs import Needs
-from feedstock_tools.builds.plan.row import Place
+from feedstock_tools.builds.plan.row import Row
+from feedstock_tools.feedstock.planned import PackageId
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
-    """A row under way: its host, its share, and the places of the outputs that it has not made yet.
-
-    `gpu`: it has a GPU of its host.
-    """
-
-    row: str
-    host: str
-    share: Share
-    places: frozenset[Place]
-    gpu: bool = False
-
-
-class Occupancy(Collection[Running]):
-    """The rows under way, and the places of what they make: kept up to date as rows begin and end.
+class Occupancy(Collection[Row]):
+    """The rows under way, and the packages that they make: kept up to date as rows begin and end.
 
     Attributes:
         rows: by name.
         on_hosts: what they have taken of each host, by its name; a host without rows may be missing.
     """
 
-    def __init__(self, rows: Iterable[Running] = ()) -> None:
-        self.rows: dict[str, Running] = {}
-        self.places: set[Place] = set()
-        self._on: dict[str, dict[str, Running]] = {}
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self.rows: dict[str, Row] = {}
+        self.packages: set[PackageId] = set()
+        self._on: dict[str, dict[str, Row]] = {}
         self.on_hosts: dict[str, Taken] = {}
         for row in rows:
             self.add(row)
 
-    def add(self, row: Running) -> None:
+    def add(self, row: Row) -> None:
         """Note that a row has begun."""
-        self.rows[row.row] = row
-        self.places |= row.places
-        self._on.setdefault(row.host, {})[row.row] = row
-        self.on_hosts[row.host] = self.on_hosts.get(row.host, _NOTHING).after(row, 1)
+        host = row.at.host
+        self.rows[row.name] = row
+        self.packages |= row.to_make
+        self._on.setdefault(host, {})[row.name] = row
+        self.on_hosts[host] = self.on_hosts.get(host, _NOTHING).after(row, 1)
 
-    def remove(self, row: str) -> Running:
+    def remove(self, row: str) -> Row:
         """Note that a row is no longer under way; returns it."""
         gone = self.rows.pop(row)
-        self.places -= gone.places
-        del self._on[gone.host][row]
-        self.on_hosts[gone.host] = self.on_hosts[gone.host].after(gone, -1)
+        host = gone.at.host
+        self.packages -= gone.to_make
+        del self._on[host][row]
+        self.on_hosts[host] = self.on_hosts[host].after(gone, -1)
         return gone
 
     def cores(self, host: str) -> set[int]:
         """The numbers of the cores that they have."""
-        return {core for row in self._on.get(host, {}).values() for core in row.share.cores}
+        return {core for row in self._on.get(host, {}).values() for core in row.at.share.cores}
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[Running]:
+    def __iter__(self) -> Iterator[Row]:
         return iter(self.rows.values())
 
     def __contains__(self, row: object) -> bool:
-        return isinstance(row, Running) and self.rows.get(row.row) == row
+        return isinstance(row, Row) and self.rows.get(row.name) == row
 
 
 class Taken(NamedTuple):
@@ -82,14 +70,14 @@ class Taken(NamedTuple):
     memory: int = 0
     gpus: int = 0
 
-    def after(self, row: Running, sign: int) -> Taken:
+    def after(self, row: Row, sign: int) -> Taken:
         """The sum with a row more, or less."""
-        share = row.share
+        share = row.at.share
         return Taken(
             self.rows + sign,
             self.cores + sign * len(share.cores),
             self.memory + sign * share.memory,
-            self.gpus + sign * row.gpu,
+            self.gpus + sign * row.wanted.needs.gpu,
         )
 
 
@@ -257,24 +245,24 @@ def _kind_of(host: Host) -> tuple[object, ...]:
     return *amounts, host.left, host.platforms, host.engines, host.images, host.labels, host.lenient
 
 
-class Choice:
+class RankedKinds:
     """The kinds of host that rows of equal needs fit, the preferred first."""
 
-    def __init__(self, demand: Demand, ranked: Iterable[tuple[tuple[float, ...], Kind]]) -> None:
+    def __init__(self, needs: Needs, ranked: Iterable[tuple[tuple[float, ...], Kind]]) -> None:
         """Hold the kinds in groups of equal rank.
 
         Args:
             ranked: kinds of host that the rows fit, each with its rank, lower for a better one.
         """
-        self._demand = demand
+        self._needs = needs
         groups: dict[tuple[float, ...], list[tuple[Kind, Portion]]] = {}
         for rank, kind in sorted(ranked, key=lambda pair: pair[0]):
-            groups.setdefault(rank, []).append((kind, portion_on(demand.needs, kind.host)))
+            groups.setdefault(rank, []).append((kind, portion_on(needs, kind.host)))
         self._groups = list(groups.values())
 
     def best(self) -> tuple[FreeHost, Portion] | None:
         """The best host on which a row can begin now, and what the row gets there."""
-        gpu = self._demand.needs.gpu
+        gpu = self._needs.gpu
         for group in self._groups:
             best = None
             for kind, portion in group:
@@ -287,6 +275,6 @@ class Choice:
 
     def nearest(self) -> FreeHost | None:
         """The host that lacks the least for a row that must wait."""
-        gpu = self._demand.needs.gpu
+        gpu = self._needs.gpu
         every = (kind.nearest(portion, gpu=gpu) for group in self._groups for kind, portion in group)
         return min(found)[2] if (found := [each for each in every if each]) else None

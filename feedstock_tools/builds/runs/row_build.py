@@ -11,8 +11,7 @@ from pathlib import Path
 from feedstock_tools.builds.engines.contract import Failed, Log
 from feedstock_tools.builds.engines.process.guard import Guard
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, now
-from feedstock_tools.builds.plan.capacity import LOG_LIMIT, Share
-from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.builds.runs.logs import RowLog
 from feedstock_tools.builds.runs.site import Site, Station, why_untested
 from feedstock_tools.channel.folder import index_channel
@@ -28,17 +27,6 @@ from feedstock_tools.redaction import redacted
 _MESSAGES = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One attempt to build a row: its number from 1, its share, its limits, and the descriptor that ends it."""
-
-    number: int
-    share: Share
-    seconds: float | None = None
-    stop: int | None = None
-    log_limit: int = LOG_LIMIT
-
-
 @dataclass
 class RowBuild:
     """A build of a row while it runs: the records it has started and finished, in order.
@@ -48,8 +36,7 @@ class RowBuild:
 
     site: Site
     station: Station
-    work: Work
-    attempt: Attempt
+    row: Row
     guard: Guard
     log: RowLog
     locks: Locks
@@ -62,11 +49,11 @@ class RowBuild:
     @property
     def outputs(self) -> dict[str, PlannedOutput]:
         """The outputs of the row, by name."""
-        return {output.name: output for output in self.work.row.outputs}
+        return {output.name: output for output in self.row.planned.outputs}
 
     def why_untested(self, output: PlannedOutput) -> str | None:
         """The reason why the tests of an output are left out; None if they run."""
-        return why_untested(output, self.work.row, self.station.channels.properties, self.station.emulator)
+        return why_untested(output, self.row.planned, self.station.channels.properties, self.station.emulator)
 
     def begin(self, output: str) -> None:
         """Record the start of an output.
@@ -85,7 +72,7 @@ class RowBuild:
         Raises:
             WorkError: they have changed.
         """
-        if self.site.inputs.differ(self.site.target, self.work.row, self.outputs[output]):
+        if self.site.inputs.differ(self.site.target, self.row.planned, self.outputs[output]):
             hint = "Run the command again: finished packages stay, and the rest is built from the current files."
             raise WorkError("the recipe, its files or local sources have changed since the run began", hint=hint)
 
@@ -111,18 +98,20 @@ class RowBuild:
     def next_output(self) -> str:
         """The name of the output that would have started next."""
         done = {record.output for record in self.records}
-        names = [output.name for output in self.work.row.outputs]
+        names = [output.name for output in self.row.planned.outputs]
         left = (
-            name for name in names if name not in done and self.station.ledger.done(self.work.identities[name]) is None
+            name
+            for name in names
+            if name not in done and self.station.ledger.done(self.row.wanted.identities[name]) is None
         )
         return next(left, names[-1])
 
     def _record(self, name: str) -> BuildRecord:
         site, station = self.site, self.station
         return BuildRecord(
-            identity=self.work.identities[name],
+            identity=self.row.wanted.identities[name],
             configuration=site.configuration,
-            row=self.work.name,
+            row=self.row.name,
             output=name,
             result="running",
             started=now(),
@@ -130,14 +119,14 @@ class RowBuild:
             engine=f"{station.engine.name} {station.engine.version}",
             channels=tuple(redacted(channel) for channel in station.channels.urls),
             marks=self._marks(self.outputs[name]),
-            attempt=self.attempt.number,
+            attempt=self.row.at.attempt,
             machine=this_machine(),
             process=this_process(),
-            cores=self.attempt.share.jobs,
-            memory_limit=self.attempt.share.memory,
+            cores=self.row.at.share.jobs,
+            memory_limit=self.row.at.share.memory,
             commit_id=site.commit,
-            inputs=self.work.inputs[name],
-            values=self.work.row.values,
+            inputs=self.row.wanted.inputs[name],
+            values=self.row.planned.values,
             command=site.command,
         )
 
@@ -168,7 +157,7 @@ class Claim:
     wanted: tuple[PlannedOutput, ...]
 
 
-def claim(artifacts: Artifacts, ledger: Ledger, work: Work, channels: ChannelProperties) -> Claim | None:
+def claim(artifacts: Artifacts, ledger: Ledger, row: Row, channels: ChannelProperties) -> Claim | None:
     """Claim a row, and settle what a killed run left of it; None while another run builds one of its outputs.
 
     Args:
@@ -177,33 +166,33 @@ def claim(artifacts: Artifacts, ledger: Ledger, work: Work, channels: ChannelPro
     Raises:
         WorkError: the ledger or the channel cannot be used.
     """
-    names = _lock_names(work, _finished(ledger, work), channels)
+    names = _lock_names(row, _finished(ledger, row), channels)
     locks = Locks.take(artifacts.locks, names)
     if locks is None:
         return None
     try:
-        if ledger.settle(work.name, list(work.identities.values())):
+        if ledger.settle(row.name, list(row.wanted.identities.values())):
             _tidy(artifacts, channels)
-        finished = _finished(ledger, work)
-        if not set(_lock_names(work, finished, channels)) <= set(names):
+        finished = _finished(ledger, row)
+        if not set(_lock_names(row, finished, channels)) <= set(names):
             locks.close()
             return None  # a package has disappeared meanwhile
     except BaseException:
         locks.close()
         raise
-    wanted = tuple(output for output in work.row.outputs if finished[output.name] is None)
+    wanted = tuple(output for output in row.planned.outputs if finished[output.name] is None)
     return Claim(locks, tuple(record for record in finished.values() if record is not None), wanted)
 
 
-def _lock_names(work: Work, finished: Mapping[str, BuildRecord | None], channels: ChannelProperties) -> tuple[str, ...]:
+def _lock_names(row: Row, finished: Mapping[str, BuildRecord | None], channels: ChannelProperties) -> tuple[str, ...]:
     """The locks for building a row: the row, and each of its missing outputs, by place."""
-    missing = [output for output in work.row.outputs if finished[output.name] is None]
-    return (f"row {work.name}", *(lock_name(output, channels) for output in missing))
+    missing = [output for output in row.planned.outputs if finished[output.name] is None]
+    return (f"row {row.name}", *(lock_name(output, channels) for output in missing))
 
 
-def _finished(ledger: Ledger, work: Work) -> dict[str, BuildRecord | None]:
+def _finished(ledger: Ledger, row: Row) -> dict[str, BuildRecord | None]:
     """The record of each finished output of a row."""
-    return {output.name: ledger.done(work.identities[output.name]) for output in work.row.outputs}
+    return {output.name: ledger.done(row.wanted.identities[output.name]) for output in row.planned.outputs}
 
 
 def _tidy(artifacts: Artifacts, channels: ChannelProperties) -> None:

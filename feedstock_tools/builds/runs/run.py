@@ -1,4 +1,4 @@
-"""Running an agenda on this machine: from the work of some rows to packages in a channel."""
+"""Running an agenda on this machine: from its rows to packages in a channel."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING
 from feedstock_tools.builds.ledger import BuildRecord, Ledger
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.capacity import Limits
-from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.layout import Artifacts
-from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow
+from feedstock_tools.feedstock.planned import PlannedOutput
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.contract import Event
     from feedstock_tools.builds.plan.workspace import Workspace
-    from feedstock_tools.builds.runs.building import BuiltRow
     from feedstock_tools.builds.runs.observer import Observer, Progress
     from feedstock_tools.builds.runs.retries import NextAttempt
     from feedstock_tools.builds.runs.site import Site
@@ -34,9 +33,9 @@ _USUAL = Limits()
 class _Unwatched:
     """An observer that does nothing."""
 
-    def begin(self, work: Work) -> None: ...
-    def event(self, work: Work, event: Event | NextAttempt) -> None: ...
-    def end(self, work: Work, built: BuiltRow) -> None: ...
+    def begin(self, row: Row) -> None: ...
+    def event(self, row: Row, event: Event | NextAttempt) -> None: ...
+    def end(self, row: Row) -> None: ...
     def progress(self, progress: Progress) -> None: ...
     def ending(self, builds: int, *, go_on: bool) -> None: ...
 
@@ -46,10 +45,9 @@ UNWATCHED = _Unwatched()
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One output of one row after a run: its plan, its record (None: not reached), and whether it is new."""
+    """One output of a row after a run: its plan, its record (None: not reached), and whether it is new."""
 
-    configuration: str
-    row: PlannedRow
+    row: Row
     output: PlannedOutput
     record: BuildRecord | None
     new: bool
@@ -106,24 +104,21 @@ def run(
     >>> result.is_complete
     True
     """
-    return result_of(workspace, agenda, _built(workspace, agenda, limits, observer, command) if agenda.todo else {})
+    return result_of(workspace, agenda, _ended(workspace, agenda, limits, observer, command) if agenda.todo else {})
 
 
-def result_of(workspace: Workspace, agenda: Agenda, built: Mapping[str, BuiltRow]) -> BuildResult:
+def result_of(workspace: Workspace, agenda: Agenda, ended: Mapping[str, Row]) -> BuildResult:
     """The result of an agenda.
 
     Args:
-        built: the result of each row that was reached, by name.
+        ended: the rows that have ended, by name.
     """
-    works = {work.name: work for work in (*agenda.done, *agenda.todo)}
-    outcomes = (outcome for name in agenda.rows for outcome in _outcomes(works[name], built.get(name)))
-    return BuildResult(workspace.artifacts, tuple(outcomes))
+    rows = (ended.get(row.name, row) for row in agenda.in_plan_order)
+    return BuildResult(workspace.artifacts, tuple(outcome for row in rows for outcome in _outcomes(row)))
 
 
-def _built(
-    workspace: Workspace, agenda: Agenda, limits: Limits, observer: Observer, command: str
-) -> Mapping[str, BuiltRow]:
-    """The result of each row that was reached, by name."""
+def _ended(workspace: Workspace, agenda: Agenda, limits: Limits, observer: Observer, command: str) -> Mapping[str, Row]:
+    """Build the rows of an agenda; those that have ended, by name."""
     from feedstock_tools.builds.plan.hosts import local_host
     from feedstock_tools.builds.plan.refusals import refuse
     from feedstock_tools.builds.runs.crew import ThisMachine
@@ -133,11 +128,11 @@ def _built(
     if not agenda.prepared:
         refuse(prepare(workspace, agenda), some=len(agenda.channels))
     with Ledger(workspace.artifacts.ledger) as ledger:
-        places = {}
+        sites = {}
         for name, site in _sites(workspace, agenda, command).items():
             engine = workspace.engines.engine_for(name, site.target)
-            places[name] = site, open_station(site, ledger, engine, workspace.machine)
-        crew = ThisMachine(local_host(agenda.capacity, limits.jobs), places)
+            sites[name] = site, open_station(site, ledger, engine, workspace.machine)
+        crew = ThisMachine(local_host(agenda.capacity, limits.jobs), sites)
         return carry_out(agenda, limits, observer, ledger, crew)
 
 
@@ -163,34 +158,19 @@ def prepare(workspace: Workspace, agenda: Agenda, watch: Watch | None = None) ->
 def _sites(workspace: Workspace, agenda: Agenda, command: str) -> dict[str, Site]:
     """The site of each configuration that has a row to build, by its name."""
     from feedstock_tools.builds.engines.comparable import DEFAULT_EPOCH
-    from feedstock_tools.builds.runs.site import Site
+    from feedstock_tools.builds.runs.site import site_of
     from feedstock_tools.feedstock.git import commit_of, epoch_of
 
     commit = commit_of(workspace.feedstock.folder)
     epoch = epoch_of(workspace.feedstock.folder, workspace.machine) or DEFAULT_EPOCH
-    pythons: dict[str, dict[str, None]] = {}
-    for work in (*agenda.done, *agenda.todo):
-        if work.row.build_python:
-            pythons.setdefault(work.configuration, {})[work.row.build_python] = None
     return {
-        work.configuration: Site(
-            configuration=work.configuration,
-            target=work.platform,
-            pythons=tuple(pythons.get(work.configuration, ())),
-            feedstock=workspace.feedstock.folder,
-            artifacts=workspace.artifacts,
-            inputs=agenda.inputs,
-            channels=agenda.channels[work.configuration],
-            commit=commit,
-            command=command,
-            epoch=epoch,
-        )
-        for work in agenda.todo
+        row.configuration: site_of(workspace, agenda, row, commit=commit, command=command, epoch=epoch)
+        for row in agenda.todo
     }
 
 
-def refuse_no_room(artifacts: Artifacts, todo: Sequence[Work]) -> None:
-    """Refuse to build where nothing can be written, or where the disk has less room than a row needs.
+def refuse_no_room(artifacts: Artifacts, todo: Sequence[Row]) -> None:
+    """Refuse to build where nothing can be written, or where the disk has less free space than a row needs.
 
     Raises:
         WorkError: nothing can be written, or the disk has less free space than a row needs.
@@ -202,18 +182,21 @@ def refuse_no_room(artifacts: Artifacts, todo: Sequence[Work]) -> None:
     if not os.access(artifacts.root, os.W_OK):
         raise WorkError(_NOT_WRITTEN, path=artifacts.root, hint=_ELSEWHERE)
     free = shutil.disk_usage(artifacts.root).free
-    for work in todo:
-        if work.needs.disk is not None and work.needs.disk > free:
+    for row in todo:
+        disk = row.wanted.needs.disk
+        if disk is not None and disk > free:
             raise WorkError(
-                f"{work.name} needs {work.needs.disk >> 20} MiB of disk, but only {free >> 20} MiB are free",
+                f"{row.name} needs {disk >> 20} MiB of disk, but only {free >> 20} MiB are free",
                 path=artifacts.root,
                 hint="Free some space, or choose a folder on another disk with --output-dir.",
             )
 
 
-def _outcomes(work: Work, built: BuiltRow | None) -> Iterator[Outcome]:
-    before = {**work.done, **({record.output: record for record in built.before} if built else {})}
-    new = {record.output: record for record in built.now} if built else {}
-    for output in work.row.outputs:
-        record = new.get(output.name, before.get(output.name))
-        yield Outcome(work.configuration, work.row, output, record, output.name in new)
+def _outcomes(row: Row) -> Iterator[Outcome]:
+    before = dict(row.wanted.done)
+    new: dict[str, BuildRecord] = {}
+    if row.ended is not None:
+        before |= {record.output: record for record in row.ended.before}
+        new = {record.output: record for record in row.ended.now}
+    for output in row.planned.outputs:
+        yield Outcome(row, output, new.get(output.name, before.get(output.name)), output.name in new)

@@ -11,8 +11,9 @@ from feedstock_tools.builds.engines.comparable import DEFAULT_EPOCH
 from feedstock_tools.builds.engines.contract import Engine
 from feedstock_tools.builds.engines.embedded.emulation import Emulator, find_emulator
 from feedstock_tools.builds.ledger import Ledger
+from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.rendering import PlannedInputs
-from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.channel.properties import ChannelDemand, ChannelProperties, Channels
 from feedstock_tools.channel.web.pip import Watch
@@ -47,6 +48,24 @@ class Site:
     epoch: int = DEFAULT_EPOCH
 
 
+def site_of(
+    workspace: Workspace, agenda: Agenda, row: Row, *, commit: str = "", command: str = "", epoch: int = DEFAULT_EPOCH
+) -> Site:
+    """The site of a row's configuration."""
+    return Site(
+        configuration=row.configuration,
+        target=row.platform,
+        pythons=agenda.pythons(row.configuration),
+        feedstock=workspace.feedstock.folder,
+        artifacts=workspace.artifacts,
+        inputs=agenda.inputs,
+        channels=agenda.channels[row.configuration],
+        commit=commit,
+        command=command,
+        epoch=epoch,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Station:
     """The resources that a machine opens to build for a site.
@@ -72,7 +91,7 @@ class Station:
 
 
 def provide_compilers(
-    workspace: Workspace, works: Sequence[Work], channels: Mapping[str, Channels], watch: Watch
+    workspace: Workspace, rows: Sequence[Row], channels: Mapping[str, Channels], watch: Watch
 ) -> dict[str, str]:
     """Make compilers and tools ready that rows need of their channels, fetching what is missing.
 
@@ -85,14 +104,14 @@ def provide_compilers(
     """
     demands = [
         ChannelDemand(
-            channels=channels[work.configuration],
-            configuration=work.configuration,
-            platform=work.platform,
-            values=work.row.values,
-            python=work.row.build_python,
-            tools=tuple(dict.fromkeys(tool for output in work.makes for tool in output.tools)),
+            channels=channels[row.configuration],
+            configuration=row.configuration,
+            platform=row.platform,
+            values=row.planned.values,
+            python=row.planned.build_python,
+            tools=tuple(dict.fromkeys(tool for output in row.wanted.makes for tool in output.tools)),
         )
-        for work in works
+        for row in rows
     ]
     return prepare_channels(demands, workspace.machine, workspace.artifacts.cache, watch)
 

@@ -5,101 +5,94 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from feedstock_tools.builds.plan.hosts import EngineNeeds, Host
-from feedstock_tools.builds.plan.row import Place, Work, place_of
-from feedstock_tools.builds.runs.building import BuiltRow
-from feedstock_tools.builds.runs.decide import Pending, Start, Waiting, decide, pending_row
-from feedstock_tools.builds.runs.occupancy import Occupancy, Running
+from feedstock_tools.builds.plan.hosts import Host
+from feedstock_tools.builds.plan.row import Ended, Row
+from feedstock_tools.builds.runs.decide import Waiting, decide
+from feedstock_tools.builds.runs.occupancy import Occupancy
+from feedstock_tools.feedstock.planned import PackageId
 
 
 class RunState:
     """The rows of one run, on this machine, in a fleet, or simulated.
 
     Attributes:
-        results: those of the rows that have ended, by name.
+        ended: the rows that have ended, by name.
     """
 
-    def __init__(
-        self, works: Sequence[Work], *, fail_fast: bool, engines: Mapping[str, EngineNeeds] | None = None
-    ) -> None:
+    def __init__(self, rows: Sequence[Row], *, fail_fast: bool) -> None:
         """Let some rows wait, the most urgent first.
 
         Args:
             fail_fast: after a failure nothing begins any more.
-            engines: configuration → what its engine asks of a host; without it, nothing.
         """
-        self._works: Mapping[str, Work] = {work.name: work for work in works}
         self._fail_fast = fail_fast
-        self._engines = engines or {}
-        self._broken: set[Place] = set()
-        self._pending = Waiting(map(self._waiting, works))
+        self._broken: set[PackageId] = set()
+        self._pending = Waiting(rows)
         self._occupancy = Occupancy()
-        self.results: dict[str, BuiltRow] = {}
+        self.ended: dict[str, Row] = {}
 
     @property
-    def pending(self) -> list[Pending]:
+    def pending(self) -> list[Row]:
         """The rows that wait, the most urgent first."""
         return list(self._pending)
 
     @property
-    def running(self) -> Mapping[str, Running]:
+    def running(self) -> Mapping[str, Row]:
         """The rows that are being built, by name."""
         return self._occupancy.rows
-
-    def begin(self, hosts: Sequence[Host], now: float) -> list[Start]:
-        """Start the rows that `decide` chooses now."""
-        starts = decide(self._pending, self._occupancy, hosts, now)
-        for start in starts:
-            self.take_over(start)
-        return starts
-
-    def take_over(self, start: Start) -> None:
-        """Note that a waiting row has begun, or is under way since an earlier run."""
-        waiting = self._pending.remove(start.row)
-        gpu = waiting.needs.gpu
-        self._occupancy.add(Running(start.row, start.host, start.share, waiting.places, gpu=gpu))
-
-    def is_over(self, now: float) -> bool:
-        """Whether nothing runs and no waiting row can ever begin."""
-        return not self.running and not any(waiting.not_before > now for waiting in self._pending)
-
-    def made(self, row: str, output: str) -> frozenset[Place]:
-        """Note that a running row has made an output, so that no other row waits for it; returns its places."""
-        places = self._places(row, output)
-        running = self._occupancy.remove(row)
-        self._occupancy.add(replace(running, places=running.places - places))
-        return places
-
-    def postpone(self, row: str, not_before: float) -> None:
-        """Put a row back in front, because another run builds a part of it, or its host is gone."""
-        self._occupancy.remove(row)
-        first = self._waiting(self._works[row], not_before)
-        self._pending = Waiting([first, *self._pending])
-        self._give_up_broken()
-
-    def end(self, row: str, built: BuiltRow) -> None:
-        """Note that a row has ended; rows that need an output that failed do not begin."""
-        self._occupancy.remove(row)
-        self.results[row] = built
-        if not built.failed:
-            return
-        self._broken |= self._places(row, built.failed.output)
-        if self._fail_fast:
-            self._pending = Waiting()
-        self._give_up_broken()
 
     @property
     def failed(self) -> int:
         """The number of failed rows."""
-        return sum(built.failed is not None for built in self.results.values())
+        return sum(row.failed is not None for row in self.ended.values())
 
-    def _places(self, row: str, output: str) -> frozenset[Place]:
-        return frozenset(place_of(missing) for missing in self._works[row].missing if missing.name == output)
+    def begin(self, hosts: Sequence[Host], now: float) -> list[Row]:
+        """Start the rows that `decide` chooses now."""
+        rows = decide(self._pending, self._occupancy, hosts, now)
+        for row in rows:
+            self.take_over(row)
+        return rows
 
-    def _waiting(self, work: Work, not_before: float = 0.0) -> Pending:
-        return pending_row(work, not_before=not_before, engine=self._engines.get(work.configuration))
+    def take_over(self, row: Row) -> None:
+        """Note that a waiting row has begun, or is under way since an earlier run."""
+        self._pending.remove(row.name)
+        self._occupancy.add(row)
+
+    def is_over(self, now: float) -> bool:
+        """Whether nothing runs and no waiting row can ever begin."""
+        return not self.running and not any(row.wanted.not_before > now for row in self._pending)
+
+    def made(self, row: str, output: str) -> frozenset[PackageId]:
+        """Note that a running row has made an output, so that no other row waits for it; returns its packages."""
+        changed = self._occupancy.remove(row)
+        packages = _packages(changed, output)
+        running = replace(changed.at, made=changed.at.made | packages)
+        self._occupancy.add(replace(changed, running=running))
+        return packages
+
+    def postpone(self, row: str, not_before: float) -> None:
+        """Put a row back in front, because another run builds a part of it, or its host is gone."""
+        gone = self._occupancy.remove(row)
+        first = replace(gone, running=None, wanted=replace(gone.wanted, not_before=not_before))
+        self._pending = Waiting([first, *self._pending])
+        self._give_up_broken()
+
+    def end(self, row: str, ended: Ended) -> Row:
+        """Note that a row has ended; rows that need an output that failed do not begin. Returns the row."""
+        gone = self._occupancy.remove(row)
+        self.ended[row] = done = replace(gone, ended=ended)
+        if ended.failed is not None:
+            self._broken |= _packages(done, ended.failed.output)
+            if self._fail_fast:
+                self._pending = Waiting()
+            self._give_up_broken()
+        return done
 
     def _give_up_broken(self) -> None:
         """Let no row wait for an output that failed."""
         if self._broken:
-            self._pending = Waiting(row for row in self._pending if row.places.isdisjoint(self._broken))
+            self._pending = Waiting(row for row in self._pending if row.wanted.packages.isdisjoint(self._broken))
+
+
+def _packages(row: Row, output: str) -> frozenset[PackageId]:
+    return frozenset(missing.package_id for missing in row.wanted.missing if missing.name == output)

@@ -17,7 +17,7 @@ from feedstock_tools.builds.ledger import BuildRecord, ComparisonRecord, Ledger,
 from feedstock_tools.builds.plan.agenda import Agenda, agenda
 from feedstock_tools.builds.plan.capacity import Capacity
 from feedstock_tools.builds.plan.hosts import other_than
-from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.run import BuildResult
 from feedstock_tools.channel.comparing import compare_packages
@@ -139,8 +139,8 @@ def second_agenda(
     named = [each for each in chosen if any(row.name in rows for row in each.rows)]
     _bring(second.artifacts, result, rows)
     planned = agenda(second, named, capacity, jobs)
-    todo = tuple(_elsewhere(work, built_on) for work in planned.todo if work.name in rows)
-    return replace(planned, todo=todo, rows=tuple(work.name for work in todo), done=(), again={})
+    todo = tuple(_elsewhere(row, built_on) for row in planned.todo if row.name in rows)
+    return replace(planned, todo=todo, rows=tuple(row.name for row in todo), done=(), again={})
 
 
 def _bring(artifacts: Artifacts, result: BuildResult, rows: Sequence[str]) -> None:
@@ -172,11 +172,12 @@ def _bring(artifacts: Artifacts, result: BuildResult, rows: Sequence[str]) -> No
         index_channel(channel)
 
 
-def _elsewhere(work: Work, built_on: Mapping[str, str]) -> Work:
-    host = built_on.get(work.name)
+def _elsewhere(row: Row, built_on: Mapping[str, str]) -> Row:
+    host = built_on.get(row.name)
     if host is None:
-        return work
-    return replace(work, needs=replace(work.needs, labels=work.needs.labels | {other_than(host)}))
+        return row
+    needs = replace(row.wanted.needs, labels=row.wanted.needs.labels | {other_than(host)})
+    return replace(row, wanted=replace(row.wanted, needs=needs))
 
 
 def compared(result: BuildResult, second: BuildResult, rows: Sequence[str]) -> tuple[ComparisonRecord, ...]:
@@ -204,9 +205,7 @@ def compared(result: BuildResult, second: BuildResult, rows: Sequence[str]) -> t
 def _pairs(result: BuildResult, second: BuildResult, rows: Sequence[str]) -> Iterator[_Pair]:
     """Each package that these rows have built."""
     again = {(each.output.subdir, each.output.stem): each.record for each in second.outcomes if each.new}
-    places = {
-        outcome.record.id: (outcome.output.subdir, outcome.output.stem) for outcome in result.outcomes if outcome.record
-    }
+    places = {outcome.record.id: outcome.output.package_id for outcome in result.outcomes if outcome.record}
     for record in _records(result):
         if record.row in rows:
             for package in record.packages:

@@ -15,8 +15,7 @@ from feedstock_tools.wording import duration, shown, shown_log
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from feedstock_tools.builds.plan.row import Work
-    from feedstock_tools.builds.runs.building import BuiltRow
+    from feedstock_tools.builds.plan.row import Row
     from feedstock_tools.builds.runs.observer import Progress
 
 #: The number of lines shown from the log of a failed build; the engine adds a dozen lines of advice to the error.
@@ -48,46 +47,46 @@ class Lines:
         self._stream.write(text + "\n")
         self._stream.flush()
 
-    def begin(self, work: Work) -> None:
+    def begin(self, row: Row) -> None:
         """See `Observer`."""
-        expected = f", about {duration(work.expected)}" if work.expected else ""
-        self.say(f"{work.name}: begins{expected}")
+        expected = f", about {duration(row.wanted.expected)}" if row.wanted.expected else ""
+        self.say(f"{row.name}: begins{expected}")
 
-    def event(self, work: Work, event: Event | NextAttempt) -> None:
+    def event(self, row: Row, event: Event | NextAttempt) -> None:
         """See `Observer`."""
         if isinstance(event, NextAttempt):
-            self.say(f"{work.name}: {attempt_text(event)}")
-            self._log(work, f"-- {attempt_text(event)}\n".encode())
+            self.say(f"{row.name}: {attempt_text(event)}")
+            self._log(row, f"-- {attempt_text(event)}\n".encode())
         elif isinstance(event, Built):
-            self.say(f"{work.name}: built {event.package.name} in {duration(event.seconds)}")
+            self.say(f"{row.name}: built {event.package.name} in {duration(event.seconds)}")
         elif isinstance(event, Failed):
-            for line in self._recent.pop(work.name, ()):
+            for line in self._recent.pop(row.name, ()):
                 if line.strip():
                     self._write(f"  {shown_log(line)}")
-            self.say(f"{work.name}: {event.output} failed: {event.reason}")
+            self.say(f"{row.name}: {event.output} failed: {event.reason}")
         elif isinstance(event, Output):
-            self._log(work, event.content)
+            self._log(row, event.content)
         elif isinstance(event, Log):
             if event.stage == "feedstock-tools":
-                self.say(f"{work.name}: {event.text.removeprefix('-- ')}")
-            self._log(work, _encoded(event.text))
+                self.say(f"{row.name}: {event.text.removeprefix('-- ')}")
+            self._log(row, _encoded(event.text))
 
-    def _log(self, work: Work, content: bytes) -> None:
+    def _log(self, row: Row, content: bytes) -> None:
         if self._fold.begin:
-            self._logs.setdefault(work.name, BothEnds(_MOST_FOLDED)).add(content)
+            self._logs.setdefault(row.name, BothEnds(_MOST_FOLDED)).add(content)
         else:
-            self._recent.setdefault(work.name, LastLines(_LAST_LINES)).add(content)
+            self._recent.setdefault(row.name, LastLines(_LAST_LINES)).add(content)
 
-    def end(self, work: Work, built: BuiltRow) -> None:
+    def end(self, row: Row) -> None:
         """See `Observer`."""
         self._ended += 1
-        outcome = "failed" if built.failed else "done"
+        outcome = "failed" if row.failed else "done"
         if self._fold.begin:
-            self.say(f"{self._fold.begin}== {described(work)}: {outcome}")
-            if log := self._logs.pop(work.name, None):
+            self.say(f"{self._fold.begin}== {described(row)}: {outcome}")
+            if log := self._logs.pop(row.name, None):
                 self._write(shown_log(log.read().decode(errors="replace").removesuffix("\n")))
             self.say(self._fold.end)
-        self.say(f"{work.name}: {outcome} ({self._ended} of {self._total})")
+        self.say(f"{row.name}: {outcome} ({self._ended} of {self._total})")
 
     def progress(self, progress: Progress) -> None:
         """See `Observer`: a row that waits for another run is reported once, the others when something changes."""
@@ -110,7 +109,7 @@ class LiveTable:
 
         self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
         self._live = Live(console=self._console, refresh_per_second=5, transient=True)
-        self._now: dict[str, tuple[Work, str]] = {}
+        self._now: dict[str, tuple[Row, str]] = {}
         self._recent: dict[str, LastLines] = {}
 
     def __enter__(self) -> LiveTable:
@@ -126,30 +125,30 @@ class LiveTable:
         """Write something the user should know, on lines of its own."""
         self._console.print(shown(text), soft_wrap=True)
 
-    def begin(self, work: Work) -> None:
+    def begin(self, row: Row) -> None:
         """See `Observer`."""
-        self._now[work.name] = (work, "")
-        self._recent[work.name] = LastLines(_LAST_LINES)
+        self._now[row.name] = (row, "")
+        self._recent[row.name] = LastLines(_LAST_LINES)
 
-    def event(self, work: Work, event: Event | NextAttempt) -> None:
+    def event(self, row: Row, event: Event | NextAttempt) -> None:
         """See `Observer`."""
         if isinstance(event, Started):
-            self._now[work.name] = (work, event.output)
+            self._now[row.name] = (row, event.output)
         elif isinstance(event, NextAttempt):
-            self._recent[work.name].add(f"-- {attempt_text(event)}\n".encode())
+            self._recent[row.name].add(f"-- {attempt_text(event)}\n".encode())
         elif isinstance(event, Built):
             self.say(f"built {event.package.name} in {duration(event.seconds)}")
         elif isinstance(event, Failed):
-            last = (line for line in self._recent[work.name] if line.strip())
-            self.say("\n".join([*last, f"{work.name}: {event.output} failed: {event.reason}"]))
+            last = (line for line in self._recent[row.name] if line.strip())
+            self.say("\n".join([*last, f"{row.name}: {event.output} failed: {event.reason}"]))
         elif isinstance(event, Output):
-            self._recent[work.name].add(event.content)
+            self._recent[row.name].add(event.content)
         elif isinstance(event, Log):
-            self._recent[work.name].add(_encoded(event.text))
+            self._recent[row.name].add(_encoded(event.text))
 
-    def end(self, work: Work, built: BuiltRow) -> None:
+    def end(self, row: Row) -> None:
         """See `Observer`."""
-        self._now.pop(work.name, None)
+        self._now.pop(row.name, None)
 
     def progress(self, progress: Progress) -> None:
         """See `Observer`."""
@@ -177,8 +176,8 @@ class LiveTable:
     def _rows(self, progress: Progress) -> Iterable[tuple[str, str, str, str]]:
         for name, elapsed in progress.running.items():
             if name in self._now:
-                work, output = self._now[name]
-                yield name, output, duration(elapsed), duration(work.expected) if work.expected else "-"
+                row, output = self._now[name]
+                yield name, output, duration(elapsed), duration(row.wanted.expected) if row.wanted.expected else "-"
         for name in progress.elsewhere:
             yield name, "waits for another run", "", ""
 

@@ -15,8 +15,7 @@ from feedstock_tools.units import size_text
 from feedstock_tools.wording import counted, shown, shown_log
 
 if TYPE_CHECKING:
-    from feedstock_tools.builds.plan.row import Work
-    from feedstock_tools.builds.runs.building import BuiltRow
+    from feedstock_tools.builds.plan.row import Row
     from feedstock_tools.builds.runs.observer import Progress
     from feedstock_tools.channel.web.pip import Fetching, Watch
 
@@ -117,11 +116,11 @@ class Terminal:
             self._pace.left_out = 0
             self._write(f"-- {size_text(size)} that were printed too fast to be shown are in the log file")
 
-    def begin(self, work: Work) -> None:
+    def begin(self, row: Row) -> None:
         """See `Observer`."""
-        self.say(f"\n{self.fold.begin}== {described(work)}")
+        self.say(f"\n{self.fold.begin}== {described(row)}")
 
-    def event(self, work: Work, event: Event | NextAttempt) -> None:
+    def event(self, row: Row, event: Event | NextAttempt) -> None:
         """See `Observer`."""
         from feedstock_tools.builds.engines.contract import Built, Failed, Output, Started
         from feedstock_tools.builds.runs.retries import NextAttempt
@@ -139,7 +138,7 @@ class Terminal:
         elif event.stage not in _QUIET_STAGES and event.text.strip():
             self._write(shown_log(event.text.rstrip()))
 
-    def end(self, work: Work, built: BuiltRow) -> None:
+    def end(self, row: Row) -> None:
         """See `Observer`."""
         if self.fold.end:
             self.say(self.fold.end)
@@ -168,12 +167,11 @@ def ending_text(builds: int, *, go_on: bool) -> str:
     return f"Ending {counted(builds, 'build')}. Finished packages stay; run the same command to continue."
 
 
-def described(work: Work) -> str:
+def described(row: Row) -> str:
     """A row with its platform and variant: `linux_64_… (linux-64, CUDA 11.2, Python 3.11)`."""
-    row = work.row
-    python = f", Python {row.python}" if row.python else ""
-    accelerator = f"CUDA {row.cuda}" if row.cuda else "CPU"
-    return f"{row.name} ({work.platform}, {accelerator}{python})"
+    python = f", Python {row.planned.python}" if row.planned.python else ""
+    accelerator = f"CUDA {row.planned.cuda}" if row.planned.cuda else "CPU"
+    return f"{row.name} ({row.platform}, {accelerator}{python})"
 
 
 #: The number of lines shown from the log of a failed build.
@@ -190,25 +188,25 @@ class Failures(Terminal):
     def say(self, text: str) -> None:
         """Leave out a note."""
 
-    def begin(self, work: Work) -> None:
+    def begin(self, row: Row) -> None:
         """See `Observer`."""
-        self._recent[work.name] = LastLines(_LAST_LINES)
+        self._recent[row.name] = LastLines(_LAST_LINES)
 
-    def event(self, work: Work, event: Event | NextAttempt) -> None:
+    def event(self, row: Row, event: Event | NextAttempt) -> None:
         """See `Observer`."""
         if isinstance(event, Output):
-            self._recent[work.name].add(event.content)
+            self._recent[row.name].add(event.content)
         elif isinstance(event, Log):
-            self._recent[work.name].add(f"{event.text.rstrip()}\n".encode(errors="replace"))
+            self._recent[row.name].add(f"{event.text.rstrip()}\n".encode(errors="replace"))
         elif isinstance(event, Failed):
-            for line in self._recent[work.name]:
+            for line in self._recent[row.name]:
                 if line.strip():
                     self._write(f"  {shown_log(line)}")
-            self.answer(f"{work.name}: {event.output} failed: {event.reason}")
+            self.answer(f"{row.name}: {event.output} failed: {event.reason}")
 
-    def end(self, work: Work, built: BuiltRow) -> None:
+    def end(self, row: Row) -> None:
         """See `Observer`."""
-        self._recent.pop(work.name, None)
+        self._recent.pop(row.name, None)
 
 
 #: Seconds between two lines of progress.

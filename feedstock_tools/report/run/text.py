@@ -142,7 +142,7 @@ def summary_json(result: BuildResult, left_out: Mapping[str, str]) -> Mapping[st
         "artifacts": str(artifacts.root),
         "outputs": [
             {
-                "configuration": outcome.configuration,
+                "configuration": outcome.row.configuration,
                 "row": outcome.row.name,
                 "name": outcome.output.name,
                 "version": outcome.output.version,
@@ -172,7 +172,7 @@ def _unique(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Each output once, even if several rows share it; the new one if one of them built it."""
     unique: dict[tuple[str, str], Outcome] = {}
     for outcome in outcomes:
-        key = (outcome.output.subdir, outcome.output.stem)
+        key = outcome.output.package_id
         if key not in unique or outcome.new:
             unique[key] = outcome
     return list(unique.values())
@@ -217,7 +217,7 @@ def _left_out(built: Sequence[tuple[Outcome, BuildRecord]]) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for outcome, record in built:
         if record.marks.get("tests") == "left out":
-            reasons.setdefault(record.marks.get("tests-reason", ""), []).append(outcome.row.python or "")
+            reasons.setdefault(record.marks.get("tests-reason", ""), []).append(outcome.row.planned.python or "")
     return [
         f"Tests left out for {counted(len(pythons), 'package')}{_with(pythons)}: {reason}."
         for reason, pythons in reasons.items()

@@ -18,8 +18,8 @@ from feedstock_tools.builds.fleet.orders.order import Order
 from feedstock_tools.builds.fleet.trust.signing import Refused
 from feedstock_tools.builds.plan.agenda import agenda
 from feedstock_tools.builds.plan.capacity import Capacity, Share
+from feedstock_tools.builds.plan.row import Running
 from feedstock_tools.builds.plan.workspace import open_workspace
-from feedstock_tools.builds.runs.row_build import Attempt
 from feedstock_tools.errors import InputError
 from tests.support.feedstocks import TinyFeedstock
 from tests.support.fleets import Fleet, fleet_in
@@ -38,11 +38,11 @@ def _prepared(feedstock: TinyFeedstock) -> tuple[Parcels, Order]:
     workspace = open_workspace(feedstock.folder, None, [str(feedstock.channel)], os.environ)
     planned = agenda(workspace, workspace.chosen(), Capacity.of_machine())
     parcels = parcels_of(workspace, planned)
-    work = planned.todo[0]
-    engine = workspace.engines.engine_for(work.configuration, work.platform)
-    attempt = Attempt(1, Share((0,), 1 << 30, 1))
-    names = [output.name for output in work.missing]
-    return parcels, compile_order("me", parcels, work, engine, planned.channels[work.configuration], names, [], attempt)
+    row = planned.todo[0]
+    engine = workspace.engines.engine_for(row.configuration, row.platform)
+    row = replace(row, running=Running("h1", Share((0,), 1 << 30, 1)))
+    names = [output.name for output in row.wanted.missing]
+    return parcels, compile_order("me", parcels, row, engine, planned.channels[row.configuration], names, [])
 
 
 def test_a_bundle_holds_what_goes_into_builds_and_nothing_else(feedstock: TinyFeedstock) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -22,11 +23,9 @@ from feedstock_tools.builds.fleet.trust.signing import Busy, Refused
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.plan.agenda import Agenda, agenda
 from feedstock_tools.builds.plan.capacity import Capacity, Share
+from feedstock_tools.builds.plan.row import Ended, Running
 from feedstock_tools.builds.plan.workspace import open_workspace
-from feedstock_tools.builds.runs.building import BuiltRow
 from feedstock_tools.builds.runs.crew import Elsewhere
-from feedstock_tools.builds.runs.decide import Start
-from feedstock_tools.builds.runs.row_build import Attempt
 from feedstock_tools.channel.properties import REAL
 from feedstock_tools.platforms import Platform
 from tests.support.feedstocks import TinyFeedstock
@@ -116,13 +115,19 @@ def planned(feedstock: TinyFeedstock, fleet: _Fleet) -> Iterator[tuple[FleetCrew
     link = cast("Link", fleet)
     with Ledger(workspace.artifacts.ledger) as ledger:
         place = Place(workspace.artifacts, ledger, feedstock.folder, "engine 1", (), "", "", built_on=REAL)
-        places = {work.configuration: place for work in rows.todo}
+        places = {row.configuration: place for row in rows.todo}
         yield FleetCrew(workspace, rows, link, parcels_of(workspace, rows), places, lambda _: None), rows
 
 
-def _build(planned: tuple[FleetCrew, Agenda]) -> BuiltRow | None:
+def _build(planned: tuple[FleetCrew, Agenda]) -> Ended | None:
     crew, rows = planned
-    return crew.build(rows.todo[0], "h1", Attempt(1, SHARE), lambda _: None)
+    running = replace(rows.todo[0], running=Running("h1", SHARE))
+    stop, stopping = os.pipe()
+    try:
+        return crew.build(running, stop, lambda _: None)
+    finally:
+        os.close(stop)
+        os.close(stopping)
 
 
 def test_an_attempt_whose_start_was_not_confirmed_is_taken_over(
@@ -135,7 +140,7 @@ def test_an_attempt_whose_start_was_not_confirmed_is_taken_over(
     with pytest.raises(Elsewhere, match="h1 did not take"):
         _build(planned)
     assert [host.capacity.cores for host in crew.hosts()] == [(1,)], "its core was given away"
-    assert crew.returned([row]) == [Start(row, "h1", Share((0,), 1, 1))]
+    assert crew.returned([row]) == [replace(rows.todo[0], running=Running("h1", Share((0,), 1, 1)))]
     assert crew.returned([row]) == []
     built = _build(planned)
     assert built is not None

@@ -170,12 +170,12 @@ def _remember_memory(feedstock: TinyFeedstock, peaks: Mapping[str, int]) -> None
     workspace = open_workspace(feedstock.folder, None, [str(feedstock.channel)], os.environ)
     planned = agenda(workspace, workspace.chosen(list(peaks)), Capacity.of_machine())
     with Ledger(workspace.artifacts.ledger) as ledger:
-        for work in planned.todo:
-            for output in work.missing:
+        for row in planned.todo:
+            for output in row.wanted.missing:
                 earlier = BuildRecord(
-                    "earlier", work.configuration, work.name, output.name, "done", now(), "", "earlier", ()
+                    "earlier", row.configuration, row.name, output.name, "done", now(), "", "earlier", ()
                 )
-                done = replace(ledger.begin(earlier), result="done", ended=now(), peak_memory=peaks[work.configuration])
+                done = replace(ledger.begin(earlier), result="done", ended=now(), peak_memory=peaks[row.configuration])
                 ledger.finish(done)
 
 

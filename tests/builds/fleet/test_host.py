@@ -32,8 +32,8 @@ from feedstock_tools.builds.fleet.trust.signing import Busy, Refused
 from feedstock_tools.builds.plan.agenda import agenda
 from feedstock_tools.builds.plan.capacity import Capacity, Share
 from feedstock_tools.builds.plan.hosts import Host
+from feedstock_tools.builds.plan.row import Running
 from feedstock_tools.builds.plan.workspace import open_workspace
-from feedstock_tools.builds.runs.row_build import Attempt
 from feedstock_tools.errors import InputError
 from tests.support.feedstocks import STUBBORN, TinyFeedstock
 from tests.support.fleets import LEASE, Fleet, fleet_in
@@ -57,11 +57,11 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 def _prepared(feedstock: TinyFeedstock) -> tuple[Parcels, Order]:
     workspace = open_workspace(feedstock.folder, None, [str(feedstock.channel)], os.environ)
     planned = agenda(workspace, workspace.chosen(), Capacity.of_machine())
-    parcels, work = parcels_of(workspace, planned), planned.todo[0]
-    engine = workspace.engines.engine_for(work.configuration, work.platform)
-    attempt = Attempt(1, Share((0,), 1 << 30, 1))
-    names = [output.name for output in work.missing]
-    return parcels, compile_order("me", parcels, work, engine, planned.channels[work.configuration], names, [], attempt)
+    parcels, row = parcels_of(workspace, planned), planned.todo[0]
+    engine = workspace.engines.engine_for(row.configuration, row.platform)
+    row = replace(row, running=Running("h1", Share((0,), 1 << 30, 1)))
+    names = [output.name for output in row.wanted.missing]
+    return parcels, compile_order("me", parcels, row, engine, planned.channels[row.configuration], names, [])
 
 
 def _begun(fleet: Fleet, feedstock: TinyFeedstock) -> Order:

@@ -24,11 +24,11 @@ from feedstock_tools.builds.fleet.folder import FleetFolder
 from feedstock_tools.builds.fleet.host.settings import host_of
 from feedstock_tools.builds.plan.capacity import Share
 from feedstock_tools.builds.plan.needs import Needs
-from feedstock_tools.builds.runs.decide import Pending
-from feedstock_tools.builds.runs.occupancy import Running
+from feedstock_tools.builds.plan.row import Row, Running
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 from tests.support.fleets import started_fleet
+from tests.support.rows import made_up_row
 from tests.support.waiting import wait_until
 
 GIB = 1 << 30
@@ -226,10 +226,10 @@ def test_what_slurm_says_is_passed_on(tmp_path: Path) -> None:
     cancel([], {"PATH": str(tmp_path)})
 
 
-def _row(name: str, hours: float | None = None, makes: str = "", *, gpu: bool = False, cores: int = 1) -> Pending:
-    places = frozenset(("linux-64", each) for each in makes or [name])
+def _row(name: str, hours: float | None = None, makes: str = "", *, gpu: bool = False, cores: int = 1) -> Row:
     needs = Needs(cores, GIB, gpu=gpu)
-    return Pending(name, needs, places, 0.0, Platform.here().subdir, seconds=hours and hours * 3600)
+    seconds = hours and hours * 3600
+    return made_up_row(name, *(makes or [name]), seconds=seconds, needs=needs, platform=Platform.here().subdir)
 
 
 CPU, GPU = _kind(), _kind("gpu", gpus=1, most=1)
@@ -252,9 +252,9 @@ CPU, GPU = _kind(), _kind("gpu", gpus=1, most=1)
     ],
 )
 def test_there_are_as_many_jobs_as_rows_can_begin(
-    rows: list[Pending], running: list[Pending], coming: list[str], new: dict[str, int], unused: list[str]
+    rows: list[Row], running: list[Row], coming: list[str], new: dict[str, int], unused: list[str]
 ) -> None:
-    under_way = [Running(row.row, "elsewhere", Share((0,), GIB, 1), row.places) for row in running]
+    under_way = [replace(row, running=Running("elsewhere", Share((0,), GIB, 1))) for row in running]
     kinds = {"cpu": CPU, "gpu": GPU}
     hosts = [kinds[host.rpartition("-")[0]].host(host) for host in coming]
     living = Counter(host.rpartition("-")[0] for host in coming)

@@ -18,8 +18,8 @@ from feedstock_tools.builds.ledger import EnvironmentRecord, SolvedPackage
 from tests.support.feedstocks import TinyFeedstock
 from tests.support.fleets import Fleet, fleet_in
 from tests.support.needs import needs
+from tests.support.rows import made_up_row
 from tests.support.waiting import wait_until
-from tests.support.works import made_up_work
 
 pytestmark = needs("system", sys.platform == "linux", "looks at processes through /proc")
 SLOW = 'touch "$RECIPE_DIR/../../../../../../begun"; sleep 3; mkdir'
@@ -50,7 +50,7 @@ def _delivered(**changes: object) -> Delivered:
 def _quarantine(tmp_path: Path) -> Quarantine:
     from feedstock_tools.feedstock.layout import Artifacts
 
-    return Quarantine(Artifacts(tmp_path), "0" * 32, "h1", made_up_work("row", "tiny", "other"))
+    return Quarantine(Artifacts(tmp_path), "0" * 32, "h1", made_up_row("row", "tiny", "other"))
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def _quarantine(tmp_path: Path) -> Quarantine:
 )
 def test_a_package_is_what_was_ordered(tmp_path: Path, changes: dict[str, object], reason: str) -> None:
     quarantine = _quarantine(tmp_path)
-    work = made_up_work("row", "tiny", "other")
-    wanted = {output.name: output for output in work.row.outputs}
+    row = made_up_row("row", "tiny", "other")
+    wanted = {output.name: output for output in row.planned.outputs}
     assert quarantine.expected(_delivered(), wanted).name == "tiny"
     with pytest.raises(Rejected, match=reason):
         quarantine.expected(_delivered(**changes), wanted)

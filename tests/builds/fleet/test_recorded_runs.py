@@ -22,15 +22,12 @@ from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.order import in_order
 from feedstock_tools.builds.plan.rendering import PlannedInputs
-from feedstock_tools.builds.plan.row import Work, place_of
+from feedstock_tools.builds.plan.row import Ended, Row
 from feedstock_tools.builds.runs import scheduler
-from feedstock_tools.builds.runs.building import BuiltRow
 from feedstock_tools.builds.runs.crew import Watch
-from feedstock_tools.builds.runs.decide import Start
 from feedstock_tools.builds.runs.observer import Progress
 from feedstock_tools.builds.runs.retries import NextAttempt
-from feedstock_tools.builds.runs.row_build import Attempt
-from tests.support.works import made_up_work
+from tests.support.rows import made_up_row
 
 GIB = 1 << 30
 #: How soon a run that hears nothing looks again, in seconds: the clock of the test goes on then.
@@ -66,18 +63,18 @@ class Clock:
             heappush(self._waiting, (self._now + seconds, row, over))
         over.wait()
 
-    def begin(self, work: Work) -> None:
-        self.rows.append(work.name)
-        self._under_way.add(work.name)
+    def begin(self, row: Row) -> None:
+        self.rows.append(row.name)
+        self._under_way.add(row.name)
         self._heard = True
 
-    def event(self, work: Work, event: Event | NextAttempt) -> None:
+    def event(self, row: Row, event: Event | NextAttempt) -> None:
         with self._changing:
             self._unheard -= 1
         self._heard = True
 
-    def end(self, work: Work, built: BuiltRow) -> None:
-        self._under_way.remove(work.name)
+    def end(self, row: Row) -> None:
+        self._under_way.remove(row.name)
         self._heard = True
 
     def progress(self, progress: Progress) -> None:
@@ -105,7 +102,7 @@ class Waiters:
     def hosts(self) -> Sequence[Host]:
         return self._hosts
 
-    def returned(self, waiting: Collection[str]) -> Sequence[Start]:
+    def returned(self, waiting: Collection[str]) -> Sequence[Row]:
         return ()
 
     def is_waiting(self) -> bool:
@@ -114,25 +111,27 @@ class Waiters:
     def signs(self) -> Sequence[tuple[str, str]]:
         return ()
 
-    def build(self, work: Work, host: str, attempt: Attempt, watch: Watch) -> BuiltRow:
-        records = []
-        for output in work.missing:
-            if place_of(output) in self._made:
+    def build(self, row: Row, stop: int, watch: Watch) -> Ended:
+        records, host = [], row.at.host
+        for output in row.wanted.missing:
+            if output.package_id in self._made:
                 continue
             self._clock.tell(watch, Started(output.name))
-            nobody = work.configuration, work.name, output.name, "running", now(), "logs/a"
-            record = self._ledger.begin(BuildRecord(work.identities[output.name], *nobody, "waits 1", (), machine=host))
-            took = work.seconds[output.name]
-            self._clock.wait(work.name, took)
-            self._made.add(place_of(output))
+            nobody = row.configuration, row.name, output.name, "running", now(), "logs/a"
+            record = self._ledger.begin(
+                BuildRecord(row.wanted.identities[output.name], *nobody, "waits 1", (), machine=host)
+            )
+            took = row.wanted.seconds[output.name]
+            self._clock.wait(row.name, took)
+            self._made.add(output.package_id)
             record = replace(record, result="done", ended=now(), seconds=took)
             self._ledger.finish(record)
             records.append(record)
             self._clock.tell(watch, Built(output.name, Path(output.file_name), took))
-        return BuiltRow((), tuple(records))
+        return Ended((), tuple(records))
 
 
-def matrix(seed: int) -> tuple[tuple[Work, ...], tuple[Host, ...]]:
+def matrix(seed: int) -> tuple[tuple[Row, ...], tuple[Host, ...]]:
     """A small matrix and hosts at random."""
     chance = Random(seed)  # noqa: S311
     hosts = tuple(
@@ -140,13 +139,13 @@ def matrix(seed: int) -> tuple[tuple[Work, ...], tuple[Host, ...]]:
         for at in range(1, chance.choice([1, 2, 3]) + 1)
     )
     shared = {name: chance.uniform(30, 150) for name in "xy"}
-    works = []
+    rows = []
     for at in range(chance.randint(4, 12)):
         before = [name for name in shared if chance.random() < 0.25]
         seconds = {name: shared[name] for name in before} | {f"p{at}": chance.uniform(30, 300)}
         needs = Needs(chance.choice([None, 1, 2]), GIB)
-        works.append(made_up_work(f"row {at}", *seconds, seconds=seconds, needs=needs))
-    return tuple(with_times(in_order(works), {}, None)), hosts
+        rows.append(made_up_row(f"row {at}", *seconds, seconds=seconds, needs=needs))
+    return tuple(with_times(in_order(rows), {}, None)), hosts
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -154,14 +153,14 @@ def test_the_order_of_a_simulation_is_that_of_the_recorded_run(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scheduler, "_TICK", TICK)
-    works, hosts = matrix(seed)
+    rows, hosts = matrix(seed)
     inputs = PlannedInputs(tmp_path, (), "")
-    agenda = Agenda(works, (), tuple(work.name for work in works), {}, {}, inputs, hosts[0].capacity, hosts[0].jobs)
+    agenda = Agenda(rows, (), tuple(row.name for row in rows), {}, {}, inputs, hosts[0].capacity, hosts[0].jobs)
     clock = Clock()
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         scheduler.carry_out(agenda, Limits(retries=0), clock, ledger, Waiters(hosts, ledger, clock))
         machines = {record.row: record.machine for record in ledger.builds()}
     recorded = [(row, machines[row]) for row in clock.rows]
-    assert len(recorded) == len(works)
-    simulation = simulate(works, SimulatedHosts(hosts, {host.name: "host" for host in hosts}, {}))
+    assert len(recorded) == len(rows)
+    simulation = simulate(rows, SimulatedHosts(hosts, {host.name: "host" for host in hosts}, {}))
     assert [(build.row, build.host) for build in simulation.builds] == recorded

@@ -15,9 +15,9 @@ from feedstock_tools.builds.fleet.simulation.times import read_times, with_times
 from feedstock_tools.builds.plan.capacity import Capacity
 from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.builds.plan.needs import Needs
-from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.errors import InputError, WorkError
-from tests.support.works import made_up_work as work
+from tests.support.rows import made_up_row
 
 GIB = 1 << 30
 HOUR = 3600.0
@@ -40,7 +40,9 @@ def begun(simulation: Simulation) -> list[str]:
 @pytest.mark.parametrize(("count", "hours"), [("1", 45), ("3", 15), ("15", 3)])
 def test_fifteen_builds_of_three_hours(count: str, hours: float) -> None:
     works = [
-        work(f"{kind}{at}", f"{kind}{at}", seconds=3 * HOUR) for kind, n in (("cpu", 12), ("gpu", 3)) for at in range(n)
+        made_up_row(f"{kind}{at}", f"{kind}{at}", seconds=3 * HOUR)
+        for kind, n in (("cpu", 12), ("gpu", 3))
+        for at in range(n)
     ]
     simulation = simulate(works, read_hosts(count, HERE))
     assert simulation.seconds == hours * HOUR
@@ -48,15 +50,15 @@ def test_fifteen_builds_of_three_hours(count: str, hours: float) -> None:
 
 
 def test_machine_time_and_money_end_with_the_last_build_of_each_host() -> None:
-    works = [work("long", "a", seconds=4 * HOUR), work("short", "b", seconds=HOUR)]
+    works = [made_up_row("long", "a", seconds=4 * HOUR), made_up_row("short", "b", seconds=HOUR)]
     simulation = simulate(works, hosts_of((3, replace(HERE, name="host", price=0.5))))
     assert [use.rented for use in simulation.uses] == [4 * HOUR, HOUR, 0.0]
     assert simulation.cost == 2.5
 
 
 def test_a_row_waits_for_an_output_that_another_makes_and_does_not_make_it_again() -> None:
-    first = work("first", "lib", "a", seconds={"lib": HOUR, "a": 3 * HOUR})
-    second = work("second", "lib", "b", seconds={"lib": HOUR, "b": HOUR})
+    first = made_up_row("first", "lib", "a", seconds={"lib": HOUR, "a": 3 * HOUR})
+    second = made_up_row("second", "lib", "b", seconds={"lib": HOUR, "b": HOUR})
     simulation = simulate([first, second], read_hosts("2", HERE))
     assert [(build.row, build.begin, build.end) for build in simulation.builds] == [
         ("first", 0.0, 4 * HOUR),
@@ -65,15 +67,15 @@ def test_a_row_waits_for_an_output_that_another_makes_and_does_not_make_it_again
 
 
 def test_rows_that_fit_no_host_are_left_out_and_hold_up_no_other() -> None:
-    large = work("large", "a", seconds=HOUR, needs=Needs(cores=64))
-    simulation = simulate([large, work("small", "b", seconds=HOUR)], read_hosts("1x4c8g", HERE))
+    large = made_up_row("large", "a", seconds=HOUR, needs=Needs(cores=64))
+    simulation = simulate([large, made_up_row("small", "b", seconds=HOUR)], read_hosts("1x4c8g", HERE))
     assert begun(simulation) == ["small"]
     assert simulation.left_out == {"large": "it needs 64 cores, and no host that builds for linux-64 has more than 4"}
 
 
 def test_a_build_that_is_cut_off_begins_again_on_another_host_first_of_all() -> None:
     spot = replace(HERE, name="spot", preempted=0.3)
-    works = [work(f"row {at}", f"p{at}", seconds=2 * HOUR) for at in range(20)]
+    works = [made_up_row(f"row {at}", f"p{at}", seconds=2 * HOUR) for at in range(20)]
     simulation = simulate(works, hosts_of((2, spot), back={"spot": 600.0}), seed=1)
     cut_off = [build for build in simulation.builds if build.cut_off]
     assert cut_off
@@ -86,7 +88,7 @@ def test_a_build_that_is_cut_off_begins_again_on_another_host_first_of_all() -> 
 
 
 def test_the_seed_decides_what_chance_does() -> None:
-    works = [work(f"row {at}", f"p{at}", seconds=2 * HOUR) for at in range(10)]
+    works = [made_up_row(f"row {at}", f"p{at}", seconds=2 * HOUR) for at in range(10)]
     hosts = hosts_of((2, replace(HERE, name="spot", preempted=0.3)))
     assert simulate(works, hosts, seed=5) == simulate(works, hosts, seed=5)
     assert simulate(works, hosts, seed=5) != simulate(works, hosts, seed=6)
@@ -94,7 +96,9 @@ def test_the_seed_decides_what_chance_does() -> None:
 
 def test_a_row_that_no_host_stays_long_enough_for_is_reported() -> None:
     with pytest.raises(WorkError, match="row would not end: it was cut off 200 times"):
-        simulate([work("row", "p", seconds=400 * HOUR)], hosts_of((1, replace(HERE, name="spot", preempted=1.0))))
+        simulate(
+            [made_up_row("row", "p", seconds=400 * HOUR)], hosts_of((1, replace(HERE, name="spot", preempted=1.0)))
+        )
 
 
 ROWS = st.lists(
@@ -107,13 +111,13 @@ def test_every_row_is_built_once_and_no_host_builds_more_than_it_can(
     rows: list[tuple[int, int, set[str]]], count: int, preempted: float, seed: int
 ) -> None:
     works = [
-        work(f"row {at}", *sorted(shared), f"p{at}", seconds=hours * HOUR, needs=Needs(cores, GIB))
+        made_up_row(f"row {at}", *sorted(shared), f"p{at}", seconds=hours * HOUR, needs=Needs(cores, GIB))
         for at, (hours, cores, shared) in enumerate(rows)
     ]
     kind = Host("kind", HERE.capacity, 2, preempted=preempted)
     simulation = simulate(with_times(works, {}, None), hosts_of((count, kind)), seed)
     assert sorted(build.row for build in simulation.builds if not build.cut_off) == sorted(each.name for each in works)
-    needs = {each.name: each.needs.cores or 0 for each in works}
+    needs = {each.name: each.wanted.needs.cores or 0 for each in works}
     for use in simulation.uses:
         builds = [build for build in simulation.builds if build.host == use.host.name]
         for moment in {build.begin for build in builds}:
@@ -122,16 +126,16 @@ def test_every_row_is_built_once_and_no_host_builds_more_than_it_can(
             assert sum(needs[build.row] for build in together) <= 4
 
 
-def timed(works: tuple[Work, ...]) -> dict[str, float | None]:
-    return {each.name: each.expected for each in works}
+def timed(rows: tuple[Row, ...]) -> dict[str, float | None]:
+    return {each.name: each.wanted.expected for each in rows}
 
 
 def test_times_are_given_by_name_glob_or_configuration_and_others_stay() -> None:
     works = [
-        work("linux_a", "a", seconds=HOUR),
-        work("linux_b", "b"),
-        work("osx_c", "c", seconds=HOUR),
-        work("win_d", "d"),
+        made_up_row("linux_a", "a", seconds=HOUR),
+        made_up_row("linux_b", "b"),
+        made_up_row("osx_c", "c", seconds=HOUR),
+        made_up_row("win_d", "d"),
     ]
     found = with_times(works, {"linux_b": 5 * HOUR, "linux_*": 2 * HOUR}, 4 * HOUR)
     assert timed(found) == {"linux_b": 5 * HOUR, "win_d": 4 * HOUR, "linux_a": 2 * HOUR, "osx_c": HOUR}
@@ -139,13 +143,13 @@ def test_times_are_given_by_name_glob_or_configuration_and_others_stay() -> None
 
 
 def test_a_given_time_is_that_of_what_a_row_makes_itself() -> None:
-    works = [work("first", "lib", "a"), work("second", "lib", "b")]
+    works = [made_up_row("first", "lib", "a"), made_up_row("second", "lib", "b")]
     assert timed(with_times(works, {}, HOUR)) == {"first": HOUR, "second": HOUR}
 
 
 def test_a_row_of_unknown_time_is_an_error_that_names_it() -> None:
     with pytest.raises(InputError, match="the time of 1 row is unknown: second") as caught:
-        with_times([work("first", "a", seconds=1.0), work("second", "b")], {}, None)
+        with_times([made_up_row("first", "a", seconds=1.0), made_up_row("second", "b")], {}, None)
     assert "--times" in str(caught.value)
 
 

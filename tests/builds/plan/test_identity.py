@@ -119,7 +119,7 @@ def test_builds_on_the_stand_in_channel_are_done(with_compiler: bool, feedstock:
     assert {each.state for each in configuration.outputs} == {"done"}
     planned = agenda(workspace, chosen, Capacity.of_machine())
     assert not planned.todo
-    assert {name for work in planned.done for name in work.identities.values()} == {
+    assert {name for row in planned.done for name in row.wanted.identities.values()} == {
         identity_on(base, output) for _, output in outputs(chosen)
     }
 

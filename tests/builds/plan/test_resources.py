@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from feedstock_tools.builds.plan.capacity import BUILD_SECONDS, Capacity, Limits, jobs_of
-from feedstock_tools.builds.plan.hosts import Demand, Host, Portion, fits, local_host, portion_on, why_nowhere
+from feedstock_tools.builds.plan.hosts import Host, Portion, fits, local_host, portion_on, why_nowhere
 from feedstock_tools.builds.plan.needs import Declared, needs_of
 from feedstock_tools.errors import InputError
 from feedstock_tools.units import size_of, time_limit_of, time_of
@@ -84,7 +86,7 @@ def test_labels_that_a_row_needs_keep_it_off_other_hosts_but_not_off_this_machin
     assert needs.labels == {"big-disk", "new"}
     machine = local_host(Capacity((0, 1), 2 * GIB), 1)
     other = Host("other", machine.capacity, 1, labels=frozenset({"new"}))
-    demand = Demand(needs, "linux-64")
-    assert fits(demand, machine)
-    assert why_nowhere(demand, [other]) == "no host that builds for linux-64 has the label big-disk"
-    assert fits(demand, Host("third", machine.capacity, 1, labels=frozenset({"new", "big-disk", "x"})))
+    needs = replace(needs, platform="linux-64")
+    assert fits(needs, machine)
+    assert why_nowhere(needs, [other]) == "no host that builds for linux-64 has the label big-disk"
+    assert fits(needs, Host("third", machine.capacity, 1, labels=frozenset({"new", "big-disk", "x"})))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 from feedstock_tools.builds.plan.capacity import Capacity, Share
 from feedstock_tools.builds.plan.hosts import Host, fits
 from feedstock_tools.builds.plan.needs import Needs
-from feedstock_tools.builds.runs.decide import Pending, Start, decide, without_host
-from feedstock_tools.builds.runs.occupancy import Running
+from feedstock_tools.builds.plan.row import Row, Running
+from feedstock_tools.builds.runs.decide import decide, without_host
+from tests.support.rows import made_up_row
 
 GIB = 1 << 30
 
@@ -27,29 +29,29 @@ def row(
     name: str,
     cores: int | None = 1,
     memory: int = 1,
-    makes: str = "",
+    makes: Sequence[str] = "",
     *,
     gpu: bool = False,
     at: float = 0.0,
     hours: float | None = None,
     **more: Any,
-) -> Pending:
+) -> Row:
     """A row that makes an output of its own, or some that others may make too, each a letter."""
-    places = frozenset(("linux-64", each) for each in makes or [name])
+    platform = more.pop("platform", "noarch")
+    needs = Needs(cores, memory * GIB, gpu=gpu, labels=frozenset(more.pop("labels", ())), **more)
     seconds = None if hours is None else hours * 3600
-    needs = Needs(cores, memory * GIB, gpu=gpu, labels=frozenset(more.pop("labels", ())))
-    return Pending(name, needs, places, at, seconds=seconds, **more)
+    made = made_up_row(name, *(makes or [name]), seconds=seconds, needs=needs, platform=platform)
+    return replace(made, wanted=replace(made.wanted, not_before=at))
 
 
-def running(start: Start, pending: list[Pending]) -> Running:
+def under_way(name: str, on: str, share: Share) -> Row:
     """A row that has begun."""
-    begun = next(each for each in pending if each.row == start.row)
-    return Running(start.row, start.host, start.share, begun.places, gpu=begun.needs.gpu)
+    return replace(row(name), running=Running(on, share))
 
 
-def begun(starts: list[Start]) -> list[str]:
+def begun(rows: list[Row]) -> list[str]:
     """`row` on the only host, `row@host` on one of several."""
-    return [start.row if start.host == "here" else f"{start.row}@{start.host}" for start in starts]
+    return [each.name if each.at.host == "here" else f"{each.name}@{each.at.host}" for each in rows]
 
 
 X86, ARM, DOCKER = frozenset({"linux-64"}), frozenset({"linux-aarch64"}), frozenset({"container"})
@@ -82,7 +84,7 @@ BIG, SMALL = host("big", 16, 64), host("small", 2, 4)
         ([], [host()], []),
     ],
 )
-def test_what_begins_on_hosts_that_are_free(pending: list[Pending], hosts: list[Host], expected: list[str]) -> None:
+def test_what_begins_on_hosts_that_are_free(pending: list[Row], hosts: list[Host], expected: list[str]) -> None:
     assert begun(decide(pending, [], hosts, now=1.0)) == expected
 
 
@@ -106,7 +108,7 @@ STAYS, SPOT = host("stays", 1), host("spot", 1, preempted=0.25)
     ],
 )
 def test_long_rows_keep_off_hosts_that_are_preempted(
-    pending: list[Pending], hosts: list[Host], expected: list[str]
+    pending: list[Row], hosts: list[Host], expected: list[str]
 ) -> None:
     assert begun(decide(pending, [], hosts, now=1.0)) == expected
 
@@ -126,7 +128,7 @@ SHORT, LONG = host("short", 1, left=3600.0), host("long", 1, left=8 * 3600.0)
     ],
 )
 def test_a_row_does_not_begin_where_the_allocation_ends_before_it(
-    pending: list[Pending], hosts: list[Host], expected: list[str]
+    pending: list[Row], hosts: list[Host], expected: list[str]
 ) -> None:
     assert begun(decide(pending, [], hosts, now=1.0)) == expected
 
@@ -134,11 +136,8 @@ def test_a_row_does_not_begin_where_the_allocation_ends_before_it(
 def test_a_row_that_waits_keeps_one_host_free_and_no_others() -> None:
     pending = [row("big", 4), row("small", 1), row("tiny", 1)]
     first, second = host("first"), host("second", 4)
-    under_way = [
-        Running("x", "first", Share((0, 1, 2), GIB, 1), frozenset()),
-        Running("y", "second", Share((0,), GIB, 1), frozenset()),
-    ]
-    assert begun(decide(pending, under_way, [first, second], now=0.0)) == ["small@first"]
+    before = [under_way("x", "first", Share((0, 1, 2), GIB, 1)), under_way("y", "second", Share((0,), GIB, 1))]
+    assert begun(decide(pending, before, [first, second], now=0.0)) == ["small@first"]
 
 
 def test_rows_that_fit_no_host_are_named_with_the_reason() -> None:
@@ -168,31 +167,30 @@ def test_rows_that_fit_no_host_are_named_with_the_reason() -> None:
 def test_a_build_is_given_cores_that_no_other_has_and_jobs_that_fit_into_its_memory() -> None:
     pending = [row("a", 3, 2), row("b", 1, 2)]
     first, second = decide(pending, [], [host()], now=0.0)
-    assert first.share == Share((0, 1, 2), 2 * GIB, 2)  # two jobs of 1 GiB
-    assert second.share == Share((3,), 2 * GIB, 1)
+    assert first.at.share == Share((0, 1, 2), 2 * GIB, 2)  # two jobs of 1 GiB
+    assert second.at.share == Share((3,), 2 * GIB, 1)
     third = row("c", 3, 2)
-    assert decide([third], [running(first, pending), running(second, pending)], [host()], now=0.0) == []
-    (start,) = decide([third], [running(second, pending)], [host()], now=0.0)
-    assert start.share.cores == (0, 1, 2)
+    assert decide([third], [first, second], [host()], now=0.0) == []
+    (start,) = decide([third], [second], [host()], now=0.0)
+    assert start.at.share.cores == (0, 1, 2)
 
 
 def test_a_finished_output_keeps_no_row_waiting_while_its_maker_goes_on() -> None:
     pending = [row("maker", makes="lp"), row("waits", makes="lq")]
-    (start,) = decide(pending, [], [host()], now=0.0)
-    maker = running(start, pending)
+    (maker,) = decide(pending, [], [host()], now=0.0)
     assert decide(pending[1:], [maker], [host()], now=0.0) == []
-    without_library = Running(maker.row, maker.host, maker.share, maker.places - {("linux-64", "l")})
+    without_library = replace(maker, running=replace(maker.at, made=frozenset({("linux-64", "l-1-0")})))
     assert begun(decide(pending[1:], [without_library], [host()], now=0.0)) == ["waits"]
 
 
-NEEDS = st.builds(
-    row,
-    st.just("?"),
-    st.integers(1, 6),
-    st.integers(1, 12),
-    gpu=st.booleans(),
-    at=st.sampled_from([0.0, 9.0]),
-    hours=st.sampled_from([None, 0.1, 3.0, 30.0]),
+ASKED: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "cores": st.integers(1, 6),
+        "memory": st.integers(1, 12),
+        "gpu": st.booleans(),
+        "at": st.sampled_from([0.0, 9.0]),
+        "hours": st.sampled_from([None, 0.1, 3.0, 30.0]),
+    }
 )
 HOSTS = st.builds(
     host,
@@ -207,77 +205,76 @@ HOSTS = st.builds(
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> tuple[list[Pending], list[Running], list[Host]]:
+def situations(draw: st.DrawFn) -> tuple[list[Row], list[Row], list[Host]]:
     """Hosts, and rows of which some have begun as `decide` says."""
     hosts = [replace(each, name=f"host {at}") for at, each in enumerate(draw(st.lists(HOSTS, min_size=1, max_size=3)))]
     shared = st.sets(st.sampled_from("uvwxyz"), max_size=2)
     pending = [
-        replace(each, row=f"row {at}", places=frozenset({("", f"own {at}"), *(("", one) for one in draw(shared))}))
-        for at, each in enumerate(draw(st.lists(NEEDS, max_size=8)))
+        row(f"row {at}", makes=[f"own {at}", *sorted(draw(shared))], **asked)
+        for at, asked in enumerate(draw(st.lists(ASKED, max_size=8)))
     ]
     starts = decide(pending, [], hosts, now=0.0)
-    kept = [start for start in starts if draw(st.booleans())]
-    names = {start.row for start in starts}
-    return [each for each in pending if each.row not in names], [running(each, pending) for each in kept], hosts
+    names = {start.name for start in starts}
+    return [each for each in pending if each.name not in names], [each for each in starts if draw(st.booleans())], hosts
 
 
 @given(situations())
 def test_no_host_is_given_more_than_it_has_and_no_output_is_made_twice(
-    situation: tuple[list[Pending], list[Running], list[Host]],
+    situation: tuple[list[Row], list[Row], list[Host]],
 ) -> None:
     pending, before, hosts = situation
     starts = decide(pending, before, hosts, now=0.0)
-    assert len({start.row for start in starts}) == len(starts)
-    after = [*before, *(running(start, pending) for start in starts)]
+    assert len({start.name for start in starts}) == len(starts)
+    after = [*before, *starts]
     for each in hosts:
-        shares = [one.share for one in after if one.host == each.name]
+        shares = [one.at.share for one in after if one.at.host == each.name]
         cores = [core for share in shares for core in share.cores]
         assert len(cores) == len(set(cores))
         assert set(cores) <= set(each.capacity.cores)
         assert sum(share.memory for share in shares) <= each.capacity.memory
         assert len(shares) <= each.jobs
-        assert each.gpus is None or sum(one.gpu for one in after if one.host == each.name) <= each.gpus
-    places = [place for one in after for place in one.places]
-    assert len(places) == len(set(places))
-    due = {each.row: each for each in pending}
+        assert each.gpus is None or sum(one.wanted.needs.gpu for one in after if one.at.host == each.name) <= each.gpus
+    packages = [package for one in after for package in one.to_make]
+    assert len(packages) == len(set(packages))
+    due = {each.name for each in pending if each.wanted.not_before == 0.0}
     named = {each.name: each for each in hosts}
-    assert all(due[start.row].not_before == 0.0 and fits(due[start.row].demand, named[start.host]) for start in starts)
+    assert all(start.name in due and fits(start.wanted.needs, named[start.at.host]) for start in starts)
 
 
 @given(situations())
 def test_rows_that_fit_no_host_change_nothing_for_the_others(
-    situation: tuple[list[Pending], list[Running], list[Host]],
+    situation: tuple[list[Row], list[Row], list[Host]],
 ) -> None:
     pending, before, hosts = situation
-    fitting = [each for each in pending if any(fits(each.demand, one) for one in hosts)]
+    fitting = [each for each in pending if any(fits(each.wanted.needs, one) for one in hosts)]
     assert decide(pending, before, hosts, now=0.0) == decide(fitting, before, hosts, now=0.0)
 
 
 @given(situations())
 def test_where_nothing_runs_something_begins_if_any_row_that_is_due_fits(
-    situation: tuple[list[Pending], list[Running], list[Host]],
+    situation: tuple[list[Row], list[Row], list[Host]],
 ) -> None:
     pending, _, hosts = situation
-    can = any(each.not_before == 0.0 and fits(each.demand, one) for each in pending for one in hosts)
+    can = any(each.wanted.not_before == 0.0 and fits(each.wanted.needs, one) for each in pending for one in hosts)
     assert bool(decide(pending, [], hosts, now=0.0)) == can
 
 
 @given(situations(), st.data())
 def test_a_row_that_fits_begins_when_others_end_however_many_small_rows_follow(
-    situation: tuple[list[Pending], list[Running], list[Host]], data: st.DataObject
+    situation: tuple[list[Row], list[Row], list[Host]], data: st.DataObject
 ) -> None:
-    _, under_way, hosts = situation
+    _, before, hosts = situation
     big = row("big", data.draw(st.integers(1, 5)), data.draw(st.integers(1, 10)))
-    if not any(fits(big.demand, one) for one in hosts):
+    if not any(fits(big.wanted.needs, one) for one in hosts):
         return
     endless = [row(f"small {at}") for at in range(200)]
     for at in range(100):
         waiting = [big, *endless[at:]]
-        starts = decide(waiting, under_way, hosts, now=0.0)
-        if "big" in {start.row for start in starts}:
+        starts = decide(waiting, before, hosts, now=0.0)
+        if "big" in {start.name for start in starts}:
             return
-        assert under_way or starts
-        under_way = [*under_way, *(running(start, waiting) for start in starts)]
-        endless = [each for each in endless if each.row not in {one.row for one in under_way}]
-        del under_way[data.draw(st.integers(0, len(under_way) - 1))]
+        assert before or starts
+        before = [*before, *starts]
+        endless = [each for each in endless if each.name not in {one.name for one in before}]
+        del before[data.draw(st.integers(0, len(before) - 1))]
     raise AssertionError(f"{big} waits for ever")

@@ -17,9 +17,9 @@ from feedstock_tools.report.matrix.view import printable
 from feedstock_tools.report.run.many import Lines, LiveTable
 from feedstock_tools.report.run.plain import UNFOLDED, Fold, Terminal
 from tests.support.feedstocks import CPU, TinyFeedstock
-from tests.support.works import made_up_work
+from tests.support.rows import made_up_row
 
-WORK = made_up_work("linux_64_cuda_compiler_version11.8_py3.11")
+WORK = made_up_row("linux_64_cuda_compiler_version11.8_py3.11")
 #: Attack → the bytes that a build prints, around the word `text`.
 ATTACKS = {
     "clear the screen": b"\x1b[2J\x1b[Htext\n",

@@ -8,9 +8,9 @@ from feedstock_tools.builds.engines.contract import Failed, Log, Started
 from feedstock_tools.builds.runs.observer import Progress
 from feedstock_tools.report.run.many import Lines, LiveTable
 from feedstock_tools.report.run.plain import UNFOLDED
-from tests.support.works import made_up_work
+from tests.support.rows import made_up_row
 
-WORK = made_up_work("linux_64_cuda_compiler_version11.8_py3.11")
+WORK = made_up_row("linux_64_cuda_compiler_version11.8_py3.11")
 
 
 def test_lines_show_the_end_of_a_log_that_ends_in_a_failure() -> None:

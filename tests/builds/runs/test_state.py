@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from feedstock_tools.builds.engines.contract import Failed
 from feedstock_tools.builds.plan.capacity import Capacity
-from feedstock_tools.builds.plan.hosts import EngineNeeds, Host
-from feedstock_tools.builds.runs.building import BuiltRow
+from feedstock_tools.builds.plan.hosts import Host
+from feedstock_tools.builds.plan.needs import Needs
+from feedstock_tools.builds.plan.row import Ended
 from feedstock_tools.builds.runs.state import RunState
-from tests.support.works import made_up_work as work
+from tests.support.rows import made_up_row
 
 HOST = Host("here", Capacity(tuple(range(8)), 64 << 30), 8)
-DONE = BuiltRow((), ())
-BROKEN = BuiltRow((), (), Failed("lib", "its build script failed"))
-ROWS = (work("first", "lib", "a"), work("second", "lib", "b"), work("other", "x"))
+DONE = Ended((), ())
+BROKEN = Ended((), (), Failed("lib", "its build script failed"))
+ROWS = (made_up_row("first", "lib", "a"), made_up_row("second", "lib", "b"), made_up_row("other", "x"))
 
 
 def begun(state: RunState, now: float = 0.0) -> list[str]:
     """The rows that begin now."""
-    return [start.row for start in state.begin([HOST], now)]
+    return [row.name for row in state.begin([HOST], now)]
 
 
 def test_a_row_waits_for_an_output_that_another_makes_and_no_longer() -> None:
@@ -31,7 +32,7 @@ def test_a_row_waits_for_an_output_that_another_makes_and_no_longer() -> None:
         assert not state.is_over(0.0)
         state.end(name, DONE)
     assert state.is_over(0.0)
-    assert (list(state.results), state.failed) == (["first", "second", "other"], 0)
+    assert (list(state.ended), state.failed) == (["first", "second", "other"], 0)
 
 
 def test_a_failure_takes_the_rows_with_it_that_need_the_output_and_no_others() -> None:
@@ -42,14 +43,14 @@ def test_a_failure_takes_the_rows_with_it_that_need_the_output_and_no_others() -
     assert not state.is_over(0.0)
     state.end("other", DONE)
     assert state.is_over(0.0)
-    assert (list(state.results), state.failed) == (["first", "other"], 1)
+    assert (list(state.ended), state.failed) == (["first", "other"], 1)
 
 
 def test_with_fail_fast_nothing_waits_after_a_failure() -> None:
-    state = RunState((*ROWS, work("unrelated", "y")), fail_fast=True)
+    state = RunState((*ROWS, made_up_row("unrelated", "y")), fail_fast=True)
     host = Host("here", HOST.capacity, 2)
-    assert [start.row for start in state.begin([host], 0.0)] == ["first", "other"]
-    state.end("other", BuiltRow((), (), Failed("x", "no")))
+    assert [row.name for row in state.begin([host], 0.0)] == ["first", "other"]
+    state.end("other", Ended((), (), Failed("x", "no")))
     assert state.pending == []
     assert list(state.running) == ["first"]
 
@@ -64,7 +65,7 @@ def test_a_row_that_another_run_has_a_part_of_is_asked_for_again_later() -> None
 
 
 def test_a_row_that_waits_for_another_run_is_given_up_when_what_it_needs_fails_here() -> None:
-    state = RunState((work("waits", "lib", "b"), work("fails", "c", "lib")), fail_fast=False)
+    state = RunState((made_up_row("waits", "lib", "b"), made_up_row("fails", "c", "lib")), fail_fast=False)
     assert begun(state) == ["waits"]
     state.postpone("waits", 9.0)
     assert begun(state) == ["fails"]
@@ -82,7 +83,7 @@ def test_rows_that_fit_no_host_do_not_keep_a_run_going() -> None:
 
 
 def test_a_row_whose_host_is_gone_begins_elsewhere_before_all_others() -> None:
-    state = RunState((work("first", "a"), work("second", "b")), fail_fast=False)
+    state = RunState((made_up_row("first", "a"), made_up_row("second", "b")), fail_fast=False)
     one = Host("one", HOST.capacity, 1)
     assert begun_on(state, [one]) == ["first@one"]
     state.postpone("first", 0.0)
@@ -90,11 +91,12 @@ def test_a_row_whose_host_is_gone_begins_elsewhere_before_all_others() -> None:
 
 
 def test_rows_wait_for_a_host_that_runs_the_image_of_their_engine() -> None:
-    state = RunState(ROWS[:1], fail_fast=False, engines={"first": EngineNeeds("container", "alma9")})
+    needs = Needs(1, 1 << 30, engine="container", image="alma9")
+    state = RunState([made_up_row("first", "a", needs=needs)], fail_fast=False)
     assert begun_on(state, [Host("bare", HOST.capacity, 1, images=frozenset())]) == []
     assert begun_on(state, [Host("docker", HOST.capacity, 1, images=frozenset({"alma9"}))]) == ["first@docker"]
 
 
 def begun_on(state: RunState, hosts: list[Host]) -> list[str]:
     """The rows that begin now, each with its host."""
-    return [f"{start.row}@{start.host}" for start in state.begin(hosts, 0.0)]
+    return [f"{row.name}@{row.at.host}" for row in state.begin(hosts, 0.0)]

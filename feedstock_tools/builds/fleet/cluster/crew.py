@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from feedstock_tools.builds.fleet.cluster.pool import Pool
-from feedstock_tools.builds.plan.hosts import EngineNeeds, Host
-from feedstock_tools.builds.plan.row import Work
-from feedstock_tools.builds.runs.building import BuiltRow
+from feedstock_tools.builds.plan.hosts import Host
+from feedstock_tools.builds.plan.row import Ended, Row
 from feedstock_tools.builds.runs.crew import Crew, Watch
-from feedstock_tools.builds.runs.decide import Start, pending_row
-from feedstock_tools.builds.runs.occupancy import Running
-from feedstock_tools.builds.runs.row_build import Attempt
 
 
 class JobCrew:
@@ -19,23 +15,22 @@ class JobCrew:
 
     outlives_run = True
 
-    def __init__(self, crew: Crew, pool: Pool, works: Sequence[Work], engines: Mapping[str, EngineNeeds]) -> None:
+    def __init__(self, crew: Crew, pool: Pool, rows: Sequence[Row]) -> None:
         """Add a pool to a crew.
 
         Args:
-            works: the rows of the run, in its order.
-            engines: configuration → what its engine asks of a host.
+            rows: those of the run, in its order.
         """
         self._crew = crew
         self._pool = pool
-        self._rows = {work.name: pending_row(work, engine=engines.get(work.configuration)) for work in works}
-        self._running: dict[str, Running] = {}
+        self._rows = {row.name: row for row in rows}
+        self._running: dict[str, Row] = {}
 
     def hosts(self) -> Sequence[Host]:
         """See `Crew`."""
         return self._crew.hosts()
 
-    def returned(self, waiting: Collection[str]) -> Sequence[Start]:
+    def returned(self, waiting: Collection[str]) -> Sequence[Row]:
         """See `Crew`."""
         names = set(waiting)
         self._pool.note([row for name, row in self._rows.items() if name in names], list(self._running.values()))
@@ -49,11 +44,10 @@ class JobCrew:
         """See `Crew`."""
         return self._crew.signs()
 
-    def build(self, work: Work, host: str, attempt: Attempt, watch: Watch) -> BuiltRow | None:
+    def build(self, row: Row, stop: int, watch: Watch) -> Ended | None:
         """See `Crew`."""
-        row = self._rows[work.name]
-        self._running[work.name] = Running(work.name, host, attempt.share, row.places, gpu=row.needs.gpu)
+        self._running[row.name] = row
         try:
-            return self._crew.build(work, host, attempt, watch)
+            return self._crew.build(row, stop, watch)
         finally:
-            del self._running[work.name]
+            del self._running[row.name]

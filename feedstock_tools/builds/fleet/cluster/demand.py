@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from feedstock_tools.builds.fleet.cluster.script import JobKind
 from feedstock_tools.builds.plan.hosts import Host
-from feedstock_tools.builds.runs.decide import Pending, Start, decide
-from feedstock_tools.builds.runs.occupancy import Running
+from feedstock_tools.builds.plan.row import Row
+from feedstock_tools.builds.runs.decide import decide
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class Change:
 
 
 def change(
-    waiting: Collection[Pending],
-    running: Collection[Running],
+    waiting: Collection[Row],
+    running: Collection[Row],
     coming: Sequence[Host],
     kinds: Sequence[JobKind],
     living: Mapping[str, int],
@@ -37,36 +37,24 @@ def change(
         now: on the clock of the rows.
     """
     starts = decide(waiting, running, coming, now)
-    left, under_way = _after(starts, waiting, running)
+    begun_now = {row.name for row in starts}
+    left = [row for row in waiting if row.name not in begun_now]
     possible = {
         host.name: kind
         for kind in kinds
         for host in (kind.host(f"{kind.name}-new-{at}") for at in range(min(kind.most - living[kind.name], len(left))))
     }
     hosts = [kind.host(name) for name, kind in possible.items()]
-    begun = decide(left, under_way, hosts, now)
-    new = Counter(dict.fromkeys({start.host for start in begun}, 1))
+    begun = decide(left, [*running, *starts], hosts, now)
+    new = Counter(dict.fromkeys({row.at.host for row in begun}, 1))
     by_kind = Counter(possible[name].name for name in new)
     for kind in kinds:
         missing = min(kind.least, kind.most) - living[kind.name] - by_kind[kind.name]
         if waiting and missing > 0:
             by_kind[kind.name] += missing
-    used = {start.host for start in starts}
+    used = {row.at.host for row in starts}
     kept = _kept(coming, used, kinds, living) if waiting else frozenset()
     return Change(+by_kind, frozenset(host.name for host in coming if host.name not in used) - kept)
-
-
-def _after(
-    starts: Sequence[Start], waiting: Collection[Pending], running: Collection[Running]
-) -> tuple[list[Pending], list[Running]]:
-    """The rows that wait, and those under way, after some have begun."""
-    by_name = {row.row: row for row in waiting}
-    begun = [
-        Running(start.row, start.host, start.share, by_name[start.row].places, gpu=by_name[start.row].needs.gpu)
-        for start in starts
-    ]
-    names = {start.row for start in starts}
-    return [row for row in waiting if row.row not in names], [*running, *begun]
 
 
 def _kept(

@@ -18,8 +18,7 @@ from feedstock_tools.builds.fleet.cluster.queue import Job, cancel, jobs_of, sub
 from feedstock_tools.builds.fleet.cluster.script import JobKind, job_script
 from feedstock_tools.builds.fleet.folder import FleetFolder
 from feedstock_tools.builds.plan.hosts import Host
-from feedstock_tools.builds.runs.decide import Pending
-from feedstock_tools.builds.runs.occupancy import Running
+from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
 
 #: How often the queue is read, in seconds: Slurm answers every user's commands with one process.
@@ -70,7 +69,7 @@ class Pool:
         self._link = link
         self._say = say
         self._machine = machine
-        self._rows: tuple[Sequence[Pending], Sequence[Running]] = (), ()
+        self._rows: tuple[Sequence[Row], Sequence[Row]] = (), ()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="slurm", daemon=True)
         self._seen: tuple[object, ...] = ()
@@ -89,7 +88,7 @@ class Pool:
         self._over.set()
         self._thread.join(_ENDS_WITHIN)
 
-    def note(self, waiting: Sequence[Pending], running: Sequence[Running]) -> None:
+    def note(self, waiting: Sequence[Row], running: Sequence[Row]) -> None:
         """Take note of the rows that wait, and of those under way."""
         self._rows = waiting, running
 
@@ -119,7 +118,7 @@ class Pool:
             self._hopeless = self._refusals >= _MOST_REFUSALS or isinstance(error, InputError)
         self._seen = _names(*rows)
 
-    def _look(self, waiting: Sequence[Pending], running: Sequence[Running]) -> bool:
+    def _look(self, waiting: Sequence[Row], running: Sequence[Row]) -> bool:
         """Read the queue, submit what is missing, end what is not needed; returns whether a row may begin on a job."""
         jobs = {job.host: job for job in jobs_of(self._fleet.name, self._machine)}
         self._note_ended(jobs)
@@ -191,5 +190,5 @@ def _last_lines(log: Path) -> str:
     return "".join(f"\n  {line[:200]}" for line in lines)
 
 
-def _names(waiting: Sequence[Pending], running: Sequence[Running]) -> tuple[object, ...]:
-    return tuple(row.row for row in waiting), frozenset(row.row for row in running)
+def _names(waiting: Sequence[Row], running: Sequence[Row]) -> tuple[object, ...]:
+    return tuple(row.name for row in waiting), frozenset(row.name for row in running)

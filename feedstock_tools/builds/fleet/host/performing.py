@@ -11,17 +11,17 @@ from feedstock_tools.builds.engines.contract import Built, Event, Output
 from feedstock_tools.builds.fleet.host.after_build import after_build
 from feedstock_tools.builds.fleet.host.spool import AFTER_BUILD, append, keep, slot_of
 from feedstock_tools.builds.fleet.host.store import Store
-from feedstock_tools.builds.fleet.orders.order import Channel, Made, Order, work_of
+from feedstock_tools.builds.fleet.orders.order import Channel, Made, Order, row_of
 from feedstock_tools.builds.fleet.results.events import Delivered, Finished
 from feedstock_tools.builds.fleet.trust.signing import Refused
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, now
 from feedstock_tools.builds.plan.refusals import refuse
 from feedstock_tools.builds.plan.rendering import PlannedInputs
+from feedstock_tools.builds.plan.row import Ended
 from feedstock_tools.builds.plan.workspace import Workspace
-from feedstock_tools.builds.runs.building import BuiltRow, build_row
+from feedstock_tools.builds.runs.building import build_row
 from feedstock_tools.builds.runs.observer import Shown
 from feedstock_tools.builds.runs.retries import NextAttempt
-from feedstock_tools.builds.runs.row_build import Attempt
 from feedstock_tools.builds.runs.site import Site, open_station, provide_compilers
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.properties import Channels, properties_of
@@ -48,21 +48,20 @@ def perform(folder: Path, root: Path, order: Order) -> None:
     artifacts = Artifacts(root / "caches").apart(slot / "artifacts")
     workspace = _laid_out(slot, artifacts, order, store)
     with Ledger(artifacts.ledger) as ledger:
-        work = work_of(order, {made.output: _brought(order, made, artifacts, ledger, store) for made in order.made})
+        row = row_of(order, {made.output: _brought(order, made, artifacts, ledger, store) for made in order.made})
         for channel in {made.channel for made in order.made}:
             index_channel(artifacts.root / channel)
         site = _site(workspace, order, root, store)
-        engine = workspace.engines.engine_for(work.configuration, work.platform)
+        engine = workspace.engines.engine_for(row.configuration, row.platform)
         if engine.version != order.engine_version:
             raise WorkError(f"this host has {engine.name} {engine.version}, but the plan is for {order.engine_version}")
-        refuse(provide_compilers(workspace, [work], {work.configuration: site.channels}, unwatched), some=1)
+        refuse(provide_compilers(workspace, [row], {row.configuration: site.channels}, unwatched), some=1)
         station = open_station(site, ledger, engine, os.environ)
         report = _Report(folder, artifacts, ledger)
-        attempt = Attempt(order.number, order.share, order.seconds, None, order.log_limit)
-        built = build_row(site, station, work, attempt, report.watch)
+        ended = build_row(site, station, row, None, report.watch)
         if (folder / AFTER_BUILD).exists():
             after_build(report.packages, os.environ, report.tell)
-        report.finish(built)
+        report.finish(ended)
 
 
 def _laid_out(slot: Path, artifacts: Artifacts, order: Order, store: Store) -> Workspace:
@@ -181,10 +180,10 @@ class _Report:
         )
         append(self._folder, delivered)
 
-    def finish(self, built: BuiltRow | None) -> None:
+    def finish(self, ended: Ended | None) -> None:
         """The end of the build."""
         log = self._log()
-        if built is None or log is None:
+        if ended is None or log is None:
             append(self._folder, Finished("built"))
             return
         digest = sha256_of(log)

@@ -17,9 +17,8 @@ from feedstock_tools.builds.fleet.orders.bundle import Packed, pack, refuse_cred
 from feedstock_tools.builds.fleet.orders.order import Channel, Made, Order, row_json
 from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.builds.plan.agenda import Agenda
-from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.builds.plan.workspace import Workspace
-from feedstock_tools.builds.runs.row_build import Attempt
 from feedstock_tools.channel.local import local_folder
 from feedstock_tools.channel.properties import Channels
 from feedstock_tools.errors import InputError
@@ -78,16 +77,12 @@ def parcels_of(workspace: Workspace, agenda: Agenda) -> Parcels:
                 f"the channel {redacted(name)} needs a password or a token, and none goes to a host", hint=hint
             )
     channels = {name: pack({"": local}) for name in sorted(names) if (local := local_folder(name)) is not None}
-    pythons: dict[str, dict[str, None]] = {}
-    for work in (*agenda.done, *agenda.todo):
-        if work.row.build_python:
-            pythons.setdefault(work.configuration, {})[work.row.build_python] = None
     return Parcels(
         files=files,
         feedstock=place.as_posix(),
         recipe=(place / "recipe" / workspace.recipe.name).as_posix(),
         channels=channels,
-        pythons={name: tuple(found) for name, found in pythons.items()},
+        pythons={name: agenda.pythons(name) for name in agenda.channels},
         epoch=epoch_of(folder, workspace.machine) or DEFAULT_EPOCH,
     )
 
@@ -95,14 +90,13 @@ def parcels_of(workspace: Workspace, agenda: Agenda) -> Parcels:
 def compile_order(
     owner: str,
     parcels: Parcels,
-    work: Work,
+    row: Row,
     engine: Engine,
     choice: Channels,
     wanted: Sequence[str],
     done: Sequence[BuildRecord],
-    attempt: Attempt,
 ) -> Order:
-    """An order for one attempt at a row.
+    """An order for one attempt at a running row.
 
     Args:
         owner: see `Order`.
@@ -111,17 +105,17 @@ def compile_order(
     return Order(
         attempt=uuid4().hex,
         owner=owner,
-        number=attempt.number,
+        number=row.at.attempt,
         version=__version__,
         engine=engine.name,
         engine_version=engine.version,
         bundle=parcels.files.bundle.identity,
         feedstock=parcels.feedstock,
         recipe=parcels.recipe,
-        row=row_json(work),
-        pythons=parcels.pythons.get(work.configuration, ()),
-        identities=dict(work.identities),
-        inputs={name: dict(parts) for name, parts in work.inputs.items()},
+        row=row_json(row),
+        pythons=parcels.pythons.get(row.configuration, ()),
+        identities=dict(row.wanted.identities),
+        inputs={name: dict(parts) for name, parts in row.wanted.inputs.items()},
         wanted=tuple(wanted),
         made=tuple(
             Made(record.output, record.identity, package.channel, package.file, package.size, package.sha256)
@@ -133,9 +127,9 @@ def compile_order(
             for name in choice.names
         ),
         origin=choice.properties.origin,
-        share=attempt.share,
-        seconds=attempt.seconds,
-        log_limit=attempt.log_limit,
+        share=row.at.share,
+        seconds=row.at.seconds,
+        log_limit=row.at.log_limit,
         epoch=parcels.epoch,
     )
 

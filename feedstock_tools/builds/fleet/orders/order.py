@@ -10,7 +10,7 @@ from typing import Any
 from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.builds.plan.capacity import Share
 from feedstock_tools.builds.plan.needs import Needs
-from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.builds.plan.row import Row, Running, Wanted
 from feedstock_tools.digests import digest_of_values
 from feedstock_tools.feedstock.planned import PlannedConfiguration
 
@@ -120,7 +120,7 @@ def key_of(owner: str, row: str, identities: Mapping[str, str]) -> str:
     return digest_of_values([owner, row, dict(identities)])
 
 
-def work_of(order: Order, made: Mapping[str, BuildRecord]) -> Work:
+def row_of(order: Order, made: Mapping[str, BuildRecord]) -> Row:
     """The row of an order as the host that builds it sees it.
 
     Args:
@@ -129,22 +129,21 @@ def work_of(order: Order, made: Mapping[str, BuildRecord]) -> Work:
     configuration = PlannedConfiguration.from_json(order.row)
     (row,) = configuration.rows
     missing = tuple(output for output in row.outputs if output.name in order.wanted)
-    return Work(
-        configuration=configuration.name,
-        platform=configuration.platform,
-        row=row,
+    wanted = Wanted(
         identities=order.identities,
         inputs=order.inputs,
         done=made,
         missing=missing,
         makes=missing,
-        needs=Needs(len(order.share.cores), order.share.memory),
+        needs=Needs(len(order.share.cores), order.share.memory, platform=configuration.platform),
     )
+    running = Running("", order.share, order.number, order.seconds, order.log_limit)
+    return Row(configuration.name, row, wanted, running)
 
 
-def row_json(work: Work) -> dict[str, Any]:
-    """The row of a work, as an order has it."""
-    configuration = replace(_EMPTY, name=work.configuration, platform=work.platform, rows=(work.row,))
+def row_json(row: Row) -> dict[str, Any]:
+    """A row as an order has it."""
+    configuration = replace(_EMPTY, name=row.configuration, platform=row.platform, rows=(row.planned,))
     content: dict[str, Any] = json.loads(json.dumps(configuration.to_json()))
     return content
 

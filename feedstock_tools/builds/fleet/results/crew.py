@@ -24,13 +24,11 @@ from feedstock_tools.builds.fleet.trust.signing import Busy, Refused
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.capacity import Capacity, Share
 from feedstock_tools.builds.plan.hosts import Host, others_in, with_others
-from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.builds.plan.row import Ended, Row, Running
 from feedstock_tools.builds.plan.workspace import Workspace
-from feedstock_tools.builds.runs.building import BuiltRow
 from feedstock_tools.builds.runs.crew import Elsewhere, Watch
-from feedstock_tools.builds.runs.decide import Start
 from feedstock_tools.builds.runs.logs import RowLog
-from feedstock_tools.builds.runs.row_build import Attempt, Claim, claim
+from feedstock_tools.builds.runs.row_build import Claim, claim
 from feedstock_tools.digests import digest_of_values
 from feedstock_tools.files.writing import replacing
 from feedstock_tools.processes import this_machine
@@ -89,14 +87,14 @@ class FleetCrew:
         self._places = places
         self._say = say
         self._delivery = Delivery(link, parcels, workspace.artifacts.root)
-        works = (*agenda.todo, *agenda.done)
+        rows = (*agenda.todo, *agenda.done)
         self._owner = digest_of_values([this_machine(), str(workspace.artifacts.root)])
-        self._rows = {key_of(self._owner, work.name, work.identities): work for work in works}
+        self._rows = {key_of(self._owner, row.name, row.wanted.identities): row for row in rows}
         #: The attempts of this run by name. None before one begins, and after its end: its host may still report it.
         self._followed: dict[str, _UnderWay | None] = {}
         self._taken_over: dict[str, str] = {}
         self._losses: dict[str, int] = {}
-        self._others = others_in(work.needs for work in agenda.todo)
+        self._others = others_in(row.wanted.needs for row in agenda.todo)
         self._excluded: dict[str, str] = {}
         self._late = LateResults(link, workspace.artifacts, say)
         self._turn = threading.RLock()
@@ -118,24 +116,24 @@ class FleetCrew:
             found.append(with_others(self._without_others(host, state), self._others))
         return found
 
-    def returned(self, waiting: Collection[str]) -> Sequence[Start]:
+    def returned(self, waiting: Collection[str]) -> Sequence[Row]:
         """See `Crew`; attempts at rows that are built meanwhile are settled."""
         starts = []
         begun: set[str] = set()
         present = {state.name for state in self._present()}
         for state in self._link.listing.hosts.values() if self._link.is_up else ():
             for each in state.attempts:
-                name, work = str(each.get("attempt")), self._rows.get(str(each.get("key")))
-                if work is None or name in self._followed or not self._may_go_on(state, name, present):
+                name, row = str(each.get("attempt")), self._rows.get(str(each.get("key")))
+                if row is None or name in self._followed or not self._may_go_on(state, name, present):
                     continue
-                if work.name in waiting and work.name not in begun:
-                    begun.add(work.name)
+                if row.name in waiting and row.name not in begun:
+                    begun.add(row.name)
                     self._followed[name] = None
-                    self._taken_over[work.name] = name
-                    starts.append(Start(work.name, state.name, _share_of(each)))
-                elif work.name not in waiting and state.name in present:
+                    self._taken_over[row.name] = name
+                    starts.append(replace(row, running=Running(state.name, _share_of(each))))
+                elif row.name not in waiting and state.name in present:
                     self._followed[name] = None
-                    self._late.settle(state.name, name, work, self._places.get(work.configuration))
+                    self._late.settle(state.name, name, row, self._places.get(row.configuration))
         return starts
 
     def _may_go_on(self, state: HostState, attempt: str, present: Collection[str]) -> bool:
@@ -161,12 +159,12 @@ class FleetCrew:
         """See `Crew`: no host writes into the ledger, so the run does for the attempts that it follows."""
         return [(each.host, each.name) for each in list(self._followed.values()) if each is not None]
 
-    def build(self, work: Work, host: str, attempt: Attempt, watch: Watch) -> BuiltRow | None:
+    def build(self, row: Row, stop: int, watch: Watch) -> Ended | None:
         """See `Crew`."""
         self._idle_since = None
-        place = self._places[work.configuration]
-        taken_over = self._taken_over.pop(work.name, None)
-        claimed = claim(place.artifacts, place.ledger, work, place.built_on)
+        place, host = self._places[row.configuration], row.at.host
+        taken_over = self._taken_over.pop(row.name, None)
+        claimed = claim(place.artifacts, place.ledger, row, place.built_on)
         if claimed is None:
             self._followed.pop(taken_over or "", None)
             return None
@@ -174,40 +172,41 @@ class FleetCrew:
             if not claimed.wanted:
                 if taken_over:
                     self._forget(host, taken_over)
-                return BuiltRow(claimed.done, ())
-            number = attempt.number + self._losses.get(work.name, 0)
-            attempt = replace(attempt, number=number)
-            under_way = self._begun(work, host, attempt, claimed, taken_over)
-            return self._follow(work, under_way, attempt, claimed, watch)
+                return Ended(claimed.done, ())
+            number = row.at.attempt + self._losses.get(row.name, 0)
+            row = replace(row, running=replace(row.at, attempt=number))
+            under_way = self._begun(row, stop, claimed, taken_over)
+            return self._follow(row, under_way, stop, claimed, watch)
 
     def finish(self) -> None:
         """Wait until the late results of other attempts are settled."""
         self._late.finish()
 
-    def _begun(self, work: Work, host: str, attempt: Attempt, claimed: Claim, taken_over: str | None) -> _UnderWay:
+    def _begun(self, row: Row, stop: int, claimed: Claim, taken_over: str | None) -> _UnderWay:
         """The attempt on the host: one that was under way, or a new one."""
+        host = row.at.host
         state = self._link.listing.hosts.get(host)
         lease = state.lease if state else LEASE
         if taken_over:
             return self._noted(_UnderWay(taken_over, host, lease, time.monotonic(), is_new=False))
-        engine = self._workspace.engines.engine_for(work.configuration, work.platform)
+        engine = self._workspace.engines.engine_for(row.configuration, row.platform)
         missing = [output.name for output in claimed.wanted]
-        choice = self._agenda.channels[work.configuration]
-        order = compile_order(self._owner, self._parcels, work, engine, choice, missing, claimed.done, attempt)
+        choice = self._agenda.channels[row.configuration]
+        order = compile_order(self._owner, self._parcels, row, engine, choice, missing, claimed.done)
         self._followed[order.attempt] = None
         try:
             self._delivery.provide(host, order)
-            self._link.ask(host, "start", {"order": order.to_json()}, is_over=lambda: _is_readable(attempt.stop))
+            self._link.ask(host, "start", {"order": order.to_json()}, is_over=lambda: _is_readable(stop))
         except Away as error:
-            if _is_readable(attempt.stop):
+            if _is_readable(stop):
                 raise Stopped from None
             self._let_go(order.attempt)
-            raise Elsewhere(f"{host} did not take {work.name}: {error}") from None
+            raise Elsewhere(f"{host} did not take {row.name}: {error}") from None
         except Refused as error:
             if not isinstance(error, Busy):
                 self._exclude(host, str(error))
             self._let_go(order.attempt)
-            raise Elsewhere(f"{host} refused {work.name}: {error}") from None
+            raise Elsewhere(f"{host} refused {row.name}: {error}") from None
         return self._noted(_UnderWay(order.attempt, host, lease, time.monotonic()))
 
     def _let_go(self, attempt: str) -> None:
@@ -222,16 +221,16 @@ class FleetCrew:
         self._followed[under_way.name] = under_way
         return under_way
 
-    def _follow(self, work: Work, under_way: _UnderWay, attempt: Attempt, claimed: Claim, watch: Watch) -> BuiltRow:
+    def _follow(self, row: Row, under_way: _UnderWay, stop: int, claimed: Claim, watch: Watch) -> Ended:
         """Follow an attempt to its end.
 
         Raises:
             Elsewhere: its host is lost, or sends what cannot be true.
             Stopped: the run is over.
         """
-        place = self._places[work.configuration]
-        followed = Followed(work, claimed, under_way.host, under_way.name, attempt)
-        with RowLog(place.artifacts.logs, work.name, attempt.log_limit) as log:
+        place = self._places[row.configuration]
+        followed = Followed(row, claimed, under_way.name, stop)
+        with RowLog(place.artifacts.logs, row.name, row.at.log_limit) as log:
             following = Following(
                 place, self._link, followed, log, watch, lambda: self._why_lost(under_way) is not None
             )
@@ -340,7 +339,7 @@ class FleetCrew:
 
     def _lose(self, under_way: _UnderWay, following: Following, reason: str) -> NoReturn:
         """The attempt is over without a result: the row begins again elsewhere, or has failed too often."""
-        row = following.followed.work.name
+        row = following.followed.row.name
         self._losses[row] = self._losses.get(row, 0) + under_way.is_new
         if self._losses[row] >= _MOST_LOSSES:
             raise _TooOften(f"it was begun {self._losses[row]} times and never ended; the last time: {reason}")
@@ -351,7 +350,7 @@ class FleetCrew:
         end = following.finished
         if end is None or not end.log:
             return
-        limit = following.followed.attempt.log_limit + (1 << 20)
+        limit = following.followed.row.at.log_limit + (1 << 20)
         with suppress(Away, Refused, Rejected):
             fetched = following.quarantine.fetch(self._link, end.log, end.log_size, limit, following.is_over)
             with replacing(following.log.path) as part:

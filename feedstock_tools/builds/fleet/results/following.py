@@ -16,12 +16,11 @@ from feedstock_tools.builds.fleet.results.events import Delivered, Finished, Hos
 from feedstock_tools.builds.fleet.results.quarantine import Quarantine
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, now
 from feedstock_tools.builds.ledger.records import moment_of
-from feedstock_tools.builds.plan.row import Work
-from feedstock_tools.builds.runs.building import BuiltRow
+from feedstock_tools.builds.plan.row import Ended, Row
 from feedstock_tools.builds.runs.crew import Watch
 from feedstock_tools.builds.runs.delivery import as_built
 from feedstock_tools.builds.runs.logs import RowLog
-from feedstock_tools.builds.runs.row_build import Attempt, Claim, lock_name
+from feedstock_tools.builds.runs.row_build import Claim, lock_name
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.channel.properties import ChannelProperties
 from feedstock_tools.errors import WorkError
@@ -56,18 +55,19 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """An attempt at a claimed row on a host: its name there, and its number, share and limits."""
+    """An attempt at a claimed row that is under way on a host.
 
-    work: Work
+    `name` is that of the attempt on its host; `stop` becomes readable when the run is over.
+    """
+
+    row: Row
     claim: Claim
-    host: str
     name: str
-    attempt: Attempt
+    stop: int
 
     def is_over(self) -> bool:
         """Whether the run is over."""
-        stop = self.attempt.stop
-        return stop is not None and bool(select.select([stop], [], [], 0)[0])
+        return bool(select.select([self.stop], [], [], 0)[0])
 
 
 class Following:
@@ -89,7 +89,7 @@ class Following:
         """
         self.followed = followed
         self.log = log
-        self.quarantine = Quarantine(place.artifacts, followed.name, followed.host, followed.work)
+        self.quarantine = Quarantine(place.artifacts, followed.name, followed.row.at.host, followed.row)
         self.finished: Finished | None = None
         self.failed: Failed | None = None
         self._place = place
@@ -98,7 +98,7 @@ class Following:
         self._is_lost = is_lost
         self._records: list[BuildRecord] = []
         self._running: BuildRecord | None = None
-        outputs = {output.name: output for output in followed.work.row.outputs}
+        outputs = {output.name: output for output in followed.row.planned.outputs}
         built = {each.output: as_built(outputs[each.output], each) for each in followed.claim.done}
         self._promises = {**outputs, **built}
 
@@ -141,27 +141,29 @@ class Following:
         with suppress(WorkError):
             self._end("interrupted", reason)
 
-    def result(self) -> BuiltRow:
+    def result(self) -> Ended:
         """The result of the attempt, after its end."""
-        return BuiltRow(self.followed.claim.done, tuple(self._records), self.failed, tuple(self.log.last))
+        return Ended(self.followed.claim.done, tuple(self._records), self.failed, tuple(self.log.last))
 
     def fail(self, reason: str) -> None:
         """Record a failure of which the host has sent no event."""
         output = (
-            self._running.output if self._running else next(iter(self.wanted), self.followed.work.row.outputs[-1].name)
+            self._running.output
+            if self._running
+            else next(iter(self.wanted), self.followed.row.planned.outputs[-1].name)
         )
         self._fail(Failed(output, redacted(reason), "host"))
 
     @property
     def _next(self) -> str:
         """The name of the output that is built next."""
-        return next(iter(self.wanted), self.followed.work.row.outputs[-1].name)
+        return next(iter(self.wanted), self.followed.row.planned.outputs[-1].name)
 
     def _fail(self, failed: Failed) -> None:
         name = (
             failed.output
             if failed.output in self._promises
-            else next(iter(self.wanted), self.followed.work.row.outputs[-1].name)
+            else next(iter(self.wanted), self.followed.row.planned.outputs[-1].name)
         )
         self.failed = replace(failed, output=name)
         if self._running is None:
@@ -222,9 +224,9 @@ class Following:
     def _record(self, output: str) -> BuildRecord:
         place = self._place
         return BuildRecord(
-            identity=self.followed.work.identities[output],
-            configuration=self.followed.work.configuration,
-            row=self.followed.work.name,
+            identity=self.followed.row.wanted.identities[output],
+            configuration=self.followed.row.configuration,
+            row=self.followed.row.name,
             output=output,
             result="running",
             started=now(),
@@ -232,14 +234,14 @@ class Following:
             engine=place.engine,
             channels=place.channels,
             marks=place.built_on.ledger_marks,
-            attempt=self.followed.attempt.number,
-            machine=self.followed.host,
+            attempt=self.followed.row.at.attempt,
+            machine=self.followed.row.at.host,
             process=self.followed.name,
-            cores=self.followed.attempt.share.jobs,
-            memory_limit=self.followed.attempt.share.memory,
+            cores=self.followed.row.at.share.jobs,
+            memory_limit=self.followed.row.at.share.memory,
             commit_id=place.commit,
-            inputs=self.followed.work.inputs[output],
-            values=self.followed.work.row.values,
+            inputs=self.followed.row.wanted.inputs[output],
+            values=self.followed.row.planned.values,
             command=place.command,
         )
 

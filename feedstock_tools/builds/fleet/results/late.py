@@ -13,7 +13,7 @@ from feedstock_tools.builds.fleet.results.following import Place
 from feedstock_tools.builds.fleet.results.quarantine import Quarantine
 from feedstock_tools.builds.fleet.trust.signing import Refused
 from feedstock_tools.builds.ledger import BuildRecord, now
-from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 
@@ -32,14 +32,14 @@ class LateResults:
         self._say = say
         self._threads: list[threading.Thread] = []
 
-    def settle(self, host: str, name: str, work: Work, place: Place | None) -> None:
+    def settle(self, host: str, name: str, row: Row, place: Place | None) -> None:
         """Begin to settle an attempt.
 
         Args:
             name: of the attempt.
             place: of the row's configuration; None if nothing of it is recorded.
         """
-        thread = threading.Thread(target=self._settle, args=(host, name, work, place), name=name, daemon=True)
+        thread = threading.Thread(target=self._settle, args=(host, name, row, place), name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
 
@@ -48,24 +48,24 @@ class LateResults:
         for thread in self._threads:
             thread.join(_PATIENCE)
 
-    def _settle(self, host: str, name: str, work: Work, place: Place | None) -> None:
+    def _settle(self, host: str, name: str, row: Row, place: Place | None) -> None:
         with suppress(Away, Refused, Damaged, WorkError):
             made = [event for event in self._events(host, name) if isinstance(event, Delivered)]
             for event in made:
-                if place is not None and event.output in work.identities:
-                    self._record_late(place, host, name, work, event)
-                quarantine = Quarantine(self._artifacts, name, host, work)
+                if place is not None and event.output in row.wanted.identities:
+                    self._record_late(place, host, name, row, event)
+                quarantine = Quarantine(self._artifacts, name, host, row)
                 quarantine.keep(event.file[:200], "an old attempt: the row was built elsewhere meanwhile")
             self._link.ask(host, "forget", {"attempt": name})
             if made:
-                self._say(f"{work.name}: the late result of {host} is superseded")
+                self._say(f"{row.name}: the late result of {host} is superseded")
 
-    def _record_late(self, place: Place, host: str, name: str, work: Work, event: Delivered) -> None:
+    def _record_late(self, place: Place, host: str, name: str, row: Row, event: Delivered) -> None:
         begun = place.ledger.begin(
             BuildRecord(
-                identity=work.identities[event.output],
-                configuration=work.configuration,
-                row=work.name,
+                identity=row.wanted.identities[event.output],
+                configuration=row.configuration,
+                row=row.name,
                 output=event.output,
                 result="running",
                 started=now(),
@@ -74,8 +74,8 @@ class LateResults:
                 channels=place.channels,
                 machine=host,
                 process=name,
-                inputs=work.inputs[event.output],
-                values=work.row.values,
+                inputs=row.wanted.inputs[event.output],
+                values=row.planned.values,
                 command=place.command,
                 commit_id=place.commit,
             )

@@ -14,7 +14,7 @@ from pathlib import Path
 from feedstock_tools.builds.fleet.carrying.link import Link
 from feedstock_tools.builds.fleet.host.store import is_hash
 from feedstock_tools.builds.fleet.results.events import Delivered
-from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.builds.runs.delivery import check_artifact, check_gpu_code, with_final_name
 from feedstock_tools.channel.properties import ChannelProperties, properties_by_marks
 from feedstock_tools.errors import FeedstockError, WorkError
@@ -33,7 +33,7 @@ class Rejected(Exception):  # noqa: N818 - a peer's fault
 class Quarantine:
     """The quarantine of one attempt at a row."""
 
-    def __init__(self, artifacts: Artifacts, attempt: str, host: str, work: Work) -> None:
+    def __init__(self, artifacts: Artifacts, attempt: str, host: str, row: Row) -> None:
         """Prepare it; no folder is made yet.
 
         Args:
@@ -42,7 +42,7 @@ class Quarantine:
         self._folder = artifacts.quarantine / attempt
         self._attempt = attempt
         self._host = host
-        self._work = work
+        self._row = row
 
     def fetch(self, link: Link, content: str, size: int, limit: int, is_over: Callable[[], bool]) -> Path:
         """Fetch a file of the attempt by its hash.
@@ -82,7 +82,7 @@ class Quarantine:
         planned = wanted.get(event.output)
         if planned is None:
             raise Rejected(f"{event.output!r} was not ordered")
-        if event.identity != self._work.identities[planned.name]:
+        if event.identity != self._row.wanted.identities[planned.name]:
             raise Rejected(f"{planned.name} was built under another identity than the one that was ordered")
         subdir, _, name = event.file.partition("/")
         stem = f"{planned.name}-{planned.version}-"
@@ -117,7 +117,7 @@ class Quarantine:
             if event.file != f"{promise.subdir}/{promise.file_name}":
                 raise Rejected(f"its name is not {promise.file_name}, as the plan has it")
             artifact = check_artifact(path, promise, {**siblings, promise.name: promise}, None)
-            check_gpu_code(path, feedstock, promise.name, self._work.row.cuda)
+            check_gpu_code(path, feedstock, promise.name, self._row.planned.cuda)
             if properties_by_marks(artifact.metadata.extra).origin != built_on.origin:
                 raise Rejected("it was built on other channels than those of the plan")
         except FeedstockError as error:
@@ -128,7 +128,7 @@ class Quarantine:
 
     def keep(self, what: str, reason: str) -> Path:
         """Write down why something stays in quarantine; returns the folder."""
-        content = {"attempt": self._attempt, "host": self._host, "row": self._work.name, "what": what, "reason": reason}
+        content = {"attempt": self._attempt, "host": self._host, "row": self._row.name, "what": what, "reason": reason}
         with suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)
             (self._folder / "reason.json").write_text(json.dumps(content, indent=1))

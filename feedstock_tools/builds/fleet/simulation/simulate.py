@@ -15,16 +15,16 @@ from operator import attrgetter
 from random import Random
 
 from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts
-from feedstock_tools.builds.plan.hosts import EngineNeeds, Host
-from feedstock_tools.builds.plan.row import Place, Work, place_of
-from feedstock_tools.builds.runs.building import BuiltRow
-from feedstock_tools.builds.runs.decide import pending_row, without_host
+from feedstock_tools.builds.plan.hosts import Host
+from feedstock_tools.builds.plan.row import Ended, Row
+from feedstock_tools.builds.runs.decide import without_host
 from feedstock_tools.builds.runs.state import RunState
 from feedstock_tools.errors import WorkError
+from feedstock_tools.feedstock.planned import PackageId
 
 #: The number of times that a row begins, after which it will not end in our time.
 _MOST_ATTEMPTS = 200
-_DONE = BuiltRow((), ())
+_DONE = Ended((), ())
 #: The order of events at one time: what is made counts before a host is gone, and a host is back before it decides.
 _MADE, _ENDED, _GONE, _BACK = range(4)
 
@@ -84,24 +84,19 @@ class Simulation:
         return sum(use.cost for use in self.uses)
 
 
-def simulate(
-    works: Sequence[Work], hosts: SimulatedHosts, seed: int = 0, engines: Mapping[str, EngineNeeds] | None = None
-) -> Simulation:
+def simulate(rows: Sequence[Row], hosts: SimulatedHosts, seed: int = 0) -> Simulation:
     """Run some rows over some hosts.
 
     Args:
-        works: in the order of a run, each with the time of every missing output (`with_times`).
+        rows: in the order of a run, each with the time of every missing output (`with_times`).
         seed: of the preemptions.
-        engines: configuration → what its engine asks of a host; without it, nothing.
 
     Raises:
         WorkError: a row does not end, because its hosts are taken away too often.
     """
-    left_out = without_host(
-        [pending_row(work, engine=(engines or {}).get(work.configuration)) for work in works], hosts.hosts
-    )
-    possible = [work for work in works if work.name not in left_out]
-    run = _Run(RunState(possible, fail_fast=False, engines=engines), possible, hosts, seed)
+    left_out = without_host(rows, hosts.hosts)
+    possible = [row for row in rows if row.name not in left_out]
+    run = _Run(RunState(possible, fail_fast=False), possible, hosts, seed)
     run.carry_out()
     builds = tuple(run.builds)
     uses = tuple(place.use() for place in run.places.values())
@@ -138,10 +133,10 @@ def _covered(builds: Sequence[SimulatedBuild]) -> float:
     return covered
 
 
-def _seconds(works: Sequence[Work]) -> dict[Place, float]:
+def _seconds(rows: Sequence[Row]) -> dict[PackageId, float]:
     """The time of each output, from the row that makes it first."""
-    of_all = {place_of(output): work.seconds[output.name] for work in works for output in work.missing}
-    return of_all | {place_of(output): work.seconds[output.name] for work in works for output in work.makes}
+    of_all = {output.package_id: row.wanted.seconds[output.name] for row in rows for output in row.wanted.missing}
+    return of_all | {output.package_id: row.wanted.seconds[output.name] for row in rows for output in row.wanted.makes}
 
 
 class _Run:
@@ -151,14 +146,14 @@ class _Run:
     the output that is made, or the number of the attempt that ends.
     """
 
-    def __init__(self, state: RunState, works: Sequence[Work], hosts: SimulatedHosts, seed: int) -> None:
+    def __init__(self, state: RunState, rows: Sequence[Row], hosts: SimulatedHosts, seed: int) -> None:
         self._state = state
-        self._works = {work.name: work for work in works}
-        self._seconds = _seconds(works)
-        counts = Counter(place_of(output) for work in works for output in work.missing)
-        self._shared = {place for place, count in counts.items() if count > 1}
-        self._made: set[Place] = set()
-        self._attempts: dict[str, list[tuple[str, float]]] = {work.name: [] for work in works}
+        self._rows = {row.name: row for row in rows}
+        self._seconds = _seconds(rows)
+        counts = Counter(output.package_id for row in rows for output in row.wanted.missing)
+        self._shared = {package for package, count in counts.items() if count > 1}
+        self._made: set[PackageId] = set()
+        self._attempts: dict[str, list[tuple[str, float]]] = {row.name: [] for row in rows}
         self._order: list[tuple[str, int]] = []
         self._builds: dict[tuple[str, int], SimulatedBuild] = {}
         self._events: list[tuple[float, int, int, str, int, str]] = []
@@ -174,7 +169,7 @@ class _Run:
     def carry_out(self) -> None:
         """Begin rows and let time pass until all have ended."""
         self._begin(0.0)
-        while len(self._state.results) < len(self._works):
+        while len(self._state.ended) < len(self._rows):
             now, kind, _, name, attempt, output = heappop(self._events)
             if kind == _MADE:
                 self._make(name, attempt, output)
@@ -193,23 +188,23 @@ class _Run:
         return (self._builds[key] for key in self._order)
 
     def _begin(self, now: float) -> None:
-        for start in self._state.begin(self._hosts, now):
-            attempts = self._attempts[start.row]
+        for row in self._state.begin(self._hosts, now):
+            attempts = self._attempts[row.name]
             if len(attempts) == _MOST_ATTEMPTS:
                 hint = "Give it a host that stays, or one that is taken away less often."
-                raise WorkError(f"{start.row} would not end: it was cut off {_MOST_ATTEMPTS} times", hint=hint)
-            attempts.append((start.host, now))
+                raise WorkError(f"{row.name} would not end: it was cut off {_MOST_ATTEMPTS} times", hint=hint)
+            attempts.append((row.at.host, now))
             number = len(attempts)
-            self._order.append((start.row, number))
-            self.places[start.host].building.add(start.row)
+            self._order.append((row.name, number))
+            self.places[row.at.host].building.add(row.name)
             end = now
-            for output in self._works[start.row].missing:
-                place = place_of(output)
-                if place not in self._made:
-                    end += self._seconds[place]
-                    if place in self._shared:
-                        self._push(end, _MADE, start.row, number, output.name)
-            self._push(end, _ENDED, start.row, number)
+            for output in row.wanted.missing:
+                package = output.package_id
+                if package not in self._made:
+                    end += self._seconds[package]
+                    if package in self._shared:
+                        self._push(end, _MADE, row.name, number, output.name)
+            self._push(end, _ENDED, row.name, number)
 
     def _make(self, row: str, attempt: int, output: str) -> None:
         if self._runs(row, attempt):
@@ -218,7 +213,7 @@ class _Run:
     def _end(self, row: str, attempt: int, now: float) -> None:
         if self._runs(row, attempt):
             self._close(row, now, cut_off=False)
-            self._made |= self._works[row].places & self._shared
+            self._made |= self._rows[row].wanted.packages & self._shared
             self._state.end(row, _DONE)
 
     def _runs(self, row: str, attempt: int) -> bool:
@@ -226,10 +221,10 @@ class _Run:
         return row in self._state.running and len(self._attempts[row]) == attempt
 
     def _close(self, row: str, now: float, *, cut_off: bool) -> None:
-        work, attempts = self._works[row], self._attempts[row]
+        built, attempts = self._rows[row], self._attempts[row]
         host, begin = attempts[-1]
-        packages = 0 if cut_off else len(work.makes)
-        build = SimulatedBuild(row, work.configuration, host, begin, now, packages, cut_off)
+        packages = 0 if cut_off else len(built.wanted.makes)
+        build = SimulatedBuild(row, built.configuration, host, begin, now, packages, cut_off)
         self._builds[row, len(attempts)] = build
         self.places[host].building.discard(row)
         self.places[host].builds.append(build)

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from feedstock_tools.builds.plan.order import in_order
-from feedstock_tools.builds.plan.row import Place, Work, place_of
+from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.errors import InputError, Mistake
+from feedstock_tools.feedstock.planned import PackageId
 from feedstock_tools.reading import read_text
 from feedstock_tools.units import time_of
 from feedstock_tools.wording import counted
@@ -40,7 +42,7 @@ def read_times(path: Path) -> dict[str, float]:
     return times
 
 
-def with_times(works: Sequence[Work], times: Mapping[str, float], otherwise: float | None) -> tuple[Work, ...]:
+def with_times(rows: Sequence[Row], times: Mapping[str, float], otherwise: float | None) -> tuple[Row, ...]:
     """Some rows with a time for each missing output, in the order in which a run would begin them.
 
     A row takes the time given for it (the first name or glob that matches), else that of earlier builds or its spec,
@@ -48,49 +50,55 @@ def with_times(works: Sequence[Work], times: Mapping[str, float], otherwise: flo
     is made by the first of them.
 
     Args:
-        works: in their order, which stays if no row takes another time than before.
+        rows: in their order, which stays if no row takes another time than before.
         times: as of `read_times`.
 
     Raises:
         InputError: the time of a row remains unknown.
     """
-    makers = ((work, output) for work in works for output in work.makes)
-    known = {place_of(output): work.seconds.get(output.name) for work, output in makers}
-    timed: list[Work] = []
+    makers = ((row, output) for row in rows for output in row.wanted.makes)
+    known = {output.package_id: row.wanted.seconds.get(output.name) for row, output in makers}
+    timed: list[Row] = []
     unknown: list[str] = []
-    for work in works:
-        override = next((seconds for name, seconds in times.items() if _matches(name, work)), None)
-        recorded = {output.name: seconds for output in work.missing if (seconds := known[place_of(output)]) is not None}
-        if override is None and len(recorded) < len(work.missing):
+    for row in rows:
+        override = next((seconds for name, seconds in times.items() if _matches(name, row)), None)
+        recorded = {
+            output.name: seconds for output in row.wanted.missing if (seconds := known[output.package_id]) is not None
+        }
+        if override is None and len(recorded) < len(row.wanted.missing):
             override = otherwise
         if override is not None:
-            parts = {output.name: override / len(work.missing) for output in work.missing}
-            timed.append(replace(work, makes=work.missing, seconds=parts, seconds_source="given"))
-        elif len(recorded) == len(work.missing):
-            timed.append(replace(work, seconds=recorded))
+            parts = {output.name: override / len(row.wanted.missing) for output in row.wanted.missing}
+            timed.append(_changed(row, makes=row.wanted.missing, seconds=parts, seconds_source="given"))
+        elif len(recorded) == len(row.wanted.missing):
+            timed.append(_changed(row, seconds=recorded))
         else:
-            unknown.append(work.name)
+            unknown.append(row.name)
     if unknown:
         named = ", ".join(unknown[:_NAMED]) + (" …" if len(unknown) > _NAMED else "")
         hint = "Give them in a file with --times, or one time for all of them with --time."
         raise InputError(f"the time of {counted(len(unknown), 'row')} is unknown: {named}", hint=hint)
-    if not any(work.seconds_source == "given" for work in timed):
+    if not any(row.wanted.seconds_source == "given" for row in timed):
         return tuple(timed)
-    return tuple(_each_once(in_order([replace(work, makes=work.missing) for work in timed])))
+    return tuple(_each_once(in_order([_changed(row, makes=row.wanted.missing) for row in timed])))
 
 
-def _each_once(works: Sequence[Work]) -> Iterator[Work]:
+def _each_once(rows: Sequence[Row]) -> Iterator[Row]:
     """The rows, each with the outputs that no earlier one makes, and a given time divided among these."""
-    places: set[Place] = set()
-    for work in works:
-        makes = tuple(output for output in work.missing if place_of(output) not in places)
-        places |= work.places
-        seconds = work.seconds
-        if work.seconds_source == "given" and makes:
+    packages: set[PackageId] = set()
+    for row in rows:
+        makes = tuple(output for output in row.wanted.missing if output.package_id not in packages)
+        packages |= row.wanted.packages
+        seconds = row.wanted.seconds
+        if row.wanted.seconds_source == "given" and makes:
             seconds_each = sum(seconds.values()) / len(makes)
             seconds = {**seconds, **{output.name: seconds_each for output in makes}}
-        yield replace(work, makes=makes, seconds=seconds)
+        yield _changed(row, makes=makes, seconds=seconds)
 
 
-def _matches(name: str, work: Work) -> bool:
-    return fnmatchcase(work.name, name) or fnmatchcase(work.configuration, name)
+def _changed(row: Row, **changes: Any) -> Row:
+    return replace(row, wanted=replace(row.wanted, **changes))
+
+
+def _matches(name: str, row: Row) -> bool:
+    return fnmatchcase(row.name, name) or fnmatchcase(row.configuration, name)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from feedstock_tools.builds.plan.needs import Needs
-from feedstock_tools.builds.plan.row import Work
+from feedstock_tools.builds.plan.row import Row, Wanted
 from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow
 
 
-def made_up_work(
-    name: str, *outputs: str, seconds: float | Mapping[str, float] | None = None, needs: Needs | None = None
-) -> Work:
+def made_up_row(
+    name: str,
+    *outputs: str,
+    seconds: float | Mapping[str, float] | None = None,
+    needs: Needs | None = None,
+    platform: str = "linux-64",
+) -> Row:
     """A row that lacks some outputs.
 
     Args:
@@ -24,15 +29,13 @@ def made_up_work(
         times = seconds
     else:
         times = {each: seconds / len(outputs) for each in outputs}
-    return Work(
-        configuration=name,
-        platform="linux-64",
-        row=PlannedRow(name, {"python": "3.12"}, "3.12", "11.8", made),
+    wanted = Wanted(
         identities={each: f"identity of {each} on a channel" for each in outputs},
         inputs={each: {"recipe": "r", "channels": "c"} for each in outputs},
         done={},
         missing=made,
         makes=made,
-        needs=needs or Needs(1, 1 << 30),
+        needs=replace(needs or Needs(1, 1 << 30), platform=platform),
         seconds=times,
     )
+    return Row(name, PlannedRow(name, {"python": "3.12"}, "3.12", "11.8", made), wanted)
