@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from feedstock_tools.conditions.spec import to_expression, to_selector
 from feedstock_tools.conditions.tree import And, Condition, Name
 from feedstock_tools.edit.writing import added_entry
-from feedstock_tools.enable_gpu.insertion import added_to_list, in_one_style, placed, with_selectors
+from feedstock_tools.enable_gpu.insertion import Edits, added_to_list, in_one_style, placed, with_selectors
 from feedstock_tools.enable_gpu.owners import GpuParts
-from feedstock_tools.enable_gpu.settings import Edits
 from feedstock_tools.enable_gpu.wishes import GpuWishes
 from feedstock_tools.generate.texts.lines import Line, quoted
 from feedstock_tools.generate.texts.needs import CPU, CUDA

@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 from feedstock_tools.conditions.tree import And, Condition, Not, VersionTest
 from feedstock_tools.edit.writing import added_entry
 from feedstock_tools.enable_gpu.insertion import added_to_list, below_key, in_one_style, with_selectors
-from feedstock_tools.enable_gpu.libraries import FIRST_OF_COMPONENTS, TOOLKIT, package_of
 from feedstock_tools.enable_gpu.owners import GpuParts
-from feedstock_tools.enable_gpu.versions import CudaVersions
-from feedstock_tools.enable_gpu.wishes import GpuWishes
+from feedstock_tools.enable_gpu.wishes import FIRST_OF_COMPONENTS, TOOLKIT, CudaVersions, GpuWishes, package_of
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.generate.spec.model import Spec
 from feedstock_tools.generate.texts.lines import Line

@@ -1,29 +1,92 @@
 """Checks whether the recipe that a spec generates makes the packages of the recipe that it was imported from.
 
 Both are rendered in every configuration, by the renderers that a rerender uses, and the feedstock is rerendered with
-both.
+both. The comparison also finds variant keys that a recipe uses without a trace in its packages: a key counts as used
+wherever its name stands in the text, even in a branch that is never taken, and a used key is part of a configuration
+and of the hash.
 """
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from feedstock_tools.conditions.spec import Setting, holds
+from feedstock_tools.conditions.tree import And, Condition, Name
 from feedstock_tools.errors import InputError
 from feedstock_tools.file_names import CI_SUPPORT, FORGE_FILE
 from feedstock_tools.files.temporary import temporary_folder
-from feedstock_tools.importing.rendered_texts import PARTS, texts_of_content, texts_of_meta
+from feedstock_tools.importing.content import Content
+from feedstock_tools.importing.output_content import conditional
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
+from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
 from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.outputs import contents_with_rattler_build, packages_with_conda_build
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
+
+#: The parts whose lines are texts.
+PARTS = ("tests", "script", "about")
+#: A script may be named without its ending, which follows from the platform.
+_ENDING = re.compile(r"\.(sh|bat)$")
+
+
+def texts_of_meta(meta: Meta) -> dict[str, tuple[str, ...]]:
+    """Tests, script and description of an output of a `meta.yaml`."""
+    own = meta.output.get("test") if meta.is_output else (meta.output.get("test") or meta.data.get("test"))
+    about = {**meta.section("about"), **(meta.output.get("about") or {})}
+    script = meta.section("build").get("script") or meta.output.get("script")
+    return {"tests": _sorted(own), "script": tuple(_script(script)), "about": _sorted(about)}
+
+
+def texts_of_content(content: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Tests, script and description of an output of a rendered `recipe.yaml`."""
+    build = content.get("build")
+    script = build.get("script") if isinstance(build, Mapping) else None
+    return {
+        "tests": _sorted(content.get("tests")),
+        "script": tuple(_script(script)),
+        "about": _sorted(content.get("about")),
+    }
+
+
+def _script(value: Any) -> Iterator[str]:
+    """The lines of a script in order, without blank ones; other keys than its content by their names."""
+    if isinstance(value, Mapping):
+        file = str(value.get("file") or "")
+        yield from [_ENDING.sub("", file)] if file else _script(value.get("content"))
+        usual = {"content", "file", *(["interpreter"] if _ENDING.search(file) else [])}
+        yield from _lines({key: item for key, item in value.items() if key not in usual})
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for item in value:
+            yield from _script(item)
+    elif value is not None:
+        yield from (_ENDING.sub("", line.rstrip()) for line in str(value).splitlines() if line.strip())
+
+
+def _sorted(value: Any) -> tuple[str, ...]:
+    return tuple(sorted(_lines(value)))
+
+
+def _lines(value: Any, place: str = "") -> Iterator[str]:
+    """Nested values as lines `place: text`; empty ones give no line."""
+    if isinstance(value, Mapping):
+        for key, child in value.items():
+            yield from _lines(child, f"{place}.{key}" if place else str(key))
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for item in value:
+            yield from _lines(item, place)
+    elif value not in (None, ""):
+        for line in str(value).splitlines():
+            if line.strip():
+                yield f"{place}: {' '.join(line.split())}"
+
 
 _HASH = re.compile(r"h[0-9a-f]{7}(?=_|$|\W)")
 
@@ -213,3 +276,105 @@ def _texts(items: Sequence[Any]) -> tuple[str, ...]:
 
 def _shown(values: Sequence[str] | None) -> str:
     return "" if not values else ", ".join(values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """The configurations in which a key is missing, and those in which it must be absent."""
+
+    missing: frozenset[str]
+    never: frozenset[str]
+
+
+def with_used_keys(recipe: Content, comparison: Comparison) -> Content:
+    """The content with the keys that the recipe uses and the generated one does not."""
+    content = dict(recipe.content)
+    own = _splits(comparison.used, comparison.used_by_generated, 0)
+    content["outputs"] = [
+        _with_keys(output, "use_keys", own.get(output["name"], {}), comparison.configurations)
+        for output in content["outputs"]
+    ]
+    above: dict[str, list[_Split]] = {}
+    for output, splits in _splits(comparison.used, comparison.used_by_generated, 1).items():
+        for key, split in splits.items():
+            if key not in own.get(output, {}):
+                above.setdefault(key, []).append(split)
+    top = {
+        key: _Split(
+            frozenset().union(*(split.missing for split in splits)),
+            frozenset.intersection(*(split.never for split in splits)),
+        )
+        for key, splits in above.items()
+    }
+    content["build"] = _with_keys(content.get("build") or {}, "use_keys", top, comparison.configurations)
+    return replace(recipe, content=content)
+
+
+def with_ignored_keys(recipe: Content, comparison: Comparison) -> Content:
+    """The content without the keys that only the generated recipe uses."""
+    own = _splits(comparison.used_by_generated, comparison.used, 0)
+    outputs = [
+        _with_keys(output, "ignore_keys", own.get(output["name"], {}), comparison.configurations)
+        for output in recipe.content["outputs"]
+    ]
+    return replace(recipe, content={**recipe.content, "outputs": outputs})
+
+
+def _splits(used: UsedKeys, other: UsedKeys, level: int) -> dict[str, dict[str, _Split]]:
+    """By output and key: the configurations where only `used` has the key, and those where `used` lacks it.
+
+    `level` is 0 for the keys of the output alone, 1 for those with the recipe's top level.
+    """
+    by_output: dict[str, dict[str, _Split]] = {}
+    nothing: tuple[frozenset[str], frozenset[str]] = frozenset(), frozenset()
+    for output in dict.fromkeys(name for name, _ in used):
+        configurations = [configuration for name, configuration in used if name == output]
+        missing: dict[str, set[str]] = {}
+        for configuration in configurations:
+            for key in used[output, configuration][level] - other.get((output, configuration), nothing)[level]:
+                missing.setdefault(key, set()).add(configuration)
+        by_output[output] = {
+            key: _Split(
+                frozenset(places),
+                frozenset(
+                    configuration for configuration in configurations if key not in used[output, configuration][level]
+                ),
+            )
+            for key, places in missing.items()
+        }
+    return by_output
+
+
+def _with_keys(
+    owner: Mapping[str, Any], name: str, splits: Mapping[str, _Split], configurations: Mapping[str, Configuration]
+) -> dict[str, Any]:
+    items = [*owner.get(name, [])]
+    for key, split in sorted(splits.items()):
+        items.append(conditional("key", key, _condition(split, configurations)))
+    return {**owner, name: items} if items else dict(owner)
+
+
+def _condition(split: _Split, configurations: Mapping[str, Configuration]) -> Condition | None:
+    """The simplest condition that holds wherever the key is missing, and nowhere that it must be absent."""
+    needed = [_setting(configurations[name]) for name in split.missing]
+    others = [_setting(configurations[name]) for name in split.never]
+    for condition in _candidates(needed):
+        if all(holds(condition, setting) for setting in needed) and not any(
+            holds(condition, setting) for setting in others
+        ):
+            return condition
+    return None
+
+
+def _candidates(settings: list[Setting]) -> Iterator[Condition | None]:
+    yield None
+    words = [Name(word) for word in ("linux", "osx", "win", "unix", "cuda", "cpu")]
+    subdirs = [Name(subdir) for subdir in sorted({setting.platform.subdir for setting in settings})]
+    yield from (*words, *subdirs)
+    yield from (And((word, other)) for word in (*words[:4], *subdirs) for other in words[4:])
+
+
+def _setting(configuration: Configuration) -> Setting:
+    platform: Platform = configuration.platform
+    cuda = configuration.values.get("cuda_compiler_version", ("None",))[0]
+    return Setting(platform, platform, None if cuda in ("None", "") else cuda)

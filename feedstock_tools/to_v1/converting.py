@@ -13,8 +13,8 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.written.document import Document
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
 from feedstock_tools.to_v1.comparison import Difference, compare_recipes
+from feedstock_tools.to_v1.expressions import Names, names_of
 from feedstock_tools.to_v1.recipe import Converted, recipe_text
-from feedstock_tools.to_v1.template.names import Names, names_of
 from feedstock_tools.wording import counted
 
 _FORGE = "conda-forge.yml"

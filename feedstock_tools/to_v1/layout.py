@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.to_v1.template.conditions import When, all_of, are_exhaustive
+from feedstock_tools.to_v1.conditions import When, all_of, are_exhaustive
 from feedstock_tools.yaml_reading.nodes import compose
 from feedstock_tools.yaml_reading.values import parse_types
 

@@ -12,7 +12,7 @@ from feedstock_tools.generate import generate
 from feedstock_tools.generate.spec.reading import spec_from_text
 from feedstock_tools.importing import import_recipe
 from feedstock_tools.importing.content import Content, recipe_content
-from feedstock_tools.importing.reading.samples import Sample
+from feedstock_tools.importing.samples import Sample
 from feedstock_tools.rerender.source import Source
 from tests.support.importing import RECIPE, imported
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from feedstock_tools.to_v1.template.conditions import NEVER, are_exhaustive, literals, negated
-from feedstock_tools.to_v1.template.expressions import UntranslatableError
-from feedstock_tools.to_v1.template.names import Names, names_of
-from feedstock_tools.to_v1.template.writing import translated
+from feedstock_tools.to_v1.conditions import NEVER, are_exhaustive, literals, negated
+from feedstock_tools.to_v1.expressions import Names, UntranslatableError, names_of
+from feedstock_tools.to_v1.writing import translated
 
 NAMES = names_of(
     [

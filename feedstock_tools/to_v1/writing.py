@@ -7,31 +7,27 @@ conda-build's selectors know Python's version as the number `py`, and read numbe
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 from jinja2 import nodes
 
-from feedstock_tools.to_v1.template.calls import (
-    environment,
-    formatted,
-    method_call,
-    part_of_split,
-    pin,
-    replaced,
-)
-from feedstock_tools.to_v1.template.comparisons import compare
-from feedstock_tools.to_v1.template.expressions import (
+from feedstock_tools.to_v1.expressions import (
+    OF_SCRIPTS,
+    PLATFORMS,
+    RENAMED,
     Level,
+    Names,
     UntranslatableError,
     bare_text,
     constant,
     is_environment,
+    is_nothing,
     is_text,
     names_in,
     parsed,
     quoted,
     text_parts,
 )
-from feedstock_tools.to_v1.template.names import OF_SCRIPTS, PLATFORMS, RENAMED, Names
 
 _FILTERS = frozenset(
     {"replace", "split", "upper", "lower", "trim", "title", "capitalize", "int", "default", "join", "first", "last"}
@@ -322,3 +318,224 @@ def _cast(node: nodes.Expr) -> nodes.Expr:
     if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name) and node.node.name in _CASTS and node.args:
         return nodes.Filter(_cast(node.args[0]), _CASTS[node.node.name], [], [], None, None)
     return node
+
+
+_OPERATORS = {"eq": "==", "ne": "!=", "lt": "<", "lteq": "<=", "gt": ">", "gteq": ">=", "in": "in", "notin": "not in"}
+_MIRRORED = {"lt": "gt", "gt": "lt", "lteq": "gteq", "gteq": "lteq"}
+
+
+def compare(writer: Writer, node: nodes.Compare) -> tuple[str, int]:
+    if len(node.ops) != 1:
+        parts = []
+        left: nodes.Expr = node.expr
+        for operand in node.ops:
+            parts.append(_compared(writer, left, operand.op, operand.expr))
+            left = operand.expr
+        return " and ".join(parts), Level.AND
+    return _compared(writer, node.expr, node.ops[0].op, node.ops[0].expr), Level.COMPARE
+
+
+def _compared(writer: Writer, left: nodes.Expr, operator: str, right: nodes.Expr) -> str:
+    if isinstance(left, nodes.Const) and isinstance(right, nodes.Name) and operator in {"eq", "ne", *_MIRRORED}:
+        left, right, operator = right, left, _MIRRORED.get(operator, operator)
+    name = left.name if isinstance(left, nodes.Name) else ""
+    if operator in {"in", "notin"} and is_environment(right) and isinstance(left, nodes.Const):
+        return f"{'' if operator == 'in' else 'not '}env.exists({constant(left.value)})"
+    if name in {"py", "np"} and name not in writer.own and not writer.is_done:
+        return _python(writer, name, operator, right)
+    if isinstance(right, nodes.Tuple | nodes.List) and operator in {"in", "notin"}:
+        return _in(writer, left, operator, right)
+    if name and writer.is_variant(name) and writer.selector and isinstance(right, nodes.Const):
+        if isinstance(right.value, bool) and operator in {"eq", "ne"}:
+            return f"{writer.text(left, Level.CONCAT)} {_OPERATORS[operator]} {constant(right.value)}"
+        if isinstance(right.value, int):
+            return _numbered(writer, left, name, operator, right.value)
+    if name in writer.names.values and isinstance(right, nodes.Const) and operator in {"eq", "ne"}:
+        text = str(right.value).lower() if isinstance(right.value, bool) else right.value
+        if text in {"true", "false"} and text in writer.names.values[name]:
+            # Texts in variant files that rattler-build takes for truth values.
+            return f'{writer.text(left, Level.CONCAT)} {"in" if operator == "eq" else "not in"} ({text}, "{text}")'
+    if is_nothing(right) and operator in {"eq", "ne"}:
+        if name in writer.names.always and writer.is_variant(name):
+            return "false" if operator == "eq" else "true"  # values of variants are texts
+        return f'{writer.text(left, Level.CONCAT)} {_OPERATORS[operator]} ""'
+    return f"{writer.text(left, Level.CONCAT)} {_OPERATORS[operator]} {writer.text(right, Level.CONCAT)}"
+
+
+def _numbered(writer: Writer, left: nodes.Expr, name: str, operator: str, value: int) -> str:
+    """A variant compared with a number: its values are texts to rattler-build."""
+    if operator in {"eq", "ne"}:
+        return f'{writer.text(left, Level.CONCAT)} {_OPERATORS[operator]} "{value}"'
+    if name in writer.names.always and writer.names.are_numbers(name):
+        return f"{name} | int {_OPERATORS[operator]} {value}"
+    default = "" if name in writer.names.always else " | default(0)"
+    return f"{name}{default} | int {_OPERATORS[operator]} {value}"
+
+
+def _python(writer: Writer, name: str, operator: str, right: nodes.Expr) -> str:
+    """`py < 39` as a match of versions."""
+    key = "python" if name == "py" else "numpy"
+    if isinstance(right, nodes.Tuple | nodes.List) and operator in {"in", "notin"}:
+        comparisons = [_python(writer, name, "eq", item) for item in right.items]
+        comparison = f"({' or '.join(comparisons)})"
+        return comparison if operator == "in" else f"not {comparison}"
+    if not isinstance(right, nodes.Const) or not isinstance(right.value, int) or operator not in _OPERATORS:
+        raise UntranslatableError(f"'{name}' is compared with something that is not a number")
+    digits = str(right.value)
+    version = f"{digits[0]}.{digits[1:] or '0'}"
+    if operator == "eq":
+        return f'match({key}, "{version}.*")'
+    if operator == "ne":
+        return f'not match({key}, "{version}.*")'
+    if operator in {"gt", "lteq"}:  # 3.12.1 is not later than 312
+        version = f"{digits[0]}.{int(digits[1:] or 0) + 1}"
+        operator = {"gt": "gteq", "lteq": "lt"}[operator]
+    return f'match({key}, "{_OPERATORS[operator]}{version}")'
+
+
+def _in(writer: Writer, left: nodes.Expr, operator: str, right: nodes.Tuple | nodes.List) -> str:
+    """Membership; variants are texts, so values of other types cannot be equal to them."""
+    items = list(right.items)
+    if isinstance(left, nodes.Name) and writer.is_variant(left.name):
+        items = list(_of_variant(writer, left.name, items))
+    texts = [writer.text(item, Level.CONDITIONAL) for item in items]
+    if len(texts) == 1:
+        return f"{writer.text(left, Level.CONCAT)} {'==' if operator == 'in' else '!='} {texts[0]}"
+    return f"{writer.text(left, Level.CONCAT)} {_OPERATORS[operator]} ({', '.join(texts)})"
+
+
+def _of_variant(writer: Writer, key: str, items: Sequence[nodes.Expr]) -> Iterator[nodes.Expr]:
+    """The items that a value of a variant can be equal to: texts, and what rattler-build makes of some of them."""
+    absent = False
+    known = writer.names.values.get(key, frozenset())
+    for item in items:
+        if is_nothing(item):
+            absent = True
+        elif not isinstance(item, nodes.Const):
+            yield item
+        elif isinstance(item.value, str):
+            if item.value in {"true", "false"} and item.value in known:
+                yield nodes.Const(item.value == "true")
+            yield item
+        elif writer.selector:
+            yield item if isinstance(item.value, bool) else nodes.Const(str(item.value))
+    if absent and key not in writer.names.always:
+        yield nodes.Const("")
+
+
+#: Methods of texts that are filters in minijinja.
+_METHODS = {
+    "replace": "replace",
+    "split": "split",
+    "upper": "upper",
+    "lower": "lower",
+    "strip": "trim",
+    "title": "title",
+    "capitalize": "capitalize",
+}
+_TOOLS = frozenset({"compiler", "stdlib"})
+_PINS = {"min_pin": "lower_bound", "max_pin": "upper_bound"}
+
+
+def formatted(writer: Writer, texts: Sequence[str], arguments: Sequence[nodes.Expr]) -> tuple[str, int]:
+    if len(texts) != len(arguments) + 1 or any("%" in text or "{" in text for text in texts):
+        raise UntranslatableError("this formatting of a text has no equivalent in rattler-build")
+    parts = [quoted(texts[0])]
+    for value, text in zip(arguments, texts[1:], strict=True):
+        parts += [writer.text(bare_text(value), Level.FILTER), quoted(text)]
+    return " ~ ".join(part for part in parts if part != '""'), Level.CONCAT
+
+
+def part_of_split(writer: Writer, call: nodes.Call, place: nodes.Node) -> tuple[str, int]:
+    """`rsplit(".", 1)[0]` and `rpartition(".")[0]`: the parts before the last; `partition(".")[0]`: the first."""
+    assert isinstance(call.node, nodes.Getattr)  # noqa: S101 - the caller checks this
+    name = call.node.attr
+    counts = [argument.value for argument in call.args[1:] if isinstance(argument, nodes.Const)]
+    index = place.value if isinstance(place, nodes.Const) else None
+    indices = {"rsplit": {0, 1, -1}, "rpartition": {0, 2, -1}, "partition": {0}}[name]
+    if index not in indices or counts != ([1] if name == "rsplit" else []):
+        raise UntranslatableError(f"this '{name}' has no equivalent in rattler-build")
+    separator = writer.text(call.args[0], Level.CONDITIONAL)
+    parts = f"({writer.text(call.node.node, Level.FILTER)} | split({separator}))"
+    if name == "partition":
+        return f"{parts}[0]", Level.ATOM
+    return (f"{parts}[:-1] | join({separator})" if index == 0 else f"{parts} | last"), Level.FILTER
+
+
+def pin(writer: Writer, name: str, node: nodes.Call) -> str:
+    bounds = {_PINS.get(keyword.key, keyword.key): keyword.value for keyword in node.kwargs}
+    order = ("min_pin", "max_pin", "exact") if name == "pin_subpackage" else ("lower_bound", "upper_bound")
+    for key, value in zip(order, node.args[1:], strict=False):
+        bounds.setdefault(_PINS.get(key, key), value)
+    parts = [writer.text(node.args[0], Level.CONDITIONAL)] if node.args else []
+    for key, value in bounds.items():
+        parts.append(f"{key}={writer.text(value, Level.CONDITIONAL)}")
+    return f"{name}({', '.join(parts)})"
+
+
+def method_call(writer: Writer, node: nodes.Call, method: nodes.Getattr) -> tuple[str, int]:
+    owner, attribute = method.node, method.attr
+    if attribute in {"get", "getenv"} and is_environment(owner) and node.args:
+        if isinstance(node.args[0], nodes.Const):
+            return environment(writer, str(node.args[0].value), node.args[1] if len(node.args) > 1 else None)
+        raise UntranslatableError("a computed name of a variable of the environment")
+    if isinstance(owner, nodes.Name) and owner.name == "env":
+        arguments = [writer.text(argument, Level.CONDITIONAL) for argument in node.args]
+        arguments += [f"{keyword.key}={writer.text(keyword.value, Level.CONDITIONAL)}" for keyword in node.kwargs]
+        return f"env.{attribute}({', '.join(arguments)})", Level.ATOM
+    arguments = [writer.text(argument, Level.CONDITIONAL) for argument in node.args]
+    if attribute == "get" and len(arguments) in {1, 2}:
+        container, fallback = writer.text(owner, Level.ATOM), arguments[1] if len(arguments) > 1 else '""'
+        return f"{container}[{arguments[0]}] if {arguments[0]} in {container} else {fallback}", Level.CONDITIONAL
+    if attribute == "join" and len(arguments) == 1:
+        return (
+            f"{writer.text(node.args[0], Level.FILTER)} | join({writer.text(owner, Level.CONDITIONAL)})",
+            Level.FILTER,
+        )
+    if attribute in {"startswith", "endswith"} and len(node.args) == 1:
+        return _edge(writer, owner, attribute, node.args[0])
+    if attribute == "format" and isinstance(owner, nodes.Const) and isinstance(owner.value, str):
+        return formatted(writer, owner.value.split("{}"), node.args)
+    if attribute == "replace" and len(arguments) in {2, 3}:
+        return replaced(writer, owner, arguments)
+    if attribute not in _METHODS:
+        raise UntranslatableError(f"the method '{attribute}' has no equivalent in rattler-build")
+    call = f"{_METHODS[attribute]}({', '.join(arguments)})" if arguments else _METHODS[attribute]
+    return f"{writer.text(owner, Level.FILTER)} | {call}", Level.FILTER
+
+
+def replaced(writer: Writer, owner: nodes.Expr, arguments: Sequence[str]) -> tuple[str, int]:
+    """`replace`, by splitting if it has a count; rattler-build has ` =` before a compiler's version, not a space."""
+    old, new, *count = arguments
+    is_tool = isinstance(owner, nodes.Call) and isinstance(owner.node, nodes.Name) and owner.node.name in _TOOLS
+    if is_tool and old == '" "':
+        old = '" ="'
+    start = writer.text(owner, Level.FILTER)
+    if count:
+        return f"{start} | split({old}, {count[0]}) | join({new})", Level.FILTER
+    return f"{start} | replace({old}, {new})", Level.FILTER
+
+
+def _edge(writer: Writer, owner: nodes.Expr, attribute: str, argument: nodes.Expr) -> tuple[str, int]:
+    """`startswith` and `endswith`, written with slices."""
+    texts = argument.items if isinstance(argument, nodes.Tuple) else [argument]
+    comparisons = []
+    for affix in texts:
+        if not isinstance(affix, nodes.Const) or not isinstance(affix.value, str) or not affix.value:
+            raise UntranslatableError(f"'{attribute}' with a computed text has no equivalent in rattler-build")
+        size = len(affix.value)
+        place = f":{size}" if attribute == "startswith" else f"-{size}:"
+        comparisons.append(f"{writer.text(owner, Level.ATOM)}[{place}] == {quoted(affix.value)}")
+    return " or ".join(comparisons), Level.OR if len(comparisons) > 1 else Level.COMPARE
+
+
+def environment(writer: Writer, name: str, default: nodes.Expr | None) -> tuple[str, int]:
+    """A variable of the environment, in which conda-build sets variants and values of its own."""
+    if name in RENAMED or name in OF_SCRIPTS:
+        return writer.name(name)
+    if name in writer.names.always:
+        return name, Level.ATOM
+    fallback = '""' if default is None else writer.text(default, Level.CONDITIONAL)
+    if name in writer.names.values or name == name.lower():
+        return f"{name} | default({fallback})", Level.FILTER
+    return f"env.get({quoted(name)}, default={fallback})", Level.ATOM

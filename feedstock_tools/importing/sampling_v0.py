@@ -11,8 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from feedstock_tools.importing.reading.marks import RESERVED, Marked, mark, marked, raw_of, unmarked
-from feedstock_tools.importing.reading.trees import SECTIONS, OutputTree, RecipeTree, ScriptTree, as_texts
+from feedstock_tools.importing.trees import (
+    RESERVED,
+    SECTIONS,
+    Marked,
+    OutputTree,
+    RecipeTree,
+    ScriptTree,
+    as_texts,
+    mark,
+    marked,
+    raw_of,
+    unmarked,
+)
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.requirements import requirement_lists
 from feedstock_tools.recipe.v0.functions import Functions, PackageNames, template_context

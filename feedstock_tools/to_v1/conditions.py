@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from feedstock_tools.conditions.recipes import parse, unbracketed
 from feedstock_tools.conditions.tree import And, Compare, Constant, Items, Leaf, Not, Or, Other, compared
 from feedstock_tools.conditions.tree import truth as truth_of
-from feedstock_tools.to_v1.template.expressions import parsed
-from feedstock_tools.to_v1.template.names import Names
-from feedstock_tools.to_v1.template.writing import rewritten, translated
+from feedstock_tools.to_v1.expressions import Names, parsed
+from feedstock_tools.to_v1.writing import rewritten, translated
 
 #: Conditions that all hold; an empty one always does.
 When = tuple[str, ...]

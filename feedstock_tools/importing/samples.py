@@ -9,7 +9,7 @@ from typing import cast
 
 from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.conditions.spec import Setting
-from feedstock_tools.importing.reading.trees import RecipeTree
+from feedstock_tools.importing.trees import RecipeTree
 from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.configurations import own_variants
 from feedstock_tools.rerender.configurations.configuration import read_configurations
@@ -126,11 +126,11 @@ def _tree(
 ) -> RecipeTree:
     platforms = (rendering.platform, builder)
     if source.v1 is not None:
-        from feedstock_tools.importing.reading.sampling_v1 import tree_v1
+        from feedstock_tools.importing.sampling_v1 import tree_v1
 
         given = {**{key: values[0] for key, values in config.extended.items() if values}, **variant}
         return tree_v1(replace(source.v1, environ=rendering.environ), given, platforms, rendering.environ)
-    from feedstock_tools.importing.reading.sampling_v0 import tree_v0
+    from feedstock_tools.importing.sampling_v0 import tree_v0
     from feedstock_tools.recipe.v0.recipe import Recipe
 
     recipe = cast("Recipe", source.parsed)

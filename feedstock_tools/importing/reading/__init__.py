@@ -1,1 +1,0 @@
-"""What a recipe says in each of its settings."""

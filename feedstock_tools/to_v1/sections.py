@@ -1,0 +1,429 @@
+"""The sections of a `recipe.yaml` besides `build`: requirements, run exports, sources, tests and `about`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from jinja2 import nodes
+
+from feedstock_tools.generate.spec.review_checks import license_mistake
+from feedstock_tools.to_v1.conditions import NEVER, When, exclude, without
+from feedstock_tools.to_v1.expressions import Names, expression_of, parsed, quoted
+from feedstock_tools.to_v1.layout import Dict, Item, Key, List, Scalar
+from feedstock_tools.to_v1.statements import Problem
+from feedstock_tools.to_v1.tree import Leaf, Mapped, Node, Sequenced, choices, grouped, listed, scalar, template
+
+_SECTIONS = {"build": "build", "host": "host", "run": "run", "run_constrained": "run_constraints"}
+_EXPORTS = {
+    "weak": "weak",
+    "strong": "strong",
+    "noarch": "noarch",
+    "weak_constrains": "weak_constraints",
+    "strong_constrains": "strong_constraints",
+}
+_WORDS = re.compile(r"(?:\{\{.*?\}\}|[^\s{]|\{(?!\{))+", re.DOTALL)
+_TEMPLATE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_PARTS = re.compile(r"([,|])(?![^{]*\}\})")
+_BARE = re.compile(r"[\w.+!-]+")
+_GLUED = re.compile(r"^([A-Za-z0-9_.\-]+|\{\{.*\}\})(?=[<>=!~])")
+_PIN = re.compile(r"^(pin_subpackage|pin_compatible)\(")
+
+
+@dataclass(frozen=True)
+class Given:
+    """The known facts besides the recipe: variants, variables with their expressions, and files beside the recipe."""
+
+    names: Names
+    files: frozenset[str] = frozenset()
+    variables: tuple[tuple[str, str], ...] = ()
+
+    def plain(self, text: str) -> str:
+        """A text with the variables in it that are literals."""
+        return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda match: self.value_of(match[1]) or match[0], text)
+
+    def value_of(self, name: str) -> str | None:
+        """The text that a variable of the recipe holds, if it is a literal."""
+        expression = dict(self.variables).get(name)
+        node = None if expression is None else parsed(expression)
+        return str(node.value) if isinstance(node, nodes.Const) else None
+
+
+def items_of(nodes: Sequence[Node], outer: When) -> tuple[Item, ...]:
+    """The scalars of lists as items of one list."""
+    return tuple(
+        Item(Scalar(template(leaf.text)), without(leaf.when, outer), leaf.comments, leaf.remark)
+        for leaf in listed(nodes)
+    )
+
+
+def requirement_sections(requirements: Sequence[Node], outer: When, given: Given, problems: list[Problem]) -> list[Key]:
+    """The keys of `requirements`; a plain list applies to host and run, as conda-build has it."""
+    keys: list[Key] = []
+    plain = [node for node in requirements if not isinstance(node, Mapped)]
+    mapped = [node for node in requirements if isinstance(node, Mapped)]
+    if listed(plain):
+        items = requirement_items(listed(plain), outer, given, problems)
+        keys += [Key("host", List(items)), Key("run", List(items))]
+    for name, section in _SECTIONS.items():
+        nodes = [value for node in mapped for value in node.all(name)]
+        items = requirement_items(listed(nodes), outer, given, problems)
+        if items:
+            keys.append(Key(section, List(items), nodes[0].comments, nodes[0].remark))
+    for node in mapped:
+        for name, value in node.entries:
+            if name not in _SECTIONS and listed([value]):
+                problems.append(Problem(value.line, f"conda-build does not read 'requirements: {name}'"))
+    return keys
+
+
+def requirement_items(leaves: Iterable[Leaf], outer: When, given: Given, problems: list[Problem]) -> tuple[Item, ...]:
+    """Requirements as items of a list."""
+    items = []
+    for leaf in leaves:
+        written = _requirement(_folded(leaf.text), given, leaf.line, problems)
+        if written:
+            items.append(Item(Scalar(written), without(leaf.when, outer), leaf.comments, leaf.remark))
+    return tuple(items)
+
+
+def _folded(text: str) -> str:
+    """A requirement whose only expression is a constant, as that constant."""
+    if len(_WORDS.findall(text)) != 1 or not (text.startswith("{{") and text.endswith("}}")):
+        return text
+    node = parsed(expression_of(text))
+    return str(node.value) if isinstance(node, nodes.Const) else text
+
+
+def _requirement(text: str, given: Given, line: int, problems: list[Problem]) -> str:
+    """A requirement as rattler-build reads it: an exact version has an operator, a looser one a star."""
+    text = text.strip().strip("'\"").split(" #")[0].strip()
+    words = _WORDS.findall(text)
+    if not words:
+        return ""
+    if _PIN.match(expression_of(words[0])) and words[0].startswith("{{"):
+        return _pin(words, line, problems)
+    if len(words) == 1:
+        words = _unglued(words[0])
+    if len(words) > 1 and words[1] in {"=", "==", ">=", "<=", "<", ">", "!=", "~="}:
+        words = [words[0], "".join(words[1:3]), *words[3:]]
+    if len(words) > 2 and words[1].endswith(","):
+        words = [words[0], "".join(words[1:])]
+    if len(words) > 2 and words[2].startswith(("<", ">", "=", "!")):
+        words = [words[0], ",".join(words[1:])]
+    if len(words) == 1:
+        return template(words[0])
+    name, version, *build = words
+    if version == "x.x":
+        return _numpy(name)
+    plain = _TEMPLATE.sub("J", version)
+    if not build and "," not in plain and "|" not in plain and "=" in plain.lstrip("=<>!~"):
+        version, build = _with_build(version)
+    return " ".join(template(word) for word in (name, _version(version, bool(build), given), *build))
+
+
+def _unglued(word: str) -> list[str]:
+    match = _GLUED.match(word)
+    return [match[0], word[match.end() :]] if match else [word]
+
+
+def _with_build(version: str) -> tuple[str, list[str]]:
+    """`=1.2=h1*` as version and build."""
+    start = len(version) - len(version.lstrip("=<>!~"))
+    number, _, build = version[start:].partition("=")
+    return version[:start] + number if number != "*" else "*", [build]
+
+
+def _numpy(name: str) -> str:
+    return f'${{{{ pin_compatible({quoted(template(name))}, upper_bound="x.x") }}}}'
+
+
+def _version(version: str, has_build: bool, given: Given) -> str:
+    parts = [part for part in _PARTS.split(version) if part]
+    exact = has_build or "|" in parts
+    return "".join(part if part in {",", "|"} else _bound(part, exact, given) for part in parts)
+
+
+def _bound(part: str, has_build: bool, given: Given) -> str:
+    """One bound of a version."""
+    operator = part[: len(part) - len(part.lstrip("=<>!~"))]
+    version = part[len(operator) :]
+    if version.endswith("*") and operator in {"=", "==", ">=", ">"}:
+        bare = version.rstrip("*").rstrip(".")
+        return f"{bare}.*" if operator in {"=", "=="} else f"{operator}{bare}"
+    if operator == "=" and has_build:
+        return f"{version}.*"
+    if operator or not _is_bare(version, given):
+        return part
+    return f"=={version}" if has_build else f"{version}.*"
+
+
+def _is_bare(version: str, given: Given) -> bool:
+    """Whether a version has no operator and no star; that of a variable by the values that it can have."""
+    if version.endswith("*"):
+        return False
+    if "{{" not in version:
+        return bool(_BARE.fullmatch(version))
+    if version.startswith("{{") and version.endswith("}}") and version.count("{{") == 1:
+        name = version[2:-2].strip()
+        value = given.value_of(name)
+        if value is not None:
+            return bool(_BARE.fullmatch(value))
+        values = given.names.values.get(name)
+        if values:
+            return all(_BARE.fullmatch(text) for text in values)
+        node = parsed(name)
+        if isinstance(node, nodes.CondExpr) and isinstance(node.expr1, nodes.Const):
+            return bool(_BARE.fullmatch(str(node.expr1.value)))
+    return not re.search(r"[*<>=!~]", _TEMPLATE.sub("", version))
+
+
+def _pin(words: Sequence[str], line: int, problems: list[Problem]) -> str:
+    """A pin; a build string after it is an argument of the function."""
+    expression = expression_of(words[0])
+    if len(words) == 2:
+        build = expression_of(words[1].removeprefix("=*="))
+        node = parsed(expression)
+        assert isinstance(node, nodes.Call)  # noqa: S101 - the text begins with the function
+        return f"${{{{ {expression[:-1]}, build={build}) }}}}"
+    if len(words) > 2:
+        problems.append(Problem(line, "a pin with a version and a build after it"))
+    return f"${{{{ {expression} }}}}"
+
+
+def run_exports(nodes: Sequence[Node], outer: When, given: Given, problems: list[Problem]) -> List | Dict | None:
+    """Run exports: a list of weak ones, or by kind."""
+    mapped = [node for node in nodes if isinstance(node, Mapped)]
+    plain = requirement_items(listed([node for node in nodes if node not in mapped]), outer, given, problems)
+    if not mapped:
+        return List(plain) if plain else None
+    keys = []
+    for name, kind in _EXPORTS.items():
+        kind_nodes = [value for node in mapped for value in node.all(name)]
+        items = requirement_items(listed(kind_nodes), outer, given, problems)
+        items = (*plain, *items) if kind == "weak" else items
+        if items:
+            keys.append(Key(kind, List(items), kind_nodes[0].comments if kind_nodes else ()))
+    for node in mapped:
+        for name, value in node.entries:
+            if name not in _EXPORTS:
+                problems.append(Problem(value.line, f"run exports have no kind '{name}' in a recipe.yaml"))
+    return Dict(tuple(keys)) if keys else None
+
+
+_ABOUT = {
+    "home": "homepage",
+    "homepage": "homepage",
+    "license": "license",
+    "license_family": "license_family",
+    "license_file": "license_file",
+    "summary": "summary",
+    "description": "description",
+    "doc_url": "documentation",
+    "dev_url": "repository",
+}
+
+
+def _license(text: str, line: int, problems: list[Problem]) -> str:
+    """A license that rattler-build accepts: an SPDX expression, or a reference with the same words."""
+    mistake = None if "${{" in text else license_mistake(text)
+    if mistake is None:
+        return text
+    reference = "LicenseRef-" + re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-")
+    problems.append(Problem(line, f"the license: {mistake[0]}; rattler-build would refuse it: wrote {reference}"))
+    return reference
+
+
+def about_of(about: Mapped, outer: When, problems: list[Problem]) -> Dict:
+    """The section `about`."""
+    keys: list[Key] = []
+    for name, values in grouped(about):
+        if name not in _ABOUT:
+            if listed(values) or any(isinstance(value, Mapped) for value in values):
+                problems.append(Problem(values[0].line, f"'about: {name}' has no equivalent in a recipe.yaml"))
+            continue
+        comments = tuple(line for value in values for line in value.comments)
+        remark = "; ".join(dict.fromkeys(value.remark for value in values if value.remark))
+        if name == "license_file" and any(isinstance(value, Sequenced) for value in values):
+            keys.append(Key("license_file", List(items_of(values, outer)), comments))
+            continue
+        leaves = listed(values)
+        if len(leaves) > 1 and all(leaf.when == leaves[0].when for leaf in leaves):
+            problems.append(
+                Problem(leaves[1].line, f"'about: {name}' takes one value in a recipe.yaml: kept the first")
+            )
+            leaves = leaves[:1]
+        text = scalar(choices(leaves, outer))
+        if text is not None and name == "license":
+            text = _license(text, values[0].line, problems)
+        if text is not None:
+            keys.append(Key(_ABOUT[name], Scalar(text), comments, remark))
+    return Dict(tuple(keys))
+
+
+_SOURCE = {
+    "url": "url",
+    "sha256": "sha256",
+    "md5": "md5",
+    "path": "path",
+    "git_url": "git",
+    "git_depth": "depth",
+    "fn": "file_name",
+    "folder": "target_directory",
+}
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+
+
+def sources_of(nodes: Sequence[Node], outer: When, problems: list[Problem]) -> Dict | List | None:
+    """The sources of a recipe or output."""
+    items: list[Item] = []
+    is_list = False
+    for node in nodes:
+        if isinstance(node, Sequenced):
+            is_list = True
+            found_items = [item for item in node.items if isinstance(item, Mapped)]
+            items += [_source(part, outer, problems) for item in found_items for part in _apart(item)]
+        elif isinstance(node, Mapped) and node.entries:
+            items += [_source(part, outer, problems) for part in _apart(node)]
+    items = _with_patches([item for item in items if item.value])
+    if len(items) == 1 and not is_list and not items[0].when and isinstance(items[0].value, Dict):
+        return items[0].value
+    return List(tuple(items)) if items else None
+
+
+def _apart(source: Mapped) -> Iterator[Mapped]:
+    """One source for each kind that it is under conditions of its own, such as a release or a git repository."""
+    places = [(name, value.when) for name, value in source.entries if name in {"url", "git_url", "path"}]
+    if len({name for name, _ in places}) < 2:
+        yield source
+        return
+    for when in dict.fromkeys(when for _, when in places):
+        entries = tuple(pair for pair in source.entries if not exclude(pair[1].when, when))
+        yield replace(source, entries=entries, when=when)
+
+
+def _with_patches(items: Sequence[Item]) -> list[Item]:
+    """The sources, with those that have only patches joined to the one before."""
+    kept: list[Item] = []
+    for item in items:
+        assert isinstance(item.value, Dict)  # noqa: S101 - made so above
+        if kept and {key.name for key in item.value.keys} == {"patches"} and item.when == kept[-1].when:
+            last = kept.pop()
+            assert isinstance(last.value, Dict)  # noqa: S101 - made so above
+            item = Item(Dict((*last.value.keys, *item.value.keys)), last.when, last.comments)
+        kept.append(item)
+    return kept
+
+
+def _source(source: Mapped, outer: When, problems: list[Problem]) -> Item:
+    when = without(source.when, outer)
+    inner = (*outer, *when)
+    keys: list[Key] = []
+    for name, values in grouped(source):
+        if name == "patches":
+            items = items_of(values, inner)
+            if items:
+                keys.append(Key("patches", List(items), values[0].comments, values[0].remark))
+        elif name in {"git_rev", "git_tag", "git_branch"}:
+            keys.append(_revision(name, values, inner))
+        elif name in _SOURCE:
+            keys += _source_key(name, values, inner)
+        elif any(value.when != NEVER for value in values):
+            problems.append(Problem(values[0].line, f"'source: {name}' has no equivalent in a recipe.yaml"))
+    return Item(Dict(tuple(keys)), when, source.comments)
+
+
+def _source_key(name: str, values: Sequence[Node], outer: When) -> list[Key]:
+    comments = tuple(line for value in values for line in value.comments)
+    if any(isinstance(value, Sequenced) for value in values):
+        return [Key(_SOURCE[name], List(items_of(values, outer)), comments)]
+    text = scalar(choices(values, outer))
+    if text is None:
+        return []
+    return [Key(_SOURCE[name], Scalar(text, literal=name == "git_depth"), comments, values[0].remark)]
+
+
+def _revision(name: str, values: Sequence[Node], outer: When) -> Key:
+    """A revision of a git repository: a commit, or a tag."""
+    text = scalar(choices(values, outer)) or ""
+    kind = {"git_tag": "tag", "git_branch": "branch"}.get(name, "rev" if _COMMIT.fullmatch(text) else "tag")
+    return Key(kind, Scalar(text), values[0].comments, values[0].remark)
+
+
+_KNOWN_TESTS = frozenset({"imports", "commands", "requires", "files", "source_files", "downstreams", "script"})
+_RUNS = {"run_test.py": "python run_test.py", "run_test.sh": "bash ./run_test.sh", "run_test.bat": "call run_test.bat"}
+
+
+def tests_of(
+    nodes: Sequence[Node], outer: When, given: Given, problems: list[Problem], *, files: bool = False
+) -> List | None:
+    """The tests of an output.
+
+    Args:
+        files: whether to add tests in files such as `run_test.py`, which conda-build finds beside the recipe.
+    """
+    sections = [node for node in nodes if isinstance(node, Mapped)]
+    items: list[Item] = []
+    for section in sections:
+        when = without(section.when, outer)
+        items += _tests_in(section, (*outer, *when), when, given, problems)
+    if files:
+        items += _run_tests(given)
+    return List(tuple(items)) if items else None
+
+
+def _tests_in(section: Mapped, outer: When, when: When, given: Given, problems: list[Problem]) -> list[Item]:
+    requires = requirement_items(listed(section.all("requires")), outer, given, problems)
+    imports = items_of(section.all("imports"), outer)
+    commands = items_of(section.all("commands"), outer)
+    notes = {name: _comments(section, name) for name in _KNOWN_TESTS}
+    for script_when, text in choices(section.all("script"), outer):
+        commands = (*commands, Item(Scalar(template(_RUNS.get(text, text))), script_when))
+    needs = [item for item in requires if item.when or item.value != Scalar("pip")]
+    items = []
+    if imports and needs:
+        written = tuple(_import(item) for item in imports)
+        commands, imports = (*written, *commands), ()
+    if imports:
+        python = Dict(
+            (Key("imports", List(imports), notes["imports"]), Key("pip_check", Scalar("false", literal=True)))
+        )
+        items.append(Item(Dict((Key("python", python),)), when))
+    if commands:
+        keys = [Key("script", List(commands), notes["commands"])]
+        if requires:
+            keys.append(Key("requirements", Dict((Key("run", List(requires), notes["requires"]),))))
+        folders = [Key("recipe", List(items_of(section.all("files"), outer)), notes["files"])]
+        folders += [Key("source", List(items_of(section.all("source_files"), outer)), notes["source_files"])]
+        folders = [key for key in folders if isinstance(key.value, List) and key.value.items]
+        if folders:
+            keys.append(Key("files", Dict(tuple(folders))))
+        items.append(Item(Dict(tuple(keys)), when))
+    for item in items_of(section.all("downstreams"), outer):
+        items.append(Item(Dict((Key("downstream", item.value),)), (*when, *item.when), item.comments, item.remark))
+    for name, value in section.entries:
+        if name not in _KNOWN_TESTS and value.when != NEVER and (listed([value]) or isinstance(value, Mapped)):
+            problems.append(Problem(value.line, f"'test: {name}' has no equivalent in a recipe.yaml"))
+    return items
+
+
+def _comments(section: Mapped, name: str) -> tuple[str, ...]:
+    return tuple(line for node in section.all(name) for line in node.comments)
+
+
+def _import(item: Item) -> Item:
+    """An import as a command: tests of `python` get no requirements of their own."""
+    assert isinstance(item.value, Scalar)  # noqa: S101 - imports are texts
+    return Item(Scalar(f'python -c "import {item.value.text}"'), item.when, item.comments, item.remark)
+
+
+def _run_tests(given: Given) -> list[Item]:
+    """The tests in files that conda-build runs by default."""
+    items = []
+    for name, command in _RUNS.items():
+        if name in given.files:
+            when = {"run_test.sh": ("unix",), "run_test.bat": ("win",)}.get(name, ())
+            files = Dict((Key("recipe", List((Item(Scalar(name)),))),))
+            items.append(Item(Dict((Key("script", List((Item(Scalar(command)),))), Key("files", files))), when))
+    return items

@@ -1,1 +1,0 @@
-"""The templates and selectors of a `meta.yaml`: followed, and written for rattler-build."""
