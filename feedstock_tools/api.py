@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         run_tests,
     )
     from feedstock_tools.channel.comparing import FileDifference, PackageComparison, compare_packages
-    from feedstock_tools.channel.missing import lacking
+    from feedstock_tools.channel.repodata import lacking
     from feedstock_tools.channel.targets import Target, parse_target
     from feedstock_tools.check.against_facts import check_feedstock as check
     from feedstock_tools.check.choices import ChoiceChange
@@ -226,7 +226,7 @@ _WHERE = {
     "builds.runs.run": "BuildResult Outcome build=run",
     "builds.testing.tests": "TestOptions TestWatcher TestedPackage built_packages packages_in_files run_tests",
     "channel.comparing": "FileDifference PackageComparison compare_packages",
-    "channel.missing": "lacking",
+    "channel.repodata": "lacking",
     "channel.targets": "Target parse_target",
     "check.against_facts": "check=check_feedstock",
     "check.findings": "Finding",

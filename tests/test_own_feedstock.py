@@ -16,9 +16,8 @@ import pytest
 import feedstock_tools
 from feedstock_tools.builds.stand_in.door import open_channel
 from feedstock_tools.channel.archive import read_package
-from feedstock_tools.channel.installing import install
 from feedstock_tools.channel.properties import STAND_IN, properties_by_marks
-from feedstock_tools.channel.solving.solve import solve, virtual_packages
+from feedstock_tools.channel.solving import install, solve, virtual_packages
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.generate import read_spec, render
 from feedstock_tools.platforms import Platform

@@ -11,8 +11,7 @@ from feedstock_tools import reading
 from feedstock_tools.bounds.limits import READING, SOLVING
 from feedstock_tools.builds.ledger import database
 from feedstock_tools.builds.publish import parts
-from feedstock_tools.channel import archive, metadata, repodata, run_exports
-from feedstock_tools.channel.kept import fetch
+from feedstock_tools.channel import archive, fetching, metadata, repodata, run_exports
 from feedstock_tools.channel.web import package_index
 from feedstock_tools.gpu_code import archives, code
 from feedstock_tools.recipe import v1_engine
@@ -96,7 +95,7 @@ LIMITS = {
         f"templates of {templates._LONGEST:,} characters and {templates._DEEPEST} levels",
     ),
     "variants": (f"{variant_files._LARGEST_GROUP} keys", f"{variants_v1.MOST_VARIANTS:,} renderings"),
-    "a pinning from a channel": (_mib(fetch._MOST_BYTES), f"{fetch._MOST_FILES:,} files"),
+    "a pinning from a channel": (_mib(fetching._MOST_BYTES), f"{fetching._MOST_FILES:,} files"),
     "a ledger": (
         f"{database._MOST_PACKAGES:,} packages of a build",
         f"{_mib(parts._LARGEST_LEDGER)}, {parts._MOST_RECORDS:,} records",

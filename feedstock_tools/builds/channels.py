@@ -14,8 +14,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from feedstock_tools.channel.local import local_folder, why_no_channel
-from feedstock_tools.channel.properties import REAL, STAND_IN, ChannelDemand, ChannelProperties, Channels
+from feedstock_tools.channel.properties import (
+    REAL,
+    STAND_IN,
+    ChannelDemand,
+    ChannelProperties,
+    Channels,
+    local_folder,
+    why_no_channel,
+)
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts

@@ -57,7 +57,7 @@ def missing_configurations(
         InputError: the configurations or the recipe cannot be read, or a name matches nothing.
         WorkError: a channel cannot be read.
     """
-    from feedstock_tools.channel.missing import lacking
+    from feedstock_tools.channel.repodata import lacking
     from feedstock_tools.feedstock.configurations import configurations_of
     from feedstock_tools.rerender.outputs import output_files
     from feedstock_tools.rerender.rules import Rules

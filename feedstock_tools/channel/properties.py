@@ -1,4 +1,4 @@
-"""The properties of the channels that a build solves in.
+"""The properties of the channels that a build solves in, and which channels are folders of this machine.
 
 Most channels are alike; those whose packages are made on the spot are not. Nobody asks which channels a build uses, but
 for the property that matters. The values are plain data: they can be sent to another machine.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ STAND_IN = ChannelProperties(
     remedy="Build this on conda-forge (--channel conda-forge).",
     pythons=frozenset(),
 )
+
+
 #: The channels that there are, by their properties.
 KINDS = (REAL, STAND_IN)
 _BY_ORIGIN = {each.origin: each for each in KINDS}
@@ -117,3 +121,21 @@ class ChannelDemand:
     values: Mapping[str, str]
     python: str | None
     tools: tuple[str, ...]
+
+
+def local_folder(channel: str) -> Path | None:
+    """The folder of a channel given as a path or a file URL, else None.
+
+    A path is absolute, or begins with a dot or `~`; anything else is the name of a channel.
+    """
+    if channel.startswith("file:"):
+        from urllib.request import url2pathname
+
+        return Path(url2pathname(urlsplit(channel).path))
+    is_path = "://" not in channel and (channel.startswith((".", "~")) or Path(channel).is_absolute())
+    return Path(channel).expanduser().resolve() if is_path else None
+
+
+def why_no_channel(folder: Path) -> str | None:
+    """Why a folder is not a channel, in a few words; None if it is one."""
+    return None if (folder / "noarch" / "repodata.json").is_file() else "there is no noarch/repodata.json in it"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from hashlib import file_digest, sha256
 from pathlib import Path
+from typing import Protocol, TypeVar
 
-from feedstock_tools.channel.local import local_folder, why_no_channel
 from feedstock_tools.channel.metadata import DAMAGED, Record
+from feedstock_tools.channel.properties import local_folder, why_no_channel
 from feedstock_tools.channel.waiting import wait_for
-from feedstock_tools.channel.web.asking import NoAnswerError, ask
-from feedstock_tools.channel.web.credentials import rattler_client
+from feedstock_tools.channel.web.asking import NoAnswerError, ask, rattler_client
+from feedstock_tools.digests import package_hash
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import read_bytes
@@ -32,6 +34,7 @@ PUBLIC_HOSTS = {
     "api.anaconda.org": "anaconda",
     "conda.anaconda.org": "anaconda",
 }
+_STATE_SECONDS = 10
 
 
 class UnreadChannelError(WorkError):
@@ -211,3 +214,94 @@ def first_cause(error: BaseException) -> str:
     """The last informative cause in rattler's chain of causes, which is the original one."""
     lines = [line.removeprefix("Caused by: ").strip() for line in str(error).splitlines()]
     return next((line for line in reversed(lines) if line and line != "Body:"), type(error).__name__)
+
+
+class Promised(Protocol):
+    """The known values of a package before it is built; `hash_input` is the text behind the hash in its build
+    string."""
+
+    @property
+    def subdir(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def build_string(self) -> str: ...
+    @property
+    def hash_input(self) -> Mapping[str, str]: ...
+
+
+_Package = TypeVar("_Package", bound=Promised)
+
+
+def lacking(packages: Iterable[_Package], channels: Sequence[str]) -> tuple[_Package, ...]:
+    """The packages that none of the channels has.
+
+    A package counts as present in either form, `.conda` or `.tar.bz2`, and also if its
+    hash differs only by the virtual packages that it depends on: conda-build hashes those that run exports bring in,
+    such as `__glibc`, which are unknown before solving (conda_build/metadata.py, get_hash_contents).
+
+    Raises:
+        WorkError: a channel cannot be read.
+
+    >>> feedstock = Path("solver-feedstock")
+    >>> wanted = outputs(feedstock, read_configurations(feedstock))
+    >>> lacking(wanted, ["./empty-channel"]) == wanted
+    True
+    """
+    wanted = tuple(packages)
+    subdirs = sorted({package.subdir for package in wanted} | {"noarch"})
+    existing: dict[tuple[str, str, str], dict[str, Record]] = {}
+    for channel in channels:
+        for record in read_records(channel, subdirs):
+            existing.setdefault((record.subdir, record.name, record.version), {})[record.build] = record
+    return tuple(
+        file for file in wanted if not _is_there(file, existing.get((file.subdir, file.name, file.version), {}))
+    )
+
+
+def _is_there(package: Promised, builds: Mapping[str, Record]) -> bool:
+    return package.build_string in builds or any(_is_final(package, record) for record in builds.values())
+
+
+def _is_final(package: Promised, record: Record) -> bool:
+    """Whether a build is the package with the virtual packages that it depends on in its hash."""
+    virtual = {spec.split(" ")[0]: spec for spec in record.depends if spec.startswith("__")}
+    if not virtual or not package.hash_input:
+        return False
+    final = package_hash({**package.hash_input, **virtual})
+    return record.build == package.build_string.replace(package_hash(package.hash_input), final)
+
+
+def repodata_state(channel: str, subdirs: Sequence[str]) -> str | None:
+    """A text that changes with the repodata of a channel; None if its server does not report it.
+
+    For a channel on this machine it is a hash over its files, for others the server's headers.
+    """
+    folder = local_folder(channel)
+    state = [channel_url(channel)]
+    for subdir in sorted(subdirs):
+        if folder is not None:
+            path = folder / subdir / "repodata.json"
+            if path.is_file():
+                with path.open("rb") as stream:
+                    state.append(f"{subdir} {file_digest(stream, sha256).hexdigest()}")
+        else:
+            answer = _state_on_server(f"{channel_url(channel)}/{subdir}/repodata.json")
+            if answer is None:
+                return None
+            state.append(f"{subdir} {answer}")
+    return "\n".join(state)
+
+
+def _state_on_server(url: str) -> str | None:
+    """The tag and modification time of a file on a server; '' if there is no such file."""
+    try:
+        reply = ask(url, seconds=_STATE_SECONDS, method="HEAD")
+    except NoAnswerError:
+        return None
+    if reply.status != 200:
+        return "" if reply.status == 404 else None
+    words = [reply.headers.get("etag"), reply.headers.get("last-modified")]
+    return " ".join(word for word in words if word) or None

@@ -15,8 +15,7 @@ from feedstock_tools.bounds.limits import most
 from feedstock_tools.channel.archive import documents_of, read_package
 from feedstock_tools.channel.metadata import DAMAGED, RunExports
 from feedstock_tools.channel.waiting import wait_for
-from feedstock_tools.channel.web.asking import NoAnswerError, ask
-from feedstock_tools.channel.web.credentials import rattler_client
+from feedstock_tools.channel.web.asking import NoAnswerError, ask, rattler_client
 from feedstock_tools.errors import WorkError
 from feedstock_tools.reading import read_bytes
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from feedstock_tools.bounds.limits import BoundError, most
+from feedstock_tools.channel.many_solves import ManySolves
 from feedstock_tools.channel.metadata import Record, RunExports
-from feedstock_tools.channel.solving.many import ManySolves
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.check.promised import Promised, promise
 from feedstock_tools.check.rehearsal.demands import Demands

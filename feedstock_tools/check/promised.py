@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from feedstock_tools.channel.many_solves import PROMISED
 from feedstock_tools.channel.metadata import Record, RunExports
-from feedstock_tools.channel.solving.many import PROMISED
 from feedstock_tools.check.rehearsal.demands import Demands
 from feedstock_tools.platforms import Platform
 

@@ -176,8 +176,8 @@ def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, a
     configurations, scripts, recipe and spec, architectures that nvcc does not know and lists that leave GPUs out.
     Exits with 1 if it finds a mistake; remarks do not count.
     """
-    from feedstock_tools.channel.pinning.local import find_pinning as fetched_pinning
-    from feedstock_tools.channel.pinning.local import pinning_cache
+    from feedstock_tools.channel.kept import find_pinning as fetched_pinning
+    from feedstock_tools.channel.kept import pinning_cache
     from feedstock_tools.check.against_facts import check_feedstock
     from feedstock_tools.feedstock.configurations import configurations_of
     from feedstock_tools.report.checks.linting import findings_json, findings_text

@@ -109,7 +109,7 @@ def _is_wanted(rule: str, choice: _Choice) -> bool:
 
 
 def _pinning(choice: _Choice) -> Path | None:
-    from feedstock_tools.channel.pinning.local import find_pinning, pinning_cache
+    from feedstock_tools.channel.kept import find_pinning, pinning_cache
 
     return find_pinning(choice.pinning, pinning_cache(os.environ)).path if choice.pinning else None
 

@@ -17,7 +17,7 @@ from feedstock_tools.platforms import Platform
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.plan.workspace import Workspace
-    from feedstock_tools.channel.pinning.local import Pinning
+    from feedstock_tools.channel.kept import Pinning
     from feedstock_tools.cli.options import Place
     from feedstock_tools.feedstock.folder import Feedstock
     from feedstock_tools.feedstock.layout import Artifacts
@@ -136,7 +136,7 @@ def migrations_of(pinning: str | None) -> Path | None:
 
 def pinning_of(pinning: str | None) -> Pinning | None:
     """The given pinning, or the newest fetched one; None without one."""
-    from feedstock_tools.channel.pinning.local import cached_pinnings, find_pinning, pinning_cache
+    from feedstock_tools.channel.kept import cached_pinnings, find_pinning, pinning_cache
 
     cache = pinning_cache(os.environ)
     if pinning is None and not cached_pinnings(cache):

@@ -23,7 +23,7 @@ def command(
 
     Without a NAME: all configurations. Nothing is solved or built.
     """
-    from feedstock_tools.channel.missing import lacking
+    from feedstock_tools.channel.repodata import lacking
     from feedstock_tools.feedstock.configurations import configurations_of
     from feedstock_tools.feedstock.folder import find_feedstock
     from feedstock_tools.report.outputs import outputs_json, outputs_text

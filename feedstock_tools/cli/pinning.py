@@ -16,7 +16,7 @@ from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_json
 
 if TYPE_CHECKING:
-    from feedstock_tools.channel.pinning.local import Pinning
+    from feedstock_tools.channel.kept import Pinning
 
 
 @click.group(
@@ -52,7 +52,7 @@ def show(pinning: str | None, cache: Path | None, as_json: bool) -> None:
 @options.as_json
 def list_(cache: Path | None, as_json: bool) -> None:
     """List the fetched pinnings, the newest last."""
-    from feedstock_tools.channel.pinning.local import cached_pinnings
+    from feedstock_tools.channel.kept import cached_pinnings
 
     now = datetime.now(UTC)
     kept = cached_pinnings(_folder(cache))
@@ -85,7 +85,7 @@ def update(channels: tuple[str, ...], cache: Path | None, as_json: bool) -> None
 
 
 def _folder(cache: Path | None) -> Path:
-    from feedstock_tools.channel.pinning.local import pinning_cache
+    from feedstock_tools.channel.kept import pinning_cache
 
     parent = click.get_current_context().parent
     folder = cache or (parent.params.get("cache") if parent else None)
@@ -93,7 +93,7 @@ def _folder(cache: Path | None) -> Path:
 
 
 def _fetch(version: str | None, channels: tuple[str, ...], cache: Path, as_json: bool) -> None:
-    from feedstock_tools.channel.pinning.local import cached_pinnings
+    from feedstock_tools.channel.kept import cached_pinnings
 
     tidy()
     before = cached_pinnings(cache)
@@ -104,7 +104,7 @@ def _fetch(version: str | None, channels: tuple[str, ...], cache: Path, as_json:
 
 def _from_first(channels: tuple[str, ...], cache: Path, version: str | None) -> Pinning:
     """The pinning from the first channel that has it; if none does, the error of the last one."""
-    from feedstock_tools.channel.pinning.fetch import fetch_pinning
+    from feedstock_tools.channel.fetching import fetch_pinning
     from feedstock_tools.channel.properties import STAND_IN
     from feedstock_tools.errors import InputError
 
@@ -117,7 +117,7 @@ def _from_first(channels: tuple[str, ...], cache: Path, version: str | None) -> 
 
 
 def _show(pinning: str | None, cache: Path, as_json: bool) -> None:
-    from feedstock_tools.channel.pinning.local import find_pinning
+    from feedstock_tools.channel.kept import find_pinning
 
     _print(find_pinning(pinning, cache), as_json)
 

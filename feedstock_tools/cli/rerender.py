@@ -172,7 +172,7 @@ def _repository(feedstock: Path) -> Repository:
 
 def _commit(repository: Repository, changes: Changes, result: Rerender, pinning: Path | None, requested: str) -> None:
     """Commit a rerender that was applied."""
-    from feedstock_tools.channel.pinning.local import find_pinning, pinning_cache
+    from feedstock_tools.channel.kept import find_pinning, pinning_cache
 
     version = find_pinning(pinning.parent, pinning_cache(os.environ)).version if pinning else None
     own = requested in (options.OWN_MESSAGE, options.EDIT_MESSAGE)
@@ -206,7 +206,7 @@ def _rerendered(feedstock: Path, pinning: Path | None, how: _How) -> Rerender:
 
 def _azure_number(feedstock: Path, release: Release, rules: Rules) -> int | None:
     """The feedstock's number at Azure; None if conda-forge.yml has it, or with a line on stderr if Azure does not."""
-    from feedstock_tools.channel.web.azure import AZURE, build_number
+    from feedstock_tools.channel.web.answers import AZURE, build_number
     from feedstock_tools.rerender.smithy import azure_project
 
     place = azure_project(feedstock, release, rules)
@@ -289,7 +289,7 @@ def _is_of(name: str, result: Rerender) -> bool:
 
 def chosen_pinning(requested: str | None, feedstock: Path) -> Path | None:
     """The pinning to use, also printed on stderr; never uses the network."""
-    from feedstock_tools.channel.pinning.local import cached_pinnings, find_pinning, pinning_cache
+    from feedstock_tools.channel.kept import cached_pinnings, find_pinning, pinning_cache
     from feedstock_tools.feedstock.pinned import follows_pinning
 
     cache = pinning_cache(os.environ)

@@ -19,7 +19,7 @@ from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_json
 
 if TYPE_CHECKING:
-    from feedstock_tools.channel.kept.packages import KeptPackage
+    from feedstock_tools.channel.kept import KeptPackage
     from feedstock_tools.rerender.smithy import Release
 
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -56,8 +56,7 @@ def fetch(version: str | None, channels: tuple[str, ...], cache: Path | None, as
 
     Of its package, only the files that a rerender reads and the license are kept. Nothing in it is run.
     """
-    from feedstock_tools.channel.kept.packages import kept_packages
-    from feedstock_tools.channel.smithy import SMITHY
+    from feedstock_tools.channel.kept import SMITHY, kept_packages
 
     folder = _folder(cache)
     tidy()
@@ -69,8 +68,7 @@ def fetch(version: str | None, channels: tuple[str, ...], cache: Path | None, as
 
 def chosen_release(requested: str | None, rules: str | None) -> Release | None:
     """The release of conda-smithy to use, also printed on stderr; never uses the network."""
-    from feedstock_tools.channel.kept.packages import kept_packages
-    from feedstock_tools.channel.smithy import SMITHY, smithy_cache
+    from feedstock_tools.channel.kept import SMITHY, kept_packages, smithy_cache
     from feedstock_tools.data import cache_root
     from feedstock_tools.rerender.smithy import choose_release, installed_release
 
@@ -94,7 +92,7 @@ def _environments() -> Iterator[Path]:
 
 
 def _folder(cache: Path | None) -> Path:
-    from feedstock_tools.channel.smithy import smithy_cache
+    from feedstock_tools.channel.kept import smithy_cache
 
     parent = click.get_current_context().parent
     folder = cache or (parent.params.get("cache") if parent else None)
@@ -103,9 +101,9 @@ def _folder(cache: Path | None) -> Path:
 
 def _from_first(channels: tuple[str, ...], cache: Path, version: str | None) -> KeptPackage:
     """The release from the first channel that has it; if none does, the error of the last one."""
-    from feedstock_tools.channel.kept.fetch import fetch_package
+    from feedstock_tools.channel.fetching import fetch_package
+    from feedstock_tools.channel.kept import SMITHY
     from feedstock_tools.channel.properties import STAND_IN
-    from feedstock_tools.channel.smithy import SMITHY
     from feedstock_tools.errors import InputError
 
     if STAND_IN.origin in channels:
@@ -117,8 +115,7 @@ def _from_first(channels: tuple[str, ...], cache: Path, version: str | None) -> 
 
 
 def _list(cache: Path, as_json: bool) -> None:
-    from feedstock_tools.channel.kept.packages import kept_packages
-    from feedstock_tools.channel.smithy import SMITHY
+    from feedstock_tools.channel.kept import SMITHY, kept_packages
 
     kept = kept_packages(SMITHY, cache)
     if as_json:

@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
-from feedstock_tools.channel.local import local_folder
 from feedstock_tools.channel.metadata import Record
+from feedstock_tools.channel.properties import local_folder
 from feedstock_tools.channel.repodata import channel_url, read_records
 from feedstock_tools.channel.specs import admits, read_spec
 from feedstock_tools.errors import InputError, WorkError

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 
-from feedstock_tools.channel.local import local_folder
 from feedstock_tools.channel.metadata import Record
+from feedstock_tools.channel.properties import local_folder
 from feedstock_tools.channel.repodata import builds_of, why_unreachable
-from feedstock_tools.channel.solving.solve import SolveError, solve, virtual_packages
+from feedstock_tools.channel.solving import SolveError, solve, virtual_packages
 from feedstock_tools.channel.specs import admits, read_spec
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.facts import CudaFacts

@@ -24,8 +24,8 @@ _INSTALL = """
 import os, sys
 from pathlib import Path
 from feedstock_tools.builds.stand_in.door import open_channel
-from feedstock_tools.channel.installing import install
-from feedstock_tools.channel.solving.solve import solve, virtual_packages
+from feedstock_tools.channel.solving import install
+from feedstock_tools.channel.solving import solve, virtual_packages
 from feedstock_tools.platforms import Platform
 package, prefix = map(Path, sys.argv[1:])
 python = "{}.{}".format(*sys.version_info[:2])

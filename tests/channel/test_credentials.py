@@ -13,10 +13,8 @@ import pytest
 from feedstock_tools.channel.archive import read_documents, write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
-from feedstock_tools.channel.repodata import why_unreachable
-from feedstock_tools.channel.state import repodata_state
-from feedstock_tools.channel.web.asking import NoAnswerError, ask
-from feedstock_tools.channel.web.credentials import address_of
+from feedstock_tools.channel.repodata import repodata_state, why_unreachable
+from feedstock_tools.channel.web.asking import NoAnswerError, address_of, ask
 from tests.support import command
 from tests.support.feedstocks import CPU, HERE, TinyFeedstock
 from tests.support.guarded import PASSWORD, TOKEN, USER, Guarded, guarded
@@ -28,10 +26,10 @@ LOGIN = {"BasicHTTP": {"username": USER, "password": PASSWORD}}
 QUESTIONS = """
 import json, sys
 from pathlib import Path
-from feedstock_tools.channel.installing import install
+from feedstock_tools.channel.solving import install
 from feedstock_tools.channel.repodata import builds_of, read_records, why_unreachable
 from feedstock_tools.channel.run_exports import run_exports_of
-from feedstock_tools.channel.solving.solve import solve
+from feedstock_tools.channel.solving import solve
 from feedstock_tools.platforms import Platform
 url, subdir, home = sys.argv[1:]
 here = Platform.parse(subdir)

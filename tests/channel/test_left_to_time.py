@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from feedstock_tools.channel.solving.many import ManySolves
-from feedstock_tools.channel.solving.solve import Question, decided_by_time, virtual_packages
+from feedstock_tools.channel.many_solves import ManySolves
+from feedstock_tools.channel.solving import Question, virtual_packages
 from feedstock_tools.platforms import Platform
+from tests.support.timestamps import decided_by_time
 
 LINUX = Platform.parse("linux-64")
 ON = virtual_packages(LINUX, cuda="11.8")

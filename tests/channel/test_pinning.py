@@ -16,10 +16,10 @@ import pytest
 from click.testing import CliRunner
 
 from feedstock_tools.channel.archive import write_package
+from feedstock_tools.channel.fetching import available_packages, fetch_pinning
 from feedstock_tools.channel.folder import index_channel
+from feedstock_tools.channel.kept import PINNING, Pinning, age_in_words, cached_pinnings, find_pinning, pinning_cache
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
-from feedstock_tools.channel.pinning.fetch import available_pinnings, fetch_pinning
-from feedstock_tools.channel.pinning.local import Pinning, age_in_words, cached_pinnings, find_pinning, pinning_cache
 from feedstock_tools.cli.pinning import command
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
 
@@ -120,7 +120,7 @@ def test_a_given_version_is_fetched(version: str, channel: Path, tmp_path: Path,
 
 def test_a_channel_may_be_a_folder(channel: Path, tmp_path: Path) -> None:
     assert fetch_pinning(str(channel), tmp_path / "cache").version == NEW
-    assert [record.version for record in available_pinnings(str(channel))] == [OLDEST, OLD, NEW]
+    assert [record.version for record in available_packages(PINNING, str(channel))] == [OLDEST, OLD, NEW]
 
 
 def test_what_was_fetched_before_needs_no_channel(channel: Path, tmp_path: Path, serve: Callable[..., str]) -> None:
@@ -197,7 +197,7 @@ def test_a_server_that_fails_is_one_message(
     serve: Callable[..., str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("feedstock_tools.channel.web.credentials._RETRIES", 0)
+    monkeypatch.setattr("feedstock_tools.channel.web.asking._RETRIES", 0)
     url = serve(channel, failing)
     with pytest.raises(WorkError) as caught:
         fetch_pinning(url, tmp_path / "cache")
@@ -262,7 +262,7 @@ def test_a_package_that_would_write_elsewhere_is_refused(
 def test_a_package_that_is_too_large_is_refused(
     channel: Path, tmp_path: Path, serve: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("feedstock_tools.channel.kept.fetch._MOST_BYTES", 20)
+    monkeypatch.setattr("feedstock_tools.channel.fetching._MOST_BYTES", 20)
     assert "it has more than 20 bytes" in the_error(lambda: fetch_pinning(serve(channel), tmp_path / "cache"))
     # From a folder there is no transfer, and the two files of the old pinning have 31 bytes.
     assert "files or 20 bytes" in the_error(lambda: fetch_pinning(str(channel), tmp_path / "cache", OLD))

@@ -21,7 +21,7 @@ from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.repodata import UnreadChannelError, channel_url, read_records, why_unreachable
-from feedstock_tools.channel.solving.solve import solve
+from feedstock_tools.channel.solving import solve
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 

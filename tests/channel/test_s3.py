@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from feedstock_tools.channel.upload import s3
-from feedstock_tools.channel.upload.s3 import _Object, _upload_by_parts
+from feedstock_tools.channel import targets
+from feedstock_tools.channel.targets import _Object, _upload_by_parts
 
 PART = 100
 
@@ -73,7 +73,7 @@ def tag(part: bytes) -> str:
 
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(s3, "_PART", PART)
+    monkeypatch.setattr(targets, "_PART", PART)
 
 
 def upload(bucket: Bucket, package: Path, sha256: str = "abc") -> None:

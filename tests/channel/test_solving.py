@@ -9,12 +9,17 @@ import pytest
 
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import index_channel
-from feedstock_tools.channel.installing import install
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
-from feedstock_tools.channel.solving.reasons import short_reason
-from feedstock_tools.channel.solving.solve import SolveError, decided_by_time, solve, virtual_packages
+from feedstock_tools.channel.solving import (
+    SolveError,
+    install,
+    short_reason,
+    solve,
+    virtual_packages,
+)
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
+from tests.support.timestamps import decided_by_time
 
 LINUX = Platform.parse("linux-64")
 

@@ -12,20 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.channel import repodata
+from feedstock_tools.channel import repodata, targets
 from feedstock_tools.channel import targets as uploads
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import add_packages, index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
-from feedstock_tools.channel.repodata import builds_of, read_records, why_unreachable
+from feedstock_tools.channel.repodata import builds_of, read_records, repodata_state, why_unreachable
 from feedstock_tools.channel.run_exports import run_exports_of
-from feedstock_tools.channel.solving.solve import solve
-from feedstock_tools.channel.state import repodata_state
+from feedstock_tools.channel.solving import solve
 from feedstock_tools.channel.targets import parse_target
-from feedstock_tools.channel.upload import s3
-from feedstock_tools.channel.web import credentials
+from feedstock_tools.channel.web import asking
+from feedstock_tools.channel.web.answers import build_number
 from feedstock_tools.channel.web.asking import NoAnswerError, ask
-from feedstock_tools.channel.web.azure import build_number
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.files import locks
 from feedstock_tools.files.locks import Locks, locked
@@ -113,8 +111,8 @@ def serving(talk: Talk) -> Iterator[str]:
 @pytest.fixture
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short limits."""
-    monkeypatch.setattr(credentials, "_REQUEST_SECONDS", 1)
-    monkeypatch.setattr(credentials, "_RETRIES", 0)
+    monkeypatch.setattr(asking, "_REQUEST_SECONDS", 1)
+    monkeypatch.setattr(asking, "_RETRIES", 0)
     monkeypatch.setattr(repodata, "_SECONDS", 3)
 
 
@@ -184,14 +182,14 @@ def test_a_bucket_that_never_answers_is_named_and_given_up(
     said: list[str] = []
     monkeypatch.setattr(locks, "SAID_AFTER", 0.2)
     monkeypatch.setattr(locks, "_tell", said.append)
-    monkeypatch.setattr(s3, "_READ_SECONDS", 1)
-    monkeypatch.setattr(s3, "_ATTEMPTS", 1)
+    monkeypatch.setattr(targets, "_READ_SECONDS", 1)
+    monkeypatch.setattr(targets, "_ATTEMPTS", 1)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "a-key-that-is-not-shown")
     package = next(gpu_feedstock.artifacts.glob("*/*.conda"))
     began = time.monotonic()
     with serving(silent) as url:
-        bucket = s3.S3Target("s3://bucket/channel", url)
+        bucket = targets.S3Target("s3://bucket/channel", url)
         for ask_bucket in (
             lambda: bucket.there(["noarch/a-1-0.conda"]),
             lambda: bucket.put(package, f"noarch/{package.name}", "abc"),
@@ -224,7 +222,7 @@ def test_an_upload_to_a_server_that_never_answers_ends(
 
 
 def test_questions_to_a_server_that_never_answers_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("feedstock_tools.channel.state._SECONDS", 1)
+    monkeypatch.setattr("feedstock_tools.channel.repodata._SECONDS", 1)
     monkeypatch.setattr("feedstock_tools.channel.run_exports._SECONDS", 1)
     with serving(silent) as url:
         began = time.monotonic()

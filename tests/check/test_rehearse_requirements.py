@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from feedstock_tools.channel.solving.many import ManySolves
+from feedstock_tools.channel.many_solves import ManySolves
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.check.rehearsal.demands import Demands, Row
 from feedstock_tools.check.rehearsal.row_environments import RowEnvironments

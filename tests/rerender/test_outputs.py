@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from feedstock_tools.channel.missing import lacking
+from feedstock_tools.channel.repodata import lacking
 from feedstock_tools.cli.outputs import command
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.configurations import choose

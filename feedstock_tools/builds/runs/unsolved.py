@@ -74,7 +74,7 @@ def explain_unpacking(log: Iterable[str], target: str, urls: Sequence[str] = ())
     `explain_solve`.
     """
     from feedstock_tools.channel.archive import read_package
-    from feedstock_tools.channel.local import local_folder
+    from feedstock_tools.channel.properties import local_folder
     from feedstock_tools.digests import sha256_of
 
     try:
@@ -102,7 +102,7 @@ def _solved_again(log: Iterable[str], target: str, urls: Sequence[str]) -> Seque
     Raises:
         FeedstockError: it has no solution.
     """
-    from feedstock_tools.channel.solving.solve import solve
+    from feedstock_tools.channel.solving import solve
 
     question = last_question(log)
     if question is None:

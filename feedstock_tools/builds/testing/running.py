@@ -96,7 +96,7 @@ def run_own_tests(subject: Subject, conditions: Conditions, log: Log) -> float:
 def _why_unsolved(subject: Subject, lines: Sequence[str], folder: Path) -> str | None:
     """Why the environment of a test could not be created, which rattler-build does not report; None for another
     failure."""
-    from feedstock_tools.channel.solving.solve import solve
+    from feedstock_tools.channel.solving import solve
 
     question = last_question(lines)
     if question is None or not any(_NO_ENVIRONMENT in line for line in lines[-3:]):
@@ -226,8 +226,7 @@ def clear_cache(subjects: Iterable[Subject]) -> None:
 
 def _installed(subject: Subject, gpus: Gpus | None, folder: Path) -> Path:
     """An environment with the package and the requirements of its benchmark."""
-    from feedstock_tools.channel.installing import install
-    from feedstock_tools.channel.solving.solve import solve, virtual_packages
+    from feedstock_tools.channel.solving import install, solve, virtual_packages
 
     add_packages(folder / "channel", [subject.path])
     metadata = subject.metadata

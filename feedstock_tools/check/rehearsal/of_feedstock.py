@@ -13,7 +13,7 @@ from typing import Any
 from feedstock_tools import __version__
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
-from feedstock_tools.channel.state import repodata_state
+from feedstock_tools.channel.repodata import repodata_state
 from feedstock_tools.check.rehearsal.demands import Demands, Row, demands_of
 from feedstock_tools.check.rehearsal.model import Rehearsal
 from feedstock_tools.check.rehearsal.rehearse import rehearse

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
-from feedstock_tools.channel.solving.many import ManySolves
+from feedstock_tools.channel.many_solves import ManySolves
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.check.promised import Promised
 from feedstock_tools.check.rehearsal.demands import Demands, Row

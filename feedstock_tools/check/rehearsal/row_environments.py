@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from feedstock_tools.channel.many_solves import Answer, ManySolves
 from feedstock_tools.channel.metadata import RunExports
-from feedstock_tools.channel.solving.many import Answer, ManySolves
-from feedstock_tools.channel.solving.reasons import only_lacks
-from feedstock_tools.channel.solving.solve import Question, virtual_packages
+from feedstock_tools.channel.solving import Question, only_lacks, virtual_packages
 from feedstock_tools.check.promised import Promised, promise
 from feedstock_tools.check.rehearsal.demands import Demands, Row
 from feedstock_tools.check.rehearsal.model import FOLLOWS, Environment, State

@@ -13,14 +13,14 @@ import pytest
 from feedstock_tools.builds.stand_in.door import open_channel
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.folder import index_channel
-from feedstock_tools.channel.installing import install
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import read_records
-from feedstock_tools.channel.solving.solve import decided_by_time, solve, virtual_packages
+from feedstock_tools.channel.solving import install, solve, virtual_packages
 from tests.support import command
 from tests.support.feedstocks import HERE
 from tests.support.gpuprobe import CUDA, NEWER, PYTHON, built_gpuprobe
 from tests.support.needs import needs
+from tests.support.timestamps import decided_by_time
 
 pytestmark = [
     pytest.mark.slow,

@@ -14,10 +14,9 @@ import yaml
 from feedstock_tools.builds.stand_in.channel import Provisions, StandInChannel, ensure_stand_in_channel
 from feedstock_tools.builds.stand_in.zig import ZIG_VERSION, Zig
 from feedstock_tools.channel.archive import read_package
-from feedstock_tools.channel.installing import install
 from feedstock_tools.channel.properties import STAND_IN, properties_by_marks
 from feedstock_tools.channel.repodata import read_records
-from feedstock_tools.channel.solving.solve import SolveError, solve, virtual_packages
+from feedstock_tools.channel.solving import SolveError, install, solve, virtual_packages
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.packages import packages_file, read_packages

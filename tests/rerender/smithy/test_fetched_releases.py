@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from feedstock_tools.channel.fetching import fetch_package
 from feedstock_tools.channel.folder import index_channel
-from feedstock_tools.channel.kept.fetch import fetch_package
-from feedstock_tools.channel.kept.packages import kept_packages
-from feedstock_tools.channel.smithy import SMITHY, smithy_cache
+from feedstock_tools.channel.kept import SMITHY, kept_packages, smithy_cache
 from feedstock_tools.cli.rerender import command as rerender_command
 from feedstock_tools.cli.smithy import command
 from feedstock_tools.errors import FeedstockError, InputError

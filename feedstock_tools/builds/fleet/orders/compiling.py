@@ -19,8 +19,7 @@ from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.builds.plan.workspace import Workspace
-from feedstock_tools.channel.local import local_folder
-from feedstock_tools.channel.properties import Channels
+from feedstock_tools.channel.properties import Channels, local_folder
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.git import epoch_of
 from feedstock_tools.redaction import redacted

@@ -1,9 +1,13 @@
-"""Solving: which packages of some channels form an environment that satisfies some specs, or why none do."""
+"""Environments: which packages of some channels satisfy some specs, or why none do; and installing them.
+
+The solver's tree of conflicts is reduced to its leaves, which are the causes.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,12 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feedstock_tools.channel.metadata import Record
-from feedstock_tools.channel.repodata import channel_url, first_cause, read_records
-from feedstock_tools.channel.solving.reasons import short_reason
+from feedstock_tools.channel.repodata import channel_url, first_cause
 from feedstock_tools.channel.waiting import wait_for
-from feedstock_tools.channel.web.credentials import rattler_client
+from feedstock_tools.channel.web.asking import rattler_client
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
 
 if TYPE_CHECKING:
@@ -35,6 +37,19 @@ if TYPE_CHECKING:
 _LIMIT = timedelta(minutes=5)
 #: The time limit of a solve with reading repodata, in seconds.
 _MOST_SECONDS = 1800
+_MOST = 6
+_LINE = re.compile(r"^(?P<indent>[│├└─ ]*)(?P<text>.*)$")
+_PREAMBLE = re.compile(r"^Cannot solve the request because of: ?")
+_MISSING = re.compile(r"^(?P<spec>.+?),? for which no candidates were found\.?$")
+_ABSENT = re.compile(r"^No candidates were found for (?P<spec>.+?)\.?$")
+_WOULD_REQUIRE = re.compile(r"^(?P<packages>.+?) would (?:require|constrain)$")
+_CONFLICT = re.compile(
+    r"^(?P<packages>.+?),? which conflicts with "
+    r"(?:any installable versions previously reported|the versions reported above)\.?$"
+)
+_CONSTRAINT = re.compile(r"^the constraint (?P<spec>.+?) cannot be fulfilled\.?$")
+_TOGETHER = "The following packages are incompatible"
+_NOARCH: dict[str, NoArchLiteral] = {"generic": "generic", "python": "python"}
 
 
 class SolveError(WorkError):
@@ -88,75 +103,7 @@ def solve(
     """
     from rattler import Channel
 
-    return _solve([Channel(channel_url(channel)) for channel in channels], specs, platform, virtual, constraints)
-
-
-def decided_by_time(
-    specs: Sequence[str], channels: Sequence[str], platform: Platform, *, virtual: Sequence[str] = ()
-) -> tuple[tuple[Record, Record], ...]:
-    """Pairs of packages between which only time stamps decide in an environment.
-
-    The environment is solved twice, with the time stamps of all packages rising and then falling in the order of their
-    names, versions and builds. If nothing depends on the order in which packages were built, the result is empty. A
-    package that only one of the two environments has is paired with itself.
-
-    Raises:
-        as `solve`.
-    """
-    subdirs = (platform.subdir, "noarch")
-    by_channel = [(channel_url(channel), read_records(channel, subdirs)) for channel in channels]
-    ordered = sorted(
-        (record for _, records in by_channel for record in records), key=lambda record: record.distribution
-    )
-    places = {record: place for place, record in enumerate(ordered, 1)}
-    answers = []
-    for sign, offset in ((1, 0), (-1, len(ordered) + 1)):
-        with temporary_folder() as folder:
-            stamps = {record: (offset + sign * place) * 1000 for record, place in places.items()}
-            sources = _sources_in_memory(folder, by_channel, subdirs, stamps)
-            answers.append({record.name: record for record in _solve(sources, specs, platform, virtual, ())})
-    rising, falling = answers
-    names = sorted(rising.keys() | falling.keys())
-    pairs = ((rising.get(name) or falling[name], falling.get(name) or rising[name]) for name in names)
-    return tuple(
-        (first, other)
-        for name, (first, other) in zip(names, pairs, strict=True)
-        if first.url != other.url or name not in rising or name not in falling
-    )
-
-
-def _sources_in_memory(
-    folder: Path,
-    by_channel: Sequence[tuple[str, Sequence[Record]]],
-    subdirs: Sequence[str],
-    stamps: Mapping[Record, int],
-) -> list[SparseRepoData]:
-    """The channels' repodata with other time stamps."""
-    from rattler import Channel, SparseRepoData
-
-    sources = []
-    for number, (url, records) in enumerate(by_channel):
-        for subdir in subdirs:
-            entries = {
-                record.file_name: record.to_repodata() | {"timestamp": stamps[record]}
-                for record in records
-                if record.url.startswith(f"{url}/{subdir}/")
-            }
-            path = folder / f"{number}-{subdir}.json"
-            bz2 = {name: entry for name, entry in entries.items() if name.endswith(".tar.bz2")}
-            conda = {name: entry for name, entry in entries.items() if name not in bz2}
-            path.write_text(json.dumps({"packages": bz2, "packages.conda": conda}), encoding="utf-8")
-            sources.append(SparseRepoData(Channel(url), subdir, path))
-    return sources
-
-
-def _solve(
-    sources: Sequence[Channel | SparseRepoData],
-    specs: Sequence[str],
-    platform: Platform,
-    virtual: Sequence[str],
-    constraints: Sequence[str],
-) -> tuple[Record, ...]:
+    sources = [Channel(channel_url(channel)) for channel in channels]
     question = Question(tuple(specs), platform, tuple(virtual), tuple(constraints))
     question.check()
 
@@ -299,3 +246,120 @@ def _virtual_package(text: str) -> GenericVirtualPackage:
         raise InputError(
             f"'{text}' is not a virtual package: {error}", hint="Write for example __cuda=12.9."
         ) from error
+
+
+def short_reason(explanation: str) -> str:
+    """The causes of a conflict that py-rattler explained as a tree, one a line, at most six.
+
+    >>> print(short_reason("Cannot solve the request because of: No candidates were found for cudnn 9.*.\\n"))
+    no channel has 'cudnn 9.*'
+    """
+    lines = list(_tree(explanation))
+    causes = list(dict.fromkeys(_causes(lines)))
+    if not causes:
+        return "\n".join(explanation.strip().splitlines()[:_MOST])
+    if any(text == _TOGETHER for _, text in lines):
+        specs = [
+            text.split(" can be installed")[0].split(" cannot be installed")[0] for depth, text in lines if depth == 1
+        ]
+        causes.insert(0, f"these are incompatible: {', '.join(specs)}")
+    more = len(causes) - _MOST
+    return "\n".join(causes[:_MOST] + ([f"(and {more} more causes)"] if more > 0 else []))
+
+
+def only_lacks(reason: str) -> bool:
+    """Whether a short reason consists only of packages that channels lack.
+
+    >>> only_lacks("no channel has 'cudnn 9.*'"), only_lacks("these are incompatible: a, b")
+    (True, False)
+    """
+    return all("no channel has" in line for line in reason.splitlines())
+
+
+def _tree(explanation: str) -> Iterator[tuple[int, str]]:
+    """Depth and text of each line; a root has the depth 0."""
+    for line in _PREAMBLE.sub("", explanation.strip()).splitlines():
+        match = _LINE.match(line)
+        if match and match["text"].strip():
+            yield len(match["indent"]) // 3, match["text"].strip()
+
+
+def _causes(lines: list[tuple[int, str]]) -> Iterator[str]:
+    path: list[str] = []
+    for depth, text in lines:
+        path[depth:] = [text]
+        match = _WOULD_REQUIRE.match(path[depth - 1]) if depth else None
+        if absent := _ABSENT.match(text):
+            spec = _readable(absent["spec"])
+            yield f"{_lack(spec)} '{spec}'"
+        elif missing := _MISSING.match(text):
+            spec = _readable(missing["spec"])
+            yield f"{match['packages']} requires {spec}, which {_lack(spec)}" if match else f"{_lack(spec)} '{spec}'"
+        elif constraint := _CONSTRAINT.match(text):
+            needing = match["packages"] if match else "a package"
+            yield f"{needing} needs {_readable(constraint['spec'])}, which is not available"
+        elif conflict := _CONFLICT.match(text):
+            spec = conflict["packages"]
+            yield f"{match['packages']} requires {spec}, which conflicts" if match else f"{spec} conflicts"
+
+
+def _readable(spec: str) -> str:
+    return spec.rstrip(",").removesuffix(" *")
+
+
+def _lack(spec: str) -> str:
+    return "this machine does not have" if spec.startswith("__") else "no channel has"
+
+
+if TYPE_CHECKING:
+    from rattler import NoArchLiteral, RepoDataRecord
+
+
+def install(records: Sequence[Record], prefix: Path, platform: Platform, *, cache: Path | None = None) -> None:
+    """Make the environment `prefix` contain exactly these packages; their scripts are not run.
+
+    Args:
+        records: the result of `solve`.
+        cache: the cache of unpacked packages; default: rattler's. Packages of the stand-in
+            channel need a cache of their own, as real packages have the same names.
+
+    Raises:
+        WorkError: a package cannot be fetched, is damaged, or cannot be linked.
+    """
+    import rattler
+    from rattler.exceptions import InstallerError, TransactionError
+
+    solved = [_repodata_record(record) for record in records]
+    try:
+        wait_for(
+            rattler.install(
+                solved,
+                prefix,
+                cache_dir=cache,
+                platform=rattler.Subdir(platform.subdir),
+                execute_link_scripts=False,
+                show_progress=False,
+                client=rattler_client(),
+            ),
+            "packages to be fetched and installed",
+        )
+    except (InstallerError, TransactionError, OSError) as error:
+        raise WorkError(f"cannot create the environment: {first_cause(error)}", path=prefix) from error
+
+
+def _repodata_record(record: Record) -> RepoDataRecord:
+    from rattler import BuildString, PackageRecord, RepoDataRecord
+
+    package = PackageRecord(
+        record.name,
+        record.version,
+        BuildString(record.build),
+        record.build_number,
+        record.subdir,
+        noarch=_NOARCH.get(record.noarch or ""),
+        depends=list(record.depends),
+        constrains=list(record.constrains),
+        sha256=bytes.fromhex(record.sha256) or None,
+        size=record.size or None,
+    )
+    return RepoDataRecord(package, record.file_name, record.url, record.channel)

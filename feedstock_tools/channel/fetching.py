@@ -10,17 +10,20 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeVar
 
-from feedstock_tools.channel.kept.packages import (
+from feedstock_tools.channel.kept import (
+    PINNING,
+    PINNING_FILE,
     KeptPackage,
     PackageKind,
+    Pinning,
     kept_version,
     version_numbers,
 )
-from feedstock_tools.channel.local import local_folder
 from feedstock_tools.channel.metadata import Record
+from feedstock_tools.channel.properties import local_folder
 from feedstock_tools.channel.repodata import channel_url, first_cause, read_records
 from feedstock_tools.channel.waiting import wait_for
-from feedstock_tools.channel.web.credentials import rattler_client
+from feedstock_tools.channel.web.asking import rattler_client
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.temporary import temporary_folder
 
@@ -243,3 +246,20 @@ def _waited(work: Coroutine[Any, Any, Answer], seconds: float) -> Answer:
 
 def _cause(error: BaseException, seconds: float) -> str:
     return f"no answer within {seconds:g} s" if isinstance(error, TimeoutError) else first_cause(error)
+
+
+def fetch_pinning(channel: str, cache: Path, version: str | None = None, *, seconds: float = _SECONDS) -> Pinning:
+    """Fetch a version of the package conda-forge-pinning, unless it is already in the cache.
+
+    Args:
+        channel: a name such as `conda-forge`, a URL, or a folder.
+        cache: the folder returned by `pinning_cache`.
+        version: such as `2021.10.29.07.34.22`; default: the newest, which is always looked up in the channel.
+        seconds: the time limit for each of the two transfers.
+
+    Raises:
+        InputError: `version` is not a version, or the channel does not have it.
+        WorkError: the channel cannot be reached, or the package is damaged or would write outside its folder.
+    """
+    kept = fetch_package(PINNING, channel, cache, version, seconds=seconds)
+    return Pinning(kept.folder / PINNING_FILE, kept.version, kept.channel, kept.sha256)

@@ -1,1 +1,0 @@
-"""Uploads to channels elsewhere."""
