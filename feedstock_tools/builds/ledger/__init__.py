@@ -14,10 +14,10 @@ from feedstock_tools.builds.ledger.records import (
     TestRecord,
     now,
 )
-from feedstock_tools.builds.ledger.schema import SCHEMA_VERSION
+from feedstock_tools.builds.ledger.schema import FORM
 
 __all__ = [
-    "SCHEMA_VERSION",
+    "FORM",
     "BuildRecord",
     "ComparisonRecord",
     "EnvironmentRecord",

@@ -32,7 +32,7 @@ from feedstock_tools.builds.ledger.records import (
     stored,
     test_of,
 )
-from feedstock_tools.builds.ledger.schema import SCHEMA_VERSION, bring_up_to_date, strange
+from feedstock_tools.builds.ledger.schema import FORM, create, form_of, why_no_ledger
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
 
@@ -42,7 +42,7 @@ _WAIT_SECONDS = 10.0
 _LONGEST = 64 << 20
 #: The endings of files that SQLite keeps beside a database.
 _BESIDE = ("-journal", "-wal", "-shm")
-#: A build makes one package; earlier versions recorded a few.
+#: A build makes one package; a damaged ledger may claim any number.
 _MOST_PACKAGES = 1000
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 #: The columns that change when a build ends.
@@ -78,10 +78,10 @@ class Ledger:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the ledger at `path`, creating it if it is missing; one of an earlier form is upgraded.
+        """Open the ledger at `path`, creating it if it is missing.
 
         Raises:
-            WorkError: also if a newer version of this program wrote it.
+            WorkError: also if it has another form than this version writes.
         """
         self.path = path
         self._turn = threading.RLock()
@@ -338,16 +338,18 @@ class Ledger:
             return [build_of(row, packages.get(row[-1], ())) for row in rows]
 
     def _prepare(self) -> None:
-        found = strange(self._database)
-        if found:
-            raise self._damage(found)
-        form = bring_up_to_date(self._database)
-        if form > SCHEMA_VERSION:
+        reason = why_no_ledger(self._database)
+        if reason:
+            raise self._damage(reason)
+        if form_of(self._database) == 0:
+            create(self._database)
+        form = form_of(self._database)
+        if form != FORM:
             raise WorkError(
-                f"a newer feedstock-tools wrote this ledger: its form is {form}, but this version only knows "
-                f"{SCHEMA_VERSION}",
+                f"another version of feedstock-tools wrote this ledger: its form is {form}, and this version reads "
+                f"form {FORM} only",
                 path=self.path,
-                hint="Update feedstock-tools, or give another --output-dir.",
+                hint="Use that version, give another --output-dir, or move the ledger away: its builds are made again.",
             )
 
     @contextmanager

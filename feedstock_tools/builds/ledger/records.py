@@ -72,14 +72,14 @@ class BuildRecord:
             build.
         attempt: 1, or more for retries.
         machine: the name of the machine; `process` that of the run on it, as `pid:starttime`.
-        cores: its number of cores; None in earlier forms of the ledger.
+        cores: its number of cores; None if it was not built here.
         memory_limit: in bytes; None without one. `peak_memory` likewise, None if unknown.
         commit_id: the feedstock's git commit, with `+` if the tree differs from it; empty without git.
         inputs: part of the identity → its digest: `recipe`, `variant`, `files`, `sources`, `siblings`, `engine`,
             `channels`. Two builds differ in the parts whose digests differ.
         values: the row's variant.
         command: the command line.
-        seen: the time of the run's last sign of life, like `started`; empty in earlier forms of the ledger.
+        seen: the time of the run's last sign of life, like `started`; empty before the first.
         id: its number in the ledger; None before it is recorded.
     """
 

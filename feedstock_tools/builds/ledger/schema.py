@@ -1,12 +1,12 @@
-"""The forms of ledgers, and the upgrade of an earlier form: in place, all or nothing."""
+"""The form of ledgers: their tables and indexes, and the number of the form in `PRAGMA user_version`."""
 
 from __future__ import annotations
 
 import sqlite3
 
-#: Form → the statements that create it from the previous form. A higher form was written by a newer program.
-_STEPS = {
-    1: """
+#: The number of the form. It grows with each change of the statements below; ledgers of another form are refused.
+FORM = 4
+_STATEMENTS = """
 CREATE TABLE builds (
     id INTEGER PRIMARY KEY,
     identity TEXT NOT NULL,
@@ -21,9 +21,23 @@ CREATE TABLE builds (
     log TEXT NOT NULL,
     engine TEXT NOT NULL,
     channels TEXT NOT NULL,
-    marks TEXT NOT NULL
+    marks TEXT NOT NULL,
+    attempt INTEGER NOT NULL DEFAULT 1,
+    machine TEXT NOT NULL DEFAULT '',
+    process TEXT NOT NULL DEFAULT '',
+    cores INTEGER,
+    memory_limit INTEGER,
+    peak_memory INTEGER,
+    commit_id TEXT NOT NULL DEFAULT '',
+    inputs TEXT NOT NULL DEFAULT '{}',
+    "values" TEXT NOT NULL DEFAULT '{}',
+    command TEXT NOT NULL DEFAULT '',
+    seen TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX builds_by_identity ON builds (identity, result);
+CREATE INDEX builds_by_place ON builds (row, output, result);
+CREATE INDEX builds_by_output ON builds (output, result);
+CREATE INDEX builds_running ON builds (result) WHERE result = 'running';
 CREATE TABLE packages (
     build INTEGER NOT NULL REFERENCES builds (id),
     channel TEXT NOT NULL,
@@ -32,18 +46,7 @@ CREATE TABLE packages (
     sha256 TEXT NOT NULL,
     mtime_ns INTEGER NOT NULL,
     PRIMARY KEY (build, file)
-)""",
-    2: """
-ALTER TABLE builds ADD COLUMN attempt INTEGER NOT NULL DEFAULT 1;
-ALTER TABLE builds ADD COLUMN machine TEXT NOT NULL DEFAULT '';
-ALTER TABLE builds ADD COLUMN process TEXT NOT NULL DEFAULT '';
-ALTER TABLE builds ADD COLUMN cores INTEGER;
-ALTER TABLE builds ADD COLUMN memory_limit INTEGER;
-ALTER TABLE builds ADD COLUMN peak_memory INTEGER;
-ALTER TABLE builds ADD COLUMN commit_id TEXT NOT NULL DEFAULT '';
-ALTER TABLE builds ADD COLUMN inputs TEXT NOT NULL DEFAULT '{}';
-ALTER TABLE builds ADD COLUMN "values" TEXT NOT NULL DEFAULT '{}';
-ALTER TABLE builds ADD COLUMN command TEXT NOT NULL DEFAULT '';
+);
 CREATE TABLE environments (
     build INTEGER NOT NULL REFERENCES builds (id),
     environment TEXT NOT NULL CHECK (environment IN ('build', 'host', 'run', 'test')),
@@ -66,10 +69,7 @@ CREATE TABLE tests (
     driver TEXT NOT NULL DEFAULT '',
     benchmark TEXT NOT NULL DEFAULT '{}'
 );
-CREATE INDEX tests_by_package ON tests (sha256)""",
-    3: """
-ALTER TABLE builds ADD COLUMN seen TEXT NOT NULL DEFAULT ''""",
-    4: """
+CREATE INDEX tests_by_package ON tests (sha256);
 CREATE TABLE comparisons (
     id INTEGER PRIMARY KEY,
     sha256 TEXT NOT NULL,
@@ -86,54 +86,32 @@ CREATE TABLE comparisons (
     files INTEGER NOT NULL,
     differences TEXT NOT NULL
 );
-CREATE INDEX comparisons_by_package ON comparisons (sha256)""",
-}
-#: The form of the ledgers that this program writes.
-SCHEMA_VERSION = max(_STEPS)
-#: What makes a ledger of years answer at once. They hold nothing of their own, so a ledger of any version may have them
-#: or lack them, and they are no form of their own.
-_INDEXES = {
-    "builds_by_place": "CREATE INDEX builds_by_place ON builds (row, output, result)",
-    "builds_by_output": "CREATE INDEX builds_by_output ON builds (output, result)",
-    "builds_running": "CREATE INDEX builds_running ON builds (result) WHERE result = 'running'",
-}
+CREATE INDEX comparisons_by_package ON comparisons (sha256)"""
 
 
-def bring_up_to_date(database: sqlite3.Connection) -> int:
-    """Create tables and indexes, or upgrade those of an earlier form, in one transaction; return the resulting form.
-
-    A newer form than the known ones is left unchanged.
-
-    Raises:
-        sqlite3.DatabaseError: the form is invalid.
-    """
+def form_of(database: sqlite3.Connection) -> int:
+    """The number of the form of a ledger; 0 for an empty database."""
     form: int = database.execute("PRAGMA user_version").fetchone()[0]
-    if form < 0:
-        raise sqlite3.DatabaseError(f"its form is {form}")
-    if form > SCHEMA_VERSION:
-        return form
-    if form == SCHEMA_VERSION:
-        _add_indexes(database)
-        return form
+    return form
+
+
+def create(database: sqlite3.Connection) -> None:
+    """Create the tables and indexes of an empty database, all or nothing, unless another process has done so."""
     database.execute("BEGIN IMMEDIATE")
     try:
-        form = database.execute("PRAGMA user_version").fetchone()[0]  # another process may have been faster
-        for step in range(form + 1, SCHEMA_VERSION + 1):
-            for statement in _STEPS[step].split(";"):
+        if form_of(database) == 0:
+            for statement in _STATEMENTS.split(";"):
                 database.execute(statement)
-            database.execute(f"PRAGMA user_version = {step}")
-        for name in _missing(database):
-            database.execute(_INDEXES[name])
+            database.execute(f"PRAGMA user_version = {FORM}")
         database.execute("COMMIT")
     except BaseException:
         if database.in_transaction:  # a full disk has ended it
             database.execute("ROLLBACK")
         raise
-    return max(form, SCHEMA_VERSION)
 
 
-def strange(database: sqlite3.Connection) -> str | None:
-    """What no ledger of ours has: code that SQLite would run, tables and indexes that compute; None if nothing.
+def why_no_ledger(database: sqlite3.Connection) -> str | None:
+    """Why a database cannot be a ledger: it has code that SQLite would run, or computes values; else None.
 
     Such a ledger is damaged, or was written to take time and memory from its readers.
     """
@@ -148,24 +126,3 @@ def strange(database: sqlite3.Connection) -> str | None:
         if database.execute(f"SELECT 1 FROM {question}(?) WHERE {computed}", (name,)).fetchone():  # noqa: S608
             return f"'{name}' computes values"
     return None
-
-
-def _add_indexes(database: sqlite3.Connection) -> None:
-    """Add missing indexes to a ledger, if it can be written now: without them it answers more slowly."""
-    missing = _missing(database)
-    if not missing:
-        return
-    (patience,) = database.execute("PRAGMA busy_timeout").fetchone()
-    database.execute("PRAGMA busy_timeout = 100")
-    try:
-        for name in missing:
-            database.execute(_INDEXES[name].replace("INDEX", "INDEX IF NOT EXISTS", 1))
-    except sqlite3.OperationalError:
-        return
-    finally:
-        database.execute(f"PRAGMA busy_timeout = {int(patience)}")
-
-
-def _missing(database: sqlite3.Connection) -> list[str]:
-    found = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'index'")}
-    return [name for name in _INDEXES if name not in found]

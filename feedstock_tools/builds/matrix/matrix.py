@@ -296,8 +296,6 @@ def _newest_done(output: PlannedOutput, rows: Sequence[PlannedRow], history: _Hi
 
 def _what_changed(record: BuildRecord, candidates: Sequence[Candidate], rows: Sequence[PlannedRow]) -> tuple[str, ...]:
     """The differences to the nearest choice of channels."""
-    if not record.inputs:
-        return ("which of them was not recorded at that time",)
     differences = (
         [part for part in PARTS if record.inputs.get(part) != candidate.inputs.get(part)] for candidate in candidates
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.builds.ledger import (
-    SCHEMA_VERSION,
+    FORM,
     BuildRecord,
     ComparisonRecord,
     EnvironmentRecord,
@@ -124,14 +124,35 @@ def test_what_a_killed_run_left_is_settled(tmp_path: Path) -> None:
         assert ledger.settle(BEGUN.row) == ()
 
 
-def test_a_ledger_from_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", [*range(1, FORM), FORM + 1, -5])
+def test_a_ledger_of_another_form_is_refused_and_left_alone(tmp_path: Path, form: int) -> None:
     path = tmp_path / "ledger.sqlite"
-    Ledger(path).close()
+    with Ledger(path) as ledger:
+        ledger.begin(BEGUN)
     connection = sqlite3.connect(path)
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    connection.execute(f"PRAGMA user_version = {form}")
     connection.close()
-    with pytest.raises(WorkError, match="newer feedstock-tools"):
+    content = path.read_bytes()
+    with pytest.raises(WorkError, match=f"its form is {form}, and this version reads form {FORM} only") as raised:
         Ledger(path)
+    (mistake,) = raised.value.mistakes
+    assert mistake.path == path
+    assert mistake.hint is not None
+    assert "move the ledger away" in mistake.hint
+    assert path.read_bytes() == content
+
+
+def test_a_ledger_that_cannot_be_created_as_a_whole_stays_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    connection = sqlite3.connect(path)
+    connection.executescript("CREATE TABLE tests (id INTEGER);")
+    connection.close()
+    with pytest.raises(WorkError, match="ledger cannot be used"):
+        Ledger(path)
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA user_version").fetchone() == (0,)
+    assert [name for (name,) in connection.execute("SELECT name FROM sqlite_master")] == ["tests"]
+    connection.close()
 
 
 @pytest.mark.parametrize("content", [b"this is no database" * 100, b"SQLite format 3\0" + b"\xff" * 4096])
@@ -153,7 +174,7 @@ def test_a_damaged_ledger_is_said_to_be(tmp_path: Path, content: bytes) -> None:
         *("UPDATE packages SET size = 'x'", "UPDATE environments SET packages = '[1]'"),
         *("UPDATE environments SET packages = '{'", "UPDATE environments SET packages = '[{\"name\": 1}]'"),
         "CREATE TRIGGER t AFTER INSERT ON builds BEGIN DELETE FROM builds; END",
-        *("DROP TABLE packages; CREATE VIEW packages AS SELECT 1 AS build", "PRAGMA user_version = -5"),
+        "DROP TABLE packages; CREATE VIEW packages AS SELECT 1 AS build",
     ],
 )
 def test_a_ledger_that_holds_what_no_ledger_does_is_damaged(tmp_path: Path, change: str) -> None:
@@ -196,58 +217,6 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(WorkError, match="ledger cannot be used"):
         Ledger(tmp_path / "file" / "ledger.sqlite")
-
-
-#: A ledger as the first form had it, with one build and its package.
-FORM_1 = """
-CREATE TABLE builds (
-    id INTEGER PRIMARY KEY, identity TEXT NOT NULL, configuration TEXT NOT NULL, row TEXT NOT NULL,
-    output TEXT NOT NULL, result TEXT NOT NULL CHECK (result IN ('running', 'done', 'failed', 'interrupted')),
-    reason TEXT NOT NULL DEFAULT '', started TEXT NOT NULL, ended TEXT, seconds REAL, log TEXT NOT NULL,
-    engine TEXT NOT NULL, channels TEXT NOT NULL, marks TEXT NOT NULL
-);
-CREATE INDEX builds_by_identity ON builds (identity, result);
-CREATE TABLE packages (
-    build INTEGER NOT NULL REFERENCES builds (id), channel TEXT NOT NULL, file TEXT NOT NULL,
-    size INTEGER NOT NULL, sha256 TEXT NOT NULL, mtime_ns INTEGER NOT NULL, PRIMARY KEY (build, file)
-);
-INSERT INTO builds VALUES (7, 'i1', 'linux_64_', 'linux_64__py3.12', 'tiny', 'done', '', 'then', 'later', 1.5,
-    'logs/tiny.log', 'rattler-build 0.73.0', '["conda-forge"]', '{"channel": "stand-in"}');
-PRAGMA user_version = 1;
-"""
-
-
-def test_a_ledger_of_the_first_form_is_brought_up_to_date_with_all_it_held(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.sqlite"
-    held = package(tmp_path)
-    connection = sqlite3.connect(path)
-    connection.executescript(FORM_1)
-    connection.execute(
-        "INSERT INTO packages VALUES (7, ?, ?, ?, ?, ?)",
-        (held.channel, held.file, held.size, held.sha256, held.mtime_ns),
-    )
-    connection.commit()
-    connection.close()
-    with Ledger(path) as ledger:
-        found = ledger.done("i1")
-        assert found is not None
-        assert (found.id, found.packages, found.attempt, found.peak_memory, found.inputs) == (7, (held,), 1, None, {})
-        ledger.begin(replace(BEGUN, attempt=2))
-    with Ledger(path) as ledger:
-        assert [record.attempt for record in ledger.builds()] == [1, 2]
-
-
-def test_a_change_of_form_that_is_cut_short_changes_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.sqlite"
-    connection = sqlite3.connect(path)
-    connection.executescript(FORM_1 + "CREATE TABLE tests (id INTEGER);")
-    connection.close()
-    with pytest.raises(WorkError, match="ledger cannot be used"):
-        Ledger(path)
-    connection = sqlite3.connect(path)
-    assert connection.execute("PRAGMA user_version").fetchone() == (1,)
-    assert len(connection.execute("PRAGMA table_info(builds)").fetchall()) == 14
-    connection.close()
 
 
 def test_what_a_build_was_made_of_and_with_is_kept(tmp_path: Path) -> None:

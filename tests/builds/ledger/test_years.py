@@ -145,19 +145,12 @@ def test_fifty_thousand_builds_take_a_second_and_little_memory(gpu_feedstock: Ti
         assert ended.memory < 150 << 20
 
 
-def test_a_ledger_that_lacks_the_indexes_gets_them_and_one_that_cannot_be_written_is_read(tmp_path: Path) -> None:
+def test_a_ledger_that_another_program_writes_is_read(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     builds = filled(path, range(9))
     with closing(sqlite3.connect(path)) as connection:
-        indexes = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE INDEX%'"
-        names = [name for (name,) in connection.execute(indexes)]
-        assert len(names) == 6
-        for name in names:
-            connection.execute(f"DROP INDEX {name}")
-        connection.commit()
-        connection.execute("BEGIN IMMEDIATE")  # another program writes
+        indexes = "SELECT count(*) FROM sqlite_master WHERE sql LIKE 'CREATE INDEX%'"
+        assert connection.execute(indexes).fetchone() == (6,)
+        connection.execute("BEGIN IMMEDIATE")
         with Ledger(path) as ledger:
             assert ledger.done_in([("r1", "o1")], 9) == (builds[1],)
-        connection.rollback()
-        Ledger(path).close()
-        assert {name for (name,) in connection.execute(indexes)} >= {"builds_by_place", "builds_by_output"}

@@ -86,11 +86,6 @@ def test_a_stale_build_says_what_changed(before: dict[str, str], changed: tuple[
     assert configuration.outputs[0].changed == changed
 
 
-def test_a_build_of_an_older_ledger_is_stale_without_a_guess() -> None:
-    (configuration,) = states([PLAN], [replace(DONE, identity="before", inputs={})], AROUND)
-    assert configuration.outputs[0].changed == ("which of them was not recorded at that time",)
-
-
 def test_what_cannot_be_built_here_is_refused_unless_it_was_built_elsewhere() -> None:
     elsewhere = replace(AROUND, refused={PLAN.name: "no linux-64 here"})
     (configuration,) = states([PLAN], [], elsewhere)

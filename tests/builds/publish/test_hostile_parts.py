@@ -161,9 +161,9 @@ LEDGERS = {
         "damaged",
     ),
     "a table of another form": ("DROP TABLE tests", "ledger"),
-    "a form of the future": ("PRAGMA user_version = 99", "newer feedstock-tools"),
-    "a form below all": ("PRAGMA user_version = -5", "damaged"),
-    "a form that it has not": ("PRAGMA user_version = 2", "ledger"),
+    "a form of the future": ("PRAGMA user_version = 99", "its form is 99"),
+    "a form below all": ("PRAGMA user_version = -5", "its form is -5"),
+    "a form that it has not": ("PRAGMA user_version = 2", "its form is 2"),
     "an unknown result": ("UPDATE builds SET result = 'doomed'", "damaged"),
     "another environment": ("UPDATE environments SET packages = '[{\"name\": 1}]'", "damaged"),
 }

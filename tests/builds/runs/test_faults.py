@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.ledger import SCHEMA_VERSION, Ledger
+from feedstock_tools.builds.ledger import FORM, Ledger
 from feedstock_tools.digests import sha256_of
 from tests.support import command
 from tests.support.feedstocks import CPU, GPU, HERE, STUBBORN, TinyFeedstock
@@ -114,14 +114,14 @@ def test_a_log_folder_that_is_removed_does_not_end_a_build(feedstock: TinyFeedst
     assert "Nothing to do" in feedstock.build(f"{CPU}_py3.11").stdout
 
 
-def test_a_ledger_from_a_newer_version_ends_the_run_before_anything_is_built(feedstock: TinyFeedstock) -> None:
+def test_a_ledger_of_another_form_ends_the_run_before_anything_is_built(feedstock: TinyFeedstock) -> None:
     feedstock.artifacts.mkdir()
     connection = sqlite3.connect(feedstock.artifacts / "ledger.sqlite")
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    connection.execute(f"PRAGMA user_version = {FORM + 1}")
     connection.close()
     run = feedstock.build("--all", "--jobs", "2")
     assert run.returncode == 1
-    assert "a newer feedstock-tools wrote this ledger" in run.stderr
+    assert "another version of feedstock-tools wrote this ledger" in run.stderr
     assert feedstock.packages() == []
 
 
@@ -208,7 +208,7 @@ def test_a_clock_that_jumps_changes_nothing_in_what_is_done(gpu_feedstock: TinyF
 JUMPING = """
 import time
 from datetime import datetime, timedelta
-from feedstock_tools.builds.runs.logs import log as row_log
+from feedstock_tools.builds.runs import logs as row_log
 from feedstock_tools.builds.ledger import records
 asked, real = [], time.time
 class Jumping(datetime):
