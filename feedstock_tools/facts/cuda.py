@@ -142,6 +142,10 @@ class Drivers:
     linux: str | None
     windows: str | None
 
+    def on(self, *, windows: bool) -> str | None:
+        """The version for Windows or for Linux."""
+        return self.windows if windows else self.linux
+
 
 @dataclass(frozen=True, slots=True)
 class Toolkit:

@@ -55,6 +55,23 @@ _GLUED = re.compile(r"(?<=[a-z])(?=\d{3,}(?:\D|$))|(?<=\d)(?=(?:ti|super)\b)")
 
 
 @dataclass(frozen=True, slots=True)
+class DriverRange:
+    """Drivers from `least` to before `below`; of those before `sure` it is not certain, where `least` is not known."""
+
+    least: str | None
+    sure: str | None
+    below: str | None
+
+    def has(self, driver: str) -> bool | None:
+        """Whether a driver is in the range; None where that is not known."""
+        if self.below is not None and parse_version(driver) >= parse_version(self.below):
+            return False
+        if self.sure is None or reaches(driver, self.sure):
+            return True
+        return None if self.least is None else False
+
+
+@dataclass(frozen=True, slots=True)
 class Gpu:
     """A GPU as NVIDIA sells it: `GeForce RTX 3080`, of a chip (`GA102`) with a compute capability (`8.6`).
 
@@ -97,19 +114,18 @@ class Gpu:
         """The first driver of a system that knows the chip; None where that is not known."""
         return self.first_driver.get("windows" if windows else "linux")
 
-    def drives(self, driver: str, *, windows: bool = False) -> bool | None:
-        """Whether a driver knows this GPU's chip; None where that is not known.
+    def drivers(self, *, windows: bool) -> DriverRange:
+        """The drivers of a system that know this GPU's chip.
 
         On Windows, where no source names the first driver, those of later branches than the first on Linux know it.
         """
-        version, least = parse_version(driver), self.least_driver(windows=windows)
-        if self.dropped_in is not None and version >= parse_version(self.dropped_in):
-            return False
-        if least is None:
-            on_linux = self.first_driver.get("linux")
-            return True if on_linux is None or version.major > parse_version(on_linux).major else None
-        # Of a branch alone (`535`) any release may be meant.
-        return version >= parse_version(least) or version == parse_version(least.split(".")[0])
+        least, on_linux = self.least_driver(windows=windows), self.first_driver.get("linux")
+        sure = least or (str(parse_version(on_linux).major + 1) if on_linux else None)
+        return DriverRange(least, sure, self.dropped_in)
+
+    def drives(self, driver: str, *, windows: bool = False) -> bool | None:
+        """Whether a driver knows this GPU's chip; None where that is not known."""
+        return self.drivers(windows=windows).has(driver)
 
     def jetson_has(self, cuda: str) -> bool:
         """Whether the system of this Jetson module has, or takes, a CUDA toolkit."""
@@ -168,6 +184,15 @@ def driver_version(text: str) -> str:
     if not re.fullmatch(r"\d+(\.\d+)*", text.strip()):
         raise InputError(f"'{text}' is not a driver version", hint="Write it as 535.129.03.")
     return text.strip()
+
+
+def reaches(driver: str, least: str) -> bool:
+    """Whether a driver is one from `least` on: of a branch alone (`535`), any release may be meant.
+
+    >>> reaches("535.183", "535.54.03"), reaches("535", "535.54.03"), reaches("535.43", "535.54.03")
+    (True, True, False)
+    """
+    return f"{least}.".startswith(f"{driver}.") or parse_version(driver) >= parse_version(least)
 
 
 def is_of_device_manager(text: str) -> bool:

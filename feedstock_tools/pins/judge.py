@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.facts import CudaFacts, Gpu, Toolkit, load_cuda
-from feedstock_tools.facts.gpus import driver_version, load_gpus
+from feedstock_tools.facts.gpus import driver_version, load_gpus, reaches
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures, served
 from feedstock_tools.pins.channels import Found, search
 from feedstock_tools.pins.driver import Machine, probe
-from feedstock_tools.pins.graph.from_facts import reported_cuda
+from feedstock_tools.pins.graph.from_facts import needed_cuda, reported_cuda
 from feedstock_tools.pins.graph.kinds import kind_named
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import parse_version
@@ -29,8 +29,9 @@ HOW = {
 class Card:
     """A GPU to judge builds for, and its machine as far as known.
 
-    `driver_cuda` is the newest CUDA version that its driver runs (`12.2`); None if no driver is given. `gpus` are the
-    GPUs that it may be: one if it was named, those of its capability otherwise, none if the facts have none.
+    `driver_cuda` is the newest CUDA version that its driver runs (`12.2`); None if no driver is given; `measured` if
+    the driver itself said so, which cuda-compat may have made newer. `gpus` are the GPUs that it may be: one if it was
+    named, those of its capability otherwise, none if the facts have none.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Card:
     driver_cuda: str | None = None
     windows: bool = False
     gpus: tuple[Gpu, ...] = ()
+    measured: bool = False
 
     @property
     def number(self) -> int:
@@ -107,9 +109,7 @@ def judge(facts: CudaFacts, card: Card, cuda: str, architectures: Sequence[str] 
 
 def _judge(facts: CudaFacts, card: Card, toolkit: Toolkit, architectures: Sequence[str] | None) -> Verdict:
     """The verdict if the driver knows the GPU wherever that is not known."""
-    refused = (
-        _not_driven(card) or _beyond_its_system(card, toolkit.version) or _refused_by_driver(card, toolkit.version)
-    )
+    refused = _not_driven(card) or _beyond_its_system(card, toolkit.version) or _refused_by_driver(card, toolkit)
     if refused:
         return Verdict("no", None, (refused,))
     compiled = [Architecture(int(name)) for name in toolkit.architectures if name.isdigit()]
@@ -201,13 +201,19 @@ def _beyond_its_system(card: Card, cuda: str) -> str | None:
     return f"CUDA {cuda} is not for {card.gpus[0].name}, whose system has {card.gpus[0].jetson_words}."
 
 
-def _refused_by_driver(card: Card, cuda: str) -> str | None:
-    """From CUDA 11 on a driver runs machine code of every toolkit of its major version, and of older ones."""
-    least = f"{parse_version(cuda).major}.0" if parse_version(cuda).major >= 11 else cuda
-    if card.driver_cuda is None or parse_version(card.driver_cuda) >= parse_version(least):
+def _refused_by_driver(card: Card, toolkit: Toolkit) -> str | None:
+    """Why the driver does not run a toolkit's machine code: its CUDA is too old, or it comes early in its branch."""
+    if card.driver_cuda is None:
         return None
-    driver = f"driver {card.driver}" if card.driver else "driver"
-    return f"The {driver} runs CUDA up to {card.driver_cuda}, but CUDA {cuda} needs one for {least} or later."
+    cuda, needed = toolkit.version, needed_cuda(toolkit.version)
+    if parse_version(card.driver_cuda) < parse_version(needed):
+        driver = f"driver {card.driver}" if card.driver else "driver"
+        return f"The {driver} runs CUDA up to {card.driver_cuda}, but CUDA {cuda} needs one for {needed} or later."
+    least = toolkit.least_driver.on(windows=card.windows) if toolkit.least_driver else None
+    if card.driver is None or card.measured or least is None or reaches(card.driver, least):
+        return None
+    system = "Windows" if card.windows else "Linux"
+    return f"Driver {card.driver} is too old: CUDA {cuda} needs {least} or later on {system}."
 
 
 def _cannot_compile(facts: CudaFacts, card: Card, cuda: str) -> str | None:
@@ -302,7 +308,10 @@ def _cards(question: Question, facts: CudaFacts) -> tuple[Machine | None, list[C
     if driver:
         raise InputError("--driver requires a named GPU", hint="Add --model or --capability.")
     machine = probe()
-    return machine, [Card(device.name, device.capability, machine.driver, machine.cuda) for device in machine.devices]
+    cards = [
+        Card(device.name, device.capability, machine.driver, machine.cuda, measured=True) for device in machine.devices
+    ]
+    return machine, cards
 
 
 def _builds(spec: str, question: Question) -> Iterable[Found]:

@@ -82,6 +82,12 @@ def _made(
     return PinGraph(frozenset(releases), tuple(bounds), MappingProxyType(origins))
 
 
+def needed_cuda(cuda: str) -> str:
+    """The CUDA that a driver must run at least for a toolkit's machine code: from CUDA 11 on any of the same major."""
+    major = parse_version(cuda).major
+    return f"{major}.0" if major >= 11 else cuda
+
+
 def reported_cuda(facts: CudaFacts, driver: str, *, windows: bool = False) -> str | None:
     """The newest CUDA version that a driver runs, from its branch: that of the last toolkit shipped with it or before.
 
@@ -101,7 +107,8 @@ def _branches(same: _Same, windows: bool) -> tuple[tuple[str, int], ...]:
     """The toolkits that were shipped with a driver, with its branch."""
     branches = []
     for toolkit in same.facts.toolkits.values():
-        both = [_of_system(toolkit.driver, on_windows) for on_windows in ((False, True) if windows else (False,))]
+        drivers = toolkit.driver
+        both = ((drivers.linux, drivers.windows) if windows else (drivers.linux,)) if drivers else ()
         shipped = [parse_version(version).major for version in both if version is not None]
         if shipped:
             branches.append((toolkit.version, min(shipped)))
@@ -112,10 +119,6 @@ def _shipped(toolkit: Toolkit) -> tuple[str, ...]:
     """The drivers that a toolkit was shipped with."""
     drivers = toolkit.driver
     return tuple(version for version in (drivers.linux, drivers.windows) if version) if drivers else ()
-
-
-def _of_system(drivers: Drivers | None, windows: bool) -> str | None:
-    return None if drivers is None else drivers.windows if windows else drivers.linux
 
 
 def _scales(facts: CudaFacts, also: Mapping[str, Iterable[str]]) -> Scales:
@@ -164,7 +167,7 @@ def _of_cuda(cuda: str, facts: CudaFacts, scales: Scales) -> Iterator[Bound]:
     way = Way({"sm": frozenset(toolkit.architectures)}, source=_cited(facts, toolkit, "architectures"))
     yield Bound(release, (way,), f"its nvcc knows {_listed(f'sm_{name}' for name in toolkit.architectures)}")
     yield _driver_bound(release, toolkit, scales["driver"], _cited(facts, toolkit, "least_driver"))
-    least = f"{parse_version(cuda).major}.0" if parse_version(cuda).major >= 11 else cuda
+    least = needed_cuda(cuda)
     enough = frozenset(version for version in scales["__cuda"] if parse_version(version) >= parse_version(least))
     way = Way({"__cuda": enough}, source=_cited(facts, toolkit, "least_driver"))
     yield Bound(release, (way,), f"it runs with a driver for CUDA {least} or later")
@@ -206,7 +209,7 @@ def _visual_studio_bound(release: Release, toolkit: Toolkit, scale: frozenset[st
 def _driver_bound(release: Release, toolkit: Toolkit, drivers: frozenset[str], source: str) -> Bound:
     ways, words = [], []
     for system, platforms in (("Linux", _LINUX), ("Windows", _WINDOWS)):
-        least = _of_system(toolkit.least_driver, system == "Windows")
+        least = toolkit.least_driver.on(windows=system == "Windows") if toolkit.least_driver else None
         enough = frozenset(v for v in drivers if least is not None and parse_version(v) >= parse_version(least))
         ways.append(Way({"platform": platforms, "driver": enough}, source=source))
         words.append(f"{least} or later on {system}" if least else f"an unknown driver on {system}")
