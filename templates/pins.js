@@ -1,8 +1,22 @@
 
 (function () {
   "use strict";
+  var judged = JSON.parse(document.getElementById("answers").textContent);
+  var cudas = judged.cudas, count = cudas.length, all = count * judged.platforms.length;
   var rows = Array.from(document.querySelectorAll("tbody tr"));
-  var cudas = rows.map(function (row) { return row.dataset.cuda; });
+  // What the judge says of a place, a CUDA version on a platform: all goes together there, not known, or it does not.
+  var YES = 2, UNKNOWN = 1, NO = 0;
+  // "0-5 8?9" are the places 0 to 5 and 8, and 9, where it is not known.
+  var places = judged.places.map(function (text) {
+    var found = new Uint8Array(all);
+    text.split("?").forEach(function (spans, unknown) {
+      spans.split(" ").filter(Boolean).forEach(function (span) {
+        var ends = span.split("-").map(Number);
+        found.fill(unknown ? UNKNOWN : YES, ends[0], ends[ends.length - 1] + 1);
+      });
+    });
+    return found;
+  });
   var answer = document.getElementById("answer");
   var svg = document.getElementById("pins");
   var boxes = svg ? Array.from(svg.querySelectorAll(".box")) : [];
@@ -10,15 +24,6 @@
   var chosen = null;
   function field(name) { return document.getElementById(name); }
   function written(name) { return field(name) ? field(name).value.trim() : ""; }
-  // "0-5 8" are the rows 0 to 5 and 8.
-  function fitting(spans) {
-    var found = new Set();
-    spans.split(" ").filter(Boolean).forEach(function (span) {
-      var ends = span.split("-").map(Number);
-      for (var at = ends[0]; at <= ends[ends.length - 1]; at += 1) { found.add(cudas[at]); }
-    });
-    return found;
-  }
   function wordsOf(text) { return text.toLowerCase().split(/[^a-z0-9.]+/).filter(Boolean); }
   // What an entry of a list means: the option of this name, else all with these words at the beginning of theirs.
   function meant(list, text) {
@@ -42,37 +47,81 @@
     var names = options.slice(0, 3).map(function (option) { return option.value; });
     return names.join(", ") + (options.length > 3 ? " and " + (options.length - 3) + " more" : "");
   }
-  function atLeast(version, least) {
+  // Of a branch alone, 535, any release may be meant.
+  function reaches(version, least) {
+    if ((least + ".").startsWith(version + ".")) { return true; }
     var one = version.split(".").map(Number), other = least.split(".").map(Number);
-    for (var at = 0; at < one.length; at += 1) {
-      if (one[at] !== (other[at] || 0)) { return one[at] > (other[at] || 0); }
+    for (var at = 0; at < Math.max(one.length, other.length); at += 1) {
+      var apart = (one[at] || 0) - (other[at] || 0);
+      if (apart) { return apart > 0; }
     }
-    // Of a branch alone, 535, any release may be meant.
-    return one.length === 1 || one.length >= other.length || !other.slice(one.length).some(Boolean);
+    return true;
   }
+  function isWindows(platform) { return platform.startsWith("win"); }
+  function system(place) { return isWindows(judged.platforms[Math.floor(place / count)]) ? 1 : 0; }
+  function ofToolkit(driver, place) {
+    var least = judged.drivers[place % count][system(place)];
+    return least === null ? UNKNOWN : !least || reaches(driver, least) ? YES : NO;
+  }
+  function ofGpu(driver, gpu, place) {
+    var bounds = gpu.drivers[system(place)], least = bounds[0], below = bounds[1], certain = bounds[2];
+    if (below && reaches(driver, below)) { return NO; }
+    return !least || reaches(driver, least) ? YES : certain ? NO : UNKNOWN;
+  }
+  function best(answers, place) { return answers.reduce(function (most, answer) { return Math.max(most, answer[place]); }, NO); }
+  // The answers for packages, each for the architecture of the GPU if that matters to it.
+  function ofPackages(numbers, gpu) {
+    return numbers.map(function (number) {
+      var answer = judged.packages[number];
+      return places[gpu && gpu.sm in answer ? answer[gpu.sm] : answer[""]];
+    });
+  }
+  function numbers(options) { return Array.from(new Set(options.map(function (option) { return Number(option.dataset.answer); }))); }
   function asked() {
-    var conditions = [];
+    var question = { whats: [], gpus: [null], packages: [] };
     [["gpu", "gpus"], ["package", "packages"]].forEach(function (pair) {
       var text = written(pair[0]);
       if (!text) { return; }
       var options = meant(pair[1], text);
-      var fits = new Set();
-      options.forEach(function (option) { fitting(option.dataset.cudas).forEach(function (cuda) { fits.add(cuda); }); });
-      conditions.push({ what: options.length ? named(options) : "“" + text + "”, which is not known here", fits: fits });
+      question.whats.push(options.length ? named(options) : "“" + text + "”, which is not known here");
+      if (pair[0] === "gpu") { question.gpus = numbers(options).map(function (number) { return judged.gpus[number]; }); }
+      else { question.packages.push(numbers(options)); }
     });
-    var driver = written("driver");
-    if (driver) {
-      conditions.push({ what: "driver " + driver, fits: new Set(rows.filter(function (row) {
-        return row.dataset.driver && /^\d+(\.\d+)*$/.test(driver) && atLeast(driver, row.dataset.driver);
-      }).map(function (row) { return row.dataset.cuda; })) });
+    question.driver = written("driver");
+    if (question.driver) { question.whats.push("driver " + question.driver); }
+    question.cuda = written("cuda");
+    if (question.cuda) { question.whats.push("CUDA " + question.cuda); }
+    question.platform = written("platform");
+    if (question.platform) { question.whats.push(question.platform); }
+    if (chosen) {
+      question.whats.push(chosen.getAttribute("aria-label"));
+      question.cudas = chosen.dataset.cudas.split(" ");
+      if (chosen.dataset.packages) { question.packages.push(chosen.dataset.packages.split(" ").map(Number)); }
     }
-    if (written("cuda")) { conditions.push({ what: "CUDA " + written("cuda"), fits: new Set([written("cuda")]) }); }
-    if (written("platform")) {
-      var option = field("platform").selectedOptions[0];
-      conditions.push({ what: option.value, fits: fitting(option.dataset.cudas) });
-    }
-    if (chosen) { conditions.push({ what: chosen.getAttribute("aria-label"), fits: new Set(chosen.dataset.cudas.split(" ")) }); }
-    return conditions;
+    return question;
+  }
+  function isAsked(question, place) {
+    var platform = judged.platforms[Math.floor(place / count)], cuda = cudas[place % count];
+    if (question.platform ? platform !== question.platform : question.driver && !platform.startsWith("linux")) { return false; }
+    return (!question.cuda || cuda === question.cuda) && (!question.cudas || question.cudas.includes(cuda));
+  }
+  // For each CUDA version the best answer of its places.
+  function answered(question) {
+    var found = new Map(cudas.map(function (cuda) { return [cuda, question.whats.length ? NO : YES]; }));
+    if (question.driver && !/^\d+(\.\d+)*$/.test(question.driver)) { return found; }
+    question.gpus.forEach(function (gpu) {
+      var parts = question.packages.map(function (numbers) { return ofPackages(numbers, gpu); });
+      for (var place = 0; place < all; place += 1) {
+        if (!isAsked(question, place)) { continue; }
+        var answer = places[gpu ? gpu.places : judged.everywhere][place];
+        if (question.driver) {
+          answer = Math.min(answer, ofToolkit(question.driver, place), gpu ? ofGpu(question.driver, gpu, place) : YES);
+        }
+        parts.forEach(function (part) { answer = Math.min(answer, best(part, place)); });
+        found.set(cudas[place % count], Math.max(found.get(cudas[place % count]), answer));
+      }
+    });
+    return found;
   }
   function inWords(versions) {
     if (versions.length < 4) { return "CUDA " + versions.join(", "); }
@@ -80,25 +129,30 @@
     var gaps = last - first + 1 > versions.length;
     return "CUDA " + versions[versions.length - 1] + " to " + versions[0] + (gaps ? ", not all of them," : "");
   }
-  function say(conditions, fits) {
+  function say(question, fits, unknown) {
     answer.textContent = "";
-    if (!conditions.length) { answer.textContent = "Name what you have, or choose a box of the picture: the table keeps the CUDA versions that go with it."; return; }
-    var strong = document.createElement("b");
+    if (!question.whats.length) { answer.textContent = "Name what you have, or choose a box of the picture: the table keeps the CUDA versions that go with it."; return; }
+    var strong = document.createElement("b"), whats = question.whats.join(" and ");
+    if (!fits.length && unknown.length) {
+      strong.textContent = "It is not known";
+      answer.append(strong, " whether " + inWords(unknown) + (unknown.length === 1 ? " goes with " : " go with ") + whats + ".");
+      return;
+    }
     strong.textContent = fits.length ? inWords(fits) : "No CUDA version";
-    var whats = conditions.map(function (condition) { return condition.what; }).join(" and ");
-    answer.append(strong, (fits.length === 1 || !fits.length ? " goes with " : " go with ") + whats + ".");
+    answer.append(strong, (fits.length > 1 ? " go with " : " goes with ") + whats + ".");
+    if (unknown.length) { answer.append(" Of " + inWords(unknown) + " it is not known."); }
     if (written("gpu") && fits.length) { answer.append(" Builds for an earlier CUDA run only if they contain PTX that the driver compiles."); }
   }
-  function draw(conditions, fits, shown) {
+  function draw(isQuestion, fits, shown) {
     if (!svg) { return; }
     var set = new Set(fits), lit = new Set(), few = fits.length <= 3;
     edges.forEach(function (edge) {
       var ends = edge.dataset.of.split(" ");
-      var belongs = set.has(edge.dataset.cuda) && Boolean(shown ? ends.includes(shown.dataset.box) : conditions.length);
+      var belongs = set.has(edge.dataset.cuda) && Boolean(shown ? ends.includes(shown.dataset.box) : isQuestion);
       if (belongs) { ends.forEach(function (end) { lit.add(end); }); }
       edge.classList.toggle("lit", belongs && (Boolean(shown) || few));
     });
-    var any = Boolean(shown) || conditions.length > 0;
+    var any = Boolean(shown) || isQuestion;
     boxes.forEach(function (box) {
       box.classList.toggle("lit", any && (lit.has(box.dataset.box) || box === shown));
       box.setAttribute("aria-pressed", String(box === chosen));
@@ -106,16 +160,19 @@
     svg.classList.toggle("asked", any);
   }
   function apply() {
-    var conditions = asked();
-    var fits = cudas.filter(function (cuda) {
-      return conditions.every(function (condition) { return condition.fits.has(cuda); });
+    var question = asked(), answers = answered(question);
+    var fits = cudas.filter(function (cuda) { return answers.get(cuda) === YES; });
+    var unknown = cudas.filter(function (cuda) { return answers.get(cuda) === UNKNOWN; });
+    var kept = cudas.filter(function (cuda) { return answers.get(cuda) !== NO; });
+    rows.forEach(function (row) {
+      row.hidden = !kept.includes(row.dataset.cuda);
+      row.classList.toggle("unknown", unknown.includes(row.dataset.cuda));
     });
-    rows.forEach(function (row) { row.hidden = !fits.includes(row.dataset.cuda); });
-    field("none").hidden = fits.length > 0;
-    field("shown").textContent = fits.length === rows.length ? "" : fits.length + " of " + rows.length;
-    say(conditions, fits);
-    draw(conditions, fits, chosen);
-    return fits;
+    field("none").hidden = kept.length > 0;
+    field("shown").textContent = kept.length === rows.length ? "" : kept.length + " of " + rows.length;
+    if (field("driver")) { field("driver").parentNode.firstChild.data = "My driver, on " + (isWindows(question.platform) ? "Windows " : "Linux "); }
+    say(question, fits, unknown);
+    draw(question.whats.length > 0, kept, chosen);
   }
   function choose(box) { chosen = chosen === box ? null : box; apply(); }
   function stopAt(box) { boxes.forEach(function (other) { other.setAttribute("tabindex", other === box ? "0" : "-1"); }); }
@@ -141,7 +198,7 @@
       event.preventDefault();
     });
     box.addEventListener("pointerenter", function (event) {
-      if (event.pointerType === "mouse" && !chosen && !asked().length) { draw([], cudas, box); }
+      if (event.pointerType === "mouse" && !chosen && !asked().whats.length) { draw(false, cudas, box); }
     });
     box.addEventListener("pointerleave", function (event) { if (event.pointerType === "mouse" && !chosen) { apply(); } });
   });

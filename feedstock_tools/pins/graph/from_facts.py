@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -72,7 +73,7 @@ def _made(
         *_of_libraries(same, cudas, scales["sm"]),
         *_of_the_machine(facts, scales, also),
         *(bound for name in FRAMEWORKS if name in also for bound in bounds_of_wheels(name, facts, cudas, pythons)),
-        *(bound for name in also.get("gpu", ()) for bound in _of_gpu(find_gpu(name, load_gpus()), cudas, scales)),
+        *(bound for gpu in _gpus(also) for bound in _of_gpu(gpu, cudas, scales["driver"])),
     ]
     releases = {bound.release for bound in bounds} | {Release("cuda", cuda) for cuda in cudas}
     releases |= {Release("platform", name) for name in _PLATFORMS} | {Release("python", name) for name in pythons}
@@ -121,12 +122,15 @@ def _shipped(toolkit: Toolkit) -> tuple[str, ...]:
     return tuple(version for version in (drivers.linux, drivers.windows) if version) if drivers else ()
 
 
+def _gpus(also: Mapping[str, Iterable[str]]) -> list[Gpu]:
+    return [find_gpu(name, load_gpus()) for name in also.get("gpu", ())]
+
+
 def _scales(facts: CudaFacts, also: Mapping[str, Iterable[str]]) -> Scales:
     """The versions of kinds that the facts restrict by ranges or sets."""
     toolkits = facts.toolkits.values()
     drivers = (drivers for toolkit in toolkits for drivers in (toolkit.driver, toolkit.least_driver) if drivers)
-    gpus = (find_gpu(name, load_gpus()) for name in also.get("gpu", ()))
-    first = {version for gpu in gpus for version in gpu.first_driver.values()}
+    first = {version for gpu in _gpus(also) for version in gpu.first_driver.values()}
     rows = [row.values for row in facts.rows if row.cuda is not None and row.platform.os == "linux"]
     scales = {
         "sm": {name for toolkit in toolkits for name in toolkit.architectures},
@@ -310,10 +314,7 @@ def _drivers_of_one_system(facts: CudaFacts, also: Mapping[str, Iterable[str]]) 
     """The drivers that the facts name for Linux or for Windows alone, but for those in `also`."""
     pairs = [
         *(pair for toolkit in facts.toolkits.values() for pair in (toolkit.driver, toolkit.least_driver) if pair),
-        *(
-            Drivers(gpu.first_driver.get("linux"), gpu.first_driver.get("windows"))
-            for gpu in (find_gpu(name, load_gpus()) for name in also.get("gpu", ()))
-        ),
+        *(Drivers(gpu.first_driver.get("linux"), gpu.first_driver.get("windows")) for gpu in _gpus(also)),
     ]
     linux, windows = {pair.linux for pair in pairs}, {pair.windows for pair in pairs}
     named = {None, *also.get("driver", ())}
@@ -323,7 +324,15 @@ def _drivers_of_one_system(facts: CudaFacts, also: Mapping[str, Iterable[str]]) 
     }
 
 
-def _of_gpu(gpu: Gpu, cudas: Sequence[str], scales: Scales) -> Iterator[Bound]:
+def with_gpus(graph: PinGraph, gpus: Iterable[Gpu]) -> PinGraph:
+    """A graph with GPUs as further releases."""
+    cudas, drivers = graph.versions.get("cuda", ()), graph.versions.get("driver", ())
+    bounds = tuple(bound for gpu in gpus for bound in _of_gpu(gpu, cudas, drivers))
+    releases = graph.releases | {bound.release for bound in bounds}
+    return replace(graph, releases=releases, bounds=(*graph.bounds, *bounds))
+
+
+def _of_gpu(gpu: Gpu, cudas: Sequence[str], drivers: Iterable[str]) -> Iterator[Bound]:
     """What a GPU runs, and the drivers that know it."""
     release = Release("gpu", gpu.name)
     number = gpu.architecture.removeprefix("sm_")
@@ -338,7 +347,7 @@ def _of_gpu(gpu: Gpu, cudas: Sequence[str], scales: Scales) -> Iterator[Bound]:
     if gpu.grace:
         on = Way({"platform": frozenset({"linux-aarch64"})}, source="NVIDIA's names of its boards")
         yield Bound(release, (on,), "it is on a board with an ARM processor of NVIDIA's: linux-aarch64")
-    yield from _drivers_of_gpu(release, gpu, scales["driver"])
+    yield from _drivers_of_gpu(release, gpu, drivers)
 
 
 def _drivers_of_gpu(release: Release, gpu: Gpu, drivers: Iterable[str]) -> Iterator[Bound]:

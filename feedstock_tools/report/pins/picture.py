@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from feedstock_tools.pins.answer_sheet import Entry
 from feedstock_tools.pins.graph.kinds import kind_named, newest_first
 from feedstock_tools.pins.graph.model import PinGraph, Release
 from feedstock_tools.wording import aligned
@@ -108,25 +109,23 @@ _HEIGHT, _GAP, _AISLE = 24, 8, 70
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Versions of one kind, oldest and newest, that go with the same CUDA versions."""
+    """Versions of one kind, oldest first, that go with the same CUDA versions."""
 
     kind: str
-    first: str
-    last: str
-    count: int = 1
+    versions: tuple[str, ...]
 
     @property
     def label(self) -> str:
         """`cuDNN 8.1.0.77 to 8.4.1.50`."""
-        title = kind_named(self.kind).title
+        title, first, last = kind_named(self.kind).title, self.versions[0], self.versions[-1]
         if self.kind == "driver":
-            return f"{title} {self.first} or later"
-        return f"{title} {self.first}" if self.first == self.last else f"{title} {self.first} to {self.last}"
+            return f"{title} {first} or later"
+        return f"{title} {first}" if first == last else f"{title} {first} to {last}"
 
     @property
     def name(self) -> str:
         """A word for it that DOT and Mermaid take."""
-        return "".join(c if c.isalnum() else "_" for c in f"{self.kind}_{self.first}_{self.last}")
+        return "".join(c if c.isalnum() else "_" for c in f"{self.kind}_{self.versions[0]}_{self.versions[-1]}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +137,12 @@ class Picture:
 
     def beside(self, cuda: str) -> list[Box]:
         """What goes with a CUDA version."""
-        return [box for first, box in self.edges if first.first == cuda]
+        return [box for first, box in self.edges if first.versions == (cuda,)]
 
 
 def picture(graph: PinGraph, cudas: Sequence[str]) -> Picture:
     """The picture of some CUDA versions; edges are in their order."""
-    boxes = {cuda: Box("cuda", cuda, cuda) for cuda in cudas}
+    boxes = {cuda: Box("cuda", (cuda,)) for cuda in cudas}
     others = [group for kind in (*_LEFT, *_RIGHT) for group in _grouped(graph, kind, cudas)]
     edges = ((boxes[cuda], box) for cuda in cudas for box, partners in others if cuda in partners)
     return Picture((*boxes.values(), *(box for box, partners in others if partners)), tuple(edges))
@@ -155,7 +154,10 @@ def as_tree(graph: PinGraph, cudas: Sequence[str]) -> str:
     lines = []
     for cuda in cudas:
         lines.append(f"CUDA {cuda}")
-        labels = [box.label + (f" ({box.count} versions)" if box.count > 1 else "") for box in drawn.beside(cuda)]
+        labels = [
+            box.label + (f" ({len(box.versions)} versions)" if len(box.versions) > 1 else "")
+            for box in drawn.beside(cuda)
+        ]
         lines += [f"{'└─' if number == len(labels) else '├─'} {label}" for number, label in enumerate(labels, 1)]
     return "\n".join(lines)
 
@@ -182,10 +184,11 @@ def as_dot(graph: PinGraph, cudas: Sequence[str]) -> str:
     return "\n".join([*lines, "}"])
 
 
-def as_svg(graph: PinGraph, cudas: Sequence[str]) -> str:
+def as_svg(graph: PinGraph, cudas: Sequence[str], answers: Mapping[Release, Entry]) -> str:
     """An svg element: CUDA in the middle, its requirements on the left, libraries on the right.
 
-    Boxes and lines carry their names (`data-box`, `data-of`), with which a page can highlight related ones.
+    Boxes and lines carry their names (`data-box`, `data-of`), with which a page can highlight related ones; those of
+    libraries also the numbers of the `answers` for their versions (`data-packages`).
     """
     drawn = picture(graph, cudas)
     columns = [[box for box in drawn.boxes if box.kind == kind] for kind in ("driver", "gcc", "cuda", *_RIGHT)]
@@ -201,8 +204,10 @@ def as_svg(graph: PinGraph, cudas: Sequence[str]) -> str:
     parts += [_svg_edge(places, cuda, box) for cuda, box in drawn.edges]
     partners: dict[Box, list[str]] = {}
     for cuda, box in drawn.edges:
-        partners.setdefault(box, []).append(cuda.first)
-    parts += [_svg_box(box, *places[box], partners.get(box, [box.first])) for box in drawn.boxes]
+        partners.setdefault(box, []).append(cuda.versions[0])
+    parts += [
+        _svg_box(box, places[box], partners.get(box, box.versions), _of_libraries(box, answers)) for box in drawn.boxes
+    ]
     return "\n".join([*parts, "</svg>"])
 
 
@@ -215,7 +220,7 @@ def _grouped(graph: PinGraph, kind: str, cudas: Sequence[str]) -> Iterator[tuple
     run: list[str] = []
     for version in [*(version for version in versions if partners[version]), None]:
         if run and (version is None or partners[version] != partners[run[0]]):
-            yield Box(kind, run[0], run[-1], len(run)), partners[run[0]]
+            yield Box(kind, tuple(run)), partners[run[0]]
             run = []
         if version is not None:
             run.append(version)
@@ -252,12 +257,19 @@ def _placed(columns: Sequence[Sequence[Box]], height: int) -> Iterator[tuple[Box
         x += _WIDTHS[column[0].kind] + _AISLE
 
 
-def _svg_box(box: Box, x: float, y: float, cudas: Sequence[str]) -> str:
-    name = escape(f"{box.label}, {box.count} versions" if box.count > 1 else box.label)
-    width = _WIDTHS[box.kind]
+def _of_libraries(box: Box, answers: Mapping[Release, Entry]) -> list[int]:
+    """The numbers of the answers for the versions of a library, each once."""
+    releases = (Release(box.kind, version) for version in box.versions if box.kind in _RIGHT)
+    return sorted({answers[release].answer for release in releases if release in answers})
+
+
+def _svg_box(box: Box, place: tuple[float, float], cudas: Sequence[str], answers: Sequence[int]) -> str:
+    name = escape(f"{box.label}, {len(box.versions)} versions" if len(box.versions) > 1 else box.label)
+    (x, y), width = place, _WIDTHS[box.kind]
+    packages = f' data-packages="{" ".join(map(str, answers))}"' if answers else ""
     return (
-        f'<g class="box {box.kind}" data-box="{box.name}" data-cudas="{escape(" ".join(cudas))}" tabindex="0" '
-        f'role="button" aria-label="{name}"><title>{name}</title>'
+        f'<g class="box {box.kind}" data-box="{box.name}" data-cudas="{escape(" ".join(cudas))}"{packages} '
+        f'tabindex="0" role="button" aria-label="{name}"><title>{name}</title>'
         f'<rect x="{x:.0f}" y="{y:.0f}" width="{width}" height="{_HEIGHT}" rx="5"/>'
         f'<text x="{x + width / 2:.0f}" y="{y + _HEIGHT - 8:.0f}" text-anchor="middle">'
         f"{escape(_shortened(box.label))}</text></g>"
@@ -274,6 +286,6 @@ def _svg_edge(places: Mapping[Box, tuple[float, float]], cuda: Box, box: Box) ->
     x2, y2 = places[right][0], places[right][1] + _HEIGHT / 2
     bend = (x2 - x1) / 2
     return (
-        f'<path class="edge {box.kind}" data-of="{cuda.name} {box.name}" data-cuda="{escape(cuda.first)}" '
+        f'<path class="edge {box.kind}" data-of="{cuda.name} {box.name}" data-cuda="{escape(cuda.versions[0])}" '
         f'd="M{x1:.0f},{y1:.0f} C{x1 + bend:.0f},{y1:.0f} {x2 - bend:.0f},{y2:.0f} {x2:.0f},{y2:.0f}"/>'
     )
