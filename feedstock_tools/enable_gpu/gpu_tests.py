@@ -12,7 +12,7 @@ from feedstock_tools.enable_gpu.insertion import Edits, added_to_list, in_one_st
 from feedstock_tools.enable_gpu.owners import GpuParts
 from feedstock_tools.enable_gpu.wishes import GpuWishes
 from feedstock_tools.generate.texts.lines import Line, quoted
-from feedstock_tools.generate.texts.needs import CPU, CUDA
+from feedstock_tools.generate.texts.resolved import CPU, CUDA
 from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
 from feedstock_tools.recipe.written.owners import Owner
 

@@ -13,8 +13,7 @@ from feedstock_tools.enable_gpu.wishes import FIRST_OF_COMPONENTS, TOOLKIT, Cuda
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.generate.spec.model import Spec
 from feedstock_tools.generate.texts.lines import Line
-from feedstock_tools.generate.texts.needs import CUDA, Need
-from feedstock_tools.generate.texts.resolved import resolve_outputs
+from feedstock_tools.generate.texts.resolved import CUDA, Need, resolve_outputs
 from feedstock_tools.generate.texts.v0 import requirement_line
 from feedstock_tools.generate.texts.v1 import requirement_lines
 from feedstock_tools.platforms import Platform

@@ -18,9 +18,9 @@ from feedstock_tools.enable_gpu.insertion import Edits, Setting, added_to_list, 
 from feedstock_tools.enable_gpu.wishes import CudaVersions, GpuWishes
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
-from feedstock_tools.generate.texts.cuda.architectures import worded
 from feedstock_tools.generate.texts.lines import Line, quoted
-from feedstock_tools.generate.texts.needs import CUDA
+from feedstock_tools.generate.texts.resolved import CUDA
+from feedstock_tools.generate.texts.scripts import worded
 from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit, read_document
 from feedstock_tools.recipe.written.owners import Owner
 

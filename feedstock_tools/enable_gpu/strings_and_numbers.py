@@ -14,7 +14,7 @@ from feedstock_tools.enable_gpu.insertion import Edits, Setting, free_name, plac
 from feedstock_tools.enable_gpu.owners import GpuParts
 from feedstock_tools.enable_gpu.wishes import GpuWishes
 from feedstock_tools.generate.texts.lines import Line
-from feedstock_tools.generate.texts.needs import CPU, CUDA
+from feedstock_tools.generate.texts.resolved import CPU, CUDA
 from feedstock_tools.generate.texts.v0 import PYTHON_PREFIX, build_strings
 from feedstock_tools.generate.texts.v1 import ACCELERATOR, build_string
 from feedstock_tools.generate.texts.wording import CUDA_DIGITS, PREFERRED_CPU, RAISED

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from feedstock_tools.generate.applying import FileChange, apply, compare
     from feedstock_tools.generate.generating import Generated, generate
-    from feedstock_tools.generate.spec.model import Spec
+    from feedstock_tools.generate.spec.model import Spec, json_schema
     from feedstock_tools.generate.spec.reading import read_spec, spec_from_text
-    from feedstock_tools.generate.spec.schema import json_schema
     from feedstock_tools.generate.texts.rendering import render
 
 __all__ = [
@@ -33,20 +32,16 @@ __all__ = [
 ]
 
 _MODULES = {
-    "FileChange": "applying",
-    "Generated": "generating",
-    "Spec": "spec.model",
-    "apply": "applying",
-    "compare": "applying",
-    "generate": "generating",
-    "json_schema": "spec.schema",
-    "read_spec": "spec.reading",
-    "render": "texts.rendering",
-    "spec_from_text": "spec.reading",
+    "applying": "FileChange apply compare",
+    "generating": "Generated generate",
+    "spec.model": "Spec json_schema",
+    "spec.reading": "read_spec spec_from_text",
+    "texts.rendering": "render",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    for module, names in _MODULES.items():
+        if name in names.split():
+            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,9 +10,7 @@ from typing import Literal
 from feedstock_tools.errors import InputError
 from feedstock_tools.file_names import SPEC_NAME
 from feedstock_tools.generate.applying import FileChange, apply, compare
-from feedstock_tools.generate.spec.local_sources import require_local_sources
-from feedstock_tools.generate.spec.named_migrations import with_time_stamps
-from feedstock_tools.generate.spec.reading import read_spec_as_written
+from feedstock_tools.generate.spec.reading import read_spec_as_written, require_local_sources, with_time_stamps
 from feedstock_tools.generate.texts.rendering import render
 
 

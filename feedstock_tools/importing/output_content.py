@@ -15,8 +15,8 @@ from feedstock_tools.conditions.spec import to_expression, to_selector, to_spec
 from feedstock_tools.conditions.tree import Condition
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.generate.texts import v0, v1
-from feedstock_tools.generate.texts.forge import block_lines
 from feedstock_tools.generate.texts.lines import quoted
+from feedstock_tools.generate.texts.rendering import block_lines
 from feedstock_tools.importing.inference import NEVER, Entry, Merger, merged_order
 from feedstock_tools.importing.samples import Sample
 from feedstock_tools.importing.trees import CLOSE, OPEN, SECTIONS, OutputTree, as_placeholders, mark
@@ -495,7 +495,7 @@ def about_of(about: Mapping[str, Any], place: Place, version: str = "") -> dict[
 
 
 def _plain(key: str, value: Any, place: Place) -> list[str]:
-    from feedstock_tools.generate.texts.forge import block_lines
+    from feedstock_tools.generate.texts.rendering import block_lines
 
     return block_lines(
         {key: [place.writer.templated(str(item)) for item in value] if isinstance(value, list) else value}

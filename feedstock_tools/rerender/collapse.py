@@ -1,7 +1,8 @@
-"""From the outputs of all variants to the configurations of one platform: which keys stay, and which variables split
-jobs.
+"""From the outputs of all variants to the configurations of one platform: which keys stay, which variables split
+jobs, and the name of each.
 
-(conda_smithy/configure_feedstock.py: _collapse_subpackage_variants, break_up_top_level_values, finalize_config.)
+(conda_smithy/configure_feedstock.py: _collapse_subpackage_variants, break_up_top_level_values, finalize_config,
+package_key, dump_subspace_config_files.)
 """
 
 from __future__ import annotations

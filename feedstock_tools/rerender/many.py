@@ -1,6 +1,7 @@
 """Rerender many feedstocks in a few processes: pinning, releases and templates are read once in each of them.
 
-What one feedstock does cannot harm another: each has its own bounds, and an error of one is only its own outcome.
+What one feedstock does cannot harm another: each has its own bounds, and an error of one is only its own outcome. A
+file records the outcomes, a line of JSON each, so that an interrupted run can go on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The source of a rerender: a feedstock's recipe, conda-forge.yml, variant files and migrations, read once."""
+"""The source of a rerender: a feedstock's recipe, conda-forge.yml, variant files and migrations, read once.
+
+(Which migrations apply: conda_smithy/configure_feedstock.py, get_migrations_in_dir and set_migration_fns.)
+"""
 
 from __future__ import annotations
 

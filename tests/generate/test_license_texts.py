@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.generate.license_texts import licenses_of_text
-from feedstock_tools.generate.project import read_project
+from feedstock_tools.generate.project import licenses_of_text, read_project
 from tests.support.projects import project_in, spec_text_of
 
 GRANT = "Permission is hereby granted, free of charge, to any person"

@@ -1,14 +1,25 @@
-"""The content of a spec as it stands in the file, which may have mistakes: its parts, whatever their shape."""
+"""The content of a spec as it stands in the file, which may have mistakes, and what its checks report."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from feedstock_tools.conditions.grammar import ConditionError
 from feedstock_tools.conditions.spec import parse
 from feedstock_tools.conditions.tree import names_of
 from feedstock_tools.yaml_reading.positions import Location
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An inconsistency at a location of the file."""
+
+    location: Location
+    message: str
+    hint: str | None = None
+
 
 _SECTIONS = ("build", "host", "run", "run_constrained")
 

@@ -9,29 +9,33 @@ from typing import Any
 
 from feedstock_tools.conditions.spec import to_selector
 from feedstock_tools.conditions.tree import Condition
-from feedstock_tools.generate.spec.items.written import IgnoredExports
+from feedstock_tools.generate.spec.items import IgnoredExports
 from feedstock_tools.generate.spec.model import Patch, Script, Source, Spec
-from feedstock_tools.generate.texts.build_scripts import named_script
-from feedstock_tools.generate.texts.choices import exclusive, limits, verbatim_lines
 from feedstock_tools.generate.texts.lines import Line, aligned, comment, quoted
-from feedstock_tools.generate.texts.needs import CPU, CUDA, Need
 from feedstock_tools.generate.texts.resolved import (
+    CPU,
+    CUDA,
     SECTIONS,
+    Need,
     ResolvedOutput,
     flatten,
     is_alone,
     resolve_outputs,
     top_level_needs,
 )
+from feedstock_tools.generate.texts.scripts import named_script
 from feedstock_tools.generate.texts.wording import (
     CUDA_DIGITS,
     PREFERRED_CPU,
     RAISED,
     about,
+    exclusive,
     features_why,
     filled,
+    limits,
     numbered,
     skips,
+    verbatim_lines,
 )
 
 #: Placeholder → what it is in the templates of conda-build; others are names of variables there.

@@ -9,28 +9,30 @@ from typing import Any
 
 from feedstock_tools.conditions.spec import to_expression
 from feedstock_tools.conditions.tree import Condition
-from feedstock_tools.generate.spec.items.written import Glob
+from feedstock_tools.generate.spec.items import Glob
 from feedstock_tools.generate.spec.model import Output, Script, Source, Spec
-from feedstock_tools.generate.texts.build_scripts import named_script
-from feedstock_tools.generate.texts.choices import chosen_v1, limits, verbatim_lines
 from feedstock_tools.generate.texts.lines import comment, quoted
-from feedstock_tools.generate.texts.needs import Need
 from feedstock_tools.generate.texts.resolved import (
+    Need,
     ResolvedOutput,
     flatten,
     is_alone,
     resolve_outputs,
     top_level_needs,
 )
+from feedstock_tools.generate.texts.scripts import named_script
 from feedstock_tools.generate.texts.wording import (
     CUDA_DIGITS,
     PREFERRED_CPU,
     RAISED,
     about,
+    chosen_v1,
     features_why,
     filled,
+    limits,
     numbered,
     skips,
+    verbatim_lines,
 )
 
 #: Placeholder → what it is in the templates of rattler-build; others are names of variables there.

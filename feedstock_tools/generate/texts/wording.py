@@ -1,16 +1,19 @@
-"""The parts common to both recipe formats: placeholders, preferences, and platforms without builds."""
+"""The parts common to both recipe formats: placeholders, choices, limits, copied lines, preferences, skips."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from feedstock_tools.conditions.tree import And, Condition, Name, Not, Or, VersionTest, names_of
-from feedstock_tools.generate.spec.items.written import AboutOutput
-from feedstock_tools.generate.spec.model import About, Spec
-from feedstock_tools.generate.spec.placeholders import fill
-from feedstock_tools.generate.texts.lines import Line, quoted
-from feedstock_tools.generate.texts.needs import CUDA
-from feedstock_tools.generate.texts.resolved import python_skips, skips_python_by_output
+from feedstock_tools.conditions.spec import to_expression
+from feedstock_tools.conditions.tree import And, Condition, Name, Not, Or, VersionTest, both, names_of, negated
+from feedstock_tools.errors import InputError
+from feedstock_tools.generate.spec.items import About, AboutOutput, Choice, Verbatim
+from feedstock_tools.generate.spec.model import Spec
+from feedstock_tools.generate.spec.placeholders import PLACEHOLDER, fill
+from feedstock_tools.generate.texts.lines import Line, comment, quoted
+from feedstock_tools.generate.texts.resolved import CUDA, python_skips, skips_python_by_output
 from feedstock_tools.platforms import Platform
 
 #: The CUDA version as build strings have it, in either format: 112.
@@ -23,8 +26,8 @@ _NUMBER_WHY = (
     "The build number grows with the CUDA version, so that a solver takes the newest build that the driver runs: "
     "between equal numbers it would go by time stamps."
 )
-#: Platforms that conda-forge's tools build for by default.
-_ON_BY_DEFAULT = ("linux-64", "osx-64", "win-64")
+#: Platforms for which conda-smithy makes jobs by default.
+ON_BY_DEFAULT = ("linux-64", "osx-64", "win-64")
 
 Skips = tuple[tuple[Condition, str | None], ...]
 
@@ -67,7 +70,7 @@ def skips(spec: Spec) -> Skips:
 def _unwanted_platforms(spec: Spec) -> list[Condition]:
     wanted = [Platform.parse(subdir) for subdir in spec.platforms]
     unwanted: list[Condition] = []
-    for platform in map(Platform.parse, _ON_BY_DEFAULT):
+    for platform in map(Platform.parse, ON_BY_DEFAULT):
         if platform not in wanted:
             os_is_wanted = any(other.os == platform.os for other in wanted)
             unwanted.append(Name(platform.subdir if os_is_wanted else platform.os))
@@ -103,3 +106,80 @@ def features_why(spec: Spec) -> str:
     """Why a build carries `track_features`."""
     preferred, other = ("GPU", "CPU") if spec.prefer.accelerator == "gpu" else ("CPU", "GPU")
     return f"Solvers avoid builds with features, so that they prefer the {preferred} build to the {other} build."
+
+
+#: A limit of a pin that counts parts of the version, such as `x.x`.
+LIMIT = re.compile(r"x(\.x)*")
+
+
+def chosen_v1(choices: Sequence[Choice], names: Mapping[str, str]) -> str:
+    """The choices as one value of a recipe.yaml: the first whose condition holds; the last stands for all others.
+
+    >>> chosen_v1((Choice(value="cuda{cuda_digits}", when="cuda"), Choice(value="cpu")), {})
+    '${{ ("cuda" ~ cuda_digits) if cuda_compiler_version != "None" else ("cpu") }}'
+    """
+    if len(choices) == 1 and choices[0].when is None:
+        return quoted(filled(choices[0].value, "${{", names))
+    *first, last = choices
+    parts = [
+        f"({_expression(choice.value, names)}) if {to_expression(choice.when)} else " for choice in first if choice.when
+    ]
+    nested = "(".join(parts) + f"({_expression(last.value, names)})" + ")" * (len(parts) - 1)
+    return f"${{{{ {nested} }}}}"
+
+
+def exclusive(choices: Sequence[Choice]) -> list[tuple[str, Condition | None]]:
+    """The choices with conditions that exclude each other: each value without the builds of those before it."""
+    found: list[tuple[str, Condition | None]] = []
+    before: list[Condition] = []
+    for choice in choices:
+        others = None if not before else negated(before[0] if len(before) == 1 else Or(tuple(before)))
+        found.append((choice.value, both(choice.when, others)))
+        before += [choice.when] if choice.when else []
+    return found
+
+
+def _expression(text: str, names: Mapping[str, str]) -> str:
+    """A text with placeholders as an expression."""
+    pieces = PLACEHOLDER.split(text)
+    parts = []
+    for at, piece in enumerate(pieces):
+        if at % 2:
+            name = names.get(piece, piece)
+            parts.append(name if re.fullmatch(r"\w+", name) else f"({name})")
+        elif piece:
+            parts.append(json.dumps(piece, ensure_ascii=False))
+    return " ~ ".join(parts) or '""'
+
+
+def limits(lower: str | None, upper: str | None, keys: Mapping[str, str]) -> list[str]:
+    """The limits of a pin as arguments; `keys` are the names of the arguments for `lower`, `upper`, and, if they are
+    versions, `lower version` and `upper version`."""
+    found = []
+    for side, limit in (("lower", lower), ("upper", upper)):
+        if limit == "none":
+            found.append(f"{keys[side]}=None")
+        elif limit and (name := PLACEHOLDER.fullmatch(limit)):
+            found.append(f"{keys[f'{side} version']}={name[1]}")
+        elif limit:
+            key = keys[side] if LIMIT.fullmatch(limit) else keys[f"{side} version"]
+            found.append(f"{key}='{limit}'")
+    return found
+
+
+def verbatim_lines(blocks: Iterable[Verbatim], section: str, recipe_format: str) -> list[str]:
+    """The lines of the blocks for a section.
+
+    Raises:
+        InputError: a block has no lines for this format.
+    """
+    lines: list[str] = []
+    for block in blocks:
+        text = block.v0 if recipe_format == "v0" else block.v1
+        if block.section != section:
+            continue
+        if text is None:
+            hint = f"Add the lines of a {recipe_format} recipe as `{recipe_format}:`; empty, if it needs none."
+            raise InputError(f"a verbatim block for '{section}' has no lines for {recipe_format}", hint=hint)
+        lines += [*(comment(block.why, 0) if block.why and text else ()), *text.splitlines()]
+    return lines

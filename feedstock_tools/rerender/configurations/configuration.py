@@ -1,4 +1,7 @@
-"""The files in `.ci_support`: one configuration of variant keys a file, as conda-smithy writes them."""
+"""The files in `.ci_support`: one configuration of variant keys a file, as conda-smithy writes them.
+
+They are written as PyYAML's `dump(…, default_flow_style=False)` does, without its cost per scalar.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write the configurations of a feedstock: new and changed files; obsolete ones are deleted."""
+"""What a rerender changes in a feedstock: files written and deleted, and platforms that lose all jobs of a kind."""
 
 from __future__ import annotations
 

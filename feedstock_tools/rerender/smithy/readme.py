@@ -1,4 +1,7 @@
-"""README.md and CODEOWNERS of a feedstock (conda-smithy, configure_feedstock.py: render_readme)."""
+"""README.md and CODEOWNERS of a feedstock, from the packages that were rendered and the recipe's `about`.
+
+(conda-smithy, configure_feedstock.py: render_readme, azure_build_id_from_public.)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A release of conda-smithy on disk, read as data: templates, the files that it copies, defaults and a few constants.
+"""A release of conda-smithy on disk, read as data: templates, the files that it copies, defaults and a few constants;
+and which release a rerender uses.
 
 None of its code is imported or run. A release is a source tree as in its git repository, an unpacked conda package, or
 an installation.

@@ -1,1 +1,0 @@
-"""What of a spec's texts follows from CUDA: facts, links and architectures."""
