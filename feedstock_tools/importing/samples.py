@@ -131,7 +131,7 @@ def _tree(
         given = {**{key: values[0] for key, values in config.extended.items() if values}, **variant}
         return tree_v1(replace(source.v1, environ=rendering.environ), given, platforms, rendering.environ)
     from feedstock_tools.importing.sampling_v0 import tree_v0
-    from feedstock_tools.recipe.v0.recipe import Recipe
+    from feedstock_tools.recipe.v0.text import RecipeText
 
-    recipe = cast("Recipe", source.parsed)
+    recipe = cast("RecipeText", source.parsed)
     return tree_v0(recipe, variant, explode(config), platforms, rendering.environ)

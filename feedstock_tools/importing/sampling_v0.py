@@ -29,7 +29,7 @@ from feedstock_tools.recipe.requirements import requirement_lists
 from feedstock_tools.recipe.v0.functions import Functions, PackageNames, template_context
 from feedstock_tools.recipe.v0.jinja import render
 from feedstock_tools.recipe.v0.meta import Meta, output_dicts, output_meta, parse_rendered
-from feedstock_tools.recipe.v0.recipe import Recipe
+from feedstock_tools.recipe.v0.text import RecipeText
 from feedstock_tools.variants.model import Variant, VariantSpace
 from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.selectors import has_selectors, select_lines
@@ -74,7 +74,7 @@ class _Calls(Functions):
 
 
 def tree_v0(
-    recipe: Recipe,
+    recipe: RecipeText,
     variant: Variant,
     space: VariantSpace,
     platforms: tuple[Platform, Platform],
@@ -86,18 +86,17 @@ def tree_v0(
         InputError: it cannot be rendered.
     """
     target, builder = platforms
-    text = recipe.text
-    namespace = Namespace(target.subdir, builder.subdir, variant, environ, text.rules)
-    view = text.view(namespace)
+    namespace = Namespace(target.subdir, builder.subdir, variant, environ, recipe.rules)
+    view = recipe.view(namespace)
     package = PackageNames()
     for _ in range(2):
         context = _context(recipe, namespace, variant, target, environ, package)
-        template, values = _with_names(view.template, text.raw)
+        template, values = _with_names(view.template, recipe.raw)
         context |= {f"{_OWN}{name}": Marked(value, mark(name)) for name, value in values.items()}
-        rendered = render(text.path, None, template, context)
+        rendered = render(recipe.path, None, template, context)
         if has_selectors(rendered):
-            rendered, _numbers = select_lines(rendered, namespace, text.rules, text.path)
-        data = parse_rendered(rendered, text.path)
+            rendered, _numbers = select_lines(rendered, namespace, recipe.rules, recipe.path)
+        data = parse_rendered(rendered, recipe.path)
         name = str((data.get("package") or {}).get("name", ""))
         meta = Meta(dict(data), variant, space, view, name)
         known = {**variant, **values}
@@ -144,16 +143,16 @@ def _with_names(template: str, raw: str) -> tuple[str, dict[str, str]]:
 
 
 def _context(
-    recipe: Recipe,
+    recipe: RecipeText,
     namespace: Namespace,
     variant: Variant,
     target: Platform,
     environ: Mapping[str, str],
     package: PackageNames,
 ) -> dict[str, Any]:
-    calls = _Calls(variant, target.subdir, recipe.text.path, True)
+    calls = _Calls(variant, target.subdir, recipe.path, True)
     context = template_context(namespace, calls, environ, package)
-    values = {key: marked(key, value) for key, value in variant.items() if key in recipe.text.tokens}
+    values = {key: marked(key, value) for key, value in variant.items() if key in recipe.tokens}
     return {
         **context,
         **values,

@@ -136,7 +136,7 @@ def _header(path: Path, within: Path | None) -> _Header:
 
 
 if TYPE_CHECKING:  # a rerender imports what its format of recipe needs, and no more: importing both takes longer
-    from feedstock_tools.recipe.v0.recipe import Recipe
+    from feedstock_tools.recipe.v0.text import RecipeText
     from feedstock_tools.recipe.v1_engine import ParsedV1
 
 _RECIPE_CONFIG = "conda_build_config.yaml"
@@ -150,7 +150,7 @@ class Source:
     `pinning` is conda-forge's, or the user's own; the other files are the feedstock's.
     """
 
-    parsed: Recipe | ParsedV1
+    parsed: RecipeText | ParsedV1
     forge: Forge
     files: list[Path]
     migrations: Migrations
@@ -204,7 +204,7 @@ def read_source(feedstock: Path, pinning: Path | None, rules: Rules, added: Sequ
     own = forge.recipe.with_name(_RECIPE_CONFIG)
     if own.is_file():
         files.append(own)
-    parsed: Recipe | ParsedV1
+    parsed: RecipeText | ParsedV1
     if forge.is_v1:
         from feedstock_tools.recipe.v1.staging import without_staging_builds
         from feedstock_tools.recipe.v1_engine import parse_v1
@@ -212,9 +212,9 @@ def read_source(feedstock: Path, pinning: Path | None, rules: Rules, added: Sequ
         text = forge.recipe_text
         parsed = parse_v1(without_staging_builds(text, forge.recipe) if rules.merges_staging else text, forge.recipe)
     else:
-        from feedstock_tools.recipe.v0.recipe import parse_recipe
+        from feedstock_tools.recipe.v0.text import recipe_text
 
-        parsed = parse_recipe(forge.recipe_text, forge.recipe, rules.conda_build)
+        parsed = recipe_text(forge.recipe_text, forge.recipe, rules.conda_build)
     return Source(parsed, forge, files, migrations, rules, global_pinning)
 
 
@@ -262,7 +262,7 @@ def render_source(
         )
     from feedstock_tools.recipe.v0.recipe import render_recipe
 
-    return render_recipe(cast("Recipe", source.parsed), config, platform, environ=environ, watch=watch)
+    return render_recipe(cast("RecipeText", source.parsed), config, platform, environ=environ, watch=watch)
 
 
 def render_everything(
@@ -280,7 +280,7 @@ def render_everything(
     else:
         from feedstock_tools.recipe.v0.recipe import render_recipe
 
-        recipe = cast("Recipe", source.parsed)
+        recipe = cast("RecipeText", source.parsed)
         render_recipe(recipe, config, platform, environ=environ, watch=watch, keep_skipped=True)
 
 

@@ -21,7 +21,7 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
 
 if TYPE_CHECKING:
-    from feedstock_tools.recipe.v0.recipe import Recipe
+    from feedstock_tools.recipe.v0.text import RecipeText
     from feedstock_tools.recipe.v1_engine import RenderedV1
 
 
@@ -216,7 +216,7 @@ def with_meta_outputs(
 
 
 def _complete(
-    configuration: PlannedConfiguration, recipe: Recipe, parts: Mapping[str, str], builder: Platform | None
+    configuration: PlannedConfiguration, recipe: RecipeText, parts: Mapping[str, str], builder: Platform | None
 ) -> PlannedConfiguration:
     platform = Platform.parse(configuration.platform)
     try:
@@ -230,7 +230,7 @@ def _complete(
 
 
 def _outputs(
-    recipe: Recipe, row: PlannedRow, platform: Platform, builder: Platform, parts: Mapping[str, str]
+    recipe: RecipeText, row: PlannedRow, platform: Platform, builder: Platform, parts: Mapping[str, str]
 ) -> tuple[PlannedOutput, ...]:
     from feedstock_tools.recipe.v0.recipe import render_recipe
     from feedstock_tools.variants import VariantConfig, combine, defaults

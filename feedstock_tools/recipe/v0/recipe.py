@@ -25,7 +25,7 @@ from feedstock_tools.recipe.v0.jinja import render
 from feedstock_tools.recipe.v0.meta import Meta, force_keys, named_outputs, output_dicts, output_meta, parse_rendered
 from feedstock_tools.recipe.v0.names import BuildStrings, Hashes, build_string_without_hash, pins_numpy
 from feedstock_tools.recipe.v0.text import RecipeText, View, recipe_text, requirements_in
-from feedstock_tools.recipe.v0.used import trim_requirements, usage_finder, used_in_script
+from feedstock_tools.recipe.v0.used import trim_requirements, usage_finder, words_of_script
 from feedstock_tools.variants import Axis, CondaBuildRules, Variant, VariantConfig, VariantSpace, explode
 from feedstock_tools.variants.model import values_of
 from feedstock_tools.variants.namespace import Namespace, default_variant
@@ -44,35 +44,14 @@ _ALWAYS_RELEVANT = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """A parsed recipe of the v0 format; `folder` contains its scripts."""
-
-    text: RecipeText
-    folder: Path
-
-
-def read_recipe(folder: Path, rules: CondaBuildRules | None = None) -> Recipe:
-    """Read `meta.yaml` in `folder`.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+def read_recipe(folder: Path, rules: CondaBuildRules | None = None) -> RecipeText:
+    """Read `meta.yaml` in `folder`."""
     path = folder / "meta.yaml"
-    return parse_recipe(read_text(path, within=folder), path, rules)
-
-
-def parse_recipe(text: str, path: Path, rules: CondaBuildRules | None = None) -> Recipe:
-    """The recipe whose `meta.yaml` is at `path` and holds `text`.
-
-    Raises:
-        InputError: a line is longer than the limit.
-    """
-    return Recipe(recipe_text(text, path, rules or CondaBuildRules()), path.parent)
+    return recipe_text(read_text(path, within=folder), path, rules)
 
 
 def render_recipe(
-    recipe: Recipe,
+    recipe: RecipeText,
     config: VariantConfig,
     platform: Platform,
     *,
@@ -97,7 +76,7 @@ def render_recipe(
 
 
 def render_with_packages(
-    recipe: Recipe, config: VariantConfig, platform: Platform, *, keep_pins: bool = False
+    recipe: RecipeText, config: VariantConfig, platform: Platform, *, keep_pins: bool = False
 ) -> tuple[tuple[Meta, RenderedOutput], ...]:
     """As `render_recipe` in an empty environment: each output with the package that it was made from.
 
@@ -112,7 +91,7 @@ def render_with_packages(
 
 @dataclass
 class _Rendering:
-    recipe: Recipe
+    recipe: RecipeText
     config: VariantConfig
     platform: Platform
     environ: Mapping[str, str]
@@ -122,7 +101,6 @@ class _Rendering:
     of_files: bool = False
     count: int = 0
     _views: dict[tuple[object, ...], tuple[View, Namespace]] = field(default_factory=dict)
-    _scripts: dict[Path, frozenset[str]] = field(default_factory=dict)
     _texts_used: dict[tuple[object, ...], tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
     _scripts_used: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
     _rendered: dict[tuple[object, ...], dict[str, Any]] = field(default_factory=dict)
@@ -130,13 +108,13 @@ class _Rendering:
     _package: PackageNames = field(default_factory=PackageNames)
 
     def __post_init__(self) -> None:
-        self.rules = self.recipe.text.rules
+        self.rules = self.recipe.rules
         self.space = explode(self.config)
         self.ignore_build_only = self.config.extended.get("ignore_build_only_deps", ())
         self.ignore_version = self.config.extended.get("ignore_version", ())
-        self.finder = usage_finder(self.space.keys, self.recipe.text.raw, self.rules)
-        self.names_package = "PKG_" in self.recipe.text.raw
-        tokens = self.recipe.text.tokens
+        self.finder = usage_finder(self.space.keys, self.recipe.raw, self.rules)
+        self.names_package = "PKG_" in self.recipe.raw
+        tokens = self.recipe.tokens
         self.relevant = tuple(
             key
             for key in sorted(self.space.keys)
@@ -171,7 +149,7 @@ class _Rendering:
             part = self.space.where({key: (variant[key],) for key in used})
             top = self._render(variant, part, initial.name)
             if not top.name and not top.outputs:
-                raise InputError("the recipe has no package/name", path=self.recipe.text.path)
+                raise InputError("the recipe has no package/name", path=self.recipe.path)
             own = self._used(top)
             string = build_string_without_hash(top)
             values = tuple(sorted((key, variant.get(key)) for key in own))
@@ -200,7 +178,7 @@ class _Rendering:
         if self.count > _MOST_RENDERINGS:
             raise InputError(
                 f"the recipe loops over more than {_MOST_RENDERINGS} variants",
-                path=self.recipe.text.path,
+                path=self.recipe.path,
                 hint=f"It uses {', '.join(sorted(used))}.",
             )
         return [{**base, **row} for row in looped]
@@ -209,9 +187,7 @@ class _Rendering:
 
     def _outputs_of(self, top: Meta, watch: Watch | None) -> list[tuple[Meta, RenderedOutput]]:
         packages = self._packages_of(top)
-        order = _building_order(
-            [(meta.name, meta.requirements, meta.kind) for meta, _ in packages], self.recipe.text.path
-        )
+        order = _building_order([(meta.name, meta.requirements, meta.kind) for meta, _ in packages], self.recipe.path)
         # The keys an output uses follow from the rendered text, whatever versions the variant fills in.
         finishers: dict[Meta, _Finisher] = {}
         outputs: dict[object, tuple[Meta, RenderedOutput]] = {}
@@ -277,7 +253,7 @@ class _Rendering:
         if seen is None:
             subdir = "noarch" if noarch else variant.get("target_platform", self.platform.subdir)
             namespace = Namespace(subdir, self.platform.subdir, variant, self.environ, self.rules)
-            seen = self._views[key] = (self.recipe.text.view(namespace), namespace)
+            seen = self._views[key] = (self.recipe.view(namespace), namespace)
         return seen
 
     def _render(self, variant: Variant, variants: VariantSpace, top_name: str) -> Meta:
@@ -293,14 +269,14 @@ class _Rendering:
         return meta
 
     def _parse(self, view: View, namespace: Namespace, variant: Variant, package: PackageNames) -> dict[str, Any]:
-        path = self.recipe.text.path
+        path = self.recipe.path
         key = (self._relevant_of(variant), package)
         cached = self._rendered.get(key)
         if cached is not None:
             return cached
         functions = Functions(variant, self.platform.subdir, path, self.keep_pins)
         context = template_context(namespace, functions, self.environ, package)
-        template = self.recipe.text.template
+        template = self.recipe.template
         if template is not None:
             context.update(view.holds)
         text = render(path, template, view.template, context)
@@ -311,12 +287,12 @@ class _Rendering:
     def _used(self, meta: Meta, *, force_top_level: bool = False, force_global: bool = False) -> frozenset[str]:
         """The variables that a package uses (metadata.py: get_used_vars)."""
         if force_global:
-            used = self.finder.in_selectors(self.recipe.text.raw) | self.finder.in_text(meta.own_text)
+            used = self.finder.in_selectors(self.recipe.raw) | self.finder.in_text(meta.own_text)
         else:
             used, required = self._used_in_text(meta, force_top_level or not meta.is_output)
             if required:
                 used |= trim_requirements(required, meta.requirements, self.ignore_build_only)
-        used |= self._used_in_scripts(meta, "package:" not in meta.own_text)
+        used |= self._words_of_scripts(meta, "package:" not in meta.own_text)
         if "target_platform" in meta.variant and self._platform_counts(meta):
             used |= {"target_platform"}
         if "channel_targets" in meta.variant and self.rules.channel_targets_used:
@@ -341,7 +317,7 @@ class _Rendering:
             return not meta.noarch
         return any(value != self.platform.subdir for value in meta.variants.values("target_platform"))
 
-    def _used_in_scripts(self, meta: Meta, is_output: bool) -> frozenset[str]:
+    def _words_of_scripts(self, meta: Meta, is_output: bool) -> frozenset[str]:
         names: tuple[str, ...] = ("build.sh", "bld.bat") if self.platform.os == "win" else ("build.sh",)
         if is_output:
             script = meta.output.get("script")
@@ -349,11 +325,12 @@ class _Rendering:
         cached = self._scripts_used.get(names)
         if cached is not None:
             return cached
+        folder = self.recipe.path.parent
         used: frozenset[str] = frozenset()
         for name in names:
-            path = self.recipe.folder / name
-            if is_below(path, self.recipe.folder):
-                used |= used_in_script(path, self.recipe.folder, self.space.keys, self._scripts)
+            path = folder / name
+            if is_below(path, folder):
+                used |= words_of_script(path, folder).intersection(self.space.keys)
         self._scripts_used[names] = used
         return used
 

@@ -56,12 +56,30 @@ def _is_whole(line: str) -> bool:
     return line.count("{{") == line.count("}}")
 
 
+@dataclass(frozen=True)
+class _Sections:
+    """A recipe's text and its section `outputs`, both without trailing blanks."""
+
+    full: str
+    outputs: str
+
+    @cached_property
+    def top_level(self) -> str:
+        """All but the outputs."""
+        return self.full.replace(self.outputs.strip(), "")
+
+    @cached_property
+    def blocks(self) -> tuple[str, ...]:
+        """The blocks of text of the outputs."""
+        return tuple(_OUTPUT.findall(self.outputs))
+
+
 def _part(pattern: re.Pattern[str], text: str) -> str:
     match = pattern.search(text)
     return (match.group(1) or "") if match else ""
 
 
-def recipe_text(raw: str, path: Path, rules: CondaBuildRules) -> RecipeText:
+def recipe_text(raw: str, path: Path, rules: CondaBuildRules | None = None) -> RecipeText:
     """The text of the `meta.yaml` at `path`.
 
     Raises:
@@ -73,7 +91,7 @@ def recipe_text(raw: str, path: Path, rules: CondaBuildRules) -> RecipeText:
     for number, line in enumerate(lines, 1):
         if len(line) > most(_LONGEST_LINE):
             raise BoundError(f"the line is longer than {_LONGEST_LINE} characters", path=path, line=number)
-    return _shared(raw, path, rules)
+    return _shared(raw, path, rules or CondaBuildRules())
 
 
 @lru_cache(maxsize=8)
@@ -148,19 +166,8 @@ class RecipeText:
         return "".join(parts)
 
     @cached_property
-    def outputs(self) -> str:
-        """The section `outputs`."""
-        return _part(_OUTPUTS_SECTION, self.raw)
-
-    @cached_property
-    def top_level(self) -> str:
-        """All but the outputs."""
-        return self.raw.rstrip().replace(self.outputs.strip(), "")
-
-    @cached_property
-    def blocks(self) -> tuple[str, ...]:
-        """The blocks of text of the outputs."""
-        return tuple(_OUTPUT.findall(self.outputs.rstrip()))
+    def sections(self) -> _Sections:
+        return _Sections(self.raw.rstrip(), _part(_OUTPUTS_SECTION, self.raw).rstrip())
 
     @cached_property
     def tokens(self) -> frozenset[str]:
@@ -224,26 +231,15 @@ class View:
         return {f"_k{number}": value for number, value in enumerate(self._selectors.values())}
 
     @cached_property
-    def outputs(self) -> str:
-        """The section `outputs`."""
-        return self.select(self.recipe.outputs).rstrip()
-
-    @cached_property
-    def top_level(self) -> str:
-        """All but the outputs."""
-        return self.full.replace(self.outputs.strip(), "")
-
-    @cached_property
-    def blocks(self) -> tuple[str, ...]:
-        """The blocks of text of the outputs."""
-        return tuple(_OUTPUT.findall(self.outputs))
+    def sections(self) -> _Sections:
+        return _Sections(self.full, self.select(self.recipe.sections.outputs).rstrip())
 
     def block(self, key: OutputKey, keys: Sequence[OutputKey], *, selected: bool = True) -> str:
         """The block of text of an output: the one at its position among the rendered outputs, `keys`.
 
         Empty if the text has no blocks; the name itself if no output has it, as in conda-build.
         """
-        blocks = self.blocks if selected else self.recipe.blocks
+        blocks = (self.sections if selected else self.recipe.sections).blocks
         try:
             place = keys.index(key) if keys else 0
         except ValueError:
@@ -260,7 +256,7 @@ class View:
 
     def top_level_with(self, block: str, *, selected: bool) -> str:
         """The top level (all but the outputs) and one output's block, as conda-build concatenates them."""
-        return (self.top_level if selected else self.recipe.top_level) + block
+        return (self.sections if selected else self.recipe.sections).top_level + block
 
 
 @lru_cache(maxsize=2048)

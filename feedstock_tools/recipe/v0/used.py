@@ -176,26 +176,11 @@ def _usable(keys: frozenset[str], text: str) -> frozenset[str]:
     return frozenset(filter(can_be_used, keys))
 
 
-def used_in_script(
-    path: Path, folder: Path, keys: Collection[str], cache: dict[Path, frozenset[str]]
-) -> frozenset[str]:
-    """Keys that a build script uses: `%KEY%` in a batch file, in a shell script the first `$` of a line.
+def words_of_script(path: Path, folder: Path) -> frozenset[str]:
+    """The words that count as variables in a build script: `%KEY%` in a batch file, else after the first `$` of a line.
 
-    A missing script uses nothing, nor does a script of any other kind.
-
-    Args:
-        folder: that of the recipe, which no link may lead out of.
-
-    Raises:
-        InputError: the script cannot be read, or is too large.
+    There are none in a missing script, nor in one of any other kind. No link may lead out of `folder`, the recipe's.
     """
-    words = cache.get(path)
-    if words is None:
-        words = cache[path] = _words_of(path, folder)
-    return words & frozenset(keys)
-
-
-def _words_of(path: Path, folder: Path) -> frozenset[str]:
     if path.suffix not in (".sh", ".bat") or not is_file(path):
         return _NOTHING
     content = read_bytes(path, LARGEST_SCRIPT, within=folder)

@@ -163,7 +163,7 @@ class TextUses:
         key = (id(view), "", "top level")
         if key not in self._parts:
             raw = tuple(enumerate(self._texts, 1))
-            inner = {number for number, _ in _part_of(view.recipe.raw, view.recipe.outputs, raw)}
+            inner = {number for number, _ in _part_of(view.recipe.raw, view.recipe.sections.outputs, raw)}
             self._parts[key] = _Lines(
                 tuple(line for line in raw if line[0] not in inner),
                 tuple(line for line in self._numbered(view) if line[0] not in inner),
