@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from feedstock_tools.check.comparison.differences import compare_feedstocks
+from feedstock_tools.check.differences import compare_feedstocks
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.feedstock.git import checked_out
 from feedstock_tools.report.checks.differences import differences_text

@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from feedstock_tools.check.rehearsal.demands import Demands, Row
+from feedstock_tools.check.demands import Demands, Row
 from feedstock_tools.check.rehearsal.rehearse import rehearse
 from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.configurations.configuration import Configuration

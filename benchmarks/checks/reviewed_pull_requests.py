@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from feedstock_tools.check.comparison.differences import compare_feedstocks
+from feedstock_tools.check.differences import compare_feedstocks
 from feedstock_tools.check.reviewing import Review, review_feedstock
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.report.checks.differences import differences_markdown

@@ -15,7 +15,7 @@ Python are those of the parent, so are variant files whose list of versions chan
 are about the version. All else that the maintainer changed stays, and is counted as other lines: patches, requirements,
 tests that the version needed. `add-` takes migrations from the pinning of the commit's time. After the edit, names and
 bytes of the rerendered configurations must be those of the commit, and the rendered packages the same
-(`check.comparison.differences`). The lines that the edit changes are compared with those that the maintainer changed
+(`check.differences`). The lines that the edit changes are compared with those that the maintainer changed
 for it, a migration that both add as one line.
 
 Each commit is replayed once more from a stricter start, in which all changed lines that mention the version are those
@@ -57,7 +57,7 @@ from benchmarks.edits.histories import (
     without,
     write_rerendered,
 )
-from feedstock_tools.check.comparison.differences import compare_feedstocks
+from feedstock_tools.check.differences import compare_feedstocks
 from feedstock_tools.edit.draft import Draft, open_draft
 from feedstock_tools.edit.variants.lists import CUDA, PYTHON
 from feedstock_tools.edit.variants.versions import add_version, drop_version

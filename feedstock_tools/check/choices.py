@@ -15,8 +15,7 @@ from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.channel.many_solves import ManySolves
 from feedstock_tools.channel.metadata import Record, RunExports
 from feedstock_tools.channel.waiting import wait_for
-from feedstock_tools.check.promised import Promised, promise
-from feedstock_tools.check.rehearsal.demands import Demands
+from feedstock_tools.check.demands import Demands, Promised, promise
 from feedstock_tools.check.rehearsal.model import Pick
 from feedstock_tools.check.rehearsal.users import Offer, picks_of
 from feedstock_tools.facts.cuda import load_cuda

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from feedstock_tools.check.rehearsal.demands import Demands, demands_of_content, demands_of_meta
+from feedstock_tools.check.demands import Demands, demands_of_content, demands_of_meta
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from feedstock_tools.check.against_facts import check_renderings
-from feedstock_tools.check.build_numbers import remarks_on_numbers
-from feedstock_tools.check.comparison.differences import Differences, PackageChange, compare_renderings
-from feedstock_tools.check.comparison.package_parts import NO_ENVIRONMENT
+from feedstock_tools.check.differences import NO_ENVIRONMENT, Differences, PackageChange, compare_renderings
 from feedstock_tools.check.findings import Finding
 from feedstock_tools.check.linting.lint import lint_renderings
-from feedstock_tools.check.linting.subject import Mistaken
+from feedstock_tools.check.linting.subject import LintFinding
 from feedstock_tools.check.rehearsal.model import Environment, Pick, Rehearsal
-from feedstock_tools.check.rehearsal.of_feedstock import RehearsalChannels, rehearse_configurations
+from feedstock_tools.check.rehearsal.rehearse import RehearsalChannels, rehearse_configurations
 from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
@@ -26,6 +24,7 @@ from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.rerendering import Rerender, rerender
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy import Release
+from feedstock_tools.versions import parse_version
 
 #: Names of jobs in a message, which change with a rerender.
 _JOBS = re.compile(r"\b(?:linux|osx|win)_[\w.-]+(?:, [\w.-]+_[\w.-]+)*(?: and \d+ more)?")
@@ -71,7 +70,7 @@ class Review:
 
     differences: Differences
     stale: Stale | None
-    lint: tuple[Mistaken, ...]
+    lint: tuple[LintFinding, ...]
     facts: tuple[Finding, ...]
     known: int
     numbers: tuple[str, ...] = ()
@@ -230,3 +229,81 @@ def _fails(make: Callable[[Path], Rerender], folder: Path) -> bool:
     except InputError:
         return True
     return False
+
+
+#: Parts of a package that follow from others, or that change without a build.
+_FOLLOWING = frozenset({"build string", "build number"})
+_MOST_NAMES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """The versions of a package in all jobs, and its lowest and highest build number."""
+
+    versions: frozenset[str]
+    lowest: int
+    highest: int
+
+
+def remarks_on_numbers(base: Renderings, branch: Renderings, differences: Differences) -> tuple[str, ...]:
+    """The remarks on a branch: packages whose new version does not begin with 0, packages that change with the version
+    and build numbers that the base has, and build numbers of a version that go back or leave numbers out.
+
+    A recipe that gives its GPU builds higher numbers begins with the lowest of them.
+    """
+    before, after = _numbers(base), _numbers(branch)
+    new = [name for name, own in after.items() if name in before and _is_new(before[name], own)]
+    # An output that keeps its version when the recipe gets a new one has nothing of the recipe's sources in it.
+    following = _FOLLOWING | ({"source"} if new else set())
+    changed = {
+        change.name
+        for change in differences.packages_changed
+        if any(lines.part not in following for lines in change.changes)
+    }
+    started = [name for name in new if after[name].lowest]
+    same = [name for name in sorted(changed) if name in before and name in after and before[name] == after[name]]
+    return (*_sentences(started, same, after), *_steps(before, after))
+
+
+def _is_new(before: _Numbers, after: _Numbers) -> bool:
+    return max(map(parse_version, after.versions)) > max(map(parse_version, before.versions))
+
+
+def _sentences(started: list[str], same: list[str], after: Mapping[str, _Numbers]) -> Iterator[str]:
+    if started:
+        lowest = after[started[0]].lowest
+        yield f"a new version begins with build number 0, not {lowest}: {_listed(started)}"
+    if same:
+        yield f"changed with the same version and build number, so both builds stay side by side: {_listed(same)}"
+
+
+def _steps(before: Mapping[str, _Numbers], after: Mapping[str, _Numbers]) -> Iterator[str]:
+    """The remarks on numbers of a version that all go back, or all forward by more than one."""
+    names: dict[tuple[int, int], list[str]] = {}
+    for name, own in after.items():
+        base = before.get(name, own)
+        step = own.lowest - base.lowest
+        if own.versions == base.versions and step == own.highest - base.highest and step not in (0, 1):
+            names.setdefault((base.lowest, own.lowest), []).append(name)
+    for (old, new), stepping in sorted(names.items()):
+        if new < old:
+            yield f"the build number goes back from {old} to {new}, so solvers keep the old build: {_listed(stepping)}"
+        else:
+            yield f"the build number goes from {old} to {new}, and the next is {old + 1}: {_listed(stepping)}"
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _numbers(renderings: Renderings) -> Mapping[str, _Numbers]:
+    found: dict[str, list[tuple[str, int]]] = {}
+    for configuration in renderings.configurations:
+        for _, output in renderings.packages(configuration):
+            if not output.skip:
+                found.setdefault(output.name, []).append((output.version, output.build_number))
+    return {
+        name: _Numbers(frozenset(version for version, _ in each), min(n for _, n in each), max(n for _, n in each))
+        for name, each in sorted(found.items())
+    }

@@ -1,19 +1,118 @@
-"""Mistakes in the values of a configuration by the facts: compilers, libraries, images, glibc, architectures."""
+"""The rows of a configuration, its values for one CUDA version each, and what contradicts the facts in them: compilers,
+libraries, images, glibc, and the lists of architectures that the spec, the recipe and scripts set."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
 
 from feedstock_tools.channel.specs import admits
-from feedstock_tools.check.architecture_lists import ARCHITECTURE_KEYS, form_of, is_native, read_list
-from feedstock_tools.check.coverage import NATIVE, Place, faults_of
-from feedstock_tools.check.findings import Complaint
-from feedstock_tools.check.rows import Row
+from feedstock_tools.check.architecture_lists import (
+    ARCHITECTURE_KEYS,
+    COMPANIONS,
+    NATIVE,
+    Place,
+    dropped_by,
+    faults_of,
+    form_of,
+    is_native,
+    jetson_only,
+    read_list,
+    refused_by,
+    unserved_by,
+)
+from feedstock_tools.check.findings import Complaint, Finding, Weight
+from feedstock_tools.check.scripts.architectures import ScriptList
 from feedstock_tools.errors import InputError
+from feedstock_tools.facts import CudaFacts, Toolkit
+from feedstock_tools.generate.spec.reading import read_spec
+from feedstock_tools.generate.texts.cuda_facts import architectures_by_version
+from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
 from feedstock_tools.pins.graph.kinds import Demand, msvc_of, msvc_words
+from feedstock_tools.pins.graph.model import PinGraph
 from feedstock_tools.pins.graph.resolve import is_satisfiable
+from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.versions import parse_version
+
+_NOT_CUDA = frozenset({"", "None", "none", "undefined"})
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a configuration: the values for one CUDA version."""
+
+    facts: CudaFacts
+    graph: PinGraph
+    toolkit: Toolkit
+    subdir: str
+    values: Mapping[str, tuple[str, ...]]
+
+    @property
+    def is_tegra(self) -> bool | None:
+        """Whether an ARM build is for Jetson's own system; None if the configuration does not say."""
+        variant = self.values.get("arm_variant_type", ("",))[0]
+        return {"tegra": True, "sbsa": False}.get(variant)
+
+    def source(self, fact: str) -> str | None:
+        """The page or file that a fact of the toolkit was read in."""
+        names = self.toolkit.sources.get(fact, ())
+        sources = [source.url or source.title for name in names if (source := self.facts.sources.get(name))]
+        return sources[0] if sources else None
+
+
+def rows_of(facts: CudaFacts, graph: PinGraph, configuration: Configuration) -> Iterator[Row]:
+    """The rows with a CUDA version that has facts; others are unknown, and nothing is checked about them."""
+    zipped = next((group for group in configuration.zip_keys if "cuda_compiler_version" in group), ())
+    for number, cuda in enumerate(_cudas(configuration)):
+        toolkit = facts.toolkits.get(_minor(cuda))
+        if cuda not in _NOT_CUDA and toolkit is not None:
+            own = {key: (configuration.values[key][number],) for key in zipped if key in configuration.values}
+            values = {**configuration.values, "cuda_compiler_version": (cuda,), **own}
+            yield Row(facts, graph, toolkit, configuration.platform.subdir, values)
+
+
+def zips_out_of_step(configuration: Configuration) -> list[Complaint]:
+    """Zipped keys with different numbers of values, which have no rows."""
+    complaints = []
+    for group in configuration.zip_keys:
+        lengths = {key: len(configuration.values[key]) for key in group if key in configuration.values}
+        if len(set(lengths.values())) > 1:
+            words = ", ".join(f"{key} has {length}" for key, length in lengths.items())
+            complaints.append(Complaint("zip_keys", f"zipped keys must have the same number of values: {words}"))
+    return complaints
+
+
+def never_released(facts: CudaFacts, configuration: Configuration) -> Iterator[Complaint]:
+    """The CUDA versions of a configuration that NVIDIA never released.
+
+    The facts have all from the oldest to the newest, so a version missing in between was never released.
+    """
+    versions = sorted(facts.toolkits, key=parse_version)
+    for cuda in _cudas(configuration):
+        version = _minor(cuda)
+        if cuda in _NOT_CUDA or version in facts.toolkits or not version.replace(".", "").isdigit():
+            continue
+        if parse_version(versions[0]) < parse_version(version) < parse_version(versions[-1]):
+            before = max(
+                (other for other in versions if parse_version(other) < parse_version(version)), key=parse_version
+            )
+            after = min(
+                (other for other in versions if parse_version(other) > parse_version(version)), key=parse_version
+            )
+            message = f"NVIDIA never released CUDA {version}: {after} followed {before}"
+            yield Complaint("cuda_compiler_version", message)
+
+
+def _cudas(configuration: Configuration) -> tuple[str, ...]:
+    return configuration.values.get("cuda_compiler_version", ())
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
+
 
 _IMAGE_CUDA = re.compile(r"cuda:?(\d+\.\d+)")
 _IMAGE_ARCH = re.compile(r"(?<![a-z0-9])(x86_64|aarch64|ppc64le)(?![a-z0-9])")
@@ -129,3 +228,126 @@ _CHECKS: tuple[Callable[[Row], Iterator[Complaint]], ...] = (
     _glibc,
     _architectures,
 )
+
+
+_T = TypeVar("_T")
+_MISTAKE: Weight = "mistake"
+
+
+@dataclass(frozen=True, slots=True)
+class _Variable:
+    """A variable in a file: the lists that it may have, and the last place that sets it."""
+
+    last: ScriptList
+    readings: tuple[tuple[Architecture, ...], ...]
+
+    @property
+    def key(self) -> str:
+        return f"{self.last.path}:{self.last.line}: {self.last.title}"
+
+
+def findings_of_spec(facts: CudaFacts, path: Path) -> Iterator[Finding]:
+    """The mistakes in the architectures of a spec; none without a spec."""
+    if not path.is_file():
+        return
+    try:
+        chosen = architectures_by_version(read_spec(path), facts)
+    except InputError as error:
+        for mistake in error.mistakes:
+            yield Finding(path.name, f"line {mistake.line}" if mistake.line else path.name, mistake.message)
+        return
+    for version, names in chosen.items():
+        toolkit = facts.toolkits.get(version)
+        if toolkit is not None:
+            listed = parse_architectures(names)
+            faults = [(message, _MISTAKE) for message in refused_by(toolkit, listed)]
+            for message, weight in (*faults, *unserved_by(toolkit, listed, Place("linux-64"))):
+                yield Finding(path.name, "cuda.architectures", f"{message} (CUDA {version})", weight=weight)
+
+
+def complaints_of_lists(
+    row: Row, lists: Iterable[ScriptList], shared: frozenset[tuple[str, int]]
+) -> Iterator[Complaint]:
+    """The mistakes in the lists of one row.
+
+    If a variable may have several values, only mistakes that all of them have are reported. Where a file sets several
+    variables, it is not known which of them the build system uses, so GPUs count as left out only if every list leaves
+    them out.
+
+    Args:
+        shared: lists (path, line) that the feedstock also uses for Jetson modules, which may name them therefore.
+    """
+    for variables in _by_file(lists).values():
+        by_message: dict[tuple[str, Weight], Complaint] = {}  # names the first of variables that hold the same list
+        for complaint in (mistake for variable in variables for mistake in _of_variable(row, variable, shared)):
+            by_message.setdefault((complaint.message, complaint.weight), complaint)
+        yield from by_message.values()
+        yield from _left_out(row, [variable for variable in variables if not variable.last.is_command])
+
+
+def _of_variable(row: Row, variable: _Variable, shared: frozenset[tuple[str, int]]) -> Iterator[Complaint]:
+    """The mistakes of one variable, whatever else the build system is given."""
+    source = row.source("architectures")
+    if variable.last.is_native:
+        yield Complaint(variable.key, NATIVE)
+        return
+    for message in _common(set(refused_by(row.toolkit, listed)) for listed in variable.readings):
+        yield Complaint(variable.key, message, source)
+    if not variable.last.is_command and (variable.last.path, variable.last.line) not in shared:
+        place = Place(row.subdir, row.is_tegra)
+        jetson = _common(set(jetson_only(row.toolkit, listed, place)) for listed in variable.readings)
+        yield from (Complaint(variable.key, message, source, weight) for message, weight in jetson)
+
+
+def _left_out(row: Row, variables: Sequence[_Variable]) -> Iterator[Complaint]:
+    """The GPUs that all lists of a file leave out."""
+    place = Place(row.subdir, row.is_tegra)
+    lists = [listed for variable in variables if not variable.last.is_native for listed in variable.readings]
+    for message, weight in _common(set(unserved_by(row.toolkit, listed, place)) for listed in lists):
+        yield Complaint(variables[0].key, message, row.source("architectures"), weight)
+
+
+def lists_for_jetson(row: Row, lists: Iterable[ScriptList]) -> Iterator[tuple[str, int]]:
+    """The lists (path, line) of a row whose builds Jetson modules run."""
+    if Place(row.subdir, row.is_tegra).serves_jetson(row.toolkit):
+        yield from ((listed.path, listed.line) for listed in lists)
+
+
+def complaints_of_next(toolkit: Toolkit, lists: Iterable[ScriptList]) -> Iterator[Complaint]:
+    """Remarks on lists that would be set for a later toolkit as well, though its nvcc has dropped some of them."""
+    for variables in _by_file(lists).values():
+        by_message: dict[str, Complaint] = {}
+        for variable in variables:
+            dropped = _common(set(dropped_by(toolkit, listed)) for listed in variable.readings)
+            message = f"nvcc of CUDA {toolkit.version}, which conda-forge's pinning has next, has dropped"
+            message = f"{message} {', '.join(dropped)}"
+            if dropped:
+                by_message.setdefault(message, Complaint(variable.key, message, weight="remark"))
+        yield from by_message.values()
+
+
+def _by_file(lists: Iterable[ScriptList]) -> dict[str, list[_Variable]]:
+    """The variables of each file; those that a build system adds up are one."""
+    by_file: dict[str, dict[str, list[ScriptList]]] = {}
+    for listed in lists:
+        name = COMPANIONS.get(listed.name, listed.name)
+        by_file.setdefault(listed.path, {}).setdefault(name, []).append(listed)
+    return {
+        path: sorted(map(_variable, variables.values()), key=lambda variable: variable.last.line)
+        for path, variables in by_file.items()
+    }
+
+
+def _variable(values: Sequence[ScriptList]) -> _Variable:
+    names = dict.fromkeys(value.name for value in values)
+    readings: list[tuple[Architecture, ...]] = [()]
+    for name in names:
+        own = [value.architectures() for value in values if value.name == name]
+        readings = [(*before, *more) for before in readings for more in own]
+    return _Variable(values[-1], tuple(readings))
+
+
+def _common(sets: Iterable[set[_T]]) -> list[_T]:
+    """What all of some sets have, sorted."""
+    every = list(sets)
+    return sorted(set.intersection(*every), key=str) if every else []

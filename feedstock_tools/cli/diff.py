@@ -38,7 +38,7 @@ def command(
     if after is not None and _are_packages(before, after):
         _compare_packages(Path(before), Path(after), as_json=as_json, markdown=markdown, html=html)
         return
-    from feedstock_tools.check.comparison.differences import compare_feedstocks
+    from feedstock_tools.check.differences import compare_feedstocks
     from feedstock_tools.feedstock.git import checked_out
     from feedstock_tools.report.checks.differences import differences_json, differences_markdown, differences_text
     from feedstock_tools.rerender.rules import Rules

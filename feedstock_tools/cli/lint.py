@@ -16,7 +16,7 @@ from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_diff, say_json
 
 if TYPE_CHECKING:
-    from feedstock_tools.check.linting.subject import Mistaken
+    from feedstock_tools.check.linting.subject import LintFinding
     from feedstock_tools.recipe.written.document import Document
     from feedstock_tools.recipe.written.files import WrittenFiles
 
@@ -114,7 +114,7 @@ def _pinning(choice: _Choice) -> Path | None:
     return find_pinning(choice.pinning, pinning_cache(os.environ)).path if choice.pinning else None
 
 
-def _of_smithy(files: WrittenFiles, choice: _Choice) -> Sequence[Mistaken]:
+def _of_smithy(files: WrittenFiles, choice: _Choice) -> Sequence[LintFinding]:
     from feedstock_tools.check.linting.smithy import find_smithy, smithy_findings
     from feedstock_tools.errors import WorkError
 
@@ -132,7 +132,7 @@ def _of_smithy(files: WrittenFiles, choice: _Choice) -> Sequence[Mistaken]:
         return ()
 
 
-def _print(findings: Sequence[Mistaken], form: _Form) -> None:
+def _print(findings: Sequence[LintFinding], form: _Form) -> None:
     from feedstock_tools.report.checks.linting import findings_github, findings_lines, findings_sarif, findings_values
 
     if form.as_json:

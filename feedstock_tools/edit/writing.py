@@ -9,8 +9,7 @@ from itertools import groupby
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
 from feedstock_tools.recipe.written.variables import Variable
-from feedstock_tools.yaml_reading.nodes import compose
-from feedstock_tools.yaml_reading.values import parse_types
+from feedstock_tools.yaml_reading.nodes import compose, parse_types
 
 _TEMPLATE = re.compile(r"\$?\{\{.*?\}\}", re.DOTALL)
 

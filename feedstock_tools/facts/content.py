@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_text
-from feedstock_tools.yaml_reading.values import parse_json_types
+from feedstock_tools.yaml_reading.nodes import parse_json_types
 
 if TYPE_CHECKING:
     from feedstock_tools.facts.models import FactsFile

@@ -22,7 +22,7 @@ from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 from feedstock_tools.reading import read_text
-from feedstock_tools.yaml_reading.values import parse_texts
+from feedstock_tools.yaml_reading.nodes import parse_texts
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.facts.packages import KnownPackage, expanded
 from feedstock_tools.reading import read_text
-from feedstock_tools.yaml_reading.values import parse_texts
+from feedstock_tools.yaml_reading.nodes import parse_texts
 
 #: The tool that no wheel has: the program of the machine.
 MAKE = "make"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.reading import read_text
-from feedstock_tools.yaml_reading.values import read_texts
+from feedstock_tools.yaml_reading.nodes import read_texts
 
 if TYPE_CHECKING:
     from feedstock_tools.rerender.configurations.configuration import Configuration

@@ -16,8 +16,8 @@ from feedstock_tools.rerender.configurations.configuration import read_configura
 from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.source import Source, variants_of
 from feedstock_tools.variants import combine, defaults
+from feedstock_tools.variants.algebra import explode
 from feedstock_tools.variants.model import Variant, VariantConfig
-from feedstock_tools.variants.space import explode
 
 #: More settings than any recipe of conda-forge distinguishes on one platform.
 _MOST = 2_000

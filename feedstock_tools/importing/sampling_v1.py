@@ -41,8 +41,7 @@ from feedstock_tools.recipe.v1.version_match import matches
 from feedstock_tools.recipe.v1_engine import ParsedV1
 from feedstock_tools.recipe.written.sites import context_of
 from feedstock_tools.variants.model import Variant, WholeNumber
-from feedstock_tools.yaml_reading.nodes import compose
-from feedstock_tools.yaml_reading.values import parse_texts
+from feedstock_tools.yaml_reading.nodes import compose, parse_texts
 
 _TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 

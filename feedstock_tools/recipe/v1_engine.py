@@ -24,8 +24,7 @@ from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.v1.certain_values import typed_value
 from feedstock_tools.recipe.v1.templates import asks_environment, check_templates
 from feedstock_tools.variants.model import WholeNumber
-from feedstock_tools.yaml_reading.nodes import Schema, compose, members
-from feedstock_tools.yaml_reading.values import parse_texts
+from feedstock_tools.yaml_reading.nodes import Schema, compose, members, parse_texts
 
 if TYPE_CHECKING:
     from rattler_build import RenderConfig, RenderedVariant, Stage0Recipe, VariantConfig

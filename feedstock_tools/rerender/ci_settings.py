@@ -12,7 +12,7 @@ from typing import Any
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import LARGEST_SETTINGS, read_text
 from feedstock_tools.rerender.ci_rules import CiRules
-from feedstock_tools.yaml_reading.values import parse_first
+from feedstock_tools.yaml_reading.nodes import parse_first
 
 
 @dataclass(frozen=True, slots=True)

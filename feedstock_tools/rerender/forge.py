@@ -21,8 +21,7 @@ from feedstock_tools.reading import LARGEST_SETTINGS, is_inside, read_text
 from feedstock_tools.rerender.ci_rules import ci_rules
 from feedstock_tools.rerender.ci_settings import placements, section
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.yaml_reading.nodes import compose, pairs, place_of
-from feedstock_tools.yaml_reading.values import parse_first
+from feedstock_tools.yaml_reading.nodes import compose, pairs, parse_first, place_of
 
 #: conda-smithy renders the providers one after the other; a later one overwrites the files of an earlier one.
 PROVIDERS = ("circle", "travis", "appveyor", "azure", "drone", "woodpecker", "github_actions")

@@ -27,7 +27,7 @@ from feedstock_tools.rerender.rerendering import Request, Rerender, rerendered
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy import Release
 from feedstock_tools.variants.migration import OWN_KEYS
-from feedstock_tools.yaml_reading.values import parse_texts
+from feedstock_tools.yaml_reading.nodes import parse_texts
 
 Outcome = Literal["changed", "unchanged", "not needed", "refused", "failed"]
 #: `not needed`: the migration changes nothing. `refused`: the input is invalid. `failed`: it could not be written.

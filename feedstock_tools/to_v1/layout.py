@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.to_v1.conditions import When, all_of, are_exhaustive
-from feedstock_tools.yaml_reading.nodes import compose
-from feedstock_tools.yaml_reading.values import parse_types
+from feedstock_tools.yaml_reading.nodes import compose, parse_types
 
 _TEMPLATE = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
 _LONGEST_LINE = 120

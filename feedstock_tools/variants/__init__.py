@@ -3,12 +3,11 @@
 >>> from feedstock_tools.variants import combine, defaults, explode, load  # doctest: +SKIP
 """
 
-from feedstock_tools.variants.combination import combine
+from feedstock_tools.variants.algebra import combine, explode, squash
 from feedstock_tools.variants.files import defaults, load
 from feedstock_tools.variants.migration import Migration, load_migration, migrate
 from feedstock_tools.variants.model import Axis, Origin, Variant, VariantConfig, VariantSpace
 from feedstock_tools.variants.rules import CondaBuildRules, MigrationRules
-from feedstock_tools.variants.space import explode, squash
 
 __all__ = [
     "Axis",

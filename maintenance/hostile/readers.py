@@ -176,10 +176,10 @@ def prepare() -> None:
     for name in (
         *("rerender.rerendering", "rerender.outputs", "rerender.why.reasons", "check.against_facts", "generate"),
         *("builds.plan.workspace", "builds.plan.rendering", "builds.matrix.matrix", "builds.publish.collect"),
-        *("builds.matrix.listing", "check.rehearsal.of_feedstock", "report.matrix.listing", "report.checks.rehearsal"),
+        *("builds.matrix.listing", "check.rehearsal.rehearse", "report.matrix.listing", "report.checks.rehearsal"),
         *("report.matrix.text", "report.matrix.page", "channel.folder", "channel.repodata", "gpu_code.packages"),
-        *("recipe.v1.recipe", "recipe.v1.branches", "check.comparison.differences", "check.linting.lint"),
-        *("enable_gpu", "variants.conditional", "generate.texts", "builds.fleet.simulation.simulate"),
+        *("recipe.v1.recipe", "recipe.v1.branches", "check.differences", "check.linting.lint"),
+        *("enable_gpu", "variants.files", "generate.texts", "builds.fleet.simulation.simulate"),
         *("to_v1", "importing", "report.importing", "check.reviewing"),
         *("report.checks.differences_page", "report.checks.rehearsal_page", "report.checks.review"),
         *("report.checks.packages", "channel.comparing", "builds.fleet.results.events", "builds.fleet.orders.order"),

@@ -39,7 +39,7 @@ def lint(folder: Path) -> None:
 
 
 def diff(before: Path, folder: Path) -> None:
-    from feedstock_tools.check.comparison.differences import compare_feedstocks
+    from feedstock_tools.check.differences import compare_feedstocks
     from feedstock_tools.report.checks.differences import differences_page, differences_text
 
     found = compare_feedstocks(before, folder)
@@ -101,7 +101,7 @@ def rerender(folder: Path, release: Path | None = None) -> None:
 
 
 def rehearse(folder: Path, channel: Path) -> None:
-    from feedstock_tools.check.rehearsal.of_feedstock import rehearse_configurations
+    from feedstock_tools.check.rehearsal.rehearse import rehearse_configurations
     from feedstock_tools.report.checks.rehearsal import rehearsal_page, rehearsal_text
     from feedstock_tools.rerender.configurations.configuration import read_configurations
 

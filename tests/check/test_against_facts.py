@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from feedstock_tools.check.against_facts import check
+from feedstock_tools.check.against_facts import check, why_dropped
 from feedstock_tools.check.architecture_lists import read_list
-from feedstock_tools.check.dropped_cuda import why_dropped
 from feedstock_tools.cli.cuda import command
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.check.choices import ChoiceChange
-from feedstock_tools.check.comparison.differences import compare_feedstocks
+from feedstock_tools.check.differences import compare_feedstocks
 from feedstock_tools.report.checks.differences import differences_markdown
 from tests.check.linting.feedstocks import META, V1, feedstock
 from tests.support import command

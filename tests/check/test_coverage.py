@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.check.architecture_lists import form_of, read_list
-from feedstock_tools.check.coverage import Place, faults_of
+from feedstock_tools.check.architecture_lists import Place, faults_of, form_of, read_list
 from feedstock_tools.check.scripts.architectures import lists_in_scripts
 from feedstock_tools.facts import load_cuda
 

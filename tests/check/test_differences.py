@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.check.comparison.differences import compare_feedstocks
+from feedstock_tools.check.differences import compare_feedstocks
 from feedstock_tools.report.checks.differences import differences_json, differences_markdown, differences_text
 from tests.support import command
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.check.comparison.differences import Differences
-from feedstock_tools.check.linting.subject import Mistaken
+from feedstock_tools.check.differences import Differences
+from feedstock_tools.check.linting.subject import LintFinding
 from feedstock_tools.check.reviewing import Review, review_feedstock
 from feedstock_tools.report.checks.review import review_json, review_markdown
 from feedstock_tools.rerender.rerendering import rerender
@@ -228,7 +228,7 @@ def test_without_a_pinning_it_is_not_looked_whether_it_is_rerendered(feedstock: 
 
 
 def test_a_comment_is_no_longer_than_github_takes() -> None:
-    lint = tuple(Mistaken("recipe/meta.yaml", line, "license", "x" * 500) for line in range(1, 400))
+    lint = tuple(LintFinding("recipe/meta.yaml", line, "license", "x" * 500) for line in range(1, 400))
     text = review_markdown(Review(Differences(), None, lint, (), 0), "main")
     assert len(text) < 65_536
     assert "see `feedstock-tools diff main`" in text
@@ -236,7 +236,7 @@ def test_a_comment_is_no_longer_than_github_takes() -> None:
 
 
 def test_texts_of_strangers_stay_texts() -> None:
-    lint = (Mistaken("recipe/meta.yaml", 1, "license", "```\n</details>\x1b[31m"),)
+    lint = (LintFinding("recipe/meta.yaml", 1, "license", "```\n</details>\x1b[31m"),)
     text = review_markdown(Review(Differences(), None, lint, (), 0), "main")
     assert text.count("```") == 2
     assert "\x1b" not in text

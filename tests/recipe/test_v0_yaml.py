@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.recipe.v0.meta import parse_rendered
-from feedstock_tools.yaml_reading.nodes import Schema
-from feedstock_tools.yaml_reading.values import parse_types
+from feedstock_tools.yaml_reading.nodes import Schema, parse_types
 
 
 @pytest.mark.parametrize(

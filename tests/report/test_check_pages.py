@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from feedstock_tools.check.comparison.differences import Differences, Lines, PackageChange
+from feedstock_tools.check.differences import Differences, Lines, PackageChange
 from feedstock_tools.check.rehearsal.model import Environment, Rehearsal
 from feedstock_tools.cli.diff import command as diff
 from feedstock_tools.report.checks.differences import differences_page

@@ -10,7 +10,7 @@ import yaml
 from feedstock_tools.recipe.v1.staging import without_staging_builds
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.yaml_reading.values import parse_texts
+from feedstock_tools.yaml_reading.nodes import parse_texts
 
 RECIPE = """\
 recipe: {name: demo, version: "1"}

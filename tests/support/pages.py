@@ -8,7 +8,7 @@ from pathlib import Path
 from feedstock_tools.builds.fleet.simulation.simulate import SimulatedBuild, Simulation
 from feedstock_tools.channel.comparing import FileDifference, PackageComparison
 from feedstock_tools.check.choices import ChoiceChange
-from feedstock_tools.check.comparison.differences import Differences, JobChange, Lines, PackageChange
+from feedstock_tools.check.differences import Differences, JobChange, Lines, PackageChange
 from feedstock_tools.check.rehearsal.model import FOLLOWS, Environment, Pick, Rehearsal
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
 from feedstock_tools.report.checks.differences import comparison_page, differences_page

@@ -8,7 +8,7 @@ import pytest
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.variants.conditional import load_conditional
+from feedstock_tools.variants.files import load_conditional
 from feedstock_tools.variants.model import VariantConfig, WholeNumber
 
 LINUX = Platform("linux", "64")

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from feedstock_tools.yaml_reading.blocks import NotSimpleError, parse_block
+from feedstock_tools.yaml_reading.quick import NotSimpleError, parse_block
 
 
 def by_pyyaml(text: str) -> Any:

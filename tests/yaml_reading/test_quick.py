@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.yaml_reading.nodes import parse_texts
 from feedstock_tools.yaml_reading.quick import may_have_anchors, parse_variant_yaml
-from feedstock_tools.yaml_reading.values import parse_texts
 
 _VALUES = st.text("ab1 .-_*&!|>%@`[]{},:#'\"?\\~=+$\t", max_size=6)
 _WRITTEN = st.one_of(_VALUES, _VALUES.map("'{}'".format), _VALUES.map('"{}"'.format))

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, strategies
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.yaml_reading.values import parse_first, parse_texts, parse_types
+from feedstock_tools.yaml_reading.nodes import parse_first, parse_texts, parse_types
 
 ALIASES = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]\n" for n in range(1, 20))
 

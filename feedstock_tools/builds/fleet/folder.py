@@ -27,7 +27,7 @@ from feedstock_tools.builds.fleet.trust.certificates import (
 from feedstock_tools.builds.fleet.trust.signing import PUBLIC_KEY, make_signing_key
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_text
-from feedstock_tools.yaml_reading.values import parse_types
+from feedstock_tools.yaml_reading.nodes import parse_types
 
 #: The inventory in a folder where none is named, and the variable of its group `all` that names its fleet.
 INVENTORY, NAME_KEY = "inventory.yml", "fleet_name"

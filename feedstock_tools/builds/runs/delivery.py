@@ -34,7 +34,7 @@ from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
 from feedstock_tools.gpu_code.code import architecture_names, gpu_code, lacking
 from feedstock_tools.redaction import redacted, without_credentials
-from feedstock_tools.yaml_reading.values import parse_json_types
+from feedstock_tools.yaml_reading.nodes import parse_json_types
 
 _RENDERED = "info/recipe/rendered_recipe.yaml"
 _HASH_INPUT = "info/hash_input.json"

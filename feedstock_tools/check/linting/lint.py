@@ -8,12 +8,19 @@ from pathlib import Path
 
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
-from feedstock_tools.check.linting.licenses import licenses
-from feedstock_tools.check.linting.packages import ambiguous_builds, collisions, not_rendered, without_package
+from feedstock_tools.check.linting.packages import (
+    ambiguous_builds,
+    collisions,
+    duplicates,
+    licenses,
+    loose_metapackages,
+    not_rendered,
+    repeated,
+    without_package,
+)
 from feedstock_tools.check.linting.pins import run_exports, unbuilt_pins
-from feedstock_tools.check.linting.requirements import duplicates, loose_metapackages, repeated
 from feedstock_tools.check.linting.selectors import dead_items, dead_selectors
-from feedstock_tools.check.linting.subject import Mistaken, Subject, read_subject
+from feedstock_tools.check.linting.subject import LintFinding, Subject, read_subject
 from feedstock_tools.check.linting.variant_files import stale_migrations, unused_keys
 from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.recipe.written.document import Document, Part
@@ -22,7 +29,7 @@ from feedstock_tools.recipe.written.owners import requirement_lists
 from feedstock_tools.rerender.source import find_pinning
 from feedstock_tools.stages import stage
 
-_CHECKS: tuple[Callable[[Subject], Iterator[Mistaken]], ...] = (
+_CHECKS: tuple[Callable[[Subject], Iterator[LintFinding]], ...] = (
     duplicates,
     loose_metapackages,
     licenses,
@@ -40,7 +47,7 @@ _CHECKS: tuple[Callable[[Subject], Iterator[Mistaken]], ...] = (
 
 def lint_feedstock(
     feedstock: Path, *, pinning: Path | None = None, bounds: Bounds | None = None
-) -> tuple[Mistaken, ...]:
+) -> tuple[LintFinding, ...]:
     """The findings in a feedstock's recipe, in the order of its lines.
 
     Args:
@@ -59,7 +66,7 @@ def lint_feedstock(
     return lint_renderings(Renderings(feedstock), pinning)
 
 
-def lint_renderings(renderings: Renderings, pinning: Path | None = None) -> tuple[Mistaken, ...]:
+def lint_renderings(renderings: Renderings, pinning: Path | None = None) -> tuple[LintFinding, ...]:
     """As `lint_feedstock`, for a state that others look at, too."""
     stage("looking for mistakes in the recipe")
     against = find_pinning(pinning) if pinning else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from feedstock_tools.check.linting.subject import Job, Mistaken, Package, Subject, has_files, name_in
+from feedstock_tools.check.linting.subject import Job, LintFinding, Package, Subject, has_files, name_in
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.requirements import Pin, Requirement
@@ -21,7 +21,7 @@ _SHARED = re.compile(r"SHLIB_EXT|\.so\b|\.dylib|\.dll\b|^\s*lib:", re.MULTILINE)
 _LIBRARY = re.compile(r"lib(?!.*(?:-devel|-dev|-static|-headers?|-tools|-bin|-tests?|-python|-py)$)")
 
 
-def unbuilt_pins(subject: Subject) -> Iterator[Mistaken]:
+def unbuilt_pins(subject: Subject) -> Iterator[LintFinding]:
     """`pin_subpackage` of what a job does not build, and exact pins of noarch packages on builds of one platform."""
     reported: set[tuple[str, str]] = set()
     for job in subject.jobs:
@@ -65,7 +65,7 @@ def _subpackage_pins(package: Package) -> Iterator[Pin]:
             yield requirement
 
 
-def run_exports(subject: Subject) -> Iterator[Mistaken]:
+def run_exports(subject: Subject) -> Iterator[LintFinding]:
     """Run exports of unknown kinds, of packages that are not outputs, and that do not fit those that link to them."""
     yield from _unknown_kinds(subject)
     yield from _finer_than_pinning(subject)
@@ -78,7 +78,7 @@ def run_exports(subject: Subject) -> Iterator[Mistaken]:
                     yield subject.finding(subject.place_in(package.name, word), "run-exports", wrong)
 
 
-def _unknown_kinds(subject: Subject) -> Iterator[Mistaken]:
+def _unknown_kinds(subject: Subject) -> Iterator[LintFinding]:
     recipe = subject.recipe
     kinds = _KINDS if recipe.has_templates else _KINDS_V1
     places = (
@@ -100,7 +100,7 @@ def _unknown_kinds(subject: Subject) -> Iterator[Mistaken]:
                     yield subject.finding(kind.start, "run-exports", message)
 
 
-def _finer_than_pinning(subject: Subject) -> Iterator[Mistaken]:
+def _finer_than_pinning(subject: Subject) -> Iterator[LintFinding]:
     """Exports that end before the versions do that the pinning builds others with, so that a patch release, which no
     migration follows, breaks packages that were built with the one before."""
     if subject.pinning is None:

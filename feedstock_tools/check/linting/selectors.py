@@ -12,7 +12,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from feedstock_tools.check.linting.subject import Mistaken, Subject
+from feedstock_tools.check.linting.subject import LintFinding, Subject
 from feedstock_tools.conditions.recipes import parse
 from feedstock_tools.conditions.tree import (
     Compare,
@@ -69,7 +69,7 @@ _PLATFORMS = tuple(_platform(subdir) for subdir in KNOWN_SUBDIRS)
 _PLATFORM_NAMES = frozenset(_PLATFORMS[0]) | set(PLATFORM_WORDS) | {"build_platform", "host_platform"}
 
 
-def dead_selectors(subject: Subject) -> Iterator[Mistaken]:
+def dead_selectors(subject: Subject) -> Iterator[LintFinding]:
     """Selectors that can never be true, in recipe and variant files, and those of the recipe that hold in no job."""
     names = ("recipe/conda_build_config.yaml", "recipe/variants.yaml")
     own = [document for name in names if (document := subject.files.file(name)) is not None]

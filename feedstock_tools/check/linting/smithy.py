@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from feedstock_tools.check.linting.subject import Mistaken
+from feedstock_tools.check.linting.subject import LintFinding
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.recipe.written.document import Document
 from feedstock_tools.recipe.written.files import WrittenFiles
@@ -52,7 +52,7 @@ def find_smithy(environment: Path | None) -> Path | None:
     return program.absolute()
 
 
-def smithy_findings(files: WrittenFiles, program: Path) -> tuple[Mistaken, ...]:
+def smithy_findings(files: WrittenFiles, program: Path) -> tuple[LintFinding, ...]:
     """What conda-forge's linter reports of a recipe, apart from what it asks the network.
 
     Hints are remarks. A finding without a line has that of the section it names, else the first.
@@ -99,11 +99,11 @@ def _items(text: str) -> Iterator[_Item]:
             lines.append(line.strip())
 
 
-def _finding(files: WrittenFiles, item: _Item) -> Mistaken:
+def _finding(files: WrittenFiles, item: _Item) -> LintFinding:
     recipe = files.recipe
     path = recipe.path.relative_to(files.folder).as_posix()
     line = _line_of(recipe, item.text)
-    return Mistaken(path, line, "conda-smithy", item.text, weight="remark" if item.is_hint else "mistake")
+    return LintFinding(path, line, "conda-smithy", item.text, weight="remark" if item.is_hint else "mistake")
 
 
 def _line_of(recipe: Document, text: str) -> int:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
+from feedstock_tools.check.demands import Demands
 from feedstock_tools.check.findings import Weight
-from feedstock_tools.check.rehearsal.demands import Demands
 from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.platforms import Platform
@@ -43,7 +43,7 @@ _MOST_ROWS = 500
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Mistaken:
+class LintFinding:
     """One finding: the file relative to the feedstock, its line (from 1), the rule, and what is wrong.
 
     A remark is on what works, but not as well as it could; `fixable` findings are mended by `--fix`.
@@ -131,11 +131,11 @@ class Subject:
         document: Document | None = None,
         fixable: bool = False,
         weight: Weight = "mistake",
-    ) -> Mistaken:
+    ) -> LintFinding:
         """A finding at a character of a document, default the recipe."""
         at = document or self.recipe
         path = at.path.relative_to(self.files.folder).as_posix()
-        return Mistaken(path, at.line_of(offset), rule, message, fixable, weight)
+        return LintFinding(path, at.line_of(offset), rule, message, fixable, weight)
 
     def place_of(self, name: str) -> int:
         """The character where an output is named; the top of the recipe if templates name several."""

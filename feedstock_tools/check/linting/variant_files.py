@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from feedstock_tools.check.linting.subject import Job, Mistaken, Subject
+from feedstock_tools.check.linting.subject import Job, LintFinding, Subject
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes
@@ -34,7 +34,7 @@ _LANGUAGE = re.compile(r"\w+_(?:compiler|stdlib)(?:_version)?")
 _WORDS = re.compile(r"[A-Za-z_]\w*")
 
 
-def unused_keys(subject: Subject) -> Iterator[Mistaken]:
+def unused_keys(subject: Subject) -> Iterator[LintFinding]:
     """Keys in `.ci_support` that neither recipe nor scripts use: the recipe changed, and was not rerendered."""
     by_key: dict[str, list[Job]] = {}
     rules = Rules.newest()
@@ -92,7 +92,7 @@ def _words_of_recipe(subject: Subject) -> frozenset[str] | None:
     return frozenset(words)
 
 
-def stale_migrations(subject: Subject) -> Iterator[Mistaken]:
+def stale_migrations(subject: Subject) -> Iterator[LintFinding]:
     """Migrations in `.ci_support/migrations` that the pinning no longer has, or that no job follows."""
     finished: frozenset[Path] = frozenset()
     if subject.pinning is not None:

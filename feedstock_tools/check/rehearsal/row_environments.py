@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from feedstock_tools.channel.many_solves import Answer, ManySolves
 from feedstock_tools.channel.metadata import RunExports
 from feedstock_tools.channel.solving import Question, only_lacks, virtual_packages
-from feedstock_tools.check.promised import Promised, promise
-from feedstock_tools.check.rehearsal.demands import Demands, Row
+from feedstock_tools.check.demands import Demands, Promised, Row, promise
 from feedstock_tools.check.rehearsal.model import FOLLOWS, Environment, State
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from feedstock_tools.channel.many_solves import ManySolves
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.solving import Question, virtual_packages
-from feedstock_tools.check.promised import Promised
+from feedstock_tools.check.demands import Promised
 from feedstock_tools.check.rehearsal.model import Pick
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import parse_version

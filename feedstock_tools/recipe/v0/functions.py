@@ -18,7 +18,7 @@ from feedstock_tools.reading import is_below, is_file, read_bytes
 from feedstock_tools.recipe.requirements import ensure_valid_spec
 from feedstock_tools.variants.model import Variant
 from feedstock_tools.variants.namespace import DEFAULT_VARIANT, Namespace
-from feedstock_tools.yaml_reading.values import parse_first
+from feedstock_tools.yaml_reading.nodes import parse_first
 
 _NATIVE = {
     "linux": {"c": "gcc", "cxx": "gxx", "fortran": "gfortran"},

@@ -18,10 +18,8 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.requirements import as_list, requirement_lists
 from feedstock_tools.recipe.v0.text import OutputKey, View, requirements_section
 from feedstock_tools.variants.model import Variant, VariantSpace
-from feedstock_tools.yaml_reading.blocks import NotSimpleError, parse_block
-from feedstock_tools.yaml_reading.nodes import Schema
-from feedstock_tools.yaml_reading.quick import may_have_anchors
-from feedstock_tools.yaml_reading.values import parse_types
+from feedstock_tools.yaml_reading.nodes import Schema, parse_types
+from feedstock_tools.yaml_reading.quick import NotSimpleError, may_have_anchors, parse_block
 
 #: A number, which stays a text.
 _NUMBER = re.compile(r"[0-9][0-9.]*")

@@ -15,9 +15,9 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVariables
 from feedstock_tools.recipe.v1.variants import InputVariants, batches, mentioned_variables
 from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, is_built, render, text_of
+from feedstock_tools.variants.algebra import explode
 from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
-from feedstock_tools.variants.space import explode
-from feedstock_tools.yaml_reading.values import parse_texts
+from feedstock_tools.yaml_reading.nodes import parse_texts
 
 #: Called with each output and the rendered recipe that it was made from.
 WatchV1 = Callable[[Mapping[str, Any], RenderedOutput], None]

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from feedstock_tools.channel.comparing import FileDifference, PackageComparison
-from feedstock_tools.check.comparison.differences import Differences, JobChange, Lines
+from feedstock_tools.check.differences import Differences, JobChange, Lines
 from feedstock_tools.report.html_pages import html_page, shortened
 from feedstock_tools.units import size_text
 from feedstock_tools.wording import counted, shown

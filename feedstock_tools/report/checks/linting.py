@@ -9,7 +9,7 @@ from typing import Any
 
 from feedstock_tools import __version__
 from feedstock_tools.check.findings import Complaint, Finding
-from feedstock_tools.check.linting.subject import RULES, Mistaken
+from feedstock_tools.check.linting.subject import RULES, LintFinding
 from feedstock_tools.wording import counted, shown
 
 
@@ -34,7 +34,7 @@ def findings_json(findings: Sequence[Finding]) -> str:
     return json.dumps([asdict(finding) for finding in findings], indent=2)
 
 
-def findings_lines(findings: Sequence[Mistaken]) -> str:
+def findings_lines(findings: Sequence[LintFinding]) -> str:
     """One line for each finding, then their number."""
     lines = [f"{found.path}:{found.line}: {_remark(found)}{shown(found.message)} [{found.rule}]" for found in findings]
     fixable = sum(found.fixable for found in findings)
@@ -42,16 +42,16 @@ def findings_lines(findings: Sequence[Mistaken]) -> str:
     return "".join(f"{line}\n" for line in [*lines, total if findings else "No finding."])
 
 
-def _remark(found: Mistaken) -> str:
+def _remark(found: LintFinding) -> str:
     return "remark: " if found.weight == "remark" else ""
 
 
-def findings_values(findings: Sequence[Mistaken]) -> list[dict[str, Any]]:
+def findings_values(findings: Sequence[LintFinding]) -> list[dict[str, Any]]:
     """The findings as JSON values."""
     return [asdict(found) for found in findings]
 
 
-def findings_github(findings: Sequence[Mistaken]) -> str:
+def findings_github(findings: Sequence[LintFinding]) -> str:
     """Workflow commands that GitHub shows beside the lines of a pull request."""
     lines = []
     for found in findings:
@@ -60,7 +60,7 @@ def findings_github(findings: Sequence[Mistaken]) -> str:
     return "".join(lines)
 
 
-def findings_sarif(findings: Sequence[Mistaken]) -> dict[str, Any]:
+def findings_sarif(findings: Sequence[LintFinding]) -> dict[str, Any]:
     """A log in the Static Analysis Results Interchange Format 2.1.0, for code scanning."""
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -80,7 +80,7 @@ def findings_sarif(findings: Sequence[Mistaken]) -> dict[str, Any]:
     }
 
 
-def _result(found: Mistaken) -> dict[str, Any]:
+def _result(found: LintFinding) -> dict[str, Any]:
     place = {"artifactLocation": {"uri": found.path}, "region": {"startLine": found.line}}
     message = {"text": found.message}
     level = "note" if found.weight == "remark" else "warning"

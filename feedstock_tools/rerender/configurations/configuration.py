@@ -16,7 +16,7 @@ from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 from feedstock_tools.reading import LARGEST_SETTINGS, read_text
 from feedstock_tools.variants.model import WholeNumber
-from feedstock_tools.yaml_reading.values import parse_with_numbers
+from feedstock_tools.yaml_reading.nodes import parse_with_numbers
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,7 @@ def variants_of(folder: Path, configuration: Configuration, rules: CondaBuildRul
     path = _own_file(folder)
     if path is None:
         return configured
-    from feedstock_tools.variants.conditional import load_conditional
-    from feedstock_tools.variants.files import load
+    from feedstock_tools.variants.files import load, load_conditional
 
     read = load_conditional if path.name == _OWN_FILES[0] else load
     own = read(path, configuration.platform, rules=rules, within=folder)
@@ -119,7 +118,7 @@ def _used_by(folder: Path) -> _Used:
     from feedstock_tools.recipe.v1.recipe import render_recipe_v1
     from feedstock_tools.recipe.v1.variants import mentioned_variables
     from feedstock_tools.recipe.v1_engine import read_v1
-    from feedstock_tools.yaml_reading.values import parse_texts
+    from feedstock_tools.yaml_reading.nodes import parse_texts
 
     recipe = cache(read_v1)
 

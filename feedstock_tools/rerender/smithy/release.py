@@ -23,7 +23,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy.tree_rules import NEWEST
 from feedstock_tools.versions import parse_version
-from feedstock_tools.yaml_reading.values import parse_types
+from feedstock_tools.yaml_reading.nodes import parse_types
 
 Answer = TypeVar("Answer")
 

@@ -24,8 +24,8 @@ from feedstock_tools.rerender.why.losses import losses_of_value, skips_of, uses_
 from feedstock_tools.rerender.why.model import Absence, Loss, Place, Wish, read_wish
 from feedstock_tools.rerender.why.reasons import Questioned, questioned
 from feedstock_tools.rerender.why.values import TracedVariants, places_of, trace_variants
+from feedstock_tools.variants.algebra import explode
 from feedstock_tools.variants.model import VariantSpace
-from feedstock_tools.variants.space import explode
 
 _MOST_PLACES = 6
 

@@ -18,8 +18,7 @@ from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.source import Source
 from feedstock_tools.rerender.why.model import Place, Setting
 from feedstock_tools.variants import Migration, VariantConfig, combine, defaults, load_migration, migrate
-from feedstock_tools.variants.conditional import load_conditional
-from feedstock_tools.variants.files import config_of, trim_empty
+from feedstock_tools.variants.files import config_of, load_conditional, trim_empty
 from feedstock_tools.variants.migration import OWN_KEYS
 from feedstock_tools.variants.model import WholeNumber
 from feedstock_tools.variants.namespace import Namespace

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from feedstock_tools.check.linting.lint import lint_feedstock
-from feedstock_tools.check.linting.subject import Mistaken
+from feedstock_tools.check.linting.subject import LintFinding
 
 META = """\
 {% set version = "1.2" %}
@@ -121,7 +121,7 @@ def feedstock(
     return folder
 
 
-def found_in(folder: Path) -> list[Mistaken]:
+def found_in(folder: Path) -> list[LintFinding]:
     """The findings in a feedstock."""
     return list(lint_feedstock(folder))
 

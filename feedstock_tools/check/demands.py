@@ -1,12 +1,15 @@
-"""The requirements of each output on its environments, in one row of a configuration; the same for both formats."""
+"""The requirements of each output on its environments, in one row of a configuration, and the record that repodata will
+have of it; the same for both formats."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from feedstock_tools.channel.many_solves import PROMISED
+from feedstock_tools.channel.metadata import Record, RunExports
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.requirements import (
@@ -202,3 +205,42 @@ def _read(specs: Any) -> tuple[Requirement, ...]:
     return tuple(
         ensure_valid_spec(requirement) if isinstance(requirement, str) else requirement for requirement in requirements
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """The record and the run exports of an output that is not built yet."""
+
+    record: Record
+    run_exports: RunExports
+
+    @property
+    def spec(self) -> str:
+        """The requirement that only this build satisfies."""
+        return f"{self.record.name} =={self.record.version} {self.record.build}"
+
+
+def promise(
+    demands: Demands, platform: Platform, depends: Iterable[str], constrains: Iterable[str], exports: RunExports
+) -> Promised:
+    """The package that an output will be, with requirements and run exports whose pins are applied."""
+    subdir = "noarch" if demands.noarch else platform.subdir
+    file_name = f"{demands.name}-{demands.version}-{demands.build_string}.conda"
+    record = Record(
+        name=demands.name.lower(),
+        version=demands.version,
+        build=demands.build_string,
+        build_number=demands.build_number,
+        subdir=subdir,
+        depends=tuple(dict.fromkeys(depends)),
+        constrains=tuple(dict.fromkeys(constrains)),
+        track_features=demands.track_features,
+        noarch=demands.noarch,
+        timestamp=0,
+        sha256="",
+        size=0,
+        file_name=file_name,
+        channel=PROMISED,
+        url=f"{PROMISED}/{subdir}/{file_name}",
+    )
+    return Promised(record, exports)

@@ -1,1 +1,0 @@
-"""Two states of a feedstock, compared by what they build."""
