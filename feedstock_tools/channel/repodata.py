@@ -34,6 +34,7 @@ PUBLIC_HOSTS = {
     "api.anaconda.org": "anaconda",
     "conda.anaconda.org": "anaconda",
 }
+#: The time limit for a question whether repodata has changed, in seconds.
 _STATE_SECONDS = 10
 
 

@@ -222,7 +222,7 @@ def test_an_upload_to_a_server_that_never_answers_ends(
 
 
 def test_questions_to_a_server_that_never_answers_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("feedstock_tools.channel.repodata._SECONDS", 1)
+    monkeypatch.setattr("feedstock_tools.channel.repodata._STATE_SECONDS", 1)
     monkeypatch.setattr("feedstock_tools.channel.run_exports._SECONDS", 1)
     with serving(silent) as url:
         began = time.monotonic()
