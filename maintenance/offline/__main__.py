@@ -21,7 +21,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from feedstock_tools.builds.stand_in.zig import ZIG_VERSION
+from feedstock_tools.builds.stand_in.compilers import ZIG_VERSION
 from feedstock_tools.facts.tools import read_tools
 from feedstock_tools.platforms import Platform
 from maintenance import host_root

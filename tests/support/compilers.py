@@ -14,9 +14,9 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from feedstock_tools.builds.stand_in.compilers import Zig, fetch_zig, zig_folder
 from feedstock_tools.builds.stand_in.preparing import lacking_compiler
 from feedstock_tools.builds.stand_in.tools import tools_folder
-from feedstock_tools.builds.stand_in.zig import Zig, fetch_zig, zig_folder
 from feedstock_tools.channel.properties import STAND_IN
 from feedstock_tools.feedstock.folder import user_cache
 from feedstock_tools.feedstock.up_to_date import COMPARED

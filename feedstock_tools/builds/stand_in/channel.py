@@ -13,11 +13,19 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from feedstock_tools.builds.stand_in.compilers import Compiler, compiler_files, find_compiler, find_cross_compiler
+from feedstock_tools.builds.stand_in.compilers import (
+    Compiler,
+    Zig,
+    compiler_files,
+    find_compiler,
+    find_cross_compiler,
+    find_zig,
+    zig_folder,
+)
 from feedstock_tools.builds.stand_in.identity import STAND_IN_FORMAT, digest, programs_called, stand_in_identity
 from feedstock_tools.builds.stand_in.python import Installation, find_pythons, python_files, site_packages
 from feedstock_tools.builds.stand_in.toolkits import (
@@ -27,9 +35,14 @@ from feedstock_tools.builds.stand_in.toolkits import (
     found_toolkits,
     toolkits_folder,
 )
-from feedstock_tools.builds.stand_in.tools import found_tools, tools_folder
-from feedstock_tools.builds.stand_in.wheel_contents import byte_code, entry_points, make_files, wheel_files
-from feedstock_tools.builds.stand_in.zig import Zig, find_zig, zig_folder
+from feedstock_tools.builds.stand_in.tools import (
+    byte_code,
+    entry_points,
+    found_tools,
+    make_files,
+    tools_folder,
+    wheel_files,
+)
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
 from feedstock_tools.channel.properties import STAND_IN, ChannelProperties
@@ -67,8 +80,7 @@ class StandInChannel:
         compiler: the compiler behind the compiler packages, in words; None if this machine cannot compile for the
             platform.
         empty: the packages that are requested for their files and have none here.
-        real_pythons: version (`3.12`) to full version (`3.12.1`) of the Pythons that can be run. Any other version of
-            Python is metadata only.
+        pythons: version (`3.12`) → full version (`3.12.1`) of the Pythons that can be run. Any other is metadata only.
     """
 
     folder: Path
@@ -76,20 +88,16 @@ class StandInChannel:
     platform: Platform
     identity: str
     compiler: str | None
-    pythons: tuple[tuple[str, str], ...]
+    pythons: Mapping[str, str]
     empty: frozenset[str] = frozenset()
 
     @property
     def url(self) -> str:
         return self.folder.as_uri()
 
-    @cached_property
-    def real_pythons(self) -> dict[str, str]:
-        return dict(self.pythons)
-
     @property
     def properties(self) -> ChannelProperties:
-        return replace(STAND_IN, pythons=frozenset(self.real_pythons), empty=self.empty)
+        return replace(STAND_IN, pythons=frozenset(self.pythons), empty=self.empty)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +179,7 @@ def stand_in_channel_of(
         fallback: the cache folder if the user has none.
 
     Raises:
-        WorkError, InputError: like `ensure_stand_in_channel`.
+        as `ensure_stand_in_channel`.
     """
     cache = user_cache(machine, fallback)
     tools = tools_folder(cache)
@@ -182,10 +190,9 @@ def stand_in_channel_of(
 def _from_record(folder: Path, root: Path, platform: Platform, identity: str) -> StandInChannel:
     try:
         record = json.loads((folder / "stand-in.json").read_bytes())
-        pythons = tuple((minor, version) for minor, version in record["pythons"].items())
-        compiler, empty = record["compiler"], frozenset(record["empty"])
+        pythons, compiler, empty = dict(record["pythons"]), record["compiler"], frozenset(record["empty"])
         return StandInChannel(folder, root / "cache", platform, identity, compiler, pythons, empty)
-    except (OSError, ValueError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise WorkError(
             "the stand-in channel is damaged",
             path=folder,

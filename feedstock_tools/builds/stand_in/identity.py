@@ -32,9 +32,8 @@ def stand_in_identity(platform: Platform, *, path: str | None = None, toolkits: 
 
     It is the same on every machine with the same programs, wherever these are.
     """
-    from feedstock_tools.builds.stand_in.compilers import cross_gcc, cross_programs
+    from feedstock_tools.builds.stand_in.compilers import ZIG_VERSION, cross_gcc, cross_programs, zig_compiles_for
     from feedstock_tools.builds.stand_in.toolkits import found_toolkits
-    from feedstock_tools.builds.stand_in.zig import ZIG_VERSION, zig_compiles_for
 
     compilers = _programs(_compilers(path)) or [_compiler_without_path()]
     crosses = platform != Platform.here()
@@ -82,7 +81,7 @@ def _digest_of_program(path: str) -> str:
 
 def _compiler_without_path() -> str:
     """The compiler of a machine that has none on PATH, whether it has been fetched or not."""
-    from feedstock_tools.builds.stand_in.zig import ZIG_VERSION, zig_compiles_for
+    from feedstock_tools.builds.stand_in.compilers import ZIG_VERSION, zig_compiles_for
 
     return f"zig {ZIG_VERSION}" if zig_compiles_for(Platform.here()) else "no compiler"
 

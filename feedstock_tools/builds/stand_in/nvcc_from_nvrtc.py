@@ -1,7 +1,7 @@
 """An `nvcc` for device code, made of NVRTC and ptxas: `nvcc -fatbin`, `-cubin` and `-ptx`.
 
 A program of its own, which needs nothing but the standard library: the stand-in channel's packages call it by its path.
-What it cannot do (whole .cu files: host code, linking) it says.
+What it cannot do (whole .cu files: host code, linking) it reports.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _options(words: Sequence[str], version: str) -> argparse.Namespace:
     parser.add_argument("-o", "--output-file", type=Path, dest="output")
     parser.add_argument("-std", "--std", default="c++14")
     parser.add_argument("-O", "--optimize", default="3")
-    parser.add_argument("-ccbin", "--compiler-bindir", help="of host code, which there is none of")
+    parser.add_argument("-ccbin", "--compiler-bindir", help="ignored: there is no host code")
     for name in ("-D", "-I"):
         parser.add_argument(name, action="append", default=[])
     for name in ("-lineinfo", "-use_fast_math", "--use_fast_math"):
@@ -192,7 +192,7 @@ def fatbin(entries: Sequence[tuple[str, bytes]]) -> bytes:
 def _entry(name: str, code: bytes) -> bytes:
     match = re.fullmatch(r"(sm|compute)_(\d+)([af]?)", name)
     if match is None:
-        raise _RefusedError(f"'{name}' is no architecture")
+        raise _RefusedError(f"'{name}' is not an architecture")
     kind, (minor, major) = (_ELF, _CUBIN_VERSION) if match[1] == "sm" else (_PTX, _ptx_version(code))
     padded = code + bytes(-len(code) % 8)
     number, flags = int(match[2]), _FLAGS[match[3]]

@@ -9,10 +9,15 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from feedstock_tools.builds.stand_in.compilers import compiler_on_path, debian_compiler
+from feedstock_tools.builds.stand_in.compilers import (
+    compiler_on_path,
+    debian_compiler,
+    fetch_zig,
+    zig_compiles_for,
+    zig_folder,
+)
 from feedstock_tools.builds.stand_in.python import find_pythons
 from feedstock_tools.builds.stand_in.tools import fetch_tools, tools_folder, wheels_for, why_no_tools
-from feedstock_tools.builds.stand_in.zig import fetch_zig, zig_compiles_for, zig_folder
 from feedstock_tools.channel.properties import ChannelDemand
 from feedstock_tools.channel.web.pip import Watch, unwatched
 from feedstock_tools.errors import WorkError

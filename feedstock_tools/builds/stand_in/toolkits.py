@@ -94,8 +94,6 @@ def found_toolkits(folder: Path | None) -> tuple[CudaToolkit, ...]:
 def fetch_toolkit(version: str, folder: Path, machine: Mapping[str, str], watch: Watch = unwatched) -> CudaToolkit:
     """Fetch the wheels of a CUDA version with pip and assemble a toolkit; a complete one is returned as it is.
 
-    An earlier version fetched fewer wheels: a toolkit that lacks one is made again.
-
     Args:
         version: `11.8`, `12.4`, `13.0`.
         folder: the folder of toolkits.
@@ -109,24 +107,18 @@ def fetch_toolkit(version: str, folder: Path, machine: Mapping[str, str], watch:
     requirements = _requirements(version)
     with locked(folder):
         for toolkit in found_toolkits(folder):
-            if toolkit.version == version and _is_complete(toolkit, requirements):
-                _complete_for_cmake(toolkit.folder)
+            if toolkit.version == version:
                 return toolkit
         try:
             with temporary_folder(folder) as temporary:
-                wheels = _download(requirements, temporary / "wheels", machine, watch)
+                download = Download(requirements, what=", ".join(requirements))
+                wheels = download_wheels(download, temporary / "wheels", machine, watch)
                 toolkit_folder = _put_together(version, wheels, temporary / "toolkit")
                 shutil.rmtree(folder / version, ignore_errors=True)
                 toolkit_folder.rename(folder / version)
         except OSError as error:
             raise WorkError(f"cannot store the toolkit: {error.strerror or error}", path=folder) from error
     return next(toolkit for toolkit in found_toolkits(folder) if toolkit.version == version)
-
-
-def _is_complete(toolkit: CudaToolkit, requirements: tuple[str, ...]) -> bool:
-    """Whether a toolkit was made of all wheels that one is made of today."""
-    made_of = {name.rpartition("-")[0].replace("_", "-") for name in toolkit.made_of}
-    return made_of >= {requirement.partition("==")[0] for requirement in requirements}
 
 
 def _requirements(version: str) -> tuple[str, ...]:
@@ -136,10 +128,6 @@ def _requirements(version: str) -> tuple[str, ...]:
         hint = "NVIDIA publishes wheels of CUDA 11.7, 11.8, 12.x and 13.x: write 12.9."
         raise InputError(f"there are no wheels with a compiler of CUDA '{version}'", hint=hint)
     return tuple(f"{project}=={version}.*" for project in projects)
-
-
-def _download(requirements: tuple[str, ...], folder: Path, machine: Mapping[str, str], watch: Watch) -> list[Path]:
-    return download_wheels(Download(requirements, what=", ".join(requirements)), folder, machine, watch)
 
 
 def _put_together(version: str, wheels: list[Path], folder: Path) -> Path:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.stand_in.zig import Zig
+from feedstock_tools.builds.stand_in.compilers import Zig
 from tests.support.compilers import zig_without_compiler
 from tests.support.once import of_this_run
 

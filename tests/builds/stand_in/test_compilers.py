@@ -9,9 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.stand_in.compilers import compiler_files, find_compiler, find_cross_compiler
+from feedstock_tools.builds.stand_in.compilers import (
+    ZIG_VERSION,
+    Zig,
+    compiler_files,
+    find_compiler,
+    find_cross_compiler,
+)
 from feedstock_tools.builds.stand_in.identity import programs_called, stand_in_identity
-from feedstock_tools.builds.stand_in.zig import ZIG_VERSION, Zig
 from feedstock_tools.facts.packages import packages_file
 from feedstock_tools.platforms import Platform
 from tests.support.needs import needs

@@ -23,6 +23,7 @@ from feedstock_tools.builds.stand_in.toolkits import (
     toolkits_folder,
 )
 from feedstock_tools.builds.testing.gpu import find_gpus
+from feedstock_tools.channel.web.pip import Download
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.gpu_code.code import architecture_names, gpu_code_in_file
 from feedstock_tools.platforms import Platform
@@ -49,8 +50,8 @@ def no_download(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """In place of pip: makes the requested wheels on the spot, and notes the requests."""
     asked: list[tuple[str, ...]] = []
 
-    def download(requirements: tuple[str, ...], folder: Path, *_: object) -> list[Path]:
-        asked.append(requirements)
+    def download(wanted: Download, folder: Path, *_: object) -> list[Path]:
+        asked.append(tuple(wanted.requirements))
         folder.mkdir(parents=True)
         part = "nvidia/cuda_nvcc/"
         files = (f"{part}bin/ptxas", f"{part}include/crt/x.h", "nvidia/../../outside", "nvidia/__init__.py")
@@ -61,7 +62,7 @@ def no_download(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
             wheel(folder, "nvidia_cuda_runtime_cu12", "nvidia/cuda_runtime/lib/libcudart.so.12"),
         ]
 
-    monkeypatch.setattr(toolkits, "_download", download)
+    monkeypatch.setattr(toolkits, "download_wheels", download)
     return asked
 
 
@@ -82,21 +83,6 @@ def test_cmake_finds_the_runtime_of_a_fetched_toolkit(tmp_path: Path, no_downloa
 
     assert (folder / "lib" / "libcudart.so").readlink() == Path("libcudart.so.12")
     assert (folder / "include" / "cccl").is_dir()
-
-
-def test_a_toolkit_of_fewer_wheels_is_made_again_and_a_complete_one_is_completed_for_cmake(
-    tmp_path: Path, no_download: list[tuple[str, ...]]
-) -> None:
-    folder = fetch_toolkit("12.9", tmp_path, {}).folder
-    record = json.loads((folder / "toolkit.json").read_bytes())
-    (folder / "lib" / "libcudart.so").unlink()
-    fetch_toolkit("12.9", tmp_path, {})
-    assert (len(no_download), (folder / "lib" / "libcudart.so").exists()) == (1, True)
-
-    fewer = [name for name in record["made_of"] if "runtime" not in name]
-    (folder / "toolkit.json").write_text(json.dumps(record | {"made_of": fewer}))
-    assert fetch_toolkit("12.9", tmp_path, {}).made_of == tuple(record["made_of"])
-    assert len(no_download) == 2
 
 
 def test_the_runtime_of_a_fetched_toolkit_is_in_the_packages_that_have_one(

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from feedstock_tools.builds.stand_in.channel import Provisions, StandInChannel, ensure_stand_in_channel
-from feedstock_tools.builds.stand_in.zig import ZIG_VERSION, Zig
+from feedstock_tools.builds.stand_in.compilers import ZIG_VERSION, Zig
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.properties import STAND_IN, properties_by_marks
 from feedstock_tools.channel.repodata import read_records
@@ -111,7 +111,7 @@ def test_the_python_that_runs_this_is_real(channel: StandInChannel, tmp_path: Pa
 
     assert said.stdout.splitlines() == [str(prefix), str(prefix / f"lib/python{RUNNING}/site-packages")]
     assert channel.properties.runs_python(f"{RUNNING}.* *_cpython")
-    assert channel.real_pythons[RUNNING] == ".".join(str(part) for part in sys.version_info[:3])
+    assert channel.pythons[RUNNING] == ".".join(str(part) for part in sys.version_info[:3])
 
 
 def test_a_python_that_is_not_here_is_metadata_only(channel: StandInChannel, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_the_identity_does_not_depend_on_the_requested_pythons(
 ) -> None:
     assert without_python.identity == channel.identity
     assert without_python.folder != channel.folder
-    assert not without_python.real_pythons
+    assert not without_python.pythons
 
 
 def test_channels_made_from_the_same_are_the_same(tmp_path: Path, channel: StandInChannel, zig: Zig | None) -> None:
@@ -151,7 +151,7 @@ def test_without_a_cross_compiler_another_platform_is_metadata_only(root: Path, 
     channel = ensure_stand_in_channel(root, platform, [RUNNING], Provisions(path=str(tmp_path)))
 
     assert channel.compiler is None
-    assert not channel.real_pythons
+    assert not channel.pythons
     assert any(name.startswith("gcc_impl_") for name in solved(channel, f"gcc_{platform}"))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.builds.stand_in.channel import Provisions, StandInChannel, ensure_stand_in_channel
-from feedstock_tools.builds.stand_in.zig import Zig
+from feedstock_tools.builds.stand_in.compilers import Zig
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.platforms import Platform

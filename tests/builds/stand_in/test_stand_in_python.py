@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.stand_in.elf import read_dynamic, with_run_path
-from feedstock_tools.builds.stand_in.python import Installation, find_pythons, python_files
+from feedstock_tools.builds.stand_in.python import Installation, find_pythons, python_files, read_dynamic, with_run_path
 from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.errors import WorkError
 from tests.support.needs import needs

@@ -15,8 +15,16 @@ import pytest
 
 from feedstock_tools.builds.stand_in import channel
 from feedstock_tools.builds.stand_in.channel import Provisions, ensure_stand_in_channel
-from feedstock_tools.builds.stand_in.tools import fetch_tools, found_tools, wheels_for, why_no_tools
-from feedstock_tools.builds.stand_in.wheel_contents import byte_code, entry_points, make_files, wheel_files
+from feedstock_tools.builds.stand_in.tools import (
+    byte_code,
+    entry_points,
+    fetch_tools,
+    found_tools,
+    make_files,
+    wheel_files,
+    wheels_for,
+    why_no_tools,
+)
 from feedstock_tools.channel.archive import read_documents
 from feedstock_tools.channel.web.pip import Fetching
 from feedstock_tools.errors import WorkError

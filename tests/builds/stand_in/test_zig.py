@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.stand_in import zig
-from feedstock_tools.builds.stand_in.zig import ZIG_VERSION, fetch_zig, find_zig
+from feedstock_tools.builds.stand_in import compilers
+from feedstock_tools.builds.stand_in.compilers import ZIG_VERSION, fetch_zig, find_zig
 from feedstock_tools.channel.web.pip import Download, Fetching, Watch, pip_command
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
@@ -47,7 +47,7 @@ def machine(index: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     (wheel,) = index.iterdir()
     content = wheel.read_bytes()
     known = {Platform.here().subdir: (sha256(content).hexdigest(), len(content))}
-    monkeypatch.setattr(zig, "_WHEELS", known)
+    monkeypatch.setattr(compilers, "_WHEELS", known)
     own = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
     return own | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index), "PIP_CONFIG_FILE": os.devnull}
 
@@ -61,7 +61,7 @@ def copied(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         time.sleep(0.2)
         return [Path(shutil.copytree(index, folder), wheel.name) for wheel in index.iterdir()]
 
-    monkeypatch.setattr(zig, "download_wheels", copy)
+    monkeypatch.setattr(compilers, "download_wheels", copy)
 
 
 def offline(machine: dict[str, str]) -> dict[str, str]:
@@ -97,7 +97,7 @@ def test_what_it_has_for_systems_that_the_channel_does_not_know_stays_packed(
 def test_another_file_than_the_known_one_is_refused(
     tmp_path: Path, machine: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(zig, "_WHEELS", {Platform.here().subdir: ("0" * 64, 1)})
+    monkeypatch.setattr(compilers, "_WHEELS", {Platform.here().subdir: ("0" * 64, 1)})
     with pytest.raises(WorkError, match=r"a different file than expected \(its SHA-256 differs\)"):
         fetch_zig(tmp_path / "kept", machine)
     assert find_zig(tmp_path / "kept") is None
