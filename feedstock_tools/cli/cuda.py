@@ -139,6 +139,40 @@ def show(
     return 0
 
 
+@command.command("graph", short_help="Write the graph of releases and bounds for other tools.")
+@_CHANNELS
+@_PLATFORM
+@_NO_FACTS
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["graphml", "json"]),
+    default="graphml",
+    help="Form of the graph (default: graphml).",
+)
+@options.as_json
+@options.output("the terminal", kind="file")
+@suggesting_stand_in()
+def graph(
+    channels: tuple[str, ...], platform: str | None, no_facts: bool, form: str, as_json: bool, output: Path | None
+) -> int:
+    """Write the whole graph: releases and the bounds between them as nodes with attributes, as networkx reads them.
+
+    Gephi, yEd and Cytoscape open GraphML; the JSON is that of networkx's node_link_graph.
+    """
+    from feedstock_tools.files.writing import write_whole
+    from feedstock_tools.platforms import Platform
+    from feedstock_tools.report.pins.show import exported
+
+    readable_channels = readable(channels, [Platform.parse(platform or "linux-64")])
+    text = exported(readable_channels, platform, facts=not no_facts, form="json" if as_json else form)
+    if output is None:
+        say(text)
+    else:
+        write_whole(output, f"{text}\n")
+    return 0
+
+
 @command.command("audit", short_help="Compare the facts with what a channel has.")
 @options.channels("conda-forge")
 @options.platform("all that have CUDA", repeatable=True)

@@ -33,6 +33,7 @@ CALLS: dict[str, list[str]] = {
     "cuda check": ["cuda", "check", "../gpukernel", "linux_64_cuda11.8"],
     "cuda explain": ["cuda", "explain", "CUDA out of memory"],
     "cuda fetch": ["cuda", "fetch"],
+    "cuda graph": ["cuda", "graph"],
     "cuda resolve": ["cuda", "resolve", "cuda=11.2"],
     "cuda show": ["cuda", "show", "12.9"],
     "gpu": ["gpu", "--model", "V100"],

@@ -6,12 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.pins.graph.kinds import KINDS, newest_first, preferred
-
-if TYPE_CHECKING:
-    import networkx
 
 #: A set of releases: the version of each kind, None for a kind that the set lacks.
 Chosen = Mapping[str, str | None]
@@ -183,30 +179,6 @@ class PinGraph:
             else:
                 opened.append(version)
         return tuple(opened)
-
-    def network(self) -> networkx.MultiDiGraph[Any]:
-        """The graph for networkx: releases as nodes, and an edge from a release to each that one of its ways allows.
-
-        Edges have the attributes `said` (the bound in words), `source`, `way` (its number) and `needed`.
-        """
-        import networkx as nx
-
-        network: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
-        for release in sorted(self.releases):
-            network.add_node(release, kind=release.kind, version=release.version)
-        for bound in self.bounds:
-            for number, way in enumerate(bound.ways):
-                for kind, versions in way.allowed.items():
-                    network.add_edges_from(
-                        (
-                            bound.release,
-                            Release(kind, version),
-                            {"said": bound.said, "source": way.source, "way": number, "needed": kind in way.needed},
-                        )
-                        for version in sorted(versions)
-                        if Release(kind, version) in self.releases
-                    )
-        return network
 
     def partners(self, release: Release, kind: str) -> tuple[str, ...]:
         """The versions of a kind that go with a release, by the bounds of both, newest first."""

@@ -1,4 +1,4 @@
-"""`cuda show`: the pin graph of facts or channels as a text, Markdown, Mermaid, DOT, or one HTML page."""
+"""The pin graph of facts or channels: `cuda show` as a text or a page for readers, `cuda graph` for other tools."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from feedstock_tools.pins.channels import channel_title
 from feedstock_tools.pins.graph.answers import pin_graph, records_of
 from feedstock_tools.pins.graph.kinds import parse_demand
 from feedstock_tools.pins.graph.model import PinGraph, Release
+from feedstock_tools.pins.graph.network import written
 from feedstock_tools.report.pins.page import page
 from feedstock_tools.report.pins.picture import (
     COLUMNS,
@@ -39,11 +40,7 @@ def show(versions: Sequence[str], channels: Sequence[str], platform: str | None,
     """
     if form not in FORMS:
         raise InputError(f"'{form}' is not a form of the graph", hint=f"There are {', '.join(FORMS)}.")
-    if not facts and not channels:
-        raise InputError("--no-facts requires a channel", hint="Add --channel.")
-    records = records_of(channels, platform or "linux-64") if channels else None
-    origin = " and ".join(channel_title(channel) for channel in channels) or "conda-forge"
-    graph = pin_graph(load_cuda() if facts else None, records=records, origin=origin)
+    graph, origin = _graph(channels, platform, facts=facts)
     cudas = _shown(graph, versions)
     if form == "json":
         return as_json(graph, cudas)
@@ -55,6 +52,25 @@ def show(versions: Sequence[str], channels: Sequence[str], platform: str | None,
     if form == "mermaid":
         return as_mermaid(graph, cudas)
     return as_dot(graph, cudas) if form == "dot" else page(graph, cudas, origin)
+
+
+def exported(channels: Sequence[str], platform: str | None, *, facts: bool, form: str) -> str:
+    """The pin graph with its releases and bounds as nodes, in one of networkx's forms: see `pins.graph.network`.
+
+    Raises:
+        InputError, WorkError: as `show`.
+    """
+    graph, _ = _graph(channels, platform, facts=facts)
+    return written(graph, form)
+
+
+def _graph(channels: Sequence[str], platform: str | None, *, facts: bool) -> tuple[PinGraph, str]:
+    """The graph, and the names of its channels."""
+    if not facts and not channels:
+        raise InputError("--no-facts requires a channel", hint="Add --channel.")
+    records = records_of(channels, platform or "linux-64") if channels else None
+    origin = " and ".join(channel_title(channel) for channel in channels) or "conda-forge"
+    return pin_graph(load_cuda() if facts else None, records=records, origin=origin), origin
 
 
 def as_json(graph: PinGraph, cudas: Sequence[str]) -> str:
