@@ -15,7 +15,7 @@ from feedstock_tools.cli.printing import say, say_json
 
 if TYPE_CHECKING:
     from feedstock_tools.rerender.why.model import Explanation
-    from feedstock_tools.rerender.why.reasons import Questioned
+    from feedstock_tools.rerender.why.reasons import RerenderedSource
 
 
 @click.command("why", cls=Command)
@@ -48,13 +48,13 @@ def command(
     from feedstock_tools.cli.rerender import chosen_pinning
     from feedstock_tools.report.why import as_lines, as_plain
     from feedstock_tools.rerender.rules import Rules
-    from feedstock_tools.rerender.why.reasons import questioned
+    from feedstock_tools.rerender.why.reasons import rerendered_source
 
     if bool(wishes) == bool(names):
         raise click.UsageError("give a KEY or a NAME, or --not with what is missing")
     folder = feedstock or Path()
     refuse_without_feedstock(folder)
-    about = questioned(
+    about = rerendered_source(
         folder, pinning=chosen_pinning(pinning, folder), rules=Rules.parse(rules) if rules else Rules.newest()
     )
     if wishes:
@@ -68,7 +68,7 @@ def command(
         say(line)
 
 
-def _say_absences(about: Questioned, wishes: tuple[str, ...], folder: Path, as_json: bool) -> None:
+def _say_absences(about: RerenderedSource, wishes: tuple[str, ...], folder: Path, as_json: bool) -> None:
     from feedstock_tools.report.why import absences_as_lines, absences_as_plain
     from feedstock_tools.rerender.why.absence import absences
 
@@ -80,7 +80,7 @@ def _say_absences(about: Questioned, wishes: tuple[str, ...], folder: Path, as_j
         say(line)
 
 
-def _answers(about: Questioned, key: str, *names: str) -> tuple[Explanation, ...]:
+def _answers(about: RerenderedSource, key: str, *names: str) -> tuple[Explanation, ...]:
     from feedstock_tools.errors import InputError
     from feedstock_tools.feedstock.configurations import choose
     from feedstock_tools.rerender.why.reasons import explain_configurations, explain_key, unknown

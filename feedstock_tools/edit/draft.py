@@ -48,11 +48,7 @@ class Draft(WrittenFiles):
         return self._with(document.path, document)
 
     def with_script(self, document: Document) -> Draft:
-        """The draft with a new text of a file that is not YAML, which need not have been read before.
-
-        Raises:
-            InputError: the file on disk is not text in UTF-8.
-        """
+        """The draft with a new text of a file that is not YAML, which need not have been read before."""
         path = document.path
         read = {} if path in self.original or not path.is_file() else {path: read_document(path, within=self.folder)}
         return replace(self._with(path, document), original={**self.original, **read})

@@ -80,11 +80,7 @@ def set_version(
 
 
 def version_of(document: Document, output: str | None = None) -> str:
-    """The version that a recipe has now, or an output of it.
-
-    Raises:
-        InputError: it has none, or several.
-    """
+    """The version that a recipe has now, or an output of it."""
     texts = {_expanded(document, part.text) for part in _version_parts(document, output)}
     if len(texts) != 1:
         raise document.mistake("the recipe has several versions", hint="Edit them by hand.")
@@ -202,16 +198,16 @@ def _solved(document: Document, text: str, name: str, version: str) -> dict[str,
     around = version[len(before) : len(version) - len(after)]
     fits = middle and version == before + around + after
     old = next((variable.literal or "" for variable in read_variables(document) if variable.name == name), "")
-    spellings = [_in_the_manner_of(old, around), around] if fits else [_in_the_manner_of(old, version)]
+    spellings = [_spelled_like(old, around), around] if fits else [_spelled_like(old, version)]
     spellings += [version, version.replace("_", "-"), version.replace(".", "_"), version.replace(".", "-")]
     spellings.sort(key=lambda spelling: _separators(spelling) != _separators(old))
     return next(({name: value} for value in spellings if expand(document, text, {name: value}) == version), {})
 
 
-def _in_the_manner_of(old: str, version: str) -> str:
+def _spelled_like(old: str, version: str) -> str:
     """A version with the separators and leading zeros of an old literal, if it has as many pieces.
 
-    >>> _in_the_manner_of("6-30-02", "6.30.4"), _in_the_manner_of("2.26.2-1", "2.27.3.1")
+    >>> _spelled_like("6-30-02", "6.30.4"), _spelled_like("2.26.2-1", "2.27.3.1")
     ('6-30-04', '2.27.3-1')
     """
     old_pieces, pieces = _PIECES.split(old), _PIECES.split(version)

@@ -83,11 +83,7 @@ class RenderedV1:
 
 
 def read_v1(path: Path) -> ParsedV1:
-    """Read and parse a `recipe.yaml`.
-
-    Raises:
-        InputError: it cannot be read, exceeds a bound, or the engine refuses it; with line and column if known.
-    """
+    """Read and parse a `recipe.yaml`."""
     return parse_v1(read_text(path, within=path.parent), path)
 
 
@@ -122,11 +118,7 @@ def render(
 
 
 def is_built(recipe: ParsedV1, values: Mapping[str, Sequence[str]], target: Platform, builder: Platform) -> bool:
-    """Whether the `skip` of a recipe without outputs allows one variant; always true for a recipe with outputs.
-
-    Raises:
-        InputError: the engine cannot evaluate the skip with these values.
-    """
+    """Whether the `skip` of a recipe without outputs allows one variant; always true for a recipe with outputs."""
     if recipe.probe is None:
         return True
     return bool(_rendered(recipe.probe, recipe, _variants(values, ()), _config(target, builder)))

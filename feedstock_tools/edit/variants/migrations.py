@@ -76,7 +76,7 @@ def own_migration(migration: Document, key: str, values: Mapping[str, str]) -> D
     >>> own_migration(migration, "cuda_compiler_version", {"c_compiler_version": "13"}).text.splitlines()[-1]
     '  - 13'
     """
-    changes: list[TextEdit] = _kept(migration)
+    changes: list[TextEdit] = _with_use_local(migration)
     for name, value in values.items():
         lists = [entry for entry in migration.entries(name) if entry.value.items]
         for entry in lists:
@@ -91,7 +91,7 @@ def own_migration(migration: Document, key: str, values: Mapping[str, str]) -> D
     return migration.changed(changes)
 
 
-def _kept(migration: Document) -> list[TextEdit]:
+def _with_use_local(migration: Document) -> list[TextEdit]:
     """Set `use_local`, at the top of the section `__migrator`."""
     for entry in migration.entries("__migrator", "use_local"):
         return replaced(migration, entry.value, "true")

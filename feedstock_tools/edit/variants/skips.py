@@ -58,11 +58,7 @@ def add_skip(draft: Draft, key: str, version: str) -> Draft:
 
 
 def skip_where(draft: Draft, condition: str) -> Draft:
-    """Skip builds under a condition: a selector of a `meta.yaml`, an expression of a `recipe.yaml`.
-
-    Raises:
-        InputError: the recipe has no section `build`.
-    """
+    """Skip builds under a condition: a selector of a `meta.yaml`, an expression of a `recipe.yaml`."""
     return draft.with_recipe(lambda recipe: _skipping_where(recipe, condition))
 
 

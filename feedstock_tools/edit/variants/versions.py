@@ -155,11 +155,7 @@ def _added(
 
 
 def _without_outdated(draft: Draft, key: VersionKey, version: str, pinning: _Pinning) -> Draft:
-    """The draft without a migration that adds the version, if a rerender drops it because the pinning has a new one.
-
-    Raises:
-        InputError: a rerender keeps it.
-    """
+    """The draft without a migration that adds the version, if a rerender drops it because the pinning has a new one."""
     pinned = pinning.migration
     for migration in draft.migrations:
         if adds_version(migration, key.name, version):

@@ -90,21 +90,13 @@ class _TooMuchError(jinja2.TemplateRuntimeError):
 
 
 def _hold(size: float) -> None:
-    """Refuse a value of such a size.
-
-    Raises:
-        _TooMuchError: it is too large.
-    """
+    """Refuse a value of such a size."""
     if size > _LARGEST and size > most(_LARGEST):
         raise _TooMuchError("a value grows beyond the limit")
 
 
 def _weight(value: Any) -> int:
-    """The characters and items of a value, with all that is in it; what it holds twice counts twice.
-
-    Raises:
-        _TooMuchError: it is too large.
-    """
+    """The characters and items of a value, with all that is in it; what it holds twice counts twice."""
     if isinstance(value, str):
         return len(value)
     total, pending = 0, [value]
@@ -148,11 +140,7 @@ def _grown(owner: str, name: str, args: Sequence[Any]) -> int:
 
 
 def _check_format(template: str, values: Iterable[Any]) -> None:
-    """Refuse to format where fields are very wide, or values that are filled in make too much.
-
-    Raises:
-        _TooMuchError: a field is wider than any recipe needs, or the result too large.
-    """
+    """Refuse to format where fields are very wide, or values that are filled in make too much."""
     specs = [spec or "" for _, _, spec, _ in Formatter().parse(template)] if "{" in template else []
     specs += [part for match in _PERCENT.findall(template) for part in match]
     if any(_WIDE.search(spec) for spec in specs):

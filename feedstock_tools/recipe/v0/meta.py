@@ -163,9 +163,6 @@ def output_dicts(meta: Meta) -> list[dict[str, Any]]:
     """The outputs of a rendered top level; a recipe without any is one output.
 
     An output with the recipe's own name and the top level inherit each other's values.
-
-    Raises:
-        InputError: there are more than the limit.
     """
     outputs = meta.outputs
     if len(outputs) > most(_MOST_OUTPUTS):

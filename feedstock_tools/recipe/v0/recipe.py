@@ -380,9 +380,6 @@ def _building_order(
     """The indices of `packages` (name, requirements by environment, type) in conda-build's order: dependencies first.
 
     Outputs with the same name keep their order; wheels and the like come last.
-
-    Raises:
-        InputError: the outputs form a cycle.
     """
     places: dict[str, list[int]] = {}
     last = []

@@ -80,11 +80,7 @@ def _part(pattern: re.Pattern[str], text: str) -> str:
 
 
 def recipe_text(raw: str, path: Path, rules: CondaBuildRules | None = None) -> RecipeText:
-    """The text of the `meta.yaml` at `path`.
-
-    Raises:
-        InputError: it has too many lines, or too long a line.
-    """
+    """The text of the `meta.yaml` at `path`."""
     lines = raw.splitlines()
     if len(lines) > most(_MOST_LINES):
         raise BoundError(f"has more than {_MOST_LINES} lines", path=path)
@@ -109,11 +105,7 @@ class RecipeText:
     rules: CondaBuildRules
 
     def view(self, namespace: Namespace) -> View:
-        """The recipe as seen in `namespace`.
-
-        Raises:
-            InputError: a selector cannot be evaluated; with its line.
-        """
+        """The recipe as seen in `namespace`."""
         truths: dict[str, bool] = {}
         for selector in self.selectors:
             try:
@@ -133,11 +125,7 @@ class RecipeText:
 
     @cached_property
     def selectors(self) -> tuple[str, ...]:
-        """The different selectors.
-
-        Raises:
-            InputError: more than the limit.
-        """
+        """The different selectors."""
         lines = split_lines(self.raw, self.rules.blank_comment_lines)
         selectors = tuple(dict.fromkeys(line.selector for line in lines if line.selector is not None))
         if len(selectors) > most(_MOST_SELECTORS):

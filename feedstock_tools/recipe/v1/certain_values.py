@@ -52,11 +52,7 @@ def as_text(value: Hashable) -> Hashable:
 
 
 def scalar(text: str) -> Hashable:
-    """The value of a text without quotes.
-
-    Raises:
-        UndecidedError: it may be a number or another value than a text.
-    """
+    """The value of a text without quotes."""
     if text in ("true", "false"):
         return text == "true"
     if _WHOLE.fullmatch(text):
@@ -74,11 +70,7 @@ def typed_value(value: str) -> str | bool | int:
 
 
 def is_platform(word: str, platform: Platform) -> bool:
-    """The value of a variable such as `linux` or `x86_64` on a platform.
-
-    Raises:
-        UndecidedError: the platform is of another system.
-    """
+    """The value of a variable such as `linux` or `x86_64` on a platform."""
     system, _, machine = platform.subdir.partition("-")
     machine = "x86_64" if machine == "64" else machine
     if system not in ("linux", "osx", "win"):

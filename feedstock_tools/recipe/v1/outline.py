@@ -171,11 +171,7 @@ class _Engine:
         self._known: dict[Hashable, list[_Answer]] = {}
 
     def rows(self) -> Iterator[dict[str, str]]:
-        """The values of each row that can make a difference.
-
-        Raises:
-            BoundError: there are more than the limit.
-        """
+        """The values of each row that can make a difference."""
         if prod(len(axis.rows) for axis in self._axes) > most(MOST_VARIANTS):
             raise BoundError(f"the recipe loops over more than {MOST_VARIANTS} variants", path=self._recipe.path)
         keys = [key for axis in self._axes for key in axis.keys]
@@ -183,11 +179,7 @@ class _Engine:
             yield dict(zip(keys, (value for row in rows for value in row), strict=True))
 
     def answers(self, row: Mapping[str, str]) -> Sequence[_Answer]:
-        """The outputs of the first row with the same shape.
-
-        Raises:
-            InputError: the engine cannot render it.
-        """
+        """The outputs of the first row with the same shape."""
         values = ChainMap(dict(row), self._texts)
         shape = self._shapes.of(values)
         if shape not in self._known:
@@ -212,11 +204,7 @@ class _Engine:
         return answers
 
     def report(self, watch: WatchV1, variants: InputVariants) -> bool:
-        """Call `watch` once for each name; False if outputs of one name differ in more than their variants.
-
-        Raises:
-            InputError: no input variant has the values of a rendering.
-        """
+        """Call `watch` once for each name; False if outputs of one name differ in more than their variants."""
         siblings: set[str] = set()
         described: dict[str, object] = {}
         for answer in (answer for answers in self._known.values() for answer in answers):
@@ -275,11 +263,7 @@ class _Parts:
 
 @lru_cache(maxsize=8)
 def _parts_of(text: str) -> _Parts:
-    """The parts of a `recipe.yaml` that can depend on a variant.
-
-    Raises:
-        InputError: it is not YAML.
-    """
+    """The parts of a `recipe.yaml` that can depend on a variant."""
     content = compose(text)
     context = context_of(content)
     mentioned = _closed({name: _words(value.text) if value else frozenset() for name, value in context.items()})

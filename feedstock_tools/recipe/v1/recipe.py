@@ -138,11 +138,7 @@ def _built_rows(
 
 
 def outputs_of(rows: Iterable[Rendering], variants: InputVariants) -> Iterator[tuple[Rendering, RenderedOutput]]:
-    """Each output of the engine's rows with the row that it was made from.
-
-    Raises:
-        InputError: no input variant has the values of a row.
-    """
+    """Each output of the engine's rows with the row that it was made from."""
     siblings: set[str] = set()
     seen = set()
     for row in rows:

@@ -25,9 +25,6 @@ def without_staging_builds(text: str, path: Path) -> str:
 
     Args:
         path: the recipe, for messages.
-
-    Raises:
-        InputError: the text is not YAML.
     """
     if "staging" not in text:
         return text

@@ -104,11 +104,7 @@ def _texts(node: Any, condition: bool = False) -> Iterator[str]:
 
 
 def _size(text: str, sizes: _Sizes) -> int:
-    """An upper bound for the characters that a text renders to.
-
-    Raises:
-        _TooMuchError: it is too large.
-    """
+    """An upper bound for the characters that a text renders to."""
     if "${{" not in text and "{%" not in text:
         return len(text)
     total = len(text)

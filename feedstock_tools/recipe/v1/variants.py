@@ -100,9 +100,6 @@ class InputVariants:
         Args:
             used: the values that it was rendered with, by `own_values`.
             siblings: the names of packages of the same recipe.
-
-        Raises:
-            InputError: no variant has these values.
         """
         unseen = self._unseen(name, noarch, siblings).difference(used)
         space = self._space(used, unseen, name)

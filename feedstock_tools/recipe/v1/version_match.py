@@ -13,11 +13,7 @@ _SHORT = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.\*)?(?: \S+)?")
 
 
 def matches(version: Hashable, spec: Hashable) -> bool:
-    """The engine's `match` for versions of numbers; `3.12.* *_cpython` counts as 3.12.
-
-    Raises:
-        UndecidedError: version or spec has another form.
-    """
+    """The engine's `match` for versions of numbers; `3.12.* *_cpython` counts as 3.12."""
     if not isinstance(version, str) or not isinstance(spec, str):
         raise UndecidedError
     match = _VERSION.fullmatch(version)
@@ -54,11 +50,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def short_version(version: str) -> str:
-    """The engine's `version_to_buildstring`: 3.12 as `312`.
-
-    Raises:
-        UndecidedError: the version has another form.
-    """
+    """The engine's `version_to_buildstring`: 3.12 as `312`."""
     match = _SHORT.fullmatch(version)
     if match is None:
         raise UndecidedError

@@ -195,11 +195,7 @@ class Document:
         return self.has_templates and _BLOCK.search(self.text, part.start, part.end) is not None
 
     def changed(self, changes: Iterable[TextEdit]) -> Document:
-        """The document with `changes`, which must not overlap.
-
-        Raises:
-            ValueError: two of them overlap.
-        """
+        """The document with `changes`, which must not overlap."""
         pieces, position = [], 0
         for change in sorted(set(changes)):
             if change.start < position:
@@ -217,7 +213,7 @@ class Document:
 
 
 def read_document(path: Path, *, within: Path | None) -> Document:
-    """Read a file for editing, line ends as they are.
+    """Read a file that people wrote, line ends as they are.
 
     Raises:
         InputError: it is missing, not text in UTF-8, or leads out of the folder `within`.

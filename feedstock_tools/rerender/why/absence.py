@@ -22,7 +22,7 @@ from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.source import Source, render_source, variants_of
 from feedstock_tools.rerender.why.losses import losses_of_value, skips_of, uses_of
 from feedstock_tools.rerender.why.model import Absence, Loss, Place, Wish, read_wish
-from feedstock_tools.rerender.why.reasons import Questioned, questioned
+from feedstock_tools.rerender.why.reasons import RerenderedSource, rerendered_source
 from feedstock_tools.rerender.why.values import TracedVariants, places_of, trace_variants
 from feedstock_tools.variants.algebra import explode
 from feedstock_tools.variants.model import VariantSpace
@@ -55,10 +55,10 @@ def why_not(
     """
     if bounds is not None:
         return run_bounded(partial(why_not, feedstock, wishes, pinning=pinning, rules=rules), bounds)
-    return tuple(absences(questioned(feedstock, pinning=pinning, rules=rules), wishes))
+    return tuple(absences(rerendered_source(feedstock, pinning=pinning, rules=rules), wishes))
 
 
-def absences(about: Questioned, wishes: Collection[str]) -> Iterator[Absence]:
+def absences(about: RerenderedSource, wishes: Collection[str]) -> Iterator[Absence]:
     """As `why_not`, for a feedstock that was rerendered already."""
     platforms = [Platform.parse(wish) for wish in wishes if _is_platform(wish)]
     wanted = [read_wish(wish) for wish in wishes if not _is_platform(wish)]
@@ -95,7 +95,7 @@ def _forge_lines(path: Path, pattern: re.Pattern[str]) -> Iterator[Place]:
 class _Platform:
     """One platform of a rerendered feedstock, and the wishes for it."""
 
-    about: Questioned
+    about: RerenderedSource
     rendering: Rendering
     wishes: Sequence[Wish]
 
@@ -137,7 +137,7 @@ class _Platform:
         for wish in self.wishes:
             narrower = _with(space, wish)
             if any(not axis.rows for axis in narrower.axes):
-                return [_torn(traced, self.wishes, wish)]
+                return [_zipped_apart(traced, self.wishes, wish)]
             space = narrower
         skipped = skips_of(source, rendering, space, everything, is_built=is_built)
         if skipped:
@@ -179,7 +179,7 @@ def _with(space: VariantSpace, wish: Wish) -> VariantSpace:
     return space.where({wish.key: [value for value in space.values(wish.key) if wish.is_value(value)]})
 
 
-def _torn(traced: TracedVariants, wishes: Sequence[Wish], wish: Wish) -> Loss:
+def _zipped_apart(traced: TracedVariants, wishes: Sequence[Wish], wish: Wish) -> Loss:
     """Each value exists, but no row of a zip group has them together."""
     group = traced.config.group_of(wish.key)
     together = [member.key for member in wishes if member.key in group]

@@ -146,9 +146,6 @@ class Wish:
 def read_wish(text: str) -> Wish:
     """Read a wish.
 
-    Raises:
-        InputError: it is none of the forms.
-
     >>> read_wish("py3.13").is_value("3.13.* *_cp313")
     True
     """

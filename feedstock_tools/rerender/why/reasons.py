@@ -35,7 +35,7 @@ _ZIPS, _PINS = "zip_keys", "pin_run_as_build"
 
 
 @dataclass(frozen=True, slots=True)
-class Questioned:
+class RerenderedSource:
     """What a rerender reads, and the configurations that it gives by name: what can be asked about."""
 
     source: Source
@@ -47,16 +47,12 @@ class Questioned:
         return frozenset(key for configuration in self.configurations.values() for key in _keys(configuration))
 
 
-def questioned(feedstock: Path, *, pinning: Path | None = None, rules: Rules | None = None) -> Questioned:
-    """Rerender a feedstock to ask about it; `pinning` and `rules` as of `rerender`.
-
-    Raises:
-        InputError: the feedstock cannot be rerendered.
-    """
+def rerendered_source(feedstock: Path, *, pinning: Path | None = None, rules: Rules | None = None) -> RerenderedSource:
+    """Rerender a feedstock to ask about it; `pinning` and `rules` as of `rerender`."""
     chosen = rules or Rules.newest()
     source = read_source(feedstock, pinning, chosen)
     configurations = rerender(feedstock, pinning=pinning, rules=chosen).configurations
-    return Questioned(source, {configuration.name: configuration for configuration in configurations})
+    return RerenderedSource(source, {configuration.name: configuration for configuration in configurations})
 
 
 def explain(
@@ -86,7 +82,7 @@ def explain(
     if bounds is not None:
         work = partial(explain, feedstock, name, pinning=pinning, rules=rules, configurations=configurations)
         return run_bounded(work, bounds)
-    about = questioned(feedstock, pinning=pinning, rules=rules)
+    about = rerendered_source(feedstock, pinning=pinning, rules=rules)
     by_name = about.configurations
     for wanted in configurations:
         if wanted.removesuffix(".yaml") not in by_name:
@@ -98,12 +94,8 @@ def explain(
     raise unknown(about, name)
 
 
-def explain_key(about: Questioned, key: str, configurations: Collection[str] = ()) -> tuple[Explanation, ...]:
-    """Explain a key in the configurations of these names, or in every one that has it.
-
-    Raises:
-        InputError: none of the configurations has the key.
-    """
+def explain_key(about: RerenderedSource, key: str, configurations: Collection[str] = ()) -> tuple[Explanation, ...]:
+    """Explain a key in the configurations of these names, or in every one that has it."""
     by_name = about.configurations
     names = list(configurations) or list(by_name)
     questions = [(by_name[name], key) for name in names if key in _keys(by_name[name])]
@@ -112,7 +104,7 @@ def explain_key(about: Questioned, key: str, configurations: Collection[str] = (
     return tuple(_answers(about.source, questions))
 
 
-def explain_configurations(about: Questioned, names: Collection[str]) -> tuple[Explanation, ...]:
+def explain_configurations(about: RerenderedSource, names: Collection[str]) -> tuple[Explanation, ...]:
     """Explain all keys of the configurations of these names."""
     chosen = [about.configurations[name] for name in names]
     return tuple(
@@ -132,7 +124,7 @@ def _nearest(name: str, candidates: Collection[str]) -> str | None:
     return f"The nearest are: {', '.join(near)}." if near else None
 
 
-def unknown(about: Questioned, name: str) -> InputError:
+def unknown(about: RerenderedSource, name: str) -> InputError:
     """The error for a key that the variants have and no file, as nothing uses it, and for a name that nothing has."""
     source, candidates = about.source, {*about.keys, *about.configurations}
     for rendering in source.forge.renderings:
@@ -314,35 +306,24 @@ class _Explainer:
     # --- zip_keys and pin_run_as_build
 
     def _zip_keys(self, configuration: Configuration) -> Explanation:
-        values = []
-        for group in configuration.zip_keys:
-            values.append(ValueOrigin(", ".join(group), self._setters(_ZIPS)))
-        uses = tuple(
-            Use("zip", f"{', '.join(group)} go together in the variants, and all are in the file")
-            for group in configuration.zip_keys
-        )
-        return Explanation(configuration.name, _ZIPS, tuple(values), self._steps(_ZIPS), uses)
+        groups = [", ".join(group) for group in configuration.zip_keys]
+        uses = [Use("zip", f"{group} go together in the variants, and all are in the file") for group in groups]
+        return self._section(configuration, _ZIPS, groups, uses)
 
     def _pins(self, configuration: Configuration) -> Explanation:
-        values, uses = [], []
-        for name, pin in configuration.pin_run_as_build.items():
-            listed = ", ".join(f"{key}: {text}" for key, text in pin.items())
-            values.append(ValueOrigin(f"{name}: {listed}", self._setters(_PINS)))
-            uses.append(Use("pin", f"{name.replace('-', '_')} is in the file"))
-        return Explanation(configuration.name, _PINS, tuple(values), self._steps(_PINS), tuple(uses))
+        pins = configuration.pin_run_as_build.items()
+        values = [f"{name}: {', '.join(f'{key}: {text}' for key, text in pin.items())}" for name, pin in pins]
+        uses = [Use("pin", f"{name.replace('-', '_')} is in the file") for name, _ in pins]
+        return self._section(configuration, _PINS, values, uses)
 
-    def _setters(self, key: str) -> tuple[Place, ...]:
-        origins = self.traced.config.origins.get(key, ())
-        return tuple(Place(origin.path, origin.line, f"{key}:") for origin in origins if origin.path and origin.line)
-
-    def _steps(self, key: str) -> tuple[Setting, ...]:
-        return tuple(
-            Setting(
-                origin.source,
-                "sets",
-                (),
-                (),
-                (Place(origin.path, origin.line, f"{key}:"),) if origin.path and origin.line else (),
-            )
-            for origin in self.traced.config.origins.get(key, ())
-        )
+    def _section(
+        self, configuration: Configuration, key: str, values: Sequence[str], uses: Sequence[Use]
+    ) -> Explanation:
+        """A section of a configuration, with the lines of variant files that have such a section."""
+        steps = []
+        for origin in self.traced.config.origins.get(key, ()):
+            places = (Place(origin.path, origin.line, f"{key}:"),) if origin.path and origin.line else ()
+            steps.append(Setting(origin.source, "sets", (), (), places))
+        spots = tuple(spot for step in steps for spot in step.places)
+        origins = tuple(ValueOrigin(value, spots) for value in values)
+        return Explanation(configuration.name, key, origins, tuple(steps), tuple(uses))

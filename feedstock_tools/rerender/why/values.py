@@ -67,11 +67,7 @@ class TracedVariants:
 
 
 def trace_variants(source: Source, rendering: Rendering) -> TracedVariants:
-    """The same variants as `source.variants_of`, traced.
-
-    Raises:
-        InputError: as a rerender.
-    """
+    """The same variants as `source.variants_of`, traced."""
     platform, environ, rules = rendering.platform, rendering.environ, source.rules
     behaviour = rules.conda_build
     base = defaults(platform, behaviour)
