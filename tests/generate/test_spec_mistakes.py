@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from packaging.licenses import canonicalize_license_expression
 
+from feedstock_tools.data import PACKAGE
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.generate import read_spec, spec_from_text
 
@@ -253,6 +256,12 @@ def test_gpu_builds_without_anything_of_cuda_are_a_mistake() -> None:
 )
 def test_an_spdx_expression_is_a_license(license_name: str) -> None:
     assert spec_from_text(REVIEWED.replace("Apache-2.0", license_name)).about.license == license_name
+
+
+def test_the_known_licenses_are_those_of_packaging() -> None:
+    listed = json.loads((PACKAGE / "generate/spec/spdx.json").read_text())
+    names = [*listed["licenses"], *(f"MIT WITH {name}" for name in listed["exceptions"])]
+    assert [canonicalize_license_expression(name) for name in names] == names
 
 
 @pytest.mark.parametrize(

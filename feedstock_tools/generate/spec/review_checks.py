@@ -3,9 +3,12 @@ commands of the wrong system, libraries that a platform lacks, GPU builds withou
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from feedstock_tools.conditions.grammar import ConditionError
@@ -13,6 +16,7 @@ from feedstock_tools.conditions.spec import Setting, holds, parse
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.generate.spec.content import Finding, as_list, as_mapping, entries, names_cuda, outputs_of, owners
 from feedstock_tools.platforms import Platform
+from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.positions import Location
 
 #: The languages whose compilers conda-forge's pinning has.
@@ -45,12 +49,18 @@ def _check_license(content: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(("about", "license"), *found)
 
 
+@cache
+def _spdx() -> Mapping[str, frozenset[str]]:
+    """The identifiers of licenses and of exceptions, which follow `WITH`, in the SPDX License List."""
+    listed = json.loads(read_text(Path(__file__).with_name("spdx.json"), within=None))
+    return {kind: frozenset(listed[kind]) for kind in ("licenses", "exceptions")}
+
+
 def license_mistake(text: str) -> tuple[str, str] | None:
     """What is wrong with an SPDX expression, and what to do (SPDX 2.3, annex D); None if it is right."""
-    from feedstock_tools.generate.spec.spdx import EXCEPTIONS, LICENSES
-
+    licenses, exceptions = _spdx()["licenses"], _spdx()["exceptions"]
     joined = "-".join(text.split())
-    if " " in text and joined in LICENSES:
+    if " " in text and joined in licenses:
         return f"'{text}' is not an SPDX expression", f"Did you mean '{joined}'?"
     words = _TOKEN.findall(text)
     if "".join(words) != re.sub(r"\s", "", text) or not words:
@@ -62,15 +72,15 @@ def license_mistake(text: str) -> tuple[str, str] | None:
         elif word == ")" and not expects_license and depth:
             depth -= 1
         elif before == "WITH":
-            if word not in EXCEPTIONS:
-                return f"'{word}' is not an exception of the SPDX license list", _near_license(word, EXCEPTIONS)
+            if word not in exceptions:
+                return f"'{word}' is not an exception of the SPDX license list", _near_license(word, exceptions)
             expects_license = False
         elif word in ("AND", "OR", "WITH") and not expects_license:
             expects_license = True
         elif expects_license and word not in ("AND", "OR", "WITH", "(", ")"):
-            is_license = word.startswith("LicenseRef-") or word.removesuffix("+") in LICENSES
+            is_license = word.startswith("LicenseRef-") or word.removesuffix("+") in licenses
             if not is_license:
-                return f"'{word}' is not in the SPDX license list", _near_license(word, LICENSES)
+                return f"'{word}' is not in the SPDX license list", _near_license(word, licenses)
             expects_license = False
         else:
             return f"'{word}' in '{text}' is unexpected", "Join licenses with AND or OR: Apache-2.0 OR MIT"
