@@ -3,6 +3,7 @@
 import doctest
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,6 +47,52 @@ def test_links_lead_somewhere(page: Path) -> None:
         target = page.parent / path if path else page
         assert target.exists(), f"{page.name}: {path}"
         assert not anchor or anchor in anchors(target), f"{page.name}: {path}#{anchor}"
+
+
+#: The modules that packages which a user installs are imported by, where they are not called like the package.
+_MODULES = {
+    "py-rattler": {"rattler"},
+    "py-rattler-build": {"rattler_build"},
+    "pydantic": {"pydantic", "pydantic_core"},
+    "pyyaml": {"yaml"},
+    "ruamel.yaml": {"ruamel"},
+}
+
+
+def _required() -> set[str]:
+    requirements = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    return {requirement.split()[0] for requirement in requirements}
+
+
+def _rooms_by_module() -> dict[str, set[str]]:
+    """The modules that are imported anywhere in the package, and the rooms that import them."""
+    found: dict[str, set[str]] = {}
+    for path in (ROOT / "feedstock_tools").rglob("*.py"):
+        room = path.relative_to(ROOT / "feedstock_tools").parts[0].removesuffix(".py")
+        for statement in re.findall(r"^\s*(?:from|import) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE):
+            found.setdefault(statement, set()).add(room)
+    return found
+
+
+def test_the_page_on_dependencies_says_which_rooms_import_each() -> None:
+    page = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")
+    stated = dict(re.findall(r"^\| `([\w.-]+)` \| [^|]+ \| [^|]+ \| ([^|]+) \| [^|]+ \|$", page, re.MULTILINE))
+    rooms = _rooms_by_module()
+    assert stated == {
+        package: ", ".join(sorted(set().union(*(rooms[module] for module in _MODULES.get(package, {package})))))
+        for package in _required()
+    }
+
+
+def test_the_decisions_on_libraries_are_about_those_that_are_imported() -> None:
+    page = (ROOT / "docs/decisions.md").read_text(encoding="utf-8")
+    table = page.partition("| purpose | library | reason |")[2].partition("\n\n")[0]
+    libraries = {
+        name for row in re.findall(r"^\| [^|]+ \| ([^|]+) \|", table, re.MULTILINE) for name in row.split(", ")
+    }
+    named = {name.split()[0].lower() for name in libraries} - {"sandboxed", "pinned", "---"}
+    assert _required() <= named
+    assert {module for name in named for module in _MODULES.get(name, {name})} <= _rooms_by_module().keys()
 
 
 def test_the_start_page_links_to_every_page() -> None:
