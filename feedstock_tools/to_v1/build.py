@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from dataclasses import field as field_
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from feedstock_tools.to_v1.conditions import NEVER, When, all_of, negated, without
 from feedstock_tools.to_v1.expressions import PLATFORMS, expression_of, quoted
-from feedstock_tools.to_v1.layout import Dict, Item, Key, List, Scalar, Value
-from feedstock_tools.to_v1.sections import Given, items_of, requirement_items, run_exports
-from feedstock_tools.to_v1.statements import Problem
+from feedstock_tools.to_v1.layout import Dict, Item, Key, List, Scalar, Value, keyed
+from feedstock_tools.to_v1.sections import Given, items_of, requirement_items, run_exports, value_of
 from feedstock_tools.to_v1.tree import Leaf, Mapped, Node, Sequenced, choices, listed, scalar, template
 
 _WORDS = PLATFORMS - {"target_platform", "build_platform"}
@@ -25,7 +24,7 @@ _TEMPLATE = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
 _TOKEN = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\b\w+\b")
 
 
-def with_hoisted_platforms(keys: list[Key]) -> tuple[list[Key], tuple[Key, ...]]:
+def with_hoisted_platforms(keys: Sequence[Key]) -> tuple[Sequence[Key], Sequence[Key]]:
     """The keys of a recipe with other names for platforms in build strings, and the entries of the context for these.
 
     >>> build = Dict((Key("string", Scalar("${{ 'a' if osx else 'b' }}")),))
@@ -34,49 +33,35 @@ def with_hoisted_platforms(keys: list[Key]) -> tuple[list[Key], tuple[Key, ...]]
     ("${{ 'a' if on_osx else 'b' }}", 'on_osx', '${{ osx }}')
     """
     words: dict[str, None] = {}
-    hoisted = [Key(key.name, _walked(key.value, key.name, words), key.comments, key.remark) for key in keys]
-    return hoisted, tuple(Key(f"on_{word}", Scalar(f"${{{{ {word} }}}}")) for word in words)
+    hoisted = _walked(Dict(keys), "", words)
+    assert isinstance(hoisted, Dict)  # noqa: S101 - a mapping stays one
+    return hoisted.keys, [Key(f"on_{word}", Scalar(f"${{{{ {word} }}}}")) for word in words]
 
 
 def _walked(value: Value, name: str, words: dict[str, None]) -> Value:
     match value:
         case Dict():
-            inner = (
-                Key(key.name, _string(key.value, words), key.comments, key.remark)
-                if name == "build" and key.name == "string" and isinstance(key.value, Scalar)
-                else Key(key.name, _walked(key.value, key.name, words), key.comments, key.remark)
-                for key in value.keys
-            )
-            return Dict(tuple(inner))
-        case List() if name == "outputs":
-            items = (
-                Item(_walked(item.value, "", words), item.when, item.comments, item.remark) for item in value.items
-            )
-            return List(tuple(items), value.spaced)
+            return Dict([replace(key, value=_walked(key.value, f"{name}.{key.name}", words)) for key in value.keys])
+        case List() if name == ".outputs":
+            return replace(value, items=[replace(item, value=_walked(item.value, "", words)) for item in value.items])
+        case Scalar() if name == ".build.string":
+            return Scalar(_TEMPLATE.sub(lambda match: _TOKEN.sub(partial(_named, words), match[0]), value.text))
     return value
 
 
-def _string(value: Scalar, words: dict[str, None]) -> Scalar:
-    return Scalar(_TEMPLATE.sub(lambda match: _TOKEN.sub(lambda token: _named(token[0], words), match[0]), value.text))
-
-
-def _named(token: str, words: dict[str, None]) -> str:
-    if token not in _WORDS:
-        return token
-    words[token] = None
-    return f"on_{token}"
+def _named(words: dict[str, None], token: re.Match[str]) -> str:
+    if token[0] not in _WORDS:
+        return token[0]
+    words[token[0]] = None
+    return f"on_{token[0]}"
 
 
 _PYTHON = re.compile(r"\bpython\b(?!_)")
 _DIGITS = re.compile(r"(\d+)\.(\d+)[.\d]*(?:\.?\*)?")
 
 
-def default_string(sections: Sequence[Key], noarch: str | None) -> str:
-    """The build string that conda-build gives an output with these requirements, as a template."""
-    return f"{_prefix(sections, noarch)}h{{{{ hash }}}}_{{{{ build_number }}}}"
-
-
 def _prefix(sections: Sequence[Key], noarch: str | None) -> str:
+    """What precedes the hash in the build string that conda-build gives an output with these requirements."""
     base = _items(sections, "host") or _items(sections, "build")
     python = [text for text, _ in base if text.split()[0] == "python"]
     if not python or not any(text.split()[0] == "python" for text, _ in _items(sections, "run")):
@@ -223,12 +208,13 @@ _ENVIRONMENT = re.compile(r"([A-Za-z_]\w*)\s*=(.*)", re.DOTALL)
 class Build:
     """The keys of `build`, and those that go to `requirements`."""
 
-    keys: list[Key] = field_(default_factory=list)
-    exports: list[Key] = field_(default_factory=list)
+    keys: list[Key] = field(default_factory=list)
+    exports: list[Key] = field(default_factory=list)
 
-    def put(self, place: Sequence[str], value: Value, comments: tuple[str, ...] = (), remark: str = "") -> None:
-        """Set a key, in mappings of their own where `place` has several names."""
-        self.keys = _put(self.keys, place, value, comments, remark)
+    def put(self, place: Sequence[str], value: Value | None, comments: tuple[str, ...] = (), remark: str = "") -> None:
+        """Set a key if there is a value, in mappings of their own where `place` has several names."""
+        if value is not None:
+            self.keys = _put(self.keys, place, value, comments, remark)
 
     def section(self) -> Dict:
         """The section, in the order of rattler-build's documentation."""
@@ -236,29 +222,25 @@ class Build:
         return Dict(tuple(sorted(self.keys, key=lambda key: ranks.get(key.name, len(ranks)))))
 
 
-def _put(
-    keys: list[Key], place: Sequence[str], value: Scalar | List | Dict, comments: tuple[str, ...], remark: str
-) -> list[Key]:
+def _put(keys: list[Key], place: Sequence[str], value: Value, comments: tuple[str, ...], remark: str) -> list[Key]:
     name, *rest = place
     if not rest:
         return [*(key for key in keys if key.name != name), Key(name, value, comments, remark)]
     inner = next((list(key.value.keys) for key in keys if key.name == name and isinstance(key.value, Dict)), [])
-    changed = Key(name, Dict(tuple(_put(inner, rest, value, comments, remark))))
+    changed = Key(name, Dict(_put(inner, rest, value, comments, remark)))
     return [changed if key.name == name else key for key in keys] if inner else [*keys, changed]
 
 
-def build_of(build: Mapped, outer: When, given: Given, problems: list[Problem]) -> Build:
+def build_of(build: Mapped, outer: When, given: Given) -> Build:
     """The converted section `build` of an output, without its script."""
     converted = Build()
     _plain(converted, build, outer)
-    skips = skips_of(build.all("skip"), outer)
-    if skips:
-        converted.put(("skip",), List(skips))
+    converted.put(("skip",), List(skips_of(build.all("skip"), outer)) or None)
     for name, place in _LISTS.items():
-        nodes = build.all(name)
-        items = _outside_scripts(items_of(nodes, outer), name, nodes, problems)
-        if items:
-            converted.put(place, List(items), nodes[0].comments, nodes[0].remark if len(nodes) == 1 else "")
+        if nodes := build.all(name):
+            items = _outside_scripts(items_of(nodes, outer), name, nodes, given)
+            remark = nodes[0].remark if len(nodes) == 1 else ""
+            converted.put(place, List(items) or None, nodes[0].comments, remark)
     for name, (place, is_opposite) in _SWITCHES.items():
         _switch(converted, build, name, place, outer, is_opposite=is_opposite)
     for name, place in _BEHAVIOURS.items():
@@ -266,36 +248,30 @@ def build_of(build: Mapped, outer: When, given: Given, problems: list[Problem]) 
             wrong = any(value.lower() in _TRUE for _, value in choices(build.all(name), outer))
             converted.put(place, Scalar("error" if wrong else "ignore"))
     _features(converted, build, outer)
-    _exports(converted, build, outer, given, problems)
+    _exports(converted, build, outer, given)
     for name, value in build.entries:
         known = name in _ELSEWHERE or name in _LISTS or name in _SWITCHES or name in _BEHAVIOURS
         text = value.text.lower() if isinstance(value, Leaf) else ""
         if not known and value.when != NEVER and (name, text) not in _DEFAULTS:
-            problems.append(Problem(value.line, f"'build: {name}' has no equivalent in a recipe.yaml"))
+            given.problem(value.line, f"'build: {name}' has no equivalent in a recipe.yaml")
     return converted
 
 
 def _plain(converted: Build, build: Mapped, outer: When) -> None:
-    number = scalar(choices(build.all("number"), outer))
-    if number is not None:
-        converted.put(("number",), Scalar(number, literal=number.isdecimal()), *_notes(build, "number"))
+    converted.put(("number",), value_of(build.all("number"), outer, number=True), *_notes(build, "number"))
     noarch = scalar(choices(build.all("noarch"), outer))
     if any(text.lower() in _TRUE for _, text in choices(build.all("noarch_python"), outer)):
         noarch = "python"
     if noarch is not None and noarch.lower() not in _FALSE:
         converted.put(("noarch",), Scalar("generic" if noarch.lower() in _TRUE else noarch), *_notes(build, "noarch"))
-    path = scalar(choices(build.all("python_site_packages_path"), outer))
-    if path is not None:
-        converted.put(("python", "site_packages_path"), Scalar(path))
+    converted.put(("python", "site_packages_path"), value_of(build.all("python_site_packages_path"), outer))
 
 
-def _outside_scripts(
-    items: tuple[Item, ...], name: str, nodes: Sequence[Node], problems: list[Problem]
-) -> tuple[Item, ...]:
+def _outside_scripts(items: tuple[Item, ...], name: str, nodes: Sequence[Node], given: Given) -> tuple[Item, ...]:
     """The items that name no folder which rattler-build knows in scripts only."""
     kept = tuple(item for item in items if not (isinstance(item.value, Scalar) and _FOLDERS.search(item.value.text)))
     if len(kept) < len(items):
-        problems.append(Problem(nodes[0].line, f"'build: {name}': folders such as SP_DIR are known in scripts only"))
+        given.problem(nodes[0].line, f"'build: {name}': folders such as SP_DIR are known in scripts only")
     return kept
 
 
@@ -313,16 +289,16 @@ def put_string(
         (key.value.text for key in converted.keys if key.name == "noarch" and isinstance(key.value, Scalar)), None
     )
     strings = choices(build.all("string"), outer)
-    default = default_string(sections, noarch)
+    default = f"{_prefix(sections, noarch)}h{{{{ hash }}}}_{{{{ build_number }}}}"
     text = scalar(strings, default) if strings else None
-    values = [Dict(tuple(converted.keys)), *(key.value for key in others)]
+    values = [Dict(converted.keys), *(key.value for key in others)]
     ignored = build_only(sections, [*values, *tests])
     if ignored and not any(key.name == "variant" for key in converted.keys):
-        converted.put(("variant", "ignore_keys"), List(tuple(Item(Scalar(name)) for name in ignored)))
+        converted.put(("variant", "ignore_keys"), List([Item(Scalar(name)) for name in ignored]))
         sections = [key for key in sections if key.name != "build"]
     unnamed = unnamed_where(strings, sections, [*values, *tests])
     if unnamed is not None and not ignored:
-        converted.put(("variant", "ignore_keys"), List((Item(Scalar("python"), unnamed),)))
+        converted.put(("variant", "ignore_keys"), List([Item(Scalar("python"), unnamed)]))
     if not strings and not is_named_alike(sections, values, noarch):
         text = scalar([((), default)])
     if text is not None:
@@ -362,45 +338,35 @@ def _switch(
     *_, (last, value) = values
     if name == "detect_binary_files_with_prefix" and not value and not last:
         return
-    shown = _word(not values[0][1])
+    shown = str(not values[0][1]).lower()
     for when, value in values:  # the last whose conditions hold counts
-        shown = f"{_word(value)} if {all_of(when)} else {shown}" if when else _word(value)
+        word = str(value).lower()
+        shown = f"{word} if {all_of(when)} else {shown}" if when else word
     scalar = Scalar(f"${{{{ {shown} }}}}") if last else Scalar(shown, literal=True)
     converted.put(place, scalar, nodes[-1].comments, nodes[-1].remark)
 
 
-def _word(value: bool) -> str:
-    return "true" if value else "false"
-
-
 def _features(converted: Build, build: Mapped, outer: When) -> None:
     """Features that lower the priority of an output, as the number that rattler-build has for this."""
-    leaves = [leaf for leaf in listed(build.all("track_features")) if leaf.text]
+    leaves = listed(build.all("track_features"))
     if not leaves:
         return
-    terms = []
-    for leaf in leaves:
-        when = without(leaf.when, outer)
-        terms.append(f"(1 if {all_of(when)} else 0)" if when else "1")
-    comments = tuple(line for leaf in leaves for line in leaf.comments)
-    comments = (*(build.all("track_features")[0].comments), *comments)
-    text = " + ".join(terms)
-    if len(terms) == 1:
-        text = text.removeprefix("(").removesuffix(")")
+    conditions = [without(leaf.when, outer) for leaf in leaves]
+    terms = [f"1 if {all_of(when)} else 0" if when else "1" for when in conditions]
+    text = terms[0] if len(terms) == 1 else " + ".join(f"({term})" if term != "1" else term for term in terms)
     value = Scalar(text, literal=True) if text == "1" else Scalar(f"${{{{ {text} }}}}")
+    comments = (*build.all("track_features")[0].comments, *(line for leaf in leaves for line in leaf.comments))
     converted.put(("variant", "down_prioritize_variant"), value, comments)
 
 
-def _exports(converted: Build, build: Mapped, outer: When, given: Given, problems: list[Problem]) -> None:
-    exports = run_exports(build.all("run_exports"), outer, given, problems)
-    if exports is not None:
+def _exports(converted: Build, build: Mapped, outer: When, given: Given) -> None:
+    exports = run_exports(build.all("run_exports"), outer, given)
+    if exports:
         converted.exports.append(Key("run_exports", exports, build.all("run_exports")[0].comments))
-    by_name = requirement_items(_names_of(build.all("ignore_run_exports")), outer, given, problems)
-    from_package = requirement_items(_names_of(build.all("ignore_run_exports_from")), outer, given, problems)
-    keys = [Key("by_name", List(by_name))] if by_name else []
-    keys += [Key("from_package", List(from_package))] if from_package else []
-    if keys:
-        converted.exports.append(Key("ignore_run_exports", Dict(tuple(keys))))
+    ignored: list[Key] = []
+    for key, name in (("by_name", "ignore_run_exports"), ("from_package", "ignore_run_exports_from")):
+        ignored += keyed(key, List(requirement_items(_names_of(build.all(name)), outer, given)))
+    converted.exports += keyed("ignore_run_exports", Dict(ignored))
 
 
 def _names_of(nodes: Sequence[Node]) -> list[Leaf]:
@@ -427,27 +393,22 @@ def script_of(
         file = _default_file(default)
         if file == "" and not variables:
             return None
-    keys = [Key("env", Dict(tuple(variables)))] if variables else []
+    keys = keyed("env", Dict(variables))
     if file:
-        return Dict((*keys, Key("file", Scalar(file))))
+        return Dict([*keys, Key("file", Scalar(file))])
     items = items_of(nodes, outer)
     if not items:
-        return Dict(tuple(keys)) if keys and (nodes or default) else None
-    return Dict((*keys, Key("content", List(items)))) if keys else _commands(items)
-
-
-def _commands(items: tuple[Item, ...]) -> Value:
-    if len(items) == 1 and not items[0].when and not items[0].comments and not items[0].remark:
-        return items[0].value
-    return List(items)
+        return Dict(keys) if keys and (nodes or default) else None
+    if keys:
+        return Dict([*keys, Key("content", List(items))])
+    return items[0].value if items == (Item(items[0].value),) else List(items)
 
 
 def _file(nodes: Sequence[Node], outer: When, given: Given) -> str | None:
     """The file that a script names, by platform; None if it is commands."""
     values = choices(nodes, outer)
-    if not values or any(isinstance(node, Sequenced) for node in nodes):
-        return None
-    if not all(_is_file(text, given) for _, text in values):
+    is_list = any(isinstance(node, Sequenced) for node in nodes)
+    if not values or is_list or not all(_is_file(text, given) for _, text in values):
         return None
     return scalar(values, whole=True)
 

@@ -36,8 +36,12 @@ class Item:
 class List:
     """A list; if it is `spaced`, with an empty line between items."""
 
-    items: tuple[Item, ...]
+    items: Sequence[Item]
     spaced: bool = False
+
+    def __bool__(self) -> bool:
+        """Whether it has items."""
+        return bool(self.items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,12 @@ class Key:
 class Dict:
     """A mapping."""
 
-    keys: tuple[Key, ...]
+    keys: Sequence[Key]
+
+    @classmethod
+    def of(cls, **values: Value) -> Dict:
+        """A mapping of keys without comments."""
+        return cls([Key(name, value) for name, value in values.items()])
 
     def __bool__(self) -> bool:
         """Whether it has keys."""
@@ -64,6 +73,11 @@ class Dict:
 Value = Scalar | List | Dict
 
 
+def keyed(name: str, value: Value | None, comments: tuple[str, ...] = (), remark: str = "") -> list[Key]:
+    """A key with its value; none for an empty list or mapping."""
+    return [Key(name, value, comments, remark)] if value else []
+
+
 def laid_out(value: Dict, indent: int = 0, *, spaced: bool = False) -> Iterator[str]:
     """The lines of a mapping; `spaced` puts an empty line before each key but the first."""
     lead = " " * indent
@@ -71,10 +85,10 @@ def laid_out(value: Dict, indent: int = 0, *, spaced: bool = False) -> Iterator[
         if spaced and index:
             yield ""
         yield from (lead + comment for comment in key.comments)
-        yield from _keyed(f"{lead}{key.name}:", key.value, indent, key.remark)
+        yield from _valued(f"{lead}{key.name}:", key.value, indent, key.remark)
 
 
-def _keyed(start: str, value: Value, indent: int, remark: str = "") -> Iterator[str]:
+def _valued(start: str, value: Value, indent: int, remark: str = "") -> Iterator[str]:
     """A key, or a dash, with its value after or below it."""
     tail = f"  # {remark}" if remark else ""
     match value:
@@ -144,7 +158,7 @@ def _conditional(group: Sequence[Item], others: Sequence[Item], shared: When, in
 def _branch(name: str, items: Sequence[Item], indent: int) -> Iterator[str]:
     lead = " " * indent
     if len(items) == 1 and isinstance(items[0].value, Scalar) and not items[0].when and not items[0].comments:
-        yield from _keyed(f"{lead}{name}:", items[0].value, indent, items[0].remark)
+        yield from _valued(f"{lead}{name}:", items[0].value, indent, items[0].remark)
         return
     yield f"{lead}{name}:"
     yield from _items(items, indent + 2)
@@ -157,7 +171,7 @@ def _item(item: Item, indent: int) -> Iterator[str]:
         for number, line in enumerate(laid_out(item.value, indent + 2)):
             yield f"{lead}- {line[indent + 2 :]}" if number == _first_key(item.value) else line
         return
-    yield from _keyed(f"{lead}-", item.value, indent, item.remark)
+    yield from _valued(f"{lead}-", item.value, indent, item.remark)
 
 
 def _first_key(value: Dict) -> int:

@@ -16,10 +16,18 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.to_v1.build import Build, build_of, put_string, script_of, skips_of, with_hoisted_platforms
 from feedstock_tools.to_v1.conditions import NEVER, all_of, negated
 from feedstock_tools.to_v1.expressions import Names, UntranslatableError, parsed, text_parts
-from feedstock_tools.to_v1.layout import Dict, Item, Key, List, Scalar, Value, laid_out
-from feedstock_tools.to_v1.sections import Given, about_of, items_of, requirement_sections, sources_of, tests_of
+from feedstock_tools.to_v1.layout import Dict, Item, Key, List, Scalar, Value, keyed, laid_out
+from feedstock_tools.to_v1.sections import (
+    Given,
+    about_of,
+    items_of,
+    requirement_sections,
+    sources_of,
+    tests_of,
+    value_of,
+)
 from feedstock_tools.to_v1.statements import FlatLine, FlatRecipe, Problem, flattened
-from feedstock_tools.to_v1.tree import Leaf, Mapped, Node, Sequenced, choices, listed, scalar, template, tree_of
+from feedstock_tools.to_v1.tree import Leaf, Mapped, Node, Sequenced, choices, listed, template, tree_of
 from feedstock_tools.to_v1.variables import Entry, context_of, renamed, tags_in
 
 _SECTIONS = frozenset({"package", "source", "build", "requirements", "test", "about", "extra", "outputs"})
@@ -30,6 +38,14 @@ _SKIP_LINE = re.compile(r"\s*skip:")
 #: Several times the largest recipe of conda-forge with its loops written out.
 _LARGEST = 2_000_000
 _SCRIPTS = ("build.sh", "bld.bat", "build.bat")
+_DEFAULT_SCRIPT = Dict.of(file=Scalar("build"))
+#: Keys of an output that stand for keys of its section `build`.
+_OF_BUILD = ("number", "string", "run_exports", "track_features", "entry_points", "noarch", "noarch_python")
+_NOT_INHERITED = frozenset({"entry_points", "run_exports", "script", "noarch", "noarch_python"})
+_KNOWN = frozenset(
+    {"name", "version", "build", "requirements", "test", "about", "script", "files", "type", "source", "extra"}
+    | {"script_interpreter", *_OF_BUILD}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +79,21 @@ def recipe_text(text: str, path: Path, names: Names, files: frozenset[str]) -> C
 def _converted(text: str, path: Path, names: Names, files: frozenset[str]) -> Converted:
     flat = flattened(text, path, names)
     used = frozenset(tag for line in flat.lines for part in (line.text, *line.when) for tag in tags_in(part))
-    entries, final = context_of(
-        flat.variables.versions, names, used, _numbers(flat.lines), shared=_has_outputs(flat.lines)
-    )
+    has_outputs = any(line.text.startswith("outputs:") for line in flat.lines)
+    entries, final = context_of(flat.variables.versions, names, used, _numbers(flat.lines), shared=has_outputs)
     lines = [_renamed(line, final) for line in flat.lines]
     if sum(len(line.text) + sum(map(len, line.when)) for line in lines) > _LARGEST:
         raise UntranslatableError(f"it has more than {_LARGEST} characters with its expressions written out")
     lines, numbered = _numbered(lines, entries)
     root = tree_of(_with_words(lines, numbered), path)
     variables = tuple((entry.name, entry.expression) for entry in numbered)
-    problems = list(flat.problems)
-    given = Given(names, files, variables)
-    keys = _keys(root, given, problems)
-    keys, platforms = with_hoisted_platforms(keys)
-    context = Dict((*_context(numbered).keys, *platforms))
-    if context:
-        keys.insert(0, Key("context", context))
-    written = [*flat.head, *laid_out(Dict((Key("schema_version", Scalar("1", literal=True)), *keys)), spaced=True)]
+    given = Given(names, files, variables, list(flat.problems))
+    keys, platforms = with_hoisted_platforms(_keys(root, given))
+    context = keyed("context", Dict([*_context(numbered), *platforms]))
+    version = Key("schema_version", Scalar("1", literal=True))
+    written = [*flat.head, *laid_out(Dict([version, *context, *keys]), spaced=True)]
     written += _last_comments(flat)
-    unique = tuple(dict.fromkeys(sorted(problems, key=lambda problem: problem.line)))
+    unique = tuple(dict.fromkeys(sorted(given.problems, key=lambda problem: problem.line)))
     return Converted("".join(f"{line}\n" for line in written), unique)
 
 
@@ -112,10 +124,6 @@ def _with_words(lines: Sequence[FlatLine], entries: Sequence[Entry]) -> list[Fla
     return [line if _SKIP_LINE.match(line.text) else replace(line, text=shown.sub(words, line.text)) for line in lines]
 
 
-def _has_outputs(lines: Sequence[FlatLine]) -> bool:
-    return any(line.text.startswith("outputs:") for line in lines)
-
-
 def _numbers(lines: Sequence[FlatLine]) -> frozenset[str]:
     """The variables that alone make a build number; and '' if expressions need the name `build_number`."""
     whole = {match[1] for line in lines if (match := _NUMBER.fullmatch(line.text.strip()))}
@@ -138,7 +146,7 @@ def _last_comments(flat: FlatRecipe) -> list[str]:
     return ["", *last.comments] if last is not None and not last.text and last.comments else []
 
 
-def _context(entries: Sequence[Entry]) -> Dict:
+def _context(entries: Sequence[Entry]) -> list[Key]:
     keys = []
     for entry in entries:
         node = parsed(entry.expression)
@@ -148,32 +156,58 @@ def _context(entries: Sequence[Entry]) -> Dict:
             value: Value = Scalar(text, literal=not is_text)
         elif isinstance(node, nodes.List) and all(isinstance(item, nodes.Const) for item in node.items):
             texts = [str(item.value) for item in node.items if isinstance(item, nodes.Const)]
-            value = List(tuple(Item(Scalar(text)) for text in texts))
+            value = List([Item(Scalar(text)) for text in texts])
         else:
             value = Scalar(f"${{{{ {entry.expression} }}}}")
         keys.append(Key(entry.name, value, entry.comments, entry.remark))
-    return Dict(tuple(keys))
+    return keys
 
 
-def _keys(root: Mapped, given: Given, problems: list[Problem]) -> list[Key]:
+@dataclass(frozen=True)
+class Top:
+    """The top level of a recipe.
+
+    `scripts` are the files that conda-build runs for it if it names none; `stage` is the name of the output that runs
+    them for all others, '' if there is nothing to run.
+    """
+
+    root: Mapped
+    scripts: tuple[str, ...]
+    given: Given
+    stage: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the package of the top level, with templates."""
+        return self.name_of(self.root.mapping("package"))
+
+    def name_of(self, package: Mapped) -> str:
+        """The name that an output or the section `package` states first."""
+        return next((self.given.plain(text) for _, text in choices(package.all("name"), package.when)), "")
+
+    @property
+    def outputs(self) -> tuple[Mapped, ...]:
+        """The outputs that the recipe lists."""
+        nodes = self.root.all("outputs")
+        items = [item for node in nodes if isinstance(node, Sequenced) for item in node.items]
+        items += [node for node in nodes if isinstance(node, Mapped)]
+        return tuple(item for item in items if isinstance(item, Mapped) and item.when != NEVER)
+
+
+def _keys(root: Mapped, given: Given) -> list[Key]:
     top = _top(root, given)
-    has_outputs = bool(top.outputs)
-    keys = [_package(root, has_outputs=has_outputs)]
-    source = sources_of(root.all("source"), (), problems)
-    if source is not None:
-        keys.append(Key("source", source, *_notes(root, "source")))
-    keys += _several(top, given, problems) if has_outputs else _single(root, given, problems, top.scripts)
-    if root.has("about"):
-        about = about_of(root.mapping("about"), (), problems)
-        if about:
-            keys.append(Key("about", about, *_notes(root, "about")))
-    if root.has("extra"):
-        extra = _copied(root.mapping("extra"))
-        if isinstance(extra, Dict) and extra:
-            keys.append(Key("extra", extra, *_notes(root, "extra")))
+    package = root.mapping("package")
+    names = [
+        key for name in ("name", "version") for key in keyed(name, value_of(package.all(name)), *_notes(package, name))
+    ]
+    keys = [Key("recipe" if top.outputs else "package", Dict(names), *_notes(root, "package"))]
+    keys += keyed("source", sources_of(root.all("source"), (), given), *_notes(root, "source"))
+    keys += _several(top) if top.outputs else _single(top)
+    keys += keyed("about", about_of(root.mapping("about"), (), given), *_notes(root, "about"))
+    keys += keyed("extra", _copied(root.mapping("extra")), *_notes(root, "extra"))
     for name, value in root.entries:
         if name not in _SECTIONS:
-            problems.append(Problem(value.line, f"the section '{name}' has no equivalent in a recipe.yaml"))
+            given.problem(value.line, f"the section '{name}' has no equivalent in a recipe.yaml")
     return keys
 
 
@@ -188,55 +222,38 @@ def _top(root: Mapped, given: Given) -> Top:
     top = Top(root, scripts, given)
     names = {given.plain(text) for output in top.outputs for _, text in choices(output.all("name"), output.when)}
     own = root.mapping("build").all("script")
-    needs_stage = bool(top.outputs) and top.name not in names and bool(scripts or listed(own) or own)
+    needs_stage = bool(top.outputs) and top.name not in names and bool(scripts or own)
     fills_outputs = any(
         output.has("script") or output.has("files") or output.mapping("build").has("script") for output in top.outputs
     )
-    stage = template(f"{top.name}-build") if needs_stage and fills_outputs else ""
-    return replace(top, stage=stage)
+    return replace(top, stage=template(f"{top.name}-build") if needs_stage and fills_outputs else "")
 
 
-def _package(root: Mapped, *, has_outputs: bool) -> Key:
-    package = root.mapping("package")
-    keys = []
-    for name in ("name", "version"):
-        text = scalar(choices(package.all(name), ()))
-        if text is not None:
-            keys.append(Key(name, Scalar(text), *_notes(package, name)))
-    return Key("recipe" if has_outputs else "package", Dict(tuple(keys)), *_notes(root, "package"))
-
-
-def _single(root: Mapped, given: Given, problems: list[Problem], scripts: tuple[str, ...]) -> list[Key]:
+def _single(top: Top) -> list[Key]:
+    root, given = top.root, top.given
     section = root.mapping("build")
-    build = build_of(section, (), given, problems)
-    script = script_of(section.all("script"), section.all("script_env"), (), given, scripts)
-    if script is not None:
-        build.put(("script",), script, *_notes(section, "script"))
-    sections = [*requirement_sections(root.all("requirements"), (), given, problems), *build.exports]
-    tests = tests_of(root.all("test"), (), given, problems, files=True)
-    put_string(build, section, (), sections, sections, [tests] if tests is not None else [])
-    keys = [Key("build", build.section(), *_notes(root, "build"))] if build.keys else []
-    if sections:
-        keys.append(Key("requirements", Dict(tuple(sections)), *_notes(root, "requirements")))
-    if tests is not None:
-        keys.append(Key("tests", tests, *_notes(root, "test")))
-    return keys
+    build = build_of(section, (), given)
+    script = script_of(section.all("script"), section.all("script_env"), (), given, top.scripts)
+    build.put(("script",), script, *_notes(section, "script"))
+    requirements = [*requirement_sections(root.all("requirements"), (), given), *build.exports]
+    tests = tests_of(root.all("test"), (), given, files=True)
+    put_string(build, section, (), requirements, requirements, [tests])
+    return [
+        *keyed("build", build.section(), *_notes(root, "build")),
+        *keyed("requirements", Dict(requirements), *_notes(root, "requirements")),
+        *keyed("tests", tests, *_notes(root, "test")),
+    ]
 
 
-def _several(top: Top, given: Given, problems: list[Problem]) -> list[Key]:
+def _several(top: Top) -> list[Key]:
     section = top.root.mapping("build")
-    keys = []
-    number = scalar(choices(section.all("number"), ()))
-    if number is not None:
-        keys.append(Key("number", Scalar(number, literal=number.isdecimal()), *_notes(section, "number")))
-    skips = skips_of(section.all("skip"), ())
-    if skips:
-        keys.append(Key("skip", List(skips)))
-    shared = [Key("build", Dict(tuple(keys)), *_notes(top.root, "build"))] if keys else []
-    stage = stage_of(top, given, problems)
-    outputs = outputs_of(top, given, problems)
-    items = (stage, *outputs) if stage is not None else outputs
-    return [*shared, Key("outputs", List(items, spaced=True), *_notes(top.root, "outputs"))]
+    shared = keyed("number", value_of(section.all("number"), number=True), *_notes(section, "number"))
+    shared += keyed("skip", List(skips_of(section.all("skip"), ())))
+    outputs = List([*_stage_of(top), *_outputs_of(top)], spaced=True)
+    return [
+        *keyed("build", Dict(shared), *_notes(top.root, "build")),
+        Key("outputs", outputs, *_notes(top.root, "outputs")),
+    ]
 
 
 def _copied(node: Node) -> Value:
@@ -245,161 +262,100 @@ def _copied(node: Node) -> Value:
         case Leaf():
             return Scalar(template(node.text), literal=node.style is None and node.text.lower() in {"true", "false"})
         case Sequenced():
-            return List(tuple(Item(_copied(item), (), item.comments, item.remark) for item in node.items))
+            return List([Item(_copied(item), (), item.comments, item.remark) for item in node.items])
         case Mapped():
-            return Dict(tuple(Key(name, _copied(value), value.comments, value.remark) for name, value in node.entries))
+            return Dict([Key(name, _copied(value), value.comments, value.remark) for name, value in node.entries])
 
 
-#: Keys of an output that stand for keys of its section `build`.
-_OF_BUILD = ("number", "string", "run_exports", "track_features", "entry_points", "noarch", "noarch_python")
-_NOT_INHERITED = frozenset({"entry_points", "run_exports", "script", "noarch", "noarch_python"})
-_KNOWN = frozenset(
-    {"name", "version", "build", "requirements", "test", "about", "script", "files", "type", "source", "extra"}
-    | {"script_interpreter", *_OF_BUILD}
-)
-_NAME = re.compile(r"[\w.\-{}| ()\"'~]+")
-
-
-@dataclass(frozen=True)
-class Top:
-    """The top level of a recipe with outputs.
-
-    `scripts` are the files that conda-build runs for it if it names none; `stage` is the name of the output that runs
-    them for all others, '' if there is nothing to run.
-    """
-
-    root: Mapped
-    scripts: tuple[str, ...]
-    given: Given
-    stage: str = ""
-
-    @property
-    def name(self) -> str:
-        """The name of the package of the top level, with templates."""
-        return next((self.given.plain(text) for _, text in choices(self.root.mapping("package").all("name"), ())), "")
-
-    @property
-    def outputs(self) -> tuple[Mapped, ...]:
-        """The outputs that the recipe lists."""
-        nodes = self.root.all("outputs")
-        items = [item for node in nodes if isinstance(node, Sequenced) for item in node.items]
-        items += [node for node in nodes if isinstance(node, Mapped)]
-        return tuple(item for item in items if isinstance(item, Mapped) and item.when != NEVER)
-
-
-def outputs_of(top: Top, given: Given, problems: list[Problem]) -> tuple[Item, ...]:
+def _outputs_of(top: Top) -> list[Item]:
     """The outputs of the recipe, including one for the top level where conda-build makes one of it."""
     outputs = list(top.outputs)
-    if _needs_outputs(top) and top.name not in {_name(output, given) for output in outputs}:
-        name = Leaf(top.name, (), top.root.line)
-        outputs.append(Mapped((("name", name),), (), top.root.line))
-    return tuple(_output(output, top, given, problems) for output in outputs)
-
-
-def _name(output: Mapped, given: Given) -> str:
-    return next((given.plain(text) for _, text in choices(output.all("name"), output.when)), "")
+    if _needs_outputs(top) and top.name not in map(top.name_of, outputs):
+        outputs.append(Mapped((("name", Leaf(top.name, (), top.root.line)),), (), top.root.line))
+    return [_output(output, top) for output in outputs]
 
 
 def _needs_outputs(top: Top) -> bool:
     """Whether the top level requires its outputs, so that conda-build makes it an output of its own."""
     requirements = top.root.mapping("requirements")
     run = [leaf.text for leaf in listed(requirements.all("run"))]
-    names = {_name(output, top.given) for output in top.outputs}
+    names = set(map(top.name_of, top.outputs))
     texts = [leaf.text for _, value in requirements.entries for leaf in listed([value])]
     return any(text.split() and top.given.plain(text.split()[0]) in names for text in run) or any(
         text.startswith("{{ pin_subpackage(") for text in texts
     )
 
 
-def stage_of(top: Top, given: Given, problems: list[Problem]) -> Item | None:
+def _stage_of(top: Top) -> list[Item]:
     """The output that runs the script of the top level, whose files the others divide among themselves."""
     if not top.stage:
-        return None
+        return []
     build = top.root.mapping("build")
-    script = script_of(build.all("script"), build.all("script_env"), (), given, top.scripts or ("build.sh",))
-    sections = requirement_sections(top.root.all("requirements"), (), given, problems)
-    sections = [key for key in sections if key.name in {"build", "host"}]
-    keys = [Key("staging", Dict((Key("name", Scalar(top.stage)),)))]
-    if script is None:
-        script = Dict((Key("file", Scalar("build")),))
-    keys.append(Key("build", Dict((Key("script", script),))))
-    if sections:
-        keys.append(Key("requirements", Dict(tuple(sections))))
-    return Item(Dict(tuple(keys)))
+    script = script_of(build.all("script"), build.all("script_env"), (), top.given, top.scripts or ("build.sh",))
+    sections = requirement_sections(top.root.all("requirements"), (), top.given)
+    keys = [
+        Key("staging", Dict.of(name=Scalar(top.stage))),
+        Key("build", Dict.of(script=script or _DEFAULT_SCRIPT)),
+        *keyed("requirements", Dict([key for key in sections if key.name in {"build", "host"}])),
+    ]
+    return [Item(Dict(keys))]
 
 
-def _output(output: Mapped, top: Top, given: Given, problems: list[Problem]) -> Item:
-    outer = output.when
-    is_top = _name(output, given) == top.name
-    name = scalar(choices(output.all("name"), output.when)) or ""
-    version = scalar(choices(output.all("version"), outer))
-    package = [Key("name", Scalar(name), *_first_notes(output))]
-    if version is not None:
-        package.append(Key("version", Scalar(version)))
-    keys = [Key("package", Dict(tuple(package)))]
+def _output(output: Mapped, top: Top) -> Item:
+    outer, given = output.when, top.given
+    is_top = top.name_of(output) == top.name
+    names = output.all("name")
+    notes = (names[0].comments, names[0].remark) if len(names) == 1 else ((), "")
+    name = Key("name", value_of(names, outer) or Scalar(""), *notes)
+    keys = [Key("package", Dict([name, *keyed("version", value_of(output.all("version"), outer))]))]
     own, script, env = _own_build(output, top, is_top=is_top)
-    if output.has("build") and not is_top:
-        for key, value in output.entries:
-            if key in _OF_BUILD and key not in {"number", "entry_points"} and value.when != NEVER:
-                problems.append(Problem(value.line, f"'{key}' beside 'build', which conda-build ignores: left out"))
     inherits = bool(top.stage and (is_top or script or output.has("files")))
     if inherits:
-        inherit = Dict((Key("from", Scalar(top.stage)), Key("run_exports", Scalar("false", literal=True))))
-        keys.append(Key("inherit", inherit))
-    source = sources_of(output.all("source"), outer, problems)
-    if source is not None:
-        keys.append(Key("source", source))
-    build = build_of(own, outer, given, problems)
+        inherit = [Key("from", Scalar(top.stage)), Key("run_exports", Scalar("false", literal=True))]
+        keys.append(Key("inherit", Dict(inherit)))
+    keys += keyed("source", sources_of(output.all("source"), outer, given))
+    build = build_of(own, outer, given)
     default = top.scripts if is_top and not top.stage and not output.has("files") else ()
-    converted_script = script_of(script, env, outer, given, default)
-    if converted_script is None and default:
-        converted_script = Dict((Key("file", Scalar("build")),))
-    if converted_script is not None:
-        build.put(("script",), converted_script)
-    files = items_of(output.all("files"), outer)
-    if files:
-        build.put(("files",), List(files), output.all("files")[0].comments)
+    build.put(("script",), script_of(script, env, outer, given, default) or (_DEFAULT_SCRIPT if default else None))
+    build.put(("files",), List(items_of(output.all("files"), outer)) or None, _comments(output, "files"))
     _skip_absent(build, output, top)
-    others = _other_sections(output, top, build.exports, given, problems, is_top=is_top)
-    sections = [
-        key
-        for part in others
-        if isinstance(part.value, Dict) and part.name == "requirements"
-        for key in part.value.keys
-    ]
-    staged = requirement_sections(top.root.all("requirements"), (), given, []) if inherits else []
+    requirements, others = _other_sections(output, top, build.exports, is_top=is_top)
+    staged = requirement_sections(top.root.all("requirements"), (), replace(given, problems=[])) if inherits else []
     tests = [part.value for part in others if part.name == "tests"]
-    put_string(build, own, outer, [*sections, *staged], [*sections, *staged], tests)
-    section = build.section()
-    if section:
-        keys.append(Key("build", section, output.mapping("build").comments if output.has("build") else ()))
-    keys += others
+    put_string(build, own, outer, [*requirements, *staged], [*requirements, *staged], tests)
+    keys += [*keyed("build", build.section(), output.mapping("build").comments), *others]
+    _report_unknown(output, given, is_top=is_top)
+    return Item(Dict(keys), (), output.comments)
+
+
+def _comments(section: Mapped, name: str) -> tuple[str, ...]:
+    return _notes(section, name)[0]
+
+
+def _report_unknown(output: Mapped, given: Given, *, is_top: bool) -> None:
     for key, value in output.entries:
-        if key not in _KNOWN and value.when != NEVER:
-            problems.append(Problem(value.line, f"an output has no '{key}' in a recipe.yaml"))
-    for _, kind in choices(output.all("type"), outer):
+        if value.when == NEVER:
+            continue
+        if output.has("build") and not is_top and key in _OF_BUILD and key not in {"number", "entry_points"}:
+            given.problem(value.line, f"'{key}' beside 'build', which conda-build ignores: left out")
+        if key not in _KNOWN:
+            given.problem(value.line, f"an output has no '{key}' in a recipe.yaml")
+    for _, kind in choices(output.all("type"), output.when):
         if kind not in {"conda", "conda_v2"}:
-            problems.append(Problem(output.line, f"an output of the type '{kind}' has no equivalent in a recipe.yaml"))
-    return Item(Dict(tuple(keys)), (), output.comments)
-
-
-def _first_notes(output: Mapped) -> tuple[tuple[str, ...], str]:
-    names = output.all("name")
-    return (names[0].comments, names[0].remark) if len(names) == 1 else ((), "")
+            given.problem(output.line, f"an output of the type '{kind}' has no equivalent in a recipe.yaml")
 
 
 def _skip_absent(build: Build, output: Mapped, top: Top) -> None:
     """Skip an output that exists only under conditions in all other cases: outputs have no `if:`."""
     absent = [Item(Scalar(all_of(negated(output.when))))] if output.when else []
-    above = list(skips_of(top.root.mapping("build").all("skip"), ()))
-    skips = [key.value for key in build.keys if key.name == "skip" and isinstance(key.value, List)]
-    own = [item for value in skips for item in value.items]
+    own = [item for key in build.keys if key.name == "skip" and isinstance(key.value, List) for item in key.value.items]
     if absent or own:
+        above = (Item(skip.value) for skip in skips_of(top.root.mapping("build").all("skip"), ()))
         texts: dict[str, Item] = {}
-        for item in [*(Item(skip.value) for skip in above), *absent, *own]:
+        for item in [*above, *absent, *own]:
             if isinstance(item.value, Scalar):
                 texts.setdefault(item.value.text, item)
-        build.put(("skip",), List(tuple(texts.values())))
+        build.put(("skip",), List(list(texts.values())))
 
 
 def _own_build(output: Mapped, top: Top, *, is_top: bool) -> tuple[Mapped, tuple[Node, ...], tuple[Node, ...]]:
@@ -433,27 +389,22 @@ def _own_build(output: Mapped, top: Top, *, is_top: bool) -> tuple[Mapped, tuple
 
 
 def _other_sections(
-    output: Mapped, top: Top, exports: Sequence[Key], given: Given, problems: list[Problem], *, is_top: bool
-) -> list[Key]:
-    keys = []
-    requirements: tuple[Node, ...] = output.all("requirements")
+    output: Mapped, top: Top, exports: Sequence[Key], *, is_top: bool
+) -> tuple[Sequence[Key], list[Key]]:
+    """The requirements of an output, and its sections besides `build`."""
+    given = top.given
+    nodes: tuple[Node, ...] = output.all("requirements")
     above = top.root.all("requirements")
     if is_top and not top.stage:
-        requirements = tuple(_with_top(requirements, above)) if requirements else above
-    sections = [*requirement_sections(requirements, output.when, given, problems), *exports]
-    if sections:
-        comments = output.all("requirements")[0].comments if output.has("requirements") else ()
-        keys.append(Key("requirements", Dict(tuple(sections)), comments))
-    tests = output.all("test")
-    if is_top and not tests:
-        tests = top.root.all("test")
-    tested = tests_of(tests, output.when, given, problems, files=is_top)
-    if tested is not None:
-        keys.append(Key("tests", tested, tests[0].comments if tests else ()))
-    about = about_of(output.mapping("about"), output.when, problems) if output.has("about") else Dict(())
-    if about:
-        keys.append(Key("about", about, output.all("about")[0].comments))
-    return keys
+        nodes = tuple(_with_top(nodes, above)) if nodes else above
+    requirements = [*requirement_sections(nodes, output.when, given), *exports]
+    tests = output.all("test") or (top.root.all("test") if is_top else ())
+    tested = tests_of(tests, output.when, given, files=is_top)
+    return requirements, [
+        *keyed("requirements", Dict(requirements), _comments(output, "requirements")),
+        *keyed("tests", tested, tests[0].comments if tests else ()),
+        *keyed("about", about_of(output.mapping("about"), output.when, given), _comments(output, "about")),
+    ]
 
 
 def _with_top(own: Sequence[Node], above: Sequence[Node]) -> list[Node]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from jinja2 import nodes
 
 from feedstock_tools.generate.spec.review_checks import license_mistake
 from feedstock_tools.to_v1.conditions import NEVER, When, exclude, without
 from feedstock_tools.to_v1.expressions import Names, expression_of, parsed, quoted
-from feedstock_tools.to_v1.layout import Dict, Item, Key, List, Scalar
+from feedstock_tools.to_v1.layout import Dict, Item, Key, List, Scalar, keyed
 from feedstock_tools.to_v1.statements import Problem
 from feedstock_tools.to_v1.tree import Leaf, Mapped, Node, Sequenced, choices, grouped, listed, scalar, template
 
@@ -33,11 +33,19 @@ _PIN = re.compile(r"^(pin_subpackage|pin_compatible)\(")
 
 @dataclass(frozen=True)
 class Given:
-    """The known facts besides the recipe: variants, variables with their expressions, and files beside the recipe."""
+    """The known facts besides the recipe, and the problems found on the way.
+
+    `files` are those beside the recipe, `variables` those of its context with their expressions.
+    """
 
     names: Names
     files: frozenset[str] = frozenset()
     variables: tuple[tuple[str, str], ...] = ()
+    problems: list[Problem] = field(default_factory=list)
+
+    def problem(self, line: int, reason: str) -> None:
+        """Note something that cannot be converted."""
+        self.problems.append(Problem(line, reason))
 
     def plain(self, text: str) -> str:
         """A text with the variables in it that are literals."""
@@ -58,31 +66,37 @@ def items_of(nodes: Sequence[Node], outer: When) -> tuple[Item, ...]:
     )
 
 
-def requirement_sections(requirements: Sequence[Node], outer: When, given: Given, problems: list[Problem]) -> list[Key]:
+def value_of(nodes: Sequence[Node], outer: When = (), *, number: bool = False) -> Scalar | None:
+    """The scalars among nodes as one value; None without any."""
+    text = scalar(choices(nodes, outer))
+    return None if text is None else Scalar(text, literal=number and text.isdecimal())
+
+
+def requirement_sections(requirements: Sequence[Node], outer: When, given: Given) -> list[Key]:
     """The keys of `requirements`; a plain list applies to host and run, as conda-build has it."""
     keys: list[Key] = []
     plain = [node for node in requirements if not isinstance(node, Mapped)]
     mapped = [node for node in requirements if isinstance(node, Mapped)]
     if listed(plain):
-        items = requirement_items(listed(plain), outer, given, problems)
+        items = requirement_items(listed(plain), outer, given)
         keys += [Key("host", List(items)), Key("run", List(items))]
     for name, section in _SECTIONS.items():
         nodes = [value for node in mapped for value in node.all(name)]
-        items = requirement_items(listed(nodes), outer, given, problems)
+        items = requirement_items(listed(nodes), outer, given)
         if items:
             keys.append(Key(section, List(items), nodes[0].comments, nodes[0].remark))
     for node in mapped:
         for name, value in node.entries:
             if name not in _SECTIONS and listed([value]):
-                problems.append(Problem(value.line, f"conda-build does not read 'requirements: {name}'"))
+                given.problem(value.line, f"conda-build does not read 'requirements: {name}'")
     return keys
 
 
-def requirement_items(leaves: Iterable[Leaf], outer: When, given: Given, problems: list[Problem]) -> tuple[Item, ...]:
+def requirement_items(leaves: Iterable[Leaf], outer: When, given: Given) -> tuple[Item, ...]:
     """Requirements as items of a list."""
     items = []
     for leaf in leaves:
-        written = _requirement(_folded(leaf.text), given, leaf.line, problems)
+        written = _requirement(_folded(leaf.text), leaf.line, given)
         if written:
             items.append(Item(Scalar(written), without(leaf.when, outer), leaf.comments, leaf.remark))
     return tuple(items)
@@ -96,14 +110,14 @@ def _folded(text: str) -> str:
     return str(node.value) if isinstance(node, nodes.Const) else text
 
 
-def _requirement(text: str, given: Given, line: int, problems: list[Problem]) -> str:
+def _requirement(text: str, line: int, given: Given) -> str:
     """A requirement as rattler-build reads it: an exact version has an operator, a looser one a star."""
     text = text.strip().strip("'\"").split(" #")[0].strip()
     words = _WORDS.findall(text)
     if not words:
         return ""
     if _PIN.match(expression_of(words[0])) and words[0].startswith("{{"):
-        return _pin(words, line, problems)
+        return _pin(words, line, given)
     if len(words) == 1:
         words = _unglued(words[0])
     if len(words) > 1 and words[1] in {"=", "==", ">=", "<=", "<", ">", "!=", "~="}:
@@ -179,7 +193,7 @@ def _is_bare(version: str, given: Given) -> bool:
     return not re.search(r"[*<>=!~]", _TEMPLATE.sub("", version))
 
 
-def _pin(words: Sequence[str], line: int, problems: list[Problem]) -> str:
+def _pin(words: Sequence[str], line: int, given: Given) -> str:
     """A pin; a build string after it is an argument of the function."""
     expression = expression_of(words[0])
     if len(words) == 2:
@@ -188,60 +202,52 @@ def _pin(words: Sequence[str], line: int, problems: list[Problem]) -> str:
         assert isinstance(node, nodes.Call)  # noqa: S101 - the text begins with the function
         return f"${{{{ {expression[:-1]}, build={build}) }}}}"
     if len(words) > 2:
-        problems.append(Problem(line, "a pin with a version and a build after it"))
+        given.problem(line, "a pin with a version and a build after it")
     return f"${{{{ {expression} }}}}"
 
 
-def run_exports(nodes: Sequence[Node], outer: When, given: Given, problems: list[Problem]) -> List | Dict | None:
+def run_exports(nodes: Sequence[Node], outer: When, given: Given) -> List | Dict:
     """Run exports: a list of weak ones, or by kind."""
     mapped = [node for node in nodes if isinstance(node, Mapped)]
-    plain = requirement_items(listed([node for node in nodes if node not in mapped]), outer, given, problems)
+    plain = requirement_items(listed([node for node in nodes if node not in mapped]), outer, given)
     if not mapped:
-        return List(plain) if plain else None
-    keys = []
+        return List(plain)
+    keys: list[Key] = []
     for name, kind in _EXPORTS.items():
         kind_nodes = [value for node in mapped for value in node.all(name)]
-        items = requirement_items(listed(kind_nodes), outer, given, problems)
+        items = requirement_items(listed(kind_nodes), outer, given)
         items = (*plain, *items) if kind == "weak" else items
-        if items:
-            keys.append(Key(kind, List(items), kind_nodes[0].comments if kind_nodes else ()))
+        keys += keyed(kind, List(items), kind_nodes[0].comments if kind_nodes else ())
     for node in mapped:
         for name, value in node.entries:
             if name not in _EXPORTS:
-                problems.append(Problem(value.line, f"run exports have no kind '{name}' in a recipe.yaml"))
-    return Dict(tuple(keys)) if keys else None
+                given.problem(value.line, f"run exports have no kind '{name}' in a recipe.yaml")
+    return Dict(keys)
 
 
 _ABOUT = {
-    "home": "homepage",
-    "homepage": "homepage",
-    "license": "license",
-    "license_family": "license_family",
-    "license_file": "license_file",
-    "summary": "summary",
-    "description": "description",
-    "doc_url": "documentation",
-    "dev_url": "repository",
+    **{key: key for key in ("homepage", "license", "license_family", "license_file", "summary", "description")},
+    **{"home": "homepage", "doc_url": "documentation", "dev_url": "repository"},
 }
 
 
-def _license(text: str, line: int, problems: list[Problem]) -> str:
+def _license(text: str, line: int, given: Given) -> Scalar:
     """A license that rattler-build accepts: an SPDX expression, or a reference with the same words."""
     mistake = None if "${{" in text else license_mistake(text)
     if mistake is None:
-        return text
+        return Scalar(text)
     reference = "LicenseRef-" + re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-")
-    problems.append(Problem(line, f"the license: {mistake[0]}; rattler-build would refuse it: wrote {reference}"))
-    return reference
+    given.problem(line, f"the license: {mistake[0]}; rattler-build would refuse it: wrote {reference}")
+    return Scalar(reference)
 
 
-def about_of(about: Mapped, outer: When, problems: list[Problem]) -> Dict:
+def about_of(about: Mapped, outer: When, given: Given) -> Dict:
     """The section `about`."""
     keys: list[Key] = []
     for name, values in grouped(about):
         if name not in _ABOUT:
             if listed(values) or any(isinstance(value, Mapped) for value in values):
-                problems.append(Problem(values[0].line, f"'about: {name}' has no equivalent in a recipe.yaml"))
+                given.problem(values[0].line, f"'about: {name}' has no equivalent in a recipe.yaml")
             continue
         comments = tuple(line for value in values for line in value.comments)
         remark = "; ".join(dict.fromkeys(value.remark for value in values if value.remark))
@@ -250,32 +256,23 @@ def about_of(about: Mapped, outer: When, problems: list[Problem]) -> Dict:
             continue
         leaves = listed(values)
         if len(leaves) > 1 and all(leaf.when == leaves[0].when for leaf in leaves):
-            problems.append(
-                Problem(leaves[1].line, f"'about: {name}' takes one value in a recipe.yaml: kept the first")
-            )
+            given.problem(leaves[1].line, f"'about: {name}' takes one value in a recipe.yaml: kept the first")
             leaves = leaves[:1]
-        text = scalar(choices(leaves, outer))
-        if text is not None and name == "license":
-            text = _license(text, values[0].line, problems)
-        if text is not None:
-            keys.append(Key(_ABOUT[name], Scalar(text), comments, remark))
-    return Dict(tuple(keys))
+        value = value_of(leaves, outer)
+        if value is not None and name == "license":
+            value = _license(value.text, values[0].line, given)
+        keys += keyed(_ABOUT[name], value, comments, remark)
+    return Dict(keys)
 
 
 _SOURCE = {
-    "url": "url",
-    "sha256": "sha256",
-    "md5": "md5",
-    "path": "path",
-    "git_url": "git",
-    "git_depth": "depth",
-    "fn": "file_name",
-    "folder": "target_directory",
+    **{key: key for key in ("url", "sha256", "md5", "path")},
+    **{"git_url": "git", "git_depth": "depth", "fn": "file_name", "folder": "target_directory"},
 }
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
 
-def sources_of(nodes: Sequence[Node], outer: When, problems: list[Problem]) -> Dict | List | None:
+def sources_of(nodes: Sequence[Node], outer: When, given: Given) -> Dict | List:
     """The sources of a recipe or output."""
     items: list[Item] = []
     is_list = False
@@ -283,13 +280,13 @@ def sources_of(nodes: Sequence[Node], outer: When, problems: list[Problem]) -> D
         if isinstance(node, Sequenced):
             is_list = True
             found_items = [item for item in node.items if isinstance(item, Mapped)]
-            items += [_source(part, outer, problems) for item in found_items for part in _apart(item)]
+            items += [_source(part, outer, given) for item in found_items for part in _apart(item)]
         elif isinstance(node, Mapped) and node.entries:
-            items += [_source(part, outer, problems) for part in _apart(node)]
+            items += [_source(part, outer, given) for part in _apart(node)]
     items = _with_patches([item for item in items if item.value])
     if len(items) == 1 and not is_list and not items[0].when and isinstance(items[0].value, Dict):
         return items[0].value
-    return List(tuple(items)) if items else None
+    return List(items)
 
 
 def _apart(source: Mapped) -> Iterator[Mapped]:
@@ -316,65 +313,58 @@ def _with_patches(items: Sequence[Item]) -> list[Item]:
     return kept
 
 
-def _source(source: Mapped, outer: When, problems: list[Problem]) -> Item:
+def _source(source: Mapped, outer: When, given: Given) -> Item:
     when = without(source.when, outer)
     inner = (*outer, *when)
     keys: list[Key] = []
     for name, values in grouped(source):
         if name == "patches":
-            items = items_of(values, inner)
-            if items:
-                keys.append(Key("patches", List(items), values[0].comments, values[0].remark))
+            keys += keyed("patches", List(items_of(values, inner)), values[0].comments, values[0].remark)
         elif name in {"git_rev", "git_tag", "git_branch"}:
             keys.append(_revision(name, values, inner))
         elif name in _SOURCE:
             keys += _source_key(name, values, inner)
         elif any(value.when != NEVER for value in values):
-            problems.append(Problem(values[0].line, f"'source: {name}' has no equivalent in a recipe.yaml"))
-    return Item(Dict(tuple(keys)), when, source.comments)
+            given.problem(values[0].line, f"'source: {name}' has no equivalent in a recipe.yaml")
+    return Item(Dict(keys), when, source.comments)
 
 
 def _source_key(name: str, values: Sequence[Node], outer: When) -> list[Key]:
     comments = tuple(line for value in values for line in value.comments)
     if any(isinstance(value, Sequenced) for value in values):
         return [Key(_SOURCE[name], List(items_of(values, outer)), comments)]
-    text = scalar(choices(values, outer))
-    if text is None:
-        return []
-    return [Key(_SOURCE[name], Scalar(text, literal=name == "git_depth"), comments, values[0].remark)]
+    value = value_of(values, outer)
+    if value is not None and name == "git_depth":
+        value = Scalar(value.text, literal=True)
+    return keyed(_SOURCE[name], value, comments, values[0].remark)
 
 
 def _revision(name: str, values: Sequence[Node], outer: When) -> Key:
     """A revision of a git repository: a commit, or a tag."""
-    text = scalar(choices(values, outer)) or ""
-    kind = {"git_tag": "tag", "git_branch": "branch"}.get(name, "rev" if _COMMIT.fullmatch(text) else "tag")
-    return Key(kind, Scalar(text), values[0].comments, values[0].remark)
+    value = value_of(values, outer) or Scalar("")
+    kind = {"git_tag": "tag", "git_branch": "branch"}.get(name, "rev" if _COMMIT.fullmatch(value.text) else "tag")
+    return Key(kind, value, values[0].comments, values[0].remark)
 
 
 _KNOWN_TESTS = frozenset({"imports", "commands", "requires", "files", "source_files", "downstreams", "script"})
 _RUNS = {"run_test.py": "python run_test.py", "run_test.sh": "bash ./run_test.sh", "run_test.bat": "call run_test.bat"}
 
 
-def tests_of(
-    nodes: Sequence[Node], outer: When, given: Given, problems: list[Problem], *, files: bool = False
-) -> List | None:
+def tests_of(nodes: Sequence[Node], outer: When, given: Given, *, files: bool = False) -> List:
     """The tests of an output.
 
     Args:
         files: whether to add tests in files such as `run_test.py`, which conda-build finds beside the recipe.
     """
-    sections = [node for node in nodes if isinstance(node, Mapped)]
     items: list[Item] = []
-    for section in sections:
+    for section in (node for node in nodes if isinstance(node, Mapped)):
         when = without(section.when, outer)
-        items += _tests_in(section, (*outer, *when), when, given, problems)
-    if files:
-        items += _run_tests(given)
-    return List(tuple(items)) if items else None
+        items += _tests_in(section, (*outer, *when), when, given)
+    return List([*items, *_run_tests(given)] if files else items)
 
 
-def _tests_in(section: Mapped, outer: When, when: When, given: Given, problems: list[Problem]) -> list[Item]:
-    requires = requirement_items(listed(section.all("requires")), outer, given, problems)
+def _tests_in(section: Mapped, outer: When, when: When, given: Given) -> list[Item]:
+    requires = requirement_items(listed(section.all("requires")), outer, given)
     imports = items_of(section.all("imports"), outer)
     commands = items_of(section.all("commands"), outer)
     notes = {name: _comments(section, name) for name in _KNOWN_TESTS}
@@ -383,28 +373,24 @@ def _tests_in(section: Mapped, outer: When, when: When, given: Given, problems: 
     needs = [item for item in requires if item.when or item.value != Scalar("pip")]
     items = []
     if imports and needs:
-        written = tuple(_import(item) for item in imports)
-        commands, imports = (*written, *commands), ()
+        commands, imports = (*map(_import, imports), *commands), ()
     if imports:
-        python = Dict(
-            (Key("imports", List(imports), notes["imports"]), Key("pip_check", Scalar("false", literal=True)))
-        )
-        items.append(Item(Dict((Key("python", python),)), when))
+        keys = [Key("imports", List(imports), notes["imports"]), Key("pip_check", Scalar("false", literal=True))]
+        items.append(Item(Dict.of(python=Dict(keys)), when))
     if commands:
-        keys = [Key("script", List(commands), notes["commands"])]
-        if requires:
-            keys.append(Key("requirements", Dict((Key("run", List(requires), notes["requires"]),))))
-        folders = [Key("recipe", List(items_of(section.all("files"), outer)), notes["files"])]
-        folders += [Key("source", List(items_of(section.all("source_files"), outer)), notes["source_files"])]
-        folders = [key for key in folders if isinstance(key.value, List) and key.value.items]
-        if folders:
-            keys.append(Key("files", Dict(tuple(folders))))
-        items.append(Item(Dict(tuple(keys)), when))
+        folders = keyed("recipe", List(items_of(section.all("files"), outer)), notes["files"])
+        folders += keyed("source", List(items_of(section.all("source_files"), outer)), notes["source_files"])
+        keys = [
+            Key("script", List(commands), notes["commands"]),
+            *keyed("requirements", Dict(keyed("run", List(requires), notes["requires"]))),
+            *keyed("files", Dict(folders)),
+        ]
+        items.append(Item(Dict(keys), when))
     for item in items_of(section.all("downstreams"), outer):
-        items.append(Item(Dict((Key("downstream", item.value),)), (*when, *item.when), item.comments, item.remark))
+        items.append(Item(Dict.of(downstream=item.value), (*when, *item.when), item.comments, item.remark))
     for name, value in section.entries:
         if name not in _KNOWN_TESTS and value.when != NEVER and (listed([value]) or isinstance(value, Mapped)):
-            problems.append(Problem(value.line, f"'test: {name}' has no equivalent in a recipe.yaml"))
+            given.problem(value.line, f"'test: {name}' has no equivalent in a recipe.yaml")
     return items
 
 
@@ -424,6 +410,6 @@ def _run_tests(given: Given) -> list[Item]:
     for name, command in _RUNS.items():
         if name in given.files:
             when = {"run_test.sh": ("unix",), "run_test.bat": ("win",)}.get(name, ())
-            files = Dict((Key("recipe", List((Item(Scalar(name)),))),))
-            items.append(Item(Dict((Key("script", List((Item(Scalar(command)),))), Key("files", files))), when))
+            files = Dict.of(recipe=List([Item(Scalar(name))]))
+            items.append(Item(Dict.of(script=List([Item(Scalar(command))]), files=files), when))
     return items
