@@ -41,7 +41,7 @@ from feedstock_tools.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
-class _Looked:
+class _Job:
     """A configuration with its rows, the outputs that it builds, and the lists of architectures of each row."""
 
     configuration: Configuration
@@ -52,7 +52,7 @@ class _Looked:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What all looks at one feedstock share: the facts, their graph, what its jobs render to, its recipe's folder."""
+    """What the checks of one feedstock share: the facts, their graph, what its jobs render to, its recipe's folder."""
 
     facts: CudaFacts
     graph: PinGraph
@@ -110,7 +110,7 @@ def check_feedstock(
 def check_renderings(
     renderings: Renderings, configurations: Sequence[Configuration], pinning: Path | None, facts: CudaFacts
 ) -> tuple[Finding, ...]:
-    """As `check_feedstock`, for a state that others look at, too."""
+    """As `check_feedstock`, for an opened state."""
     stage(f"checking {counted(len(configurations), 'configuration')} against the facts")
     feedstock = renderings.feedstock
     against = find_pinning(pinning) if pinning else None
@@ -118,14 +118,14 @@ def check_renderings(
     decided = named_by_feedstock(feedstock, view.recipe, against)
     findings = dict.fromkeys(findings_of_spec(facts, feedstock / "feedstock.yaml"))
     findings.update(dict.fromkeys(_by_facts_alone(facts, view.graph, configurations)))
-    looked = [_looked(view, configuration) for configuration in configurations if not zips_out_of_step(configuration)]
+    jobs = [_job(view, configuration) for configuration in configurations if not zips_out_of_step(configuration)]
     for_jetson = frozenset(
         place
-        for item in looked
+        for item in jobs
         for row, lists in zip(item.rows, item.lists, strict=True)
         for place in lists_for_jetson(row, lists)
     )
-    for item in looked:
+    for item in jobs:
         complaints: list[Complaint] = []
         for row, lists in zip(item.rows, item.lists, strict=True):
             complaints += complaints_of_lists(row, lists, for_jetson)
@@ -134,9 +134,9 @@ def check_renderings(
             complaints += [Complaint("cuda_compiler_version", *dropped)] if dropped else []
         complaints += wrong_guards(item.outputs, facts)
         findings.update((Finding.of(item.configuration.name, complaint), None) for complaint in complaints)
-    built = [(item.configuration.name, output) for item in looked for output in item.outputs]
+    built = [(item.configuration.name, output) for item in jobs for output in item.outputs]
     findings.update((Finding.of(name, complaint), None) for name, complaint in missing_guards(built, facts))
-    findings.update((finding, None) for finding in _of_next(view, looked))
+    findings.update((finding, None) for finding in _of_next(view, jobs))
     return tuple(findings)
 
 
@@ -148,11 +148,11 @@ def _recipe_folder(renderings: Renderings) -> Path:
         return renderings.feedstock / "recipe"
 
 
-def _looked(view: _View, configuration: Configuration) -> _Looked:
+def _job(view: _View, configuration: Configuration) -> _Job:
     rows = tuple(rows_of(view.facts, view.graph, configuration))
     has_cuda = configuration.values.get("cuda_compiler_version")
     outputs = rendered(view.renderings, configuration) if has_cuda else ()
-    return _Looked(configuration, rows, outputs, tuple(_lists(row, view, outputs) for row in rows))
+    return _Job(configuration, rows, outputs, tuple(_lists(row, view, outputs) for row in rows))
 
 
 def _lists(row: Row, view: _View, outputs: Sequence[Built]) -> tuple[ScriptList, ...]:
@@ -162,16 +162,16 @@ def _lists(row: Row, view: _View, outputs: Sequence[Built]) -> tuple[ScriptList,
     return tuple(lists_in_scripts(view.recipe, view.renderings.feedstock, values, of_row))
 
 
-def _of_next(view: _View, looked: Sequence[_Looked]) -> Iterator[Finding]:
+def _of_next(view: _View, jobs: Sequence[_Job]) -> Iterator[Finding]:
     """Remarks on the lists that the next CUDA version of the pinning would find, for the newest of each platform."""
-    cudas = {(item.configuration.platform, row.toolkit.version) for item in looked for row in item.rows}
-    for item in looked:
+    cudas = {(item.configuration.platform, row.toolkit.version) for item in jobs for row in item.rows}
+    for item in jobs:
         platform = item.configuration.platform
         newer = next_cuda({version for where, version in cudas if where == platform}, platform, view.facts)
         if len(item.rows) != 1 or newer is None:
             continue
         values = {**item.configuration.values, "cuda_compiler_version": (newer,)}
-        then = _looked(view, replace(item.configuration, values=values))
+        then = _job(view, replace(item.configuration, values=values))
         for row, lists in zip(then.rows, then.lists, strict=True):
             complaints = complaints_of_next(row.toolkit, lists)
             yield from (Finding.of(item.configuration.name, complaint) for complaint in complaints)

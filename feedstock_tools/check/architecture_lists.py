@@ -214,8 +214,8 @@ _UNIFIED_ARM = "13.0"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a build runs: the subdir, and whether it is for Jetson's own system (None: it does not say)."""
+class Audience:
+    """Whom a build serves: the users of a subdir, and whether those of Jetson's own system (None: it does not say)."""
 
     subdir: str
     is_tegra: bool | None = None
@@ -227,11 +227,11 @@ class Place:
         return True if parse_version(toolkit.version) >= parse_version(_UNIFIED_ARM) else self.is_tegra
 
 
-def faults_of(toolkit: Toolkit, listed: Sequence[Architecture], place: Place) -> Iterator[tuple[str, Weight]]:
-    """Everything that is wrong with a list for a toolkit and a place, with its weight."""
+def faults_of(toolkit: Toolkit, listed: Sequence[Architecture], audience: Audience) -> Iterator[tuple[str, Weight]]:
+    """Everything that is wrong with a list for a toolkit and an audience, with its weight."""
     yield from ((message, "mistake") for message in refused_by(toolkit, listed))
-    yield from jetson_only(toolkit, listed, place)
-    yield from unserved_by(toolkit, listed, place)
+    yield from jetson_only(toolkit, listed, audience)
+    yield from unserved_by(toolkit, listed, audience)
 
 
 def refused_by(toolkit: Toolkit, listed: Iterable[Architecture]) -> Iterator[str]:
@@ -249,12 +249,12 @@ def dropped_by(toolkit: Toolkit, listed: Iterable[Architecture]) -> list[str]:
     return [f"sm_{number}" for number in sorted({each.number for each in listed}) if number < oldest]
 
 
-def jetson_only(toolkit: Toolkit, listed: Sequence[Architecture], place: Place) -> Iterator[tuple[str, Weight]]:
+def jetson_only(toolkit: Toolkit, listed: Sequence[Architecture], audience: Audience) -> Iterator[tuple[str, Weight]]:
     """Machine code for Jetson modules where none of them runs the package.
 
     A mistake where desktop GPUs of that generation have no code, since theirs was meant; else a waste of space.
     """
-    if place.serves_jetson(toolkit) is not False:
+    if audience.serves_jetson(toolkit) is not False:
         return
     numbers = sorted({each.number for each in listed if not each.ptx and each.number in TEGRA})
     if not numbers:
@@ -263,24 +263,26 @@ def jetson_only(toolkit: Toolkit, listed: Sequence[Architecture], place: Place) 
     generations = {number // 10 for number in numbers}
     left = {
         capability: gpus
-        for capability, gpus in _capabilities(toolkit, place).items()
+        for capability, gpus in _capabilities(toolkit, audience).items()
         if capability // 10 in generations and served(listed, capability).how == "no"
     }
-    jetson = f"{names} {'is' if len(numbers) == 1 else 'are'} for Jetson modules alone, which do not run {place.subdir}"
+    jetson = (
+        f"{names} {'is' if len(numbers) == 1 else 'are'} for Jetson modules alone, which do not run {audience.subdir}"
+    )
     if left:
         yield f"{jetson}; the desktop GPUs of these generations have no code: {_words(left)}", "mistake"
     else:
         yield f"{jetson}: it only makes the package larger", "remark"
 
 
-def unserved_by(toolkit: Toolkit, listed: Sequence[Architecture], place: Place) -> Iterator[tuple[str, Weight]]:
+def unserved_by(toolkit: Toolkit, listed: Sequence[Architecture], audience: Audience) -> Iterator[tuple[str, Weight]]:
     """The GPUs that the list leaves without code that they run: newer ones, those in between, all but one family.
 
     That a list begins later than its toolkit is a choice, and no mistake.
     """
     if not listed:
         return
-    capabilities = _capabilities(toolkit, place)
+    capabilities = _capabilities(toolkit, audience)
     left = {capability: gpus for capability, gpus in capabilities.items() if served(listed, capability).how == "no"}
     forward = [each.number for each in listed if each.ptx and not each.suffix]
     machine = [each.number for each in listed if not each.ptx]
@@ -292,31 +294,31 @@ def unserved_by(toolkit: Toolkit, listed: Sequence[Architecture], place: Place) 
     elif machine and max(forward) < max(machine):
         message = f"the newest PTX is compute_{max(forward)}, older than the machine code for sm_{max(machine)}"
         yield message, "mistake"
-    # What a number of Jetson's leaves out is said of that number.
-    mentioned = {each.number // 10 for each in listed if each.number in TEGRA and not place.serves_jetson(toolkit)}
+    # `jetson_only` reports the GPUs that a number of Jetson's leaves out.
+    mentioned = {each.number // 10 for each in listed if each.number in TEGRA and not audience.serves_jetson(toolkit)}
     between = {
         capability: gpus
         for capability, gpus in left.items()
         if oldest < capability < newest and capability // 10 not in mentioned and _compiles(toolkit, capability)
     }
-    yield from _in_between(between, place)
+    yield from _in_between(between, audience)
     alone = oldest == newest and oldest not in TEGRA and not any(each.suffix for each in listed)
     older = {cap: gpus for cap, gpus in left.items() if cap < oldest and str(cap) in toolkit.architectures}
-    if alone and older and place.serves_jetson(toolkit) is False:
+    if alone and older and audience.serves_jetson(toolkit) is False:
         supported = f"{_words(older)}, which CUDA {toolkit.version} supports,"
         yield f"sm_{oldest} is the only architecture: {supported} get no code", "mistake"
 
 
-def _in_between(holes: Mapping[int, tuple[Gpu, ...]], place: Place) -> Iterator[tuple[str, Weight]]:
-    """GPUs without code that are neither older nor newer than a list; of Jetson modules few builds think, and few
-    need to, unless they are for them alone."""
+def _in_between(holes: Mapping[int, tuple[Gpu, ...]], audience: Audience) -> Iterator[tuple[str, Weight]]:
+    """GPUs without code that are neither older nor newer than a list; for Jetson modules a remark, since few builds
+    serve them, unless the build is for them alone."""
     desktop = {capability: gpus for capability, gpus in holes.items() if capability not in TEGRA}
     jetson = {capability: gpus for capability, gpus in holes.items() if capability in TEGRA}
     if desktop:
         yield f"there is code for older and for newer GPUs, but none for {_words(desktop)}", "mistake"
     if jetson:
-        weight: Weight = "mistake" if place.is_tegra else "remark"
-        yield f"there is no code for {_words(jetson)}, which {place.subdir} also serves", weight
+        weight: Weight = "mistake" if audience.is_tegra else "remark"
+        yield f"there is no code for {_words(jetson)}, which {audience.subdir} also serves", weight
 
 
 def _compiles(toolkit: Toolkit, capability: int) -> bool:
@@ -324,10 +326,10 @@ def _compiles(toolkit: Toolkit, capability: int) -> bool:
     return any(Architecture(int(name)).runs_on(capability) for name in toolkit.architectures if name.isdigit())
 
 
-def _capabilities(toolkit: Toolkit, place: Place) -> dict[int, tuple[Gpu, ...]]:
-    """The capabilities of the GPUs that may run a build in a place, oldest first, with these GPUs."""
-    jetson = place.serves_jetson(toolkit) is True
-    only_jetson = jetson and place.is_tegra is True and parse_version(toolkit.version) < parse_version(_UNIFIED_ARM)
+def _capabilities(toolkit: Toolkit, audience: Audience) -> dict[int, tuple[Gpu, ...]]:
+    """The capabilities of the GPUs that an audience may have, oldest first, with these GPUs."""
+    jetson = audience.serves_jetson(toolkit) is True
+    only_jetson = jetson and audience.is_tegra is True and parse_version(toolkit.version) < parse_version(_UNIFIED_ARM)
     found: dict[int, tuple[Gpu, ...]] = {}
     for gpu in load_gpus().gpus:
         if (jetson and gpu.jetson_has(toolkit.version)) if gpu.tegra else not only_jetson:

@@ -40,7 +40,7 @@ class ChoiceChange:
     """What users of some machines get instead of what they got.
 
     Attributes:
-        platforms: the subdirs where it is so.
+        platforms: the subdirs on which this changes.
         machine: `no GPU`, or the CUDA versions of drivers, as `driver 12.9 and newer`.
         before, after: `CPU`, `CUDA 12.9` or `nothing`; `A or B (whichever is newer)` where only time stamps decide.
     """
@@ -304,9 +304,8 @@ def _resolved(
 
 def _sibling(name: str, job: Rendered, output: RenderedOutput) -> RenderedOutput | None:
     """The build of a sibling that is made together with an output: that of the most equal values."""
-    found = [other for other, _ in job.outputs if other.name.lower() == name]
-    return max(found, key=lambda other: _agreement(other, output), default=None)
 
+    def agreement(other: RenderedOutput) -> int:
+        return sum(output.variant.get(key) == other.variant.get(key) for key in output.used.own | other.used.own)
 
-def _agreement(output: RenderedOutput, other: RenderedOutput) -> int:
-    return sum(output.variant.get(key) == other.variant.get(key) for key in output.used.own | other.used.own)
+    return max((other for other, _ in job.outputs if other.name.lower() == name), key=agreement, default=None)

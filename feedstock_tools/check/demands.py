@@ -84,23 +84,14 @@ def demands_of(folder: Path, row: Row, rules: Rules, *, v1: bool) -> tuple[Deman
     Raises:
         InputError: the recipe cannot be read or rendered.
     """
-    outputs = [demands for _, demands in outputs_with_demands(folder, row.configuration, row.builder, rules, v1=v1)]
-    return tuple({(output.name, output.version, output.build_string): output for output in outputs}.values())
-
-
-def outputs_with_demands(
-    folder: Path, configuration: Configuration, builder: Platform, rules: Rules, *, v1: bool
-) -> Iterator[tuple[RenderedOutput, Demands]]:
-    """Each output that a configuration renders to with its requirements, in build order; arguments as of `demands_of`.
-
-    Pins in the requirements of a `meta.yaml`'s output are marked, as `keep_pins` of `packages_with_conda_build` does.
-    """
+    configuration, builder = row.configuration, row.builder
     if v1:
-        for content, output in contents_with_rattler_build(folder, configuration, builder, rules):
-            yield output, demands_of_content(output, content)
-        return
-    for meta, output in packages_with_conda_build(folder, configuration, builder, rules, keep_pins=True):
-        yield output, demands_of_meta(output, meta, configuration)
+        contents = contents_with_rattler_build(folder, configuration, builder, rules)
+        demands = [demands_of_content(output, content) for content, output in contents]
+    else:
+        packages = packages_with_conda_build(folder, configuration, builder, rules, keep_pins=True)
+        demands = [demands_of_meta(output, meta, configuration) for meta, output in packages]
+    return tuple({(each.name, each.version, each.build_string): each for each in demands}.values())
 
 
 def demands_of_content(output: RenderedOutput, content: Mapping[str, Any]) -> Demands:

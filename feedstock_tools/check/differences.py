@@ -132,7 +132,7 @@ def compare_feedstocks(
 
 
 def compare_renderings(before: Renderings, after: Renderings) -> Differences:
-    """As `compare_feedstocks`, for states that others look at, too."""
+    """As `compare_feedstocks`, for opened states."""
     stage("comparing what both states build")
     old = {configuration.name: configuration for configuration in before.configurations}
     new = {configuration.name: configuration for configuration in after.configurations}
@@ -245,7 +245,7 @@ _OF_JOBS = frozenset({"docker_image", "channel_sources", "channel_targets", "git
 
 
 def replaced_jobs(old: Mapping[str, Configuration], new: Mapping[str, Configuration]) -> dict[str, str]:
-    """For each new job that replaces an old one under another name, that one's name.
+    """The old name of each new job that replaces an old one.
 
     They build for the same platform, both for CUDA or both not, and no other pair differs in fewer keys; each job is in
     one pair at most.

@@ -1,4 +1,4 @@
-"""What a check reports: mistakes, and remarks on what works but will not, or costs something for nothing."""
+"""What a check reports: mistakes, and remarks on what works today but will fail later, or is wasted."""
 
 from __future__ import annotations
 

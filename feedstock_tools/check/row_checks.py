@@ -4,6 +4,7 @@ libraries, images, glibc, and the lists of architectures that the spec, the reci
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from feedstock_tools.check.architecture_lists import (
     ARCHITECTURE_KEYS,
     COMPANIONS,
     NATIVE,
-    Place,
+    Audience,
     dropped_by,
     faults_of,
     form_of,
@@ -51,10 +52,10 @@ class Row:
     values: Mapping[str, tuple[str, ...]]
 
     @property
-    def is_tegra(self) -> bool | None:
-        """Whether an ARM build is for Jetson's own system; None if the configuration does not say."""
+    def audience(self) -> Audience:
+        """Whom the row's builds serve; the ARM variant tells whether that is Jetson's own system."""
         variant = self.values.get("arm_variant_type", ("",))[0]
-        return {"tegra": True, "sbsa": False}.get(variant)
+        return Audience(self.subdir, {"tegra": True, "sbsa": False}.get(variant))
 
     def source(self, fact: str) -> str | None:
         """The page or file that a fact of the toolkit was read in."""
@@ -95,13 +96,10 @@ def never_released(facts: CudaFacts, configuration: Configuration) -> Iterator[C
         version = _minor(cuda)
         if cuda in _NOT_CUDA or version in facts.toolkits or not version.replace(".", "").isdigit():
             continue
-        if parse_version(versions[0]) < parse_version(version) < parse_version(versions[-1]):
-            before = max(
-                (other for other in versions if parse_version(other) < parse_version(version)), key=parse_version
-            )
-            after = min(
-                (other for other in versions if parse_version(other) > parse_version(version)), key=parse_version
-            )
+        wanted = parse_version(version)
+        if parse_version(versions[0]) < wanted < parse_version(versions[-1]):
+            before = versions[bisect_left(versions, wanted, key=parse_version) - 1]
+            after = versions[bisect_right(versions, wanted, key=parse_version)]
             message = f"NVIDIA never released CUDA {version}: {after} followed {before}"
             yield Complaint("cuda_compiler_version", message)
 
@@ -122,8 +120,8 @@ _COMPILERS = (("c_compiler", "c_compiler_version", "gcc"), ("cxx_compiler", "cxx
 
 def complaints_of_row(row: Row) -> Iterator[Complaint]:
     """The mistakes in the values of one row; unknown values are skipped."""
-    for look in _CHECKS:
-        yield from look(row)
+    for find in _CHECKS:
+        yield from find(row)
 
 
 def _host_compiler(row: Row) -> Iterator[Complaint]:
@@ -205,7 +203,6 @@ def _glibc(row: Row) -> Iterator[Complaint]:
 
 
 def _architectures(row: Row) -> Iterator[Complaint]:
-    place = Place(row.subdir, row.is_tegra)
     for key in ARCHITECTURE_KEYS:
         for text in row.values.get(key, ()):
             if is_native(text):
@@ -216,7 +213,7 @@ def _architectures(row: Row) -> Iterator[Complaint]:
             except InputError as error:
                 yield Complaint(key, str(error))
                 continue
-            for message, weight in faults_of(row.toolkit, listed, place):
+            for message, weight in faults_of(row.toolkit, listed, row.audience):
                 yield Complaint(key, message, row.source("architectures"), weight)
 
 
@@ -261,7 +258,7 @@ def findings_of_spec(facts: CudaFacts, path: Path) -> Iterator[Finding]:
         if toolkit is not None:
             listed = parse_architectures(names)
             faults = [(message, _MISTAKE) for message in refused_by(toolkit, listed)]
-            for message, weight in (*faults, *unserved_by(toolkit, listed, Place("linux-64"))):
+            for message, weight in (*faults, *unserved_by(toolkit, listed, Audience("linux-64"))):
                 yield Finding(path.name, "cuda.architectures", f"{message} (CUDA {version})", weight=weight)
 
 
@@ -275,7 +272,7 @@ def complaints_of_lists(
     them out.
 
     Args:
-        shared: lists (path, line) that the feedstock also uses for Jetson modules, which may name them therefore.
+        shared: lists (path, line) that the feedstock also uses for Jetson modules, which may therefore name them.
     """
     for variables in _by_file(lists).values():
         by_message: dict[tuple[str, Weight], Complaint] = {}  # names the first of variables that hold the same list
@@ -294,22 +291,20 @@ def _of_variable(row: Row, variable: _Variable, shared: frozenset[tuple[str, int
     for message in _common(set(refused_by(row.toolkit, listed)) for listed in variable.readings):
         yield Complaint(variable.key, message, source)
     if not variable.last.is_command and (variable.last.path, variable.last.line) not in shared:
-        place = Place(row.subdir, row.is_tegra)
-        jetson = _common(set(jetson_only(row.toolkit, listed, place)) for listed in variable.readings)
+        jetson = _common(set(jetson_only(row.toolkit, listed, row.audience)) for listed in variable.readings)
         yield from (Complaint(variable.key, message, source, weight) for message, weight in jetson)
 
 
 def _left_out(row: Row, variables: Sequence[_Variable]) -> Iterator[Complaint]:
     """The GPUs that all lists of a file leave out."""
-    place = Place(row.subdir, row.is_tegra)
     lists = [listed for variable in variables if not variable.last.is_native for listed in variable.readings]
-    for message, weight in _common(set(unserved_by(row.toolkit, listed, place)) for listed in lists):
+    for message, weight in _common(set(unserved_by(row.toolkit, listed, row.audience)) for listed in lists):
         yield Complaint(variables[0].key, message, row.source("architectures"), weight)
 
 
 def lists_for_jetson(row: Row, lists: Iterable[ScriptList]) -> Iterator[tuple[str, int]]:
     """The lists (path, line) of a row whose builds Jetson modules run."""
-    if Place(row.subdir, row.is_tegra).serves_jetson(row.toolkit):
+    if row.audience.serves_jetson(row.toolkit):
         yield from ((listed.path, listed.line) for listed in lists)
 
 

@@ -211,9 +211,9 @@ def to_selector(condition: Condition, cuda_versions: Collection[str]) -> str:
     """
     match condition:
         case Not(Or(parts)):
-            pythons = [part.version for part in parts if isinstance(part, VersionTest) and _is_python(part)]
-            if len(pythons) == len(parts):
-                return f"py not in ({', '.join(map(_py, pythons))})"
+            tests = [part for part in parts if isinstance(part, VersionTest)]
+            if len(tests) == len(parts) and {(test.subject, test.operator) for test in tests} == {("python", "==")}:
+                return f"py not in ({', '.join(_py(test.version) for test in tests)})"
         case Not(VersionTest("python", "==", version)):
             return f"py != {_py(version)}"
     return _text(condition, _V0_WORDS, lambda leaf: _leaf_v0(leaf, cuda_versions))
@@ -246,10 +246,6 @@ def _text(condition: Condition, words: Mapping[str, str], leaf: Callable[[Leaf],
             texts = [_text(part, words, leaf) for part in parts]
             return " or ".join(f"({text})" if " and " in text else text for text in texts)
     return leaf(condition)
-
-
-def _is_python(test: VersionTest) -> bool:
-    return test.subject == "python" and test.operator == "=="
 
 
 def _py(version: str) -> str:

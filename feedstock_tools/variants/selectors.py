@@ -98,10 +98,10 @@ class SelectorLine:
 
 
 @lru_cache(maxsize=512)
-def split_lines(text: str, blank_comments: bool = True) -> tuple[SelectorLine, ...]:
+def split_lines(text: str, blank_comments: bool = True, path: Path | None = None) -> tuple[SelectorLine, ...]:
     """Split a file's text into lines and their selectors.
 
-    `blank_comments`: comment lines become empty lines (newer conda-build), else they are removed.
+    `blank_comments`: comment lines become empty lines (newer conda-build), else they are removed. `path` is for errors.
 
     Raises:
         InputError: there are too many lines, or too long ones; matching takes
@@ -109,15 +109,15 @@ def split_lines(text: str, blank_comments: bool = True) -> tuple[SelectorLine, .
     """
     lines = text.splitlines()
     if len(lines) > _MOST_LINES:
-        raise InputError(f"has more than {_MOST_LINES} lines")
-    return tuple(_split(lines, blank_comments))
+        raise InputError(f"has more than {_MOST_LINES} lines", path=path)
+    return tuple(_split(lines, blank_comments, path))
 
 
-def _split(lines: Sequence[str], blank_comments: bool) -> Iterator[SelectorLine]:
+def _split(lines: Sequence[str], blank_comments: bool, path: Path | None) -> Iterator[SelectorLine]:
     for number, raw in enumerate(lines, 1):
         line = raw.rstrip()
         if len(line) > _LONGEST_LINE:
-            raise InputError(f"the line is longer than {_LONGEST_LINE} characters", line=number)
+            raise InputError(f"the line is longer than {_LONGEST_LINE} characters", path=path, line=number)
         if line.lstrip().startswith("#"):
             if blank_comments:
                 yield SelectorLine("", None, number)
@@ -213,7 +213,7 @@ def select_lines(
         InputError: a selector cannot be evaluated; with its line.
     """
     truths = {} if truths is None else truths
-    lines = _split_with_path(text, rules, path)
+    lines = split_lines(text, rules.blank_comment_lines, path)
     for line in lines:
         if line.selector is not None and line.selector not in truths:
             truths[line.selector] = _evaluated(line, namespace, path)
@@ -247,10 +247,3 @@ def _evaluated(line: SelectorLine, namespace: Mapping[str, Any], path: Path | No
         reason = getattr(error, "msg", None) or error
         message = f"the selector [{selector[:200]}] cannot be evaluated: {reason}"
         raise InputError(message, path=path, line=line.number) from error
-
-
-def _split_with_path(text: str, rules: CondaBuildRules, path: Path | None) -> tuple[SelectorLine, ...]:
-    try:
-        return split_lines(text, rules.blank_comment_lines)
-    except InputError as error:
-        raise InputError(error.mistakes[0].message, path=path, line=error.mistakes[0].line) from error

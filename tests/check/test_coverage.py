@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.check.architecture_lists import Place, faults_of, form_of, read_list
+from feedstock_tools.check.architecture_lists import Audience, faults_of, form_of, read_list
 from feedstock_tools.check.scripts.architectures import lists_in_scripts
 from feedstock_tools.facts import load_cuda
 
 FACTS = load_cuda()
-LINUX, WINDOWS = Place("linux-64"), Place("win-64")
-SBSA, TEGRA = Place("linux-aarch64", False), Place("linux-aarch64", True)
+LINUX, WINDOWS = Audience("linux-64"), Audience("win-64")
+SBSA, TEGRA = Audience("linux-aarch64", False), Audience("linux-aarch64", True)
 
 
-def faults(cuda: str, text: str, place: Place, variable: str = "CUDAARCHS") -> list[tuple[str, str]]:
+def faults(cuda: str, text: str, audience: Audience, variable: str = "CUDAARCHS") -> list[tuple[str, str]]:
     listed = read_list(text, form_of(variable))
-    return [(weight, message) for message, weight in faults_of(FACTS.toolkits[cuda], listed, place)]
+    return [(weight, message) for message, weight in faults_of(FACTS.toolkits[cuda], listed, audience)]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_each_variable_is_read_as_its_build_system_reads_it(variable: str, text:
 
 
 @pytest.mark.parametrize(
-    ("cuda", "variable", "text", "place", "weight", "said"),
+    ("cuda", "variable", "text", "audience", "weight", "said"),
     [
         # xformers ed7eac6, build.sh: H100 has nothing.
         ("12.9", "TORCH_CUDA_ARCH_LIST", "8.0;8.9;10.0;12.0+PTX", LINUX, "mistake", "but none for H100 (9.0)"),
@@ -68,12 +68,14 @@ def test_each_variable_is_read_as_its_build_system_reads_it(variable: str, text:
         ("13.0", "TORCH_CUDA_ARCH_LIST", "Volta;8.0+PTX", LINUX, "mistake", "has dropped sm_70"),
     ],
 )
-def test_what_a_list_does_wrong(cuda: str, variable: str, text: str, place: Place, weight: str, said: str) -> None:
-    assert any(found == weight and said in message for found, message in faults(cuda, text, place, variable))
+def test_what_a_list_does_wrong(
+    cuda: str, variable: str, text: str, audience: Audience, weight: str, said: str
+) -> None:
+    assert any(found == weight and said in message for found, message in faults(cuda, text, audience, variable))
 
 
 @pytest.mark.parametrize(
-    ("cuda", "text", "place"),
+    ("cuda", "text", "audience"),
     [
         # Lists of conda-forge: pytorch-cpu 74dd3d46 (both), pytorch_scatter 077c5ff, jaxlib 9123295, cuda-nvcc 3451669.
         ("12.9", "5.0;6.0;7.0;7.5;8.0;8.6;9.0;10.0;12.0+PTX", LINUX),
@@ -91,8 +93,8 @@ def test_what_a_list_does_wrong(cuda: str, variable: str, text: str, place: Plac
         ("12.9", "70", TEGRA),
     ],
 )
-def test_what_is_right(cuda: str, text: str, place: Place) -> None:
-    assert faults(cuda, text, place) == []
+def test_what_is_right(cuda: str, text: str, audience: Audience) -> None:
+    assert faults(cuda, text, audience) == []
 
 
 def lists(folder: Path, file: str, content: str, values: Mapping[str, tuple[str, ...]]) -> list[tuple[str, str]]:

@@ -67,7 +67,7 @@ def lint_feedstock(
 
 
 def lint_renderings(renderings: Renderings, pinning: Path | None = None) -> tuple[LintFinding, ...]:
-    """As `lint_feedstock`, for a state that others look at, too."""
+    """As `lint_feedstock`, for an opened state."""
     stage("looking for mistakes in the recipe")
     against = find_pinning(pinning) if pinning else None
     subject = read_subject(read_files(renderings.feedstock), renderings, against)

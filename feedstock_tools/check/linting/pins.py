@@ -101,8 +101,8 @@ def _unknown_kinds(subject: Subject) -> Iterator[LintFinding]:
 
 
 def _finer_than_pinning(subject: Subject) -> Iterator[LintFinding]:
-    """Exports that end before the versions do that the pinning builds others with, so that a patch release, which no
-    migration follows, breaks packages that were built with the one before."""
+    """Exports with a tighter upper bound than the pinning's version has digits: a patch release, which no migration
+    follows, breaks packages that were built with the one before."""
     if subject.pinning is None:
         return
     pinned = dict(_PINNED.findall(read_text(subject.pinning.config, within=None)))

@@ -190,7 +190,7 @@ def _rows_at_most(configuration: Configuration) -> int:
 
 def _jobs(renderings: Renderings) -> Iterator[Job]:
     if renderings.configurations:
-        renderings.forge  # noqa: B018 - one that cannot be read is no matter of single jobs
+        renderings.forge  # noqa: B018 - an invalid one is a mistake of no single job
     for configuration in renderings.configurations:
         try:
             pairs = renderings.demands(configuration)

@@ -45,6 +45,8 @@ _CACHE = "rehearsals"
 _KEPT = 16
 
 Rows = Sequence[tuple[Row, Sequence[Demands]]]
+#: Called with the number of environments solved so far.
+Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def rehearse_feedstock(
     channels: RehearsalChannels,
     *,
     fresh: bool = False,
-    progress: Callable[[int], None] = lambda _count: None,
+    progress: Progress = lambda _count: None,
 ) -> Rehearsal:
     """Rehearse configurations of a feedstock, or recall the answer to the same question.
 
@@ -80,14 +82,14 @@ def rehearse_feedstock(
         artifacts: the artifacts folder with the cached answers.
         channels: for all of `platforms_of` the configurations.
         fresh: ignore cached answers.
-        progress: called with the number of solved environments.
 
     Raises:
         InputError: the feedstock or its recipe is invalid.
         WorkError: a channel cannot be read.
     """
     key = _key(feedstock.inputs, configurations, channels.by_subdir)
-    remembered = _remembered(artifacts)
+    cached = artifacts.recall(_CACHE)
+    remembered: dict[str, Any] = cached if isinstance(cached, dict) else {}
     if key is not None and not fresh and (rehearsed := _from_cache(remembered.get(key))) is not None:
         return rehearsed
     rehearsal = rehearse_configurations(feedstock.folder, configurations, channels, progress=progress)
@@ -103,7 +105,7 @@ def rehearse_configurations(
     channels: Sequence[str] | RehearsalChannels,
     *,
     rules: Rules | None = None,
-    progress: Callable[[int], None] = lambda _count: None,
+    progress: Progress = lambda _count: None,
     bounds: Bounds | None = None,
 ) -> Rehearsal:
     """Solve every environment of some configurations, and determine which builds users would get; nothing is cached.
@@ -111,7 +113,7 @@ def rehearse_configurations(
     Args:
         channels: names, URLs or folders for all platforms, the first has priority; or channels by subdir.
         rules: the version of conda-build that renders a `meta.yaml`; default: the newest.
-        progress: called with the number of solved environments; never with bounds.
+        progress: never called with bounds.
         bounds: what the work may take, in a child process, such as `SOLVING`; None to do it in this process.
 
     Raises:
@@ -190,11 +192,6 @@ def _key(
     return sha256("\0".join(map(str, [own, digest_of_files(inputs), *rows, *states])).encode()).hexdigest()
 
 
-def _remembered(artifacts: Artifacts) -> dict[str, Any]:
-    cached = artifacts.recall(_CACHE)
-    return cached if isinstance(cached, dict) else {}
-
-
 def _from_cache(document: Any) -> Rehearsal | None:
     """A cached answer; None if there is none, or only one from another version of this program."""
     try:
@@ -203,12 +200,8 @@ def _from_cache(document: Any) -> Rehearsal | None:
         return None
 
 
-#: Called with the number of environments solved so far.
-Progress = Callable[[int], None]
-
-
 def rehearse(
-    rows: Sequence[tuple[Row, Sequence[Demands]]],
+    rows: Rows,
     channels: Mapping[str, Sequence[str]],
     *,
     drivers: Sequence[str] = (),
@@ -232,7 +225,7 @@ def rehearse(
 
 
 async def _rehearse(
-    rows: Sequence[tuple[Row, Sequence[Demands]]],
+    rows: Rows,
     channels: Mapping[str, Sequence[str]],
     drivers: Sequence[str],
     why_incomplete: str | None,

@@ -126,12 +126,12 @@ def _lists_of(variable: str, text: str) -> dict[str, str]:
     if ScriptList("", 0, variable, text).architectures() or (variable in VARIABLES and is_native(text)):
         return {variable: text}
     arguments = {match["defined"] or match["plain"]: match["value"] for match in _ARGUMENT.finditer(text)}
-    lists = {name: value for name, value in arguments.items() if _lists_of_argument(name, value)}
+    lists = {
+        name: value
+        for name, value in arguments.items()
+        if ScriptList("", 0, name, value).architectures() or is_native(value)
+    }
     return lists or ({variable: text} if any(options_in(text)) else {})
-
-
-def _lists_of_argument(name: str, value: str) -> bool:
-    return bool(ScriptList("", 0, name, value).architectures()) or is_native(value)
 
 
 @lru_cache(maxsize=64)
