@@ -68,7 +68,7 @@ def command(
 
 
 def _compare(place: options.Place, *, as_json: bool) -> int:
-    from feedstock_tools.builds.testing.comparing import figures_of
+    from feedstock_tools.builds.testing.tests import figures_of
     from feedstock_tools.feedstock.folder import Feedstock
     from feedstock_tools.feedstock.layout import Artifacts
     from feedstock_tools.report.testing import compared_json, compared_text

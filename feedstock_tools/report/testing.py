@@ -9,8 +9,8 @@ from feedstock_tools.wording import shown, shown_log, table
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.ledger import TestRecord
-    from feedstock_tools.builds.testing.comparing import Figure
-    from feedstock_tools.builds.testing.gpu import Gpus
+    from feedstock_tools.builds.testing.running import Gpus
+    from feedstock_tools.builds.testing.tests import Figure
 
 
 class TestLines:

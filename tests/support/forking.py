@@ -30,7 +30,7 @@ from tests.support.huge_pages import collapse_memory
 from tests.support.warm import BUILDERS, RARELY, ask_at, place_of
 
 #: What builders import late.
-_LATE = ("rattler", "rattler_build", "feedstock_tools.builds.engines.credentials", "feedstock_tools.channel.folder")
+_LATE = ("rattler", "rattler_build", "feedstock_tools.builds.engines.comparable", "feedstock_tools.channel.folder")
 
 
 @dataclass

@@ -178,14 +178,14 @@ class Engines:
         return CondaBuild(self.machine), "the recipe is a meta.yaml, and there is a conda-build on PATH"
 
     def _container(self, platform: str, builder: str, *, asking: bool) -> tuple[Engine | None, str]:
-        from feedstock_tools.builds.engines.containers.feedstock_script import FeedstockScript, script_for
-        from feedstock_tools.builds.engines.containers.runtime import ELSEWHERE, find_runtime
+        from feedstock_tools.builds.engines.container import ELSEWHERE, find_runtime
+        from feedstock_tools.builds.engines.feedstock_script import FeedstockScript, script_for
 
         runtime = ELSEWHERE if self.for_hosts else find_runtime(self.machine, answering=asking)
         script = script_for(platform, builder)
         if self._has_scripts or not self._has_recipe:
             reason = "the recipe is a meta.yaml" if not self._has_recipe else "the embedded engine cannot build it"
             return FeedstockScript(self.folder, self.machine, runtime), f"{reason}, and the feedstock has {script}"
-        from feedstock_tools.builds.engines.containers.container import Container
+        from feedstock_tools.builds.engines.container import Container
 
         return Container(runtime, self.machine), "the image of the configuration, with our own steps"

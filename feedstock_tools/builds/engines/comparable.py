@@ -1,4 +1,6 @@
-"""The metadata of a package without what differs between two builds of the same inputs: paths, times, kernels.
+"""The metadata of a package without what others must not see or what differs between two builds of the same inputs.
+
+The former are credentials of channels, which engines write into packages; the latter are paths, times and kernels.
 
 Channels that are folders get names in place of their paths; `names_of` gives them, and `with_paths` puts the paths
 back for the checks of a package before it is delivered.
@@ -12,9 +14,11 @@ import struct
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from feedstock_tools.channel.properties import STAND_IN
+from feedstock_tools.redaction import redacted
 
 #: The time in a package, in seconds since 1970, where neither the environment nor a commit gives one: the first that
 #: a zip archive can hold (1980-01-01).
@@ -35,6 +39,14 @@ _ABOUT, _EXPORTS, _INDEX, _RENDERED = NORMALISED = (
     "info/run_exports.json",
     "info/index.json",
     "info/recipe/rendered_recipe.yaml",
+)
+#: The files of a package that name the channels of its build.
+_DOCUMENTS = (
+    "info/about.json",
+    "info/recipe/conda_build_config.yaml",
+    "info/recipe/meta.yaml",
+    "info/recipe/rendered_recipe.yaml",
+    "info/recipe/variant_config.yaml",
 )
 
 
@@ -141,3 +153,30 @@ def _sorted_items(found: re.Match[bytes]) -> bytes:
 
 def _json(content: Any) -> bytes:
     return json.dumps(content, indent=2, sort_keys=True).encode()
+
+
+def hide_credentials(package: Path, channels: Sequence[str]) -> bool:
+    """Put stars in place of users, passwords and tokens in the URLs of a package's metadata.
+
+    Args:
+        channels: the URLs that the package was built with; without credentials there is nothing to hide.
+
+    Returns:
+        Whether the package has changed.
+
+    Raises:
+        WorkError: the package cannot be read or written.
+    """
+    if all(redacted(url) == url for url in channels):
+        return False
+    from feedstock_tools.channel.archive import read_documents, replace_document
+
+    changed = False
+    for name, content in read_documents(package, _DOCUMENTS).items():
+        if content is None:
+            continue
+        plain = redacted(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        if plain != content:
+            replace_document(package, name, plain)
+            changed = True
+    return changed

@@ -43,7 +43,6 @@ class CondaBuild:
         return _version(self.program, tuple(sorted(self.machine.items()))) if self.program else "unknown"
 
     def why_not(self, target: str, builder: str) -> str | None:
-        """See `Engine`."""
         if self.program is None:
             return "there is no conda-build on PATH; install it with conda, for example from environment.yml"
         if target.startswith("win-") != builder.startswith("win-"):
@@ -53,7 +52,6 @@ class CondaBuild:
         return None
 
     def build(self, request: BuildRequest) -> AbstractContextManager[Iterator[Event]]:
-        """See `Engine`."""
         return run_command(self.command(request), request)
 
     def command(self, request: BuildRequest) -> Command:

@@ -7,7 +7,7 @@ same call can run one build on another machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from feedstock_tools.builds.engines.comparable import DEFAULT_EPOCH
 from feedstock_tools.builds.engines.process.guard import Guard
+from feedstock_tools.feedstock.planned import PlannedOutput
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.embedded.emulation import Emulator
@@ -193,3 +194,21 @@ class Engine(Protocol):
         Leaving the context ends the build with all its processes, whatever the reason.
         """
         ...
+
+
+def repeated_staging(engine: Engine, outputs: Sequence[PlannedOutput]) -> Iterator[Log]:
+    """A warning for each staging output that an engine will build more than once for these outputs of a row.
+
+    Such a script may run for hours, so the run warns before the first of them begins.
+    """
+    if engine.shares_staging:
+        return
+    for staging in dict.fromkeys(name for output in outputs for name in output.staging):
+        heirs = [output.name for output in outputs if staging in output.staging]
+        if len(heirs) > 1:
+            yield Log(
+                f"WARNING: the script of the staging output {staging} will run {len(heirs)} times, once for each of "
+                f"{', '.join(heirs)}: {engine.name} {engine.version} does not share its files between packages.",
+                "feedstock-tools",
+                "warn",
+            )

@@ -19,9 +19,15 @@ from feedstock_tools.builds.ledger import (
     PackageRecord,
     TestRecord,
 )
-from feedstock_tools.builds.publish.logs import copied_log
-from feedstock_tools.builds.publish.parts import Part, find_parts, is_plain_log, mistakes_of, read_part
-from feedstock_tools.builds.publish.strangers import strangers
+from feedstock_tools.builds.publish.parts import (
+    Part,
+    copied_log,
+    find_parts,
+    is_plain_log,
+    mistakes_of,
+    read_part,
+    strangers,
+)
 from feedstock_tools.channel.folder import add_packages, complete_index
 from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
 from feedstock_tools.feedstock.folder import Feedstock

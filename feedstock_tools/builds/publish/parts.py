@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -24,14 +27,24 @@ from feedstock_tools.builds.ledger import (
     TestRecord,
 )
 from feedstock_tools.builds.ledger.records import moment_of
+from feedstock_tools.builds.plan.rendering import render_outputs
 from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, read_package
 from feedstock_tools.channel.properties import properties_by_marks
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
-from feedstock_tools.feedstock.layout import CHANNEL_FOLDERS, LEDGER, channel_folder
+from feedstock_tools.feedstock.configurations import outline
+from feedstock_tools.feedstock.folder import Feedstock
+from feedstock_tools.feedstock.layout import CHANNEL_FOLDERS, LEDGER, Artifacts, channel_folder
+from feedstock_tools.files.writing import replacing
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 from feedstock_tools.reading import is_inside, open_file
 
+_HINT = (
+    "If it is this feedstock with other output names, check out the commit that was built in another folder, and name"
+    " that folder with --feedstock and these artifacts with --output-dir."
+)
+#: The number of outputs of another feedstock in a message.
+_NAMED = 3
 #: Bytes of a ledger, ten times those of one with 50,000 builds, and the records in it.
 _LARGEST_LEDGER = 4 << 30
 _MOST_RECORDS = 500_000
@@ -42,6 +55,46 @@ _LONGEST = 4096
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 _SHA256 = re.compile("[0-9a-f]{64}")
 _SUBDIRS = frozenset({*KNOWN_SUBDIRS, "noarch"})
+#: Bytes; no build may print more into its log.
+_LARGEST = 4 << 30
+#: How many machines may have given different logs the same name.
+_MOST = 10_000
+
+
+def strangers(
+    made: Mapping[Path, AbstractSet[str]], own_outputs: AbstractSet[str], feedstock: Feedstock
+) -> dict[Path, Mistake]:
+    """The artifacts folders of other feedstocks, with none of this one's outputs, each with what is wrong.
+
+    Args:
+        made: folder → the names of the outputs with builds in its ledger; a ledger without builds belongs to nobody.
+        own_outputs: the outputs with builds in the feedstock's own ledger.
+        feedstock: if not all of its outputs can be determined, no folder is strange.
+    """
+    strange = {root: outputs for root, outputs in made.items() if outputs and outputs.isdisjoint(own_outputs)}
+    if not strange:
+        return {}
+    try:
+        configurations = outline(feedstock.folder)
+        for part in (configurations[:1], configurations[1:]):  # mostly the first will do
+            rendered, _ = render_outputs(part, feedstock.recipe / "recipe.yaml", {})
+            if any(each.refusal for each in rendered):
+                return {}
+            own = {output.name for each in rendered for row in each.rows for output in row.outputs}
+            strange = {root: outputs for root, outputs in strange.items() if outputs.isdisjoint(own)}
+            if not strange:
+                return {}
+    except InputError:
+        return {}
+    return {root: _mistake(root, sorted(outputs)) for root, outputs in strange.items()} if configurations else {}
+
+
+def _mistake(root: Path, outputs: list[str]) -> Mistake:
+    more = f" and {len(outputs) - _NAMED} more" if len(outputs) > _NAMED else ""
+    listed = f"{', '.join(outputs[:_NAMED])}{more}"
+    return Mistake(
+        f"belongs to another feedstock: it built {listed}, which this one does not make", root / LEDGER, hint=_HINT
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,3 +297,48 @@ def _ends_with(path: Path, ending: bytes) -> bool:
     with path.open("rb") as stream:
         stream.seek(max(0, path.stat().st_size - len(ending)))
         return stream.read() == ending
+
+
+def copied_log(root: Path, log: str, artifacts: Artifacts) -> str:
+    """Copy a log that is missing here; return its path below the artifacts folder, as records have it.
+
+    Two machines may give different logs the same name, so it may get another one. A log that the other machine has
+    lost, or one that is too large, is left out: then the path is one that no log has.
+
+    Args:
+        root: the folder of the other machine.
+        log: a path for which `is_plain_log` holds.
+
+    Raises:
+        WorkError: it cannot be written.
+    """
+    if not log:
+        return ""
+    source = root / log
+    try:
+        with open_file(source, within=root) as stream:
+            if source.stat().st_size > _LARGEST:
+                return _free(log, None, artifacts)
+            name = _free(log, source, artifacts)
+            if not (artifacts.root / name).exists():
+                with replacing(artifacts.root / name, message="cannot copy the log") as part, part.open("wb") as target:
+                    shutil.copyfileobj(stream, target, 1 << 20)
+            return name
+    except InputError:
+        return _free(log, None, artifacts)
+
+
+def _free(log: str, source: Path | None, artifacts: Artifacts) -> str:
+    """The first name that no log here has, or one with the same contents."""
+    path = PurePosixPath(log)
+    others = (path.with_name(f"{path.stem[:200]}-{number}{path.suffix[:20]}") for number in range(2, _MOST))
+    for name in chain((path,), others):
+        place = artifacts.root / name
+        if not (place.exists() or place.is_symlink()) or (source is not None and _is_same(source, place)):
+            return name.as_posix()
+    return log
+
+
+def _is_same(log: Path, copy: Path) -> bool:
+    same_size = copy.is_file() and log.stat().st_size == copy.stat().st_size
+    return same_size and sha256_of(log) == sha256_of(copy)

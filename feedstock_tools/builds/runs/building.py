@@ -9,11 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from feedstock_tools.builds.channels import note_on_empty, note_on_script
-from feedstock_tools.builds.engines.contract import BuildRequest, Built, Event, Failed, Log, Started
+from feedstock_tools.builds.engines.contract import BuildRequest, Built, Event, Failed, Log, Started, repeated_staging
 from feedstock_tools.builds.engines.embedded.emulation import Emulator
 from feedstock_tools.builds.engines.process.guard import Guard, OutOfMemoryError, OutOfTimeError
 from feedstock_tools.builds.engines.process.supervision import signals_held_back
-from feedstock_tools.builds.engines.staging import repeated_staging
 from feedstock_tools.builds.engines.variables import RowSetting, build_environment
 from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.builds.plan.row import Ended, Row

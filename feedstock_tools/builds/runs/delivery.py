@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.builds.channels import OpenChannels
-from feedstock_tools.builds.engines.comparable import names_of, with_paths
+from feedstock_tools.builds.engines.comparable import hide_credentials, names_of, with_paths
 from feedstock_tools.builds.engines.contract import BuildRequest, Built
-from feedstock_tools.builds.engines.credentials import hide_credentials
 from feedstock_tools.builds.engines.process.supervision import signals_held_back
 from feedstock_tools.builds.ledger import BuildRecord, EnvironmentRecord, PackageRecord, SolvedPackage, now
 from feedstock_tools.builds.runs.row_build import RowBuild, lock_name

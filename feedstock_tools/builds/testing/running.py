@@ -10,7 +10,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -28,15 +28,17 @@ from feedstock_tools.builds.engines.process.guard import Guard, OutOfTimeError
 from feedstock_tools.builds.engines.process.program import write_order
 from feedstock_tools.builds.engines.variables import PASSED_ON
 from feedstock_tools.builds.runs.unsolved import last_question
-from feedstock_tools.builds.testing.gpu import VISIBLE, Gpus
 from feedstock_tools.builds.testing.subject import Subject
 from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.files.temporary import temporary_folder
+from feedstock_tools.pins.driver import probe
 from feedstock_tools.versions import parse_version
 from feedstock_tools.workers import worker_command
 
+#: The variable by which the driver shows a process some of the GPUs.
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 #: The further variables of the machine's environment for a test on a GPU.
 _FOR_GPUS = ("CUDA_DEVICE_ORDER", VISIBLE, "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES")
 #: Integers beyond this limit, and values that are not numbers, cannot be compared.
@@ -48,6 +50,48 @@ Log = Callable[[bytes], None]
 #: The last lines of an output that may explain a failure, and the longest line with a figure in bytes.
 _LAST_LINES = 400
 _LONGEST_FIGURE = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """The available GPUs: `NVIDIA H200 (9.0)` for each, the driver's version (`575.51.03`), the CUDA that it runs.
+
+    `visible` is the value of `CUDA_VISIBLE_DEVICES` for a process that should see these; None: unchanged.
+    """
+
+    names: tuple[str, ...]
+    driver: str
+    cuda: str
+    visible: str | None = None
+
+    def __str__(self) -> str:
+        return ", ".join(self.names)
+
+
+def find_gpus() -> Gpus:
+    """Query the driver.
+
+    Raises:
+        WorkError: there is no driver or no GPU, with the reason.
+    """
+    machine = probe()
+    if machine.problem is not None or machine.cuda is None:
+        raise WorkError(machine.problem or "the driver does not report which CUDA it runs")
+    names = tuple(f"{device.name} ({device.capability})" for device in machine.devices)
+    return Gpus(names, machine.driver or "", machine.cuda)
+
+
+def one_by_one(gpus: Gpus, machine: Mapping[str, str]) -> tuple[Gpus, ...]:
+    """Each GPU by itself, for a test of its own.
+
+    Args:
+        machine: the environment, which may show this process some of the machine's GPUs, by number or name.
+    """
+    shown = [device.strip() for device in machine.get(VISIBLE, "").split(",") if device.strip()]
+    numbers = shown or [str(number) for number in range(len(gpus.names))]
+    return tuple(
+        replace(gpus, names=(name,), visible=number) for name, number in zip(gpus.names, numbers, strict=False)
+    )
 
 
 @dataclass(frozen=True, slots=True)

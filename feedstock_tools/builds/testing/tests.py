@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+import queue
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import ClassVar, Protocol
 
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, TestRecord, now
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.logs import LogFile
-from feedstock_tools.builds.testing.gpu import Gpus, find_gpus, one_by_one
-from feedstock_tools.builds.testing.running import Conditions, clear_cache, run_benchmark, run_own_tests
-from feedstock_tools.builds.testing.side_by_side import side_by_side
+from feedstock_tools.builds.testing.running import (
+    Conditions,
+    Gpus,
+    clear_cache,
+    find_gpus,
+    one_by_one,
+    run_benchmark,
+    run_own_tests,
+)
 from feedstock_tools.builds.testing.subject import Subject, subject_of
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
@@ -288,3 +297,87 @@ def _write(output: bytes, file: LogFile | None, subject: Subject, observer: Test
         file.output(output)
     elif output:
         observer.line(subject.path.name, output.decode(errors="replace").removesuffix("\n"))
+
+
+def side_by_side(
+    numbers: Iterable[int], seats: Sequence[Conditions], test: Callable[[int, Conditions], TestRecord]
+) -> Iterator[tuple[int, TestRecord]]:
+    """Run tests in parallel, one per seat, and yield each with its record as it ends.
+
+    If the caller leaves by Ctrl-C or an error, running tests are ended first.
+
+    Args:
+        numbers: the numbers of the tests, in starting order.
+        seats: the conditions for tests; no two tests share one at a time.
+    """
+    stop, stopping = os.pipe()
+    free: queue.SimpleQueue[Conditions] = queue.SimpleQueue()
+    for seat in seats:
+        free.put(replace(seat, stop=stop))
+
+    def seated(number: int) -> TestRecord:
+        seat = free.get()
+        try:
+            return test(number, seat)
+        finally:
+            free.put(seat)
+
+    pool = ThreadPoolExecutor(len(seats))
+    try:
+        running = {pool.submit(seated, number): number for number in numbers}
+        for ended in as_completed(running):
+            yield running[ended], ended.result()
+    finally:
+        os.close(stopping)
+        pool.shutdown(cancel_futures=True)
+        os.close(stop)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """The newest value of one figure for one package on one machine.
+
+    `ratio` is to the first package that has the figure in the same unit on such a machine, which is 1.
+    """
+
+    name: str
+    unit: str
+    where: str
+    package: str
+    value: float
+    ratio: float | None
+    started: str
+
+
+def figures_of(artifacts: Artifacts) -> tuple[Figure, ...]:
+    """The figures in the ledger of a folder of artifacts; none without a ledger.
+
+    Raises:
+        WorkError: the ledger cannot be read.
+    """
+    if not artifacts.ledger.is_file():
+        return ()
+    with Ledger(artifacts.ledger) as ledger:
+        return compared(ledger.tests())
+
+
+def compared(tests: Sequence[TestRecord]) -> tuple[Figure, ...]:
+    """The figures of passed tests, with comparable ones next to each other.
+
+    Args:
+        tests: the ledger's tests, the oldest first.
+    """
+    newest: dict[tuple[str, str, str, str], tuple[float, str]] = {}
+    for test in tests:
+        if test.result != "passed":
+            continue
+        where = test.gpu or test.machine
+        package = PurePosixPath(test.file).name
+        for name, figure in test.benchmark.items():
+            newest[name, str(figure["unit"]), where, package] = (float(figure["value"]), test.started)
+    first: dict[tuple[str, str, str], float] = {}
+    figures = []
+    for (name, unit, where, package), (value, started) in sorted(newest.items()):
+        base = first.setdefault((name, unit, where), value)
+        figures.append(Figure(name, unit, where, package, value, value / base if base else None, started))
+    return tuple(figures)

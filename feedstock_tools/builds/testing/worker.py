@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.builds.engines.embedded.emulation import Emulator, emulate
-from feedstock_tools.builds.engines.embedded.script_output import print_past_engine
+from feedstock_tools.builds.engines.embedded.script_output import EngineLog, print_past_engine
 from feedstock_tools.builds.engines.process.supervision import supervise
 from feedstock_tools.channel.archive import read_documents
 
@@ -22,30 +22,6 @@ if TYPE_CHECKING:
 
 #: The names of the scripts to which conda-build writes a recipe's tests (conda_build/create_test.py).
 _ENDINGS = ("sh", "bat", "py", "pl", "r")
-
-
-class _Lines:
-    """The progress callback: the log, line by line, on standard output."""
-
-    def on_log(self, event: Any) -> None:
-        """Called by rattler-build for each line of its log."""
-        sys.stdout.write(f"{event.message}\n")
-        sys.stdout.flush()
-
-    def on_build_step(self, event: Any) -> None:
-        """Called by rattler-build at each step."""
-        sys.stdout.write(f"{event.message}\n")
-        sys.stdout.flush()
-
-    def on_download_start(self, event: Any) -> None:
-        """Called by rattler-build when it fetches something."""
-        sys.stdout.write(f"Downloading {event.url}\n")
-
-    def on_download_progress(self, event: Any) -> None:
-        """Called by rattler-build while it fetches: nothing for a log."""
-
-    def on_download_complete(self, event: Any) -> None:
-        """Called by rattler-build when it has fetched something."""
 
 
 def main(request: str) -> int:
@@ -91,7 +67,7 @@ def _passes(package: Package, number: int | None, channels: Sequence[str]) -> bo
     """Run one test of a package; without a number those of conda-build, which pass or raise and return no result."""
     from rattler_build import RattlerBuildError
 
-    options: dict[str, Any] = {"channel": channels, "channel_priority": "strict", "progress_callback": _Lines()}
+    options: dict[str, Any] = {"channel": channels, "channel_priority": "strict", "progress_callback": EngineLog()}
     try:
         results = package.run_tests(**options) if number is None else [package.run_test(number, **options)]
     except RattlerBuildError as error:

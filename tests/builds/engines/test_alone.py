@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.engines.embedded.alone import alone
+from feedstock_tools.builds.engines.embedded.crossing import alone
 from feedstock_tools.channel.archive import read_package, write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata

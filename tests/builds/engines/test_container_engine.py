@@ -14,8 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from feedstock_tools.builds.engines.containers.container import Container
-from feedstock_tools.builds.engines.containers.runtime import find_runtime
+from feedstock_tools.builds.engines.container import Container, find_runtime
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.runs.building import write_siblings
 from feedstock_tools.channel.archive import read_documents

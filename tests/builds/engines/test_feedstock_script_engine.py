@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from feedstock_tools.builds.engines.choice import Engines
-from feedstock_tools.builds.engines.containers.feedstock_script import FeedstockScript, script_for
-from feedstock_tools.builds.engines.containers.runtime import find_runtime
+from feedstock_tools.builds.engines.container import find_runtime
 from feedstock_tools.builds.engines.contract import BuildRequest
+from feedstock_tools.builds.engines.feedstock_script import FeedstockScript, script_for
 from feedstock_tools.builds.engines.variables import RowSetting, build_environment
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.metadata import PackageMetadata

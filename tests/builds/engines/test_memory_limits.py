@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.engines.process import guard, memory_group
-from feedstock_tools.builds.engines.process.guard import Guard, OutOfMemoryError
-from feedstock_tools.builds.engines.process.memory_group import MemoryGroup
+from feedstock_tools.builds.engines.process import guard
+from feedstock_tools.builds.engines.process.guard import Guard, MemoryGroup, OutOfMemoryError
 from tests.support.needs import lacks, needs
 
 pytestmark = needs("system", sys.platform == "linux", "means of Linux")
@@ -43,8 +42,8 @@ class Tree:
         self.root = folder / "cgroup"
         self.own = folder / "self"
         self.root.mkdir()
-        monkeypatch.setattr(memory_group, "_ROOT", self.root)
-        monkeypatch.setattr(memory_group, "_OWN", self.own)
+        monkeypatch.setattr(guard, "_ROOT", self.root)
+        monkeypatch.setattr(guard, "_OWN", self.own)
 
     def group(self, name: str, gives: str) -> Path:
         """A group of version 2 that passes some controllers on."""

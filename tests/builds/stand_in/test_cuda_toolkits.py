@@ -22,7 +22,7 @@ from feedstock_tools.builds.stand_in.toolkits import (
     found_toolkits,
     toolkits_folder,
 )
-from feedstock_tools.builds.testing.gpu import find_gpus
+from feedstock_tools.builds.testing.running import find_gpus
 from feedstock_tools.channel.web.pip import Download
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.gpu_code.code import architecture_names, gpu_code_in_file

@@ -13,8 +13,7 @@ def main(request_file: str) -> int:
     """Set up the first wanted output of a request; the folders go to standard output, as JSON, on the last line."""
     from rattler_build import DebugSession, RattlerBuildError
 
-    from feedstock_tools.builds.engines.embedded.alone import alone
-    from feedstock_tools.builds.engines.embedded.crossing import crossing
+    from feedstock_tools.builds.engines.embedded.crossing import alone, crossing
     from feedstock_tools.errors import FeedstockError
     from feedstock_tools.platforms import Platform
     from feedstock_tools.recipe.v1_engine import read_v1, render_row

@@ -49,7 +49,6 @@ class RattlerBuild:
         return _version()
 
     def why_not(self, target: str, builder: str) -> str | None:
-        """See `Engine`."""
         if builder.startswith("win-"):
             return "the embedded engine does not support Windows yet"
         if target in (builder, "noarch"):
@@ -62,7 +61,6 @@ class RattlerBuild:
 
     @contextmanager
     def build(self, request: BuildRequest) -> Iterator[Iterator[Event]]:
-        """See `Engine`."""
         command = worker_command(WORKER, str(write_request(request)))
         with started(command, folder=request.folder, environment=request.environment, guard=request.guard) as process:
             yield events_of(process, request)

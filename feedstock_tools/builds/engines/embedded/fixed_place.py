@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-#: Where a build sees the artifacts folder; in it is its private folder. It is empty for everyone else.
+#: Where a build sees the artifacts folder, with its private folder. All other processes see an empty folder.
 PLACE = Path("/tmp/.feedstock-tools/build")  # noqa: S108
 
 # sched.h and sys/mount.h of Linux
@@ -49,14 +49,14 @@ def at_fixed_place(folder: Path, cache: Path) -> tuple[Path, Path]:
 
 
 def _is_possible(folder: Path, place: Path) -> bool:
-    """Try it in a process of its own: one that fails half way is left without its user."""
+    """Try it in a process of its own, since one that fails half way has lost its user."""
     child = os.fork()
     if child == 0:
         status = 1
         try:
             _mount(folder, place)
             status = 0 if place.samefile(folder) else 1
-        except BaseException:  # noqa: S110 - the exit status says it
+        except BaseException:  # noqa: S110 - the exit status reports it
             pass
         finally:
             os._exit(status)
@@ -71,7 +71,7 @@ def _mount(folder: Path, place: Path) -> None:
     """
     place.mkdir(parents=True, exist_ok=True)
     if place.resolve() != place:
-        raise OSError(f"{place} is behind a link")
+        raise OSError(f"{place} leads through a link")
     user, group = os.getuid(), os.getgid()
     library = ctypes.CDLL(None, use_errno=True)
     if library.unshare(_NEW_MOUNTS) != 0:

@@ -1,9 +1,9 @@
-"""The output of the scripts that py-rattler-build runs, past the engine: fast, and in any encoding.
+"""What py-rattler-build and the scripts that it runs print: its log, and their output past the engine.
 
-py-rattler-build 0.73 reads it line by line and stops at the first byte that is not UTF-8, after which a script waits
-forever once the pipe is full. It finds `bash` on the search path, so a `bash` of ours comes first there: it hands our
-descriptors to the scripts that the engine itself starts, and takes itself off their search path. The engine would
-wait forever for a FIFO that a script leaves in its prefix, so such a script fails.
+py-rattler-build 0.73 reads what scripts print line by line and stops at the first byte that is not UTF-8, after which a
+script waits forever once the pipe is full. It finds `bash` on the search path, so a `bash` of ours is first there: it
+hands our descriptors to the scripts that the engine itself starts, and takes itself off their search path. The engine
+would wait forever for a FIFO that a script leaves in its prefix, so such a script fails.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import fcntl
 import os
 import shlex
 import shutil
+import sys
 from pathlib import Path
+from typing import Any
 
 from feedstock_tools.builds.engines.comparable import DEFAULT_EPOCH
 
@@ -49,6 +51,33 @@ exec {bash} "$@"
 _ANNOUNCE = """\
 if [ "$CONDA_BUILD_STATE" = TEST ]; then stage=tests; else stage=script; fi
   printf '["script","%s"]\\n' "$stage" >&{events}"""
+
+
+class EngineLog:
+    """The progress callback of rattler-build: gives each message of its log, with its step and level, to `say`."""
+
+    def say(self, message: str, step: str, level: str = "info") -> None:
+        """One message; by default a line on standard output."""
+        sys.stdout.write(f"{message}\n")
+        sys.stdout.flush()
+
+    def on_log(self, event: Any) -> None:
+        """Called for each line of its log."""
+        self.say(event.message, event.span or "", event.level)
+
+    def on_build_step(self, event: Any) -> None:
+        """Called at each step."""
+        self.say(event.message, event.step_name)
+
+    def on_download_start(self, event: Any) -> None:
+        """Called when it fetches something."""
+        self.say(f"Downloading {event.url}", "download")
+
+    def on_download_progress(self, event: Any) -> None:
+        """Called while it fetches: progress is for a bar, not for a log."""
+
+    def on_download_complete(self, event: Any) -> None:
+        """Called when it has fetched something."""
 
 
 def print_past_engine(folder: Path, output: int, events: int | None = None, epoch: int = DEFAULT_EPOCH) -> None:

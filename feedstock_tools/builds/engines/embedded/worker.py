@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.bounds.held import bounded
 from feedstock_tools.bounds.limits import READING, VARIABLE, widen
-from feedstock_tools.builds.engines.comparable import names_of
+from feedstock_tools.builds.engines.comparable import (
+    NORMALISED,
+    comparable_bytecode,
+    comparable_document,
+    names_of,
+    with_digests,
+)
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.embedded.fixed_place import at_fixed_place
-from feedstock_tools.builds.engines.embedded.repacking import QUICK, repacked
-from feedstock_tools.builds.engines.embedded.script_output import print_past_engine
+from feedstock_tools.builds.engines.embedded.script_output import EngineLog, print_past_engine
 from feedstock_tools.builds.engines.process.child import TEST_WORKER
 from feedstock_tools.builds.engines.process.supervision import supervise
 from feedstock_tools.channel.properties import properties_by_marks
@@ -30,18 +37,30 @@ from feedstock_tools.workers import worker_command
 from feedstock_tools.yaml_reading.nodes import compose, is_mapping, members, place_of
 
 if TYPE_CHECKING:
-    from rattler_build.progress import BuildStepEvent, LogEvent
+    from rattler_build.progress import LogEvent
 
 #: The variable with the engine's folder of fetched packages.
 _CACHE = "RATTLER_CACHE_DIR"
 #: The index of a folder of packages.
 _INDEX = "repodata.json"
+#: The beginnings of the engine's messages, the step that failed, and our wording.
+_REASONS = (
+    ("Failed to resolve dependencies", "solve", "its environments cannot be solved"),
+    ("Could not collect run exports", "packages", "a package of its environments cannot be unpacked"),
+    ("Script failed", "script", "its build script failed"),
+    ("failed to run test", "tests", "its tests failed"),
+    ("Test failed", "tests", "its tests failed"),
+)
+#: The engine's own compression, which is undone at once.
+QUICK = "conda:1"
+_LEVEL = 9
+_PATHS = "info/paths.json"
 
 
-class _Events:
-    """Writes events to standard output, and is the progress callback of the engine.
+class _Events(EngineLog):
+    """Writes events to standard output, among them the engine's log.
 
-    Whoever reads them knows the private folder by its own path, not by that of the engine.
+    Their readers know the private folder by its own path, not by that of the engine.
     """
 
     def __init__(self, folder: Path, place: Path) -> None:
@@ -58,25 +77,15 @@ class _Events:
         self._pipe.write(json.dumps(shown) + "\n")
         self._pipe.flush()
 
+    def say(self, message: str, step: str, level: str = "info") -> None:
+        self.send("log", message, step, level)
+
     def on_log(self, event: LogEvent) -> None:
-        """Called by the engine for each line of its log."""
         self.stage = event.span or self.stage
-        self.send("log", event.message, event.span or "", event.level)
-
-    def on_build_step(self, event: BuildStepEvent) -> None:
-        """Called by the engine at each step."""
-        self.send("log", event.message, event.step_name, "info")
-
-    def on_download_start(self, event: Any) -> None:
-        """Called by the engine when it fetches something."""
-        self.send("log", f"Downloading {event.url}", "download", "info")
-
-    def on_download_progress(self, event: Any) -> None:
-        """Called by the engine while it fetches: progress is for a bar, not for a log."""
+        super().on_log(event)
 
     def on_download_complete(self, event: Any) -> None:
-        """Called by the engine when it has fetched something."""
-        self.send("log", f"Downloaded {event.url}", "download", "info")
+        self.say(f"Downloaded {event.url}", "download")
 
 
 def main(request_file: str) -> int:
@@ -152,7 +161,7 @@ def _with_extra(text: str, extra: Mapping[str, str]) -> str:
 def _build_output(variant: Rendering, request: BuildRequest, events: _Events, place: Path) -> bool:
     from rattler_build import RattlerBuildError, ToolConfiguration
 
-    from feedstock_tools.builds.engines.credentials import hide_credentials
+    from feedstock_tools.builds.engines.comparable import hide_credentials
     from feedstock_tools.builds.engines.embedded.crossing import without_host_platform
     from feedstock_tools.errors import FeedstockError
 
@@ -217,16 +226,6 @@ def _passes_emulated(package: Path, request: BuildRequest, events: _Events) -> b
         return process.wait() == 0
 
 
-#: The beginnings of the engine's messages, the step that failed, and our wording.
-_REASONS = (
-    ("Failed to resolve dependencies", "solve", "its environments cannot be solved"),
-    ("Could not collect run exports", "packages", "a package of its environments cannot be unpacked"),
-    ("Script failed", "script", "its build script failed"),
-    ("failed to run test", "tests", "its tests failed"),
-    ("Test failed", "tests", "its tests failed"),
-)
-
-
 def _reason(error: Exception, stage: str) -> tuple[str, str]:
     text = str(error).removeprefix("PyRattlerBuildError: ")
     for start, during, message in _REASONS:
@@ -235,3 +234,67 @@ def _reason(error: Exception, stage: str) -> tuple[str, str]:
                 during, message = "tests", "its tests failed"
             return f"{message} ({text})", during
     return text, "engine"
+
+
+def repacked(package: Path, folder: Path, names: Mapping[str, str], epoch: int, threads: int) -> None:
+    """Pack a package again: sorted, with one time and no owners, and with comparable metadata.
+
+    Args:
+        folder: for the unpacked files; it is removed afterwards.
+        names: the URLs of channels that are folders, each with its name in packages (`names_of`).
+        epoch: the time of everything in it, in seconds since 1970.
+        threads: of the compression; they do not change its result.
+
+    Raises:
+        WorkError: the package cannot be read or written.
+        RattlerBuildError, OSError: as the engine reports them.
+    """
+    from rattler_build import assemble_package, collect_files
+
+    from feedstock_tools.channel.archive import combine, unpack_own
+
+    try:
+        contents = folder / "contents"
+        unpack_own(package, contents)
+        documents = {**_comparable_documents(contents, names, epoch), **_with_bytecode(contents, epoch)}
+        assembled = assemble_package(
+            "contents",
+            "0",
+            "noarch",
+            "0",
+            folder / "packed",
+            files=collect_files(contents, exclude_globs=["info/**"], include_hidden=True),
+            compression_level=_LEVEL,
+            timestamp=datetime.fromtimestamp(epoch, UTC),
+            compression_threads=max(1, threads),
+            detect_prefix=False,
+        )
+        combine(package, assembled.path, contents, documents, epoch)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _comparable_documents(contents: Path, names: Mapping[str, str], epoch: int) -> dict[str, bytes]:
+    """The documents of an unpacked package that differ from build to build: path in it → comparable text."""
+    files = {name: contents / name for name in NORMALISED}
+    return {
+        name: comparable_document(name, file.read_bytes(), names, epoch)
+        for name, file in files.items()
+        if file.is_file()
+    }
+
+
+def _with_bytecode(contents: Path, epoch: int) -> dict[str, bytes]:
+    """Replace the `.pyc` files of an unpacked package by comparable ones; the documents that then change."""
+    changed: dict[str, bytes] = {}
+    for file in sorted(contents.rglob("__pycache__/*.pyc")):
+        if file.is_symlink():
+            continue
+        source = file.parent.parent / f"{file.name.partition('.')[0]}.py"
+        before = file.read_bytes()
+        after = comparable_bytecode(before, source.relative_to(contents).as_posix(), epoch)
+        if after != before:
+            file.write_bytes(after)
+            changed[file.relative_to(contents).as_posix()] = after
+    paths = contents / _PATHS
+    return {_PATHS: with_digests(paths.read_bytes(), changed)} if changed and paths.is_file() else {}

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from feedstock_tools.builds.engines.containers.runtime import Runtime, share_arguments
+from feedstock_tools.builds.engines.container import Runtime, share_arguments
 from feedstock_tools.builds.engines.contract import BuildRequest, CrossTests, Event
 from feedstock_tools.builds.engines.process.program import Command, run_command
 from feedstock_tools.errors import WorkError
@@ -78,7 +78,6 @@ class FeedstockScript:
         return f".scripts {digest.hexdigest()[:12]}"
 
     def why_not(self, target: str, builder: str) -> str | None:
-        """See `Engine`."""
         script = script_for(target, builder)
         if script is None:
             system = "Windows" if target.startswith("win-") else "macOS or Linux"
@@ -95,7 +94,6 @@ class FeedstockScript:
         return None
 
     def build(self, request: BuildRequest) -> AbstractContextManager[Iterator[Event]]:
-        """See `Engine`."""
         return run_command(self.command(request), request)
 
     def command(self, request: BuildRequest) -> Command:

@@ -1,1 +1,0 @@
-"""Engines that build in a container."""
