@@ -86,7 +86,6 @@ class KeptPackage:
     sha256: str
 
     def to_json(self) -> dict[str, object]:
-        """The values for `--json`."""
         return {
             "version": self.version,
             "path": str(self.folder),
@@ -157,7 +156,6 @@ class Pinning:
 
     @property
     def migrations(self) -> tuple[Path, ...]:
-        """The files of the migrations that come with it."""
         return tuple(sorted(self.migrations_folder.glob("*.yaml")))
 
     @property
@@ -178,7 +176,6 @@ class Pinning:
         return f"{PINNING_PACKAGE} {self.version} ({age_in_words(now - self.released) if self.released else 'no date'})"
 
     def to_json(self, now: datetime) -> dict[str, object]:
-        """The values for `--json`."""
         released = self.released
         return {
             "version": self.version,
@@ -192,12 +189,10 @@ class Pinning:
 
 
 def pinning_cache(environment: Mapping[str, str]) -> Path:
-    """The folder of pinnings in the user's cache, by this system's conventions."""
     return cache_root(environment) / PINNING_PACKAGE
 
 
 def smithy_cache(environment: Mapping[str, str]) -> Path:
-    """The folder of releases of conda-smithy in the user's cache."""
     return cache_root(environment) / SMITHY.package
 
 
@@ -271,7 +266,6 @@ def _pinning(kept: KeptPackage) -> Pinning:
 
 
 def _installed_version(prefix: Path) -> str | None:
-    """The version of the pinning in a conda environment."""
     names = (path.name for path in sorted((prefix / "conda-meta").glob(f"{PINNING_PACKAGE}-*.json")))
     versions = (name.removeprefix(f"{PINNING_PACKAGE}-").partition("-")[0] for name in names)
     return next((version for version in versions if version_numbers(version)), None)

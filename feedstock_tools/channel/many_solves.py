@@ -78,7 +78,6 @@ class ManySolves:
         self._exports: dict[str, RunExports] = {}
 
     def close(self) -> None:
-        """Release open resources."""
         remove(self._folder)
 
     @property
@@ -253,7 +252,6 @@ async def _siblings(record: RepoDataRecord, question: Question, gateway: Gateway
 
 
 def _fits(other: RepoDataRecord, chosen: Mapping[str, RepoDataRecord], machine: Mapping[str, Version]) -> bool:
-    """Whether an environment satisfies all dependencies and constraints of a build."""
     return all(_kept(spec, chosen, machine, needed=True) for spec in _specs(other.depends)) and all(
         _kept(spec, chosen, machine, needed=False) for spec in _specs(other.constrains)
     )

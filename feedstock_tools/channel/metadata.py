@@ -106,7 +106,6 @@ class PackageMetadata:
         return {key: value for key, value in document.items() if value or key not in optional}
 
     def about_json(self) -> dict[str, Any]:
-        """info/about.json."""
         document = {"extra": dict(self.extra), "license": self.license, "summary": self.summary}
         return {key: value for key, value in document.items() if value}
 
@@ -149,7 +148,6 @@ class PackageFile:
     prefix: str | None = None
 
     def read(self) -> bytes:
-        """The bytes of the file."""
         return self.content if self.source is None else self.source.read_bytes()
 
 

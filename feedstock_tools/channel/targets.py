@@ -436,7 +436,6 @@ class _Object:
 
     @property
     def place(self) -> dict[str, str]:
-        """As arguments of the client."""
         return {"Bucket": self.bucket, "Key": self.key}
 
 

@@ -34,7 +34,6 @@ class CondaBuild:
 
     @property
     def program(self) -> str | None:
-        """The path of the program; None if there is none."""
         return shutil.which("conda-build", path=self.machine.get("PATH"))
 
     @property

@@ -232,12 +232,10 @@ def _credentials(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _libraries() -> list[Path]:
-    """The folders of this program and its imports."""
     return list(dict.fromkeys([PACKAGES, *(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib"))]))
 
 
 def _folders(channels: tuple[str, ...]) -> Iterator[Path]:
-    """The channels that are folders of this machine."""
     for channel in channels:
         if channel.startswith("file:"):
             yield Path(unquote(urlsplit(channel).path))

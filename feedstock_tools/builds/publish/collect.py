@@ -25,8 +25,8 @@ from feedstock_tools.builds.publish.parts import (
     find_parts,
     is_plain_log,
     mistakes_of,
+    parts_of_other_feedstocks,
     read_part,
-    strangers,
 )
 from feedstock_tools.channel.folder import add_packages, complete_index
 from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
@@ -120,7 +120,7 @@ def collect(folders: Sequence[Path], artifacts: Artifacts, feedstock: Feedstock 
         recorded = ledger.builds()
         if feedstock is not None:
             outputs_of_ledgers = {part.root: {record.output for record in part.builds} for part in parts}
-            for root, mistake in strangers(
+            for root, mistake in parts_of_other_feedstocks(
                 outputs_of_ledgers, {record.output for record in recorded}, feedstock
             ).items():
                 refusals.add(root, [mistake], bad_input=True)
@@ -128,8 +128,8 @@ def collect(folders: Sequence[Path], artifacts: Artifacts, feedstock: Feedstock 
         merged = [part for part in parts if part.root not in refusals.of_parts]
         if not merged:
             raise refusals.error()
-        tests = _take_over_tests(merged, ledger, artifacts)
-        added = _take_over(new, recorded, ledger, artifacts)
+        tests = _import_tests(merged, ledger, artifacts)
+        added = _import_builds(new, recorded, ledger, artifacts)
     return Collected(len(merged), len(new), tests, added, total - len(new), again, refusals.mistakes)
 
 
@@ -258,7 +258,7 @@ def _conflicts(found: Sequence[_Found]) -> Iterator[tuple[Path, Mistake]]:
                     yield each.part.root, replace(mistake, path=each.part.root)
 
 
-def _take_over(new: Sequence[_Found], recorded: Sequence[BuildRecord], ledger: Ledger, artifacts: Artifacts) -> int:
+def _import_builds(new: Sequence[_Found], recorded: Sequence[BuildRecord], ledger: Ledger, artifacts: Artifacts) -> int:
     """Record the builds as running with their packages, add these to the channels, then record their results.
 
     Wherever a call is cut off, each record of a package is either a promise or belongs to a file on disk.
@@ -303,7 +303,7 @@ def _logs_of(found: Sequence[_Found]) -> dict[tuple[Path, str], None]:
     return dict.fromkeys((each.part.root, each.record.log) for each in found)
 
 
-def _take_over_tests(parts: Sequence[Part], ledger: Ledger, artifacts: Artifacts) -> int:
+def _import_tests(parts: Sequence[Part], ledger: Ledger, artifacts: Artifacts) -> int:
     """Record the new tests and comparisons of other machines, without a log that is not among the logs."""
     recorded = set(map(_test_key, ledger.tests()))
     new: list[TestRecord] = []

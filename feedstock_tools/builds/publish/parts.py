@@ -1,6 +1,6 @@
-"""Artifacts folders of other machines, read as what strangers wrote: nothing in their ledgers is believed unchecked.
+"""Artifacts folders of other machines. They are untrusted input: everything in their ledgers is checked.
 
-A part is taken or refused as a whole. Its ledger is read from a private copy; its logs must be in its `logs/`, its
+A part is imported or refused as a whole. Its ledger is read from a private copy; its logs must be in its `logs/`, its
 packages in the subdirs of its channels, each the very file of its record with the name that its metadata give it.
 """
 
@@ -59,42 +59,6 @@ _SUBDIRS = frozenset({*KNOWN_SUBDIRS, "noarch"})
 _LARGEST = 4 << 30
 #: How many machines may have given different logs the same name.
 _MOST = 10_000
-
-
-def strangers(
-    made: Mapping[Path, AbstractSet[str]], own_outputs: AbstractSet[str], feedstock: Feedstock
-) -> dict[Path, Mistake]:
-    """The artifacts folders of other feedstocks, with none of this one's outputs, each with what is wrong.
-
-    Args:
-        made: folder → the names of the outputs with builds in its ledger; a ledger without builds belongs to nobody.
-        own_outputs: the outputs with builds in the feedstock's own ledger.
-        feedstock: if not all of its outputs can be determined, no folder is strange.
-    """
-    strange = {root: outputs for root, outputs in made.items() if outputs and outputs.isdisjoint(own_outputs)}
-    if not strange:
-        return {}
-    try:
-        configurations = outline(feedstock.folder)
-        for part in (configurations[:1], configurations[1:]):  # mostly the first will do
-            rendered, _ = render_outputs(part, feedstock.recipe / "recipe.yaml", {})
-            if any(each.refusal for each in rendered):
-                return {}
-            own = {output.name for each in rendered for row in each.rows for output in row.outputs}
-            strange = {root: outputs for root, outputs in strange.items() if outputs.isdisjoint(own)}
-            if not strange:
-                return {}
-    except InputError:
-        return {}
-    return {root: _mistake(root, sorted(outputs)) for root, outputs in strange.items()} if configurations else {}
-
-
-def _mistake(root: Path, outputs: list[str]) -> Mistake:
-    more = f" and {len(outputs) - _NAMED} more" if len(outputs) > _NAMED else ""
-    listed = f"{', '.join(outputs[:_NAMED])}{more}"
-    return Mistake(
-        f"belongs to another feedstock: it built {listed}, which this one does not make", root / LEDGER, hint=_HINT
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +261,42 @@ def _ends_with(path: Path, ending: bytes) -> bool:
     with path.open("rb") as stream:
         stream.seek(max(0, path.stat().st_size - len(ending)))
         return stream.read() == ending
+
+
+def parts_of_other_feedstocks(
+    made: Mapping[Path, AbstractSet[str]], own_outputs: AbstractSet[str], feedstock: Feedstock
+) -> dict[Path, Mistake]:
+    """The artifacts folders of other feedstocks, with none of this one's outputs, each with what is wrong.
+
+    Args:
+        made: folder → the names of the outputs with builds in its ledger; a ledger without builds belongs to nobody.
+        own_outputs: the outputs with builds in the feedstock's own ledger.
+        feedstock: if not all of its outputs can be determined, no folder counts as another's.
+    """
+    foreign = {root: outputs for root, outputs in made.items() if outputs and outputs.isdisjoint(own_outputs)}
+    if not foreign:
+        return {}
+    try:
+        configurations = outline(feedstock.folder)
+        for part in (configurations[:1], configurations[1:]):  # the first is usually enough
+            rendered, _ = render_outputs(part, feedstock.recipe / "recipe.yaml", {})
+            if any(each.refusal for each in rendered):
+                return {}
+            own = {output.name for each in rendered for row in each.rows for output in row.outputs}
+            foreign = {root: outputs for root, outputs in foreign.items() if outputs.isdisjoint(own)}
+            if not foreign:
+                return {}
+    except InputError:
+        return {}
+    return {root: _foreign(root, sorted(outputs)) for root, outputs in foreign.items()} if configurations else {}
+
+
+def _foreign(root: Path, outputs: list[str]) -> Mistake:
+    more = f" and {len(outputs) - _NAMED} more" if len(outputs) > _NAMED else ""
+    listed = f"{', '.join(outputs[:_NAMED])}{more}"
+    return Mistake(
+        f"belongs to another feedstock: it built {listed}, which this one does not make", root / LEDGER, hint=_HINT
+    )
 
 
 def copied_log(root: Path, log: str, artifacts: Artifacts) -> str:

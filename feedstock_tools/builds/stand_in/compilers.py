@@ -75,7 +75,6 @@ class Zig:
 
 
 def zig_folder(cache: Path) -> Path:
-    """The folder of zig, in this program's folder of the user's cache."""
     return cache / "ziglang"
 
 

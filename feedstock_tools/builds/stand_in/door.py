@@ -84,7 +84,6 @@ def note_on_script(
 
 
 def fetched_toolkits(machine: Mapping[str, str]) -> tuple[CudaToolkit, ...]:
-    """The CUDA compilers that were fetched, by version."""
     from feedstock_tools.builds.stand_in.toolkits import found_toolkits, toolkits_folder
 
     return found_toolkits(toolkits_folder(machine))

@@ -62,7 +62,6 @@ def _compilers(path: str | None) -> list[str]:
 
 
 def _programs(paths: Iterable[str]) -> list[str]:
-    """The names and digests of programs, wherever they are."""
     return [f"{Path(path).name} {_digest_of_program(os.path.realpath(path))}" for path in paths]
 
 
@@ -93,5 +92,4 @@ def _digest_of_packages(content: bytes) -> str:
 
 
 def digest(*parts: str) -> str:
-    """A hash over some strings."""
     return sha256("\n".join(parts).encode()).hexdigest()

@@ -73,7 +73,6 @@ class CudaToolkit:
 
 
 def toolkits_folder(environment: Mapping[str, str]) -> Path:
-    """The folder of toolkits, in this program's folder of the user's cache."""
     from feedstock_tools.data import cache_root
 
     return cache_root(environment) / "cuda-toolkits"

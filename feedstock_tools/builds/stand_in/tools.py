@@ -40,12 +40,10 @@ sys.exit({function}())
 
 
 def tools_folder(cache: Path) -> Path:
-    """The folder of wheels, in this program's folder of the user's cache."""
     return cache / "tools"
 
 
 def found_tools(folder: Path | None) -> frozenset[str]:
-    """The names of the fetched wheels."""
     return frozenset(path.name for path in folder.glob("*.whl")) if folder is not None else frozenset()
 
 

@@ -242,13 +242,11 @@ def _path_with_gpus(kept: Mapping[str, str], folder: Path) -> str:
 
 
 def _cuda(subject: Subject, gpus: Gpus | None) -> str | None:
-    """The CUDA version for solving environments."""
     versions = [version for version in (subject.built_for, subject.cuda) if version]
     return gpus.cuda if gpus else max(versions, key=parse_version, default=None)
 
 
 def _cache(subject: Subject, folder: Path) -> Path:
-    """The cache of unpacked packages."""
     return subject.cache or folder / "cache"
 
 

@@ -82,7 +82,7 @@ class TestWatcher(Protocol):
 
 
 class _Unwatched:
-    """Nobody watches the tests."""
+    """A watcher that does nothing."""
 
     def begin(self, package: str, gpus: Gpus | None) -> None: ...
     def line(self, package: str, text: str) -> None: ...

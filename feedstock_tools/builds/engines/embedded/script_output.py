@@ -62,15 +62,12 @@ class EngineLog:
         sys.stdout.flush()
 
     def on_log(self, event: Any) -> None:
-        """Called for each line of its log."""
         self.say(event.message, event.span or "", event.level)
 
     def on_build_step(self, event: Any) -> None:
-        """Called at each step."""
         self.say(event.message, event.step_name)
 
     def on_download_start(self, event: Any) -> None:
-        """Called when it fetches something."""
         self.say(f"Downloading {event.url}", "download")
 
     def on_download_progress(self, event: Any) -> None:

@@ -72,7 +72,6 @@ class _Events(EngineLog):
         self._folder, self._place = str(folder), str(place)
 
     def send(self, *event: object) -> None:
-        """One event: its kind and its values."""
         shown = [value.replace(self._place, self._folder) if isinstance(value, str) else value for value in event]
         self._pipe.write(json.dumps(shown) + "\n")
         self._pipe.flush()

@@ -233,7 +233,6 @@ class LastLines:
         self._end = b""
 
     def add(self, content: bytes) -> None:
-        """More output."""
         self._end = (self._end + content[-_END:])[-_END:]
 
     def __iter__(self) -> Iterator[str]:
