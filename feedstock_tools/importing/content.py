@@ -10,10 +10,11 @@ from typing import Any
 
 from feedstock_tools.conditions.spec import Setting, to_spec
 from feedstock_tools.conditions.tree import Name, VersionTest
-from feedstock_tools.importing.inference import NEVER, Conditions, Merger, merged_order
+from feedstock_tools.importing.inference import NEVER, Conditions, Merger, mask_of, merged_order
 from feedstock_tools.importing.output_content import (
     InexpressibleError,
     Place,
+    Seen,
     Writer,
     about_of,
     conditional,
@@ -26,7 +27,7 @@ from feedstock_tools.importing.output_content import (
     text_of,
 )
 from feedstock_tools.importing.samples import Sample
-from feedstock_tools.importing.trees import OutputTree, RecipeTree, ScriptTree, unmarked
+from feedstock_tools.importing.trees import RecipeTree, unmarked
 from feedstock_tools.importing.written import Comments, WrittenConditions
 from feedstock_tools.rerender.source import Source
 from feedstock_tools.variants import load
@@ -47,7 +48,7 @@ def recipe_content(source: Source, samples: Sequence[Sample], name: str) -> Cont
     """The content of the spec of a feedstock called `name`."""
     written = WrittenConditions(source.text, is_v1=source.v1 is not None)
     conditions = Conditions(samples, written.all)
-    built = sum(1 << index for index, sample in enumerate(samples) if not sample.tree.skip)
+    built = mask_of(index for index, sample in enumerate(samples) if not sample.tree.skip)
     return _Importer(source, samples, name, Merger(conditions, built, written)).content()
 
 
@@ -143,7 +144,7 @@ class _Importer:
             unknown = set(source) - {"url", "sha256", "git", "rev", "path", "folder", "file_name"}
             self.lost += [f"source: the key {name}" for name in sorted(unknown)]
             source = {name: value for name, value in source.items() if name not in unknown}
-            among = sum(1 << index for index in patches[key])
+            among = mask_of(patches[key])
             listed = self.merger.within(among).entries(patches[key])
             source["patches"] = self.place.values(
                 "patches",
@@ -173,27 +174,23 @@ class _Importer:
         if offsets := self._offsets({index: number - base for index, number in numbers.items()}):
             build["offsets"] = offsets
         if not self.first.alone:
-            tops = {index: tree.top for index, tree in self.trees.items()}
-            build |= self._top_script(tops)
-            if requirements := requirements_of(tops, self.merger, self.place):
-                build["requirements"] = requirements
-            if exports := ignored(tops, self.merger, self.place):
-                build["ignore_run_exports"] = exports
-            self.place.copy(
-                "build", self.writer.mapping(self.merger, {index: top.more_build for index, top in tops.items()})
-            )
+            seen = Seen(self.samples, {index: tree.top for index, tree in self.trees.items()}, self.merger, self.place)
+            content = {
+                "script": self._top_script(seen),
+                "requirements": requirements_of(seen),
+                "ignore_run_exports": ignored(seen),
+            }
+            build |= {key: value for key, value in content.items() if value}
+            seen.copy("build", lambda top: top.more_build)
         return build
 
-    def _top_script(self, tops: Mapping[int, OutputTree]) -> dict[str, Any]:
+    def _top_script(self, seen: Seen) -> Any:
         if self.source.v1 is not None:
-            script = script_of(self.samples, tops, self.merger, self.place)
-            return {"script": script} if script else {}
+            return script_of(seen)
         folder = self.source.recipe.parent
         names = {"unix": "build.sh", "win": "bld.bat"}
         existing = {system: name for system, name in names.items() if (folder / name).is_file()}
-        if not existing:
-            return {}
-        return {"script": existing["unix"] if list(existing) == ["unix"] else existing}
+        return existing["unix"] if list(existing) == ["unix"] else existing
 
     def _offsets(self, differences: Mapping[int, int]) -> list[dict[str, str]]:
         """Amounts that add up to the build numbers: by single keys if possible, else one for each sum."""
@@ -208,16 +205,14 @@ class _Importer:
                 value = self.samples[index].variant.get(key)
                 by_value[value] = min(amount, by_value.get(value, amount))
             for amount in sorted({amount for amount in by_value.values() if amount}):
-                mask = sum(
-                    1 << index for index in remaining if by_value[self.samples[index].variant.get(key)] == amount
-                )
+                mask = mask_of(index for index in remaining if by_value[self.samples[index].variant.get(key)] == amount)
                 offsets.append((amount, mask))
             remaining = {
                 index: amount - by_value[self.samples[index].variant.get(key)] for index, amount in remaining.items()
             }
         if any(remaining.values()):
             offsets = [
-                (amount, sum(1 << index for index, other in differences.items() if other == amount))
+                (amount, mask_of(index for index, other in differences.items() if other == amount))
                 for amount in sorted(set(differences.values()) - {0})
             ]
         return [self._offset(amount, mask) for amount, mask in offsets]
@@ -270,20 +265,8 @@ def _plain(value: Any) -> Any:
 
 
 _CONFIG = "conda_build_config.yaml"
-_NOTHING = RecipeTree(
-    "",
-    "",
-    0,
-    False,
-    True,
-    (),
-    OutputTree(  # a platform alone tells nothing about a recipe
-        "", "", None, None, None, False, ScriptTree(), (), (), {}, {}, {}, (), {}, (), False, {}, {}, {}, {}, {}
-    ),
-    (),
-    {},
-    {},
-)
+#: A platform alone tells nothing about a recipe.
+_NOTHING = RecipeTree("", "", 0)
 
 
 def variant_content(source: Source) -> tuple[dict[str, Any], list[Any], list[str]]:

@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import Literal, TypeVar
 
 from feedstock_tools.conditions.spec import equal, holds
-from feedstock_tools.conditions.tree import And, Condition, Name, Not, Or, VersionTest, both, negated
+from feedstock_tools.conditions.tree import And, Compare, Condition, Constant, Name, Not, Or, VersionTest, both, negated
 from feedstock_tools.importing.samples import Sample
 from feedstock_tools.importing.written import WrittenConditions
 from feedstock_tools.versions import parse_version
@@ -21,6 +21,11 @@ from feedstock_tools.versions import parse_version
 NEVER: Literal["never"] = "never"
 #: Pairs consist of conditions among this many of the simplest ones.
 _MOST_PAIRED = 120
+
+
+def mask_of(settings: Iterable[int]) -> int:
+    """A set of settings as a number."""
+    return sum(1 << index for index in settings)
 
 
 class Conditions:
@@ -47,7 +52,7 @@ class Conditions:
 
     def mask(self, condition: Condition | None) -> int:
         """The settings in which a condition holds."""
-        return sum(1 << index for index, sample in enumerate(self._samples) if holds(condition, sample.setting))
+        return mask_of(index for index, sample in enumerate(self._samples) if holds(condition, sample.setting))
 
     def of(self, present: int, among: int, near: Sequence[Condition] = ()) -> Condition | Literal["never"] | None:
         """The condition that holds in the settings `present` and in no others of `among`; None if in all of these.
@@ -193,7 +198,7 @@ class Merger:
         numbered = {index: _numbered(items) for index, items in lists.items() if self.among >> index & 1}
         merged: list[Entry] = []
         for text, number in merged_order(list(numbered.values())):
-            present = sum(1 << index for index, items in numbered.items() if (text, number) in items)
+            present = mask_of(index for index, items in numbered.items() if (text, number) in items)
             condition = self.condition(present, text)
             if not isinstance(condition, str):
                 merged.append((text, condition))
@@ -206,10 +211,10 @@ class Merger:
         for value in dict.fromkeys(known.values()):
             if value is None:
                 continue
-            present = sum(1 << index for index, other in known.items() if other == value)
+            present = mask_of(index for index, other in known.items() if other == value)
             condition = self.condition(present, value)
             if not isinstance(condition, str):
-                candidates.append((len(repr(condition)) if condition else 0, value, condition))
+                candidates.append((_length(condition), value, condition))
         candidates.sort(key=lambda candidate: candidate[0])
         entries: list[Entry] = [(value, condition) for _, value, condition in candidates]
         if len(entries) > 1 and None not in known.values():
@@ -219,6 +224,24 @@ class Merger:
     def condition(self, present: int, text: str = "") -> Condition | str | None:
         """The condition that holds in the settings `present`; `inference.NEVER` if there are none."""
         return self.conditions.of(present, self.among, self.written.near(text) if text else ())
+
+
+def _length(condition: Condition | None) -> int:
+    """How long a condition is to read; a version counts for more than the value of a key, and a word for least."""
+    match condition:
+        case None:
+            return 0
+        case Name(name):
+            return 13 + len(name)
+        case VersionTest(subject, sign, version):
+            return 44 + len(subject + sign + version)
+        case Compare(Name(key), _, Constant(value)):
+            return 23 + len(f"{key}{value}")
+        case Not(part):
+            return 10 + _length(part)
+        case And(parts) | Or(parts):
+            return (11 if isinstance(condition, And) else 10) + sum(2 + _length(part) for part in parts)
+    raise TypeError(f"no condition of a spec: {condition}")
 
 
 def _numbered(items: Sequence[str]) -> list[tuple[str, int]]:

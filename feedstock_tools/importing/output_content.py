@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from feedstock_tools.conditions.spec import to_expression, to_selector, to_spec
 from feedstock_tools.conditions.tree import Condition
@@ -17,11 +17,12 @@ from feedstock_tools.facts import load_cuda
 from feedstock_tools.generate.texts import v0, v1
 from feedstock_tools.generate.texts.lines import quoted
 from feedstock_tools.generate.texts.rendering import block_lines
-from feedstock_tools.importing.inference import NEVER, Entry, Merger, merged_order
+from feedstock_tools.importing.inference import NEVER, Entry, Merger, mask_of, merged_order
 from feedstock_tools.importing.samples import Sample
 from feedstock_tools.importing.trees import CLOSE, OPEN, SECTIONS, OutputTree, as_placeholders, mark
 from feedstock_tools.importing.written import Comments
 
+_Read = TypeVar("_Read")
 _MARK = re.compile(f"{OPEN}([^{OPEN}{CLOSE}]*){CLOSE}")
 
 
@@ -63,7 +64,7 @@ class Writer:
                 for index in values
             }
             chosen = {index: items[number] for index, items in alike.items() if number < len(items)}
-            first, *rest = self.mapping(merger.within(sum(1 << index for index in chosen)), chosen)
+            first, *rest = self.mapping(merger.within(mask_of(chosen)), chosen)
             lines += self._under([f"- {first}", *(f"  {line}" for line in rest)], condition)
         return lines
 
@@ -72,7 +73,7 @@ class Writer:
         return [f"{key}:", *(line for text, when in entries for line in self._text(text, when))]
 
     def _key(self, key: str, values: Mapping[int, Any], merger: Merger) -> list[str]:
-        present = sum(1 << index for index in values)
+        present = mask_of(values)
         if not any(values.values()) and all(isinstance(value, list | Mapping) for value in values.values()):
             return []
         if all(isinstance(value, list) and all(isinstance(item, str) for item in value) for value in values.values()):
@@ -83,7 +84,7 @@ class Writer:
         dumped = {index: json.dumps(value, default=str) for index, value in values.items()}
         lines: list[str] = []
         for text in dict.fromkeys(dumped.values()):
-            where = sum(1 << index for index, other in dumped.items() if other == text)
+            where = mask_of(index for index, other in dumped.items() if other == text)
             condition = merger.condition(where)
             if condition == NEVER:
                 continue
@@ -250,11 +251,39 @@ class Place:
         return values
 
 
-Trees = Mapping[int, OutputTree]
+@dataclass(frozen=True)
+class Seen:
+    """An output, or what runs before the outputs, in each setting that has it.
+
+    `merger` merges what it is in those settings; `place` takes what the spec cannot hold.
+    """
+
+    samples: Sequence[Sample]
+    trees: Mapping[int, OutputTree]
+    merger: Merger
+    place: Place
+
+    def each(self, read: Callable[[OutputTree], _Read]) -> dict[int, _Read]:
+        """One thing of it, by setting."""
+        return {index: read(tree) for index, tree in self.trees.items()}
+
+    def entries(self, read: Callable[[OutputTree], Sequence[str]]) -> list[Entry]:
+        """The entries of a list, with their conditions."""
+        return self.merger.entries(self.each(read))
+
+    def values(
+        self, title: str, read: Callable[[OutputTree], Sequence[str]], value_of: Callable[[Entry], Any]
+    ) -> list[Any]:
+        """The spec's entries for a list."""
+        return self.place.values(title, self.entries(read), value_of)
+
+    def copy(self, section: str, read: Callable[[OutputTree], Mapping[str, Any]]) -> None:
+        """Put keys without a place in a spec into a verbatim block."""
+        self.place.copy(section, self.place.writer.mapping(self.merger, self.each(read)))
 
 
 def output_content(
-    name: str, samples: Sequence[Sample], trees: Trees, merger: Merger, place: Place, *, alone: bool
+    name: str, samples: Sequence[Sample], trees: Mapping[int, OutputTree], merger: Merger, place: Place, *, alone: bool
 ) -> dict[str, Any]:
     """The content of one output.
 
@@ -262,39 +291,40 @@ def output_content(
         trees: the output in each setting that has it.
         merger: for all settings in which the recipe is built.
     """
-    building = sum(1 << index for index, tree in trees.items() if not tree.skip)
+    building = mask_of(index for index, tree in trees.items() if not tree.skip)
     own = merger.within(building)
     trees = {index: tree for index, tree in trees.items() if own.among >> index & 1}
+    seen = Seen(samples, trees, own, place)
     content: dict[str, Any] = {"name": name, "kind": _kind(trees)}
     if why := place.comments.take_output(name):
         content["why"] = why
     version = next(iter(trees.values())).version
     if version != mark("version"):
         content["version"] = text_of(version)
-    content |= _number(samples, trees)
-    if strings := _strings(samples, trees, own, place):
+    content |= _number(seen)
+    if strings := _strings(seen):
         content["string"] = strings
-    if any(tree.noarch for tree in trees.values()):
-        content["noarch"] = next(tree.noarch for tree in trees.values() if tree.noarch)
-    content |= _independent(trees, own)
-    if script := script_of(samples, trees, own, place):
+    if noarch := next((tree.noarch for tree in trees.values() if tree.noarch), None):
+        content["noarch"] = noarch
+    content |= _independent(seen)
+    if script := script_of(seen):
         content["script"] = script
-    content |= _lists(trees, own, place)
+    content |= _lists(seen)
     skipped = merger.condition(merger.among & ~building)
     if skipped is not None and not isinstance(skipped, str) and not alone:
         content["skip"] = [to_spec(skipped)]
-    if test := _test(trees, own, place):
+    if test := _test(seen):
         content["test"] = test
     if about := about_of(trees[min(trees)].about, place):
         content["about"] = about
-    place.copy("build", place.writer.mapping(own, {index: tree.more_build for index, tree in trees.items()}))
-    place.copy("top", place.writer.mapping(own, {index: tree.more for index, tree in trees.items()}))
+    seen.copy("build", lambda tree: tree.more_build)
+    seen.copy("top", lambda tree: tree.more)
     if place.verbatim:
         content["verbatim"] = place.verbatim
     return content
 
 
-def _kind(trees: Trees) -> str:
+def _kind(trees: Mapping[int, OutputTree]) -> str:
     tree = trees[min(trees)]
     if any(spec.split(" ")[0] == "python" for spec in tree.requirements["host"]):
         return "python"
@@ -302,123 +332,109 @@ def _kind(trees: Trees) -> str:
     return "library" if has_files or any(tree.requirements["host"] for tree in trees.values()) else "metapackage"
 
 
-def _number(samples: Sequence[Sample], trees: Trees) -> dict[str, Any]:
-    differs = {tree.number for index, tree in trees.items() if tree.number not in (None, samples[index].tree.number)}
-    own = {tree.number for tree in trees.values()}
+def _number(seen: Seen) -> dict[str, Any]:
+    numbers = seen.each(lambda tree: tree.number)
+    differs = any(number not in (None, seen.samples[index].tree.number) for index, number in numbers.items())
+    own = set(numbers.values())
     return {"number": str(own.pop())} if differs and len(own) == 1 else {}
 
 
-def _strings(samples: Sequence[Sample], trees: Trees, merger: Merger, place: Place) -> Any:
+def _strings(seen: Seen) -> Any:
     values: dict[int, str | None] = {}
-    for index, tree in trees.items():
+    for index, tree in seen.trees.items():
         text = tree.string
-        number = str(samples[index].tree.number if tree.number is None else tree.number)
+        number = str(seen.samples[index].tree.number if tree.number is None else tree.number)
         if text and text.endswith(f"_{number}"):
             text = text[: -len(number)] + mark("build_number")
         values[index] = text
-    strings = place.values(
-        "build string", merger.choices(values), lambda entry: conditional("value", text_of(entry[0]), entry[1])
-    )
-    return strings[0] if len(strings) == 1 and isinstance(strings[0], str) else strings
+    return _alone(seen.place.values("build string", seen.merger.choices(values), _keyed("value")))
 
 
-def _independent(trees: Trees, merger: Merger) -> dict[str, str]:
-    present = sum(1 << index for index, tree in trees.items() if tree.independent)
-    condition = merger.condition(present)
-    if condition == NEVER:
-        return {}
-    return {"version_independent": "unix or win" if condition is None else to_spec(condition)}  # type: ignore[arg-type]
+def _alone(values: list[Any]) -> Any:
+    """A single value without a condition, instead of a list with nothing else."""
+    return values[0] if len(values) == 1 and isinstance(values[0], str) else values
 
 
-def requirements_of(trees: Trees, merger: Merger, place: Place) -> dict[str, list[Any]]:
+def _independent(seen: Seen) -> dict[str, str]:
+    condition = seen.merger.condition(mask_of(index for index, tree in seen.trees.items() if tree.independent))
+    if condition is None or isinstance(condition, str):
+        return {} if condition == NEVER else {"version_independent": "unix or win"}
+    return {"version_independent": to_spec(condition)}
+
+
+def requirements_of(seen: Seen) -> dict[str, list[Any]]:
     """The requirements by section."""
-    by_section = {}
-    for section in SECTIONS:
-        entries = merger.entries({index: tree.requirements[section] for index, tree in trees.items()})
-        if items := place.values(section, entries, lambda entry: _explained(entry, place)):
-            by_section[section] = items
-    return by_section
+
+    def with_comment(entry: Entry) -> Any:
+        spec_entry = requirement(entry)
+        is_package = not isinstance(spec_entry, dict) or "package" in spec_entry
+        return explained("package", spec_entry, seen.place.comments.take(entry[0]) if is_package else None)
+
+    by_section = {
+        section: seen.values(section, _under(section, lambda tree: tree.requirements), with_comment)
+        for section in SECTIONS
+    }
+    return {section: items for section, items in by_section.items() if items}
 
 
-def _explained(entry: Entry, place: Place) -> Any:
-    spec_entry = requirement(entry)
-    is_package = not isinstance(spec_entry, dict) or "package" in spec_entry
-    return explained("package", spec_entry, place.comments.take(entry[0]) if is_package else None)
-
-
-def ignored(trees: Trees, merger: Merger, place: Place) -> dict[str, list[Any]]:
+def ignored(seen: Seen) -> dict[str, list[Any]]:
     """The run exports that outputs ignore."""
-    by_key = {}
-    for key in ("packages", "exporters"):
-        entries = merger.entries({index: tree.ignored[key] for index, tree in trees.items()})
-        if items := place.values("ignored run exports", entries, requirement):
-            by_key[key] = items
-    return by_key
+    by_key = {
+        key: seen.values("ignored run exports", _under(key, lambda tree: tree.ignored), requirement)
+        for key in ("packages", "exporters")
+    }
+    return {key: items for key, items in by_key.items() if items}
 
 
-def _lists(trees: Trees, merger: Merger, place: Place) -> dict[str, Any]:
-    content: dict[str, Any] = {}
-
-    def globs(entry: Entry) -> Any:
-        return conditional("path", text_of(entry[0]), entry[1])
-
-    for key, attribute in (("files", "files"), ("exclude_files", "excluded")):
-        entries = merger.entries({index: getattr(tree, attribute) for index, tree in trees.items()})
-        content[key] = place.values(key, entries, globs)
-    content["requirements"] = requirements_of(trees, merger, place)
-    kinds = dict.fromkeys(kind for tree in trees.values() for kind in tree.exports)
+def _lists(seen: Seen) -> dict[str, Any]:
+    trees = seen.trees.values()
+    content: dict[str, Any] = {
+        "files": seen.values("files", lambda tree: tree.files, _keyed("path")),
+        "exclude_files": seen.values("exclude_files", lambda tree: tree.excluded, _keyed("path")),
+        "requirements": requirements_of(seen),
+    }
     exports = {
-        kind: place.values(
-            "run exports",
-            merger.entries({index: tree.exports.get(kind, ()) for index, tree in trees.items()}),
-            requirement,
-        )
-        for kind in kinds
+        kind: seen.values("run exports", _under(kind, lambda tree: tree.exports), requirement)
+        for kind in dict.fromkeys(kind for tree in trees for kind in tree.exports)
     }
     content["run_exports"] = exports["weak"] if set(exports) == {"weak"} else exports
-    content["ignore_run_exports"] = ignored(trees, merger, place)
-    features = merger.entries({index: tree.features for index, tree in trees.items()})
-    content["track_features"] = place.values("track_features", features, requirement)
+    content["ignore_run_exports"] = ignored(seen)
+    content["track_features"] = seen.values("track_features", lambda tree: tree.features, requirement)
     for key in ("use_keys", "ignore_keys"):
-        content[key] = list(merged_order([tree.keys[key] for tree in trees.values()]))
-    points = merged_order([tree.entry_points for tree in trees.values()])
-    content["entry_points"] = place.values(
-        "entry points", [(point, None) for point in points], lambda entry: text_of(entry[0])
-    )
+        content[key] = merged_order([tree.keys[key] for tree in trees])
+    points = merged_order([tree.entry_points for tree in trees])
+    content["entry_points"] = seen.place.values("entry points", [(point, None) for point in points], _text_of_entry)
     return {key: value for key, value in content.items() if value}
 
 
-def script_of(samples: Sequence[Sample], trees: Trees, merger: Merger, place: Place) -> Any:
+def script_of(seen: Seen) -> Any:
     """The script of an output; one that a spec cannot express goes into a verbatim block."""
+    place = seen.place
     files: dict[str, str] = {}
-    for index, tree in trees.items():
+    for index, tree in seen.trees.items():
         if tree.script.file:
-            windows = samples[index].setting.platform.os == "win"
+            windows = seen.samples[index].setting.platform.os == "win"
             files["win" if windows else "unix"] = _with_suffix(tree.script.file, windows=windows)
-    variables = {
-        name: place.values(
-            "script variables",
-            merger.choices({index: tree.script.variables.get(name) for index, tree in trees.items()}),
-            lambda entry: conditional("value", text_of(entry[0]), entry[1]),
-        )
-        for name in merged_order([list(tree.script.variables) for tree in trees.values()])
-    }
     environment = {
-        name: choices[0] if len(choices) == 1 and isinstance(choices[0], str) else choices
-        for name, choices in variables.items()
+        name: _alone(
+            place.values(
+                "script variables",
+                seen.merger.choices({index: tree.script.variables.get(name) for index, tree in seen.trees.items()}),
+                _keyed("value"),
+            )
+        )
+        for name in merged_order([list(tree.script.variables) for tree in seen.trees.values()])
     }
-    passed = merger.entries({index: tree.script.passed for index, tree in trees.items()})
+    passed = seen.entries(lambda tree: tree.script.passed)
     if passed and place.writer.recipe_format == "v0":
         place.copy("build", place.writer.texts("script_env", passed))
-    commands = merger.entries({index: tree.script.commands for index, tree in trees.items()})
+    commands = seen.entries(lambda tree: tree.script.commands)
     script: dict[str, Any] = {}
     if files:
         script = dict(files)
     elif commands:
         try:
-            if any("\n" in text for text, _ in commands):
-                raise InexpressibleError("several lines")
-            script = {"commands": [conditional("command", text_of(text), when) for text, when in commands]}
+            script = {"commands": [_command(entry) for entry in commands]}
         except InexpressibleError:
             place.copy("build", place.writer.texts("script", commands))
             return None
@@ -434,41 +450,58 @@ def _with_suffix(file: str, *, windows: bool) -> str:
     return file if "." in name else f"{file}.{'bat' if windows else 'sh'}"
 
 
-def _test(trees: Trees, merger: Merger, place: Place) -> dict[str, Any]:
+def _under(
+    key: str, read: Callable[[OutputTree], Mapping[str, Sequence[str]]]
+) -> Callable[[OutputTree], Sequence[str]]:
+    return lambda tree: read(tree).get(key, ())
+
+
+def _keyed(key: str) -> Callable[[Entry], Any]:
+    return lambda entry: conditional(key, text_of(entry[0]), entry[1])
+
+
+def _text_of_entry(entry: Entry) -> str:
+    return text_of(entry[0])
+
+
+def _command(entry: Entry) -> Any:
+    if "\n" in entry[0]:
+        raise InexpressibleError("several lines")
+    return conditional("command", text_of(entry[0]), entry[1])
+
+
+def _test(seen: Seen) -> dict[str, Any]:
+    place = seen.place
     content: dict[str, Any] = {}
-    lists = {key: {index: tree.tests.get(key, ()) for index, tree in trees.items()} for key in _TEST_ENTRIES}
     for key, entry_of in _TEST_ENTRIES.items():
-        entries = merger.entries(lists[key])
+        entries = seen.entries(_under(key, lambda tree: tree.tests))
         try:
-            if key == "commands" and any("\n" in text for text, _ in entries):
-                raise InexpressibleError("several lines")
             values = [entry_of(entry) for entry in entries]
         except InexpressibleError:
             if place.writer.recipe_format == "v0":
                 place.copy("test", place.writer.texts(key, entries))
             else:
-                lines = place.writer.texts("script", entries)
-                first, *rest = lines
+                first, *rest = place.writer.texts("script", entries)
                 place.copy("test", [f"- {first}", *(f"  {line}" for line in rest)])
             continue
         if values:
             content[key] = values
-    if any(tree.tests.get("pip_check") for tree in trees.values()):
+    if any(tree.tests.get("pip_check") for tree in seen.trees.values()):
         content["pip_check"] = "true"
     if place.writer.recipe_format == "v0":
-        place.copy("test", place.writer.mapping(merger, {index: tree.more_test for index, tree in trees.items()}))
+        seen.copy("test", lambda tree: tree.more_test)
     else:
-        more = {index: tree.more_test.get("tests", []) for index, tree in trees.items()}
-        place.copy("test", place.writer.listed(merger, more))
+        more = seen.each(lambda tree: tree.more_test.get("tests", []))
+        place.copy("test", place.writer.listed(seen.merger, more))
     return content
 
 
 _TEST_ENTRIES: Mapping[str, Callable[[Entry], Any]] = {
-    "imports": lambda entry: conditional("module", text_of(entry[0]), entry[1]),
-    "files": lambda entry: text_of(entry[0]),
-    "source_files": lambda entry: text_of(entry[0]),
+    "imports": _keyed("module"),
+    "files": _text_of_entry,
+    "source_files": _text_of_entry,
     "requires": requirement,
-    "commands": lambda entry: conditional("command", text_of(entry[0]), entry[1]),
+    "commands": _command,
 }
 
 

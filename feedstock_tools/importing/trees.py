@@ -130,27 +130,27 @@ class ScriptTree:
 class OutputTree:
     """An output. `tests` are its imports, commands and the like; the `more…` hold keys without a place elsewhere."""
 
-    name: str
-    version: str
-    number: int | None
-    string: str | None
-    noarch: str | None
-    skip: bool
-    script: ScriptTree
-    files: tuple[str, ...]
-    excluded: tuple[str, ...]
-    requirements: Mapping[str, tuple[str, ...]]
-    exports: Mapping[str, tuple[str, ...]]
-    ignored: Mapping[str, tuple[str, ...]]
-    features: tuple[str, ...]
-    keys: Mapping[str, tuple[str, ...]]
-    entry_points: tuple[str, ...]
-    independent: bool
-    tests: Mapping[str, tuple[str, ...]]
-    about: Mapping[str, Any]
-    more_build: Mapping[str, Any]
-    more_test: Mapping[str, Any]
-    more: Mapping[str, Any]
+    name: str = ""
+    version: str = ""
+    number: int | None = None
+    string: str | None = None
+    noarch: str | None = None
+    skip: bool = False
+    script: ScriptTree = ScriptTree()
+    files: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    requirements: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    exports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ignored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    features: tuple[str, ...] = ()
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    entry_points: tuple[str, ...] = ()
+    independent: bool = False
+    tests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
+    more_build: Mapping[str, Any] = field(default_factory=dict)
+    more_test: Mapping[str, Any] = field(default_factory=dict)
+    more: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +161,13 @@ class RecipeTree:
     name: str
     version: str
     number: int
-    skip: bool
-    alone: bool
-    sources: tuple[Mapping[str, Any], ...]
-    top: OutputTree
-    outputs: tuple[OutputTree, ...]
-    about: Mapping[str, Any]
-    extra: Mapping[str, Any]
+    skip: bool = False
+    alone: bool = True
+    sources: tuple[Mapping[str, Any], ...] = ()
+    top: OutputTree = OutputTree()
+    outputs: tuple[OutputTree, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -89,8 +89,6 @@ def _lines(value: Any, place: str = "") -> Iterator[str]:
 
 
 _HASH = re.compile(r"h[0-9a-f]{7}(?=_|$|\W)")
-
-
 #: Name of an output and of a configuration → the keys that the output uses itself, and with the recipe's top level.
 UsedKeys = dict[tuple[str, str], tuple[frozenset[str], frozenset[str]]]
 
@@ -143,28 +141,47 @@ def compare(feedstock: Path, texts: Mapping[PurePosixPath, str], pinning: Path |
             return Comparison((Difference("rerender", "the recipe", "valid", str(error)),), (), {}, {}, {})
         differences = list(_configurations(old.configurations, new.configurations))
         known = {configuration.name: configuration for configuration in (*old.configurations, *recorded)}
-        before: UsedKeys = {}
-        after: UsedKeys = {}
+        before, after = _Recipe(feedstock / forge.recipe_dir, rules), _Recipe(generated / "recipe", rules)
         for configuration in known.values():
             for builder in dict.fromkeys((configuration.platform, forge.builder_of(configuration.platform))):
-                job = _Job(configuration, builder, rules)
-                differences += _outputs((feedstock / forge.recipe_dir, before), (generated / "recipe", after), job)
+                differences += _outputs(before, after, configuration, builder)
     distinct = dict.fromkeys(differences)
     text_differences = tuple(difference for difference in distinct if difference.what.rpartition(", ")[2] in PARTS)
-    return Comparison(
-        tuple(difference for difference in distinct if difference not in text_differences),
-        text_differences,
-        known,
-        before,
-        after,
-    )
+    others = tuple(difference for difference in distinct if difference not in text_differences)
+    return Comparison(others, text_differences, known, before.used, after.used)
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    configuration: Configuration
-    builder: Platform
+_Meaning = dict[str, tuple[str, ...]]
+
+
+@dataclass
+class _Recipe:
+    """One of the two recipes, and the keys that its outputs use where they were rendered."""
+
+    folder: Path
     rules: Rules
+    used: UsedKeys = field(default_factory=dict)
+
+    def meanings(self, configuration: Configuration, builder: Platform) -> dict[str, list[_Meaning]]:
+        """What each output means, by its name."""
+        by_output: dict[str, list[_Meaning]] = {}
+        for output, requirements, exports, texts in self._rendered(configuration, builder):
+            by_output.setdefault(output.name, []).append({**_meaning(output, requirements, exports), **texts})
+            own, above = self.used.get((output.name, configuration.name), (frozenset(), frozenset()))
+            self.used[output.name, configuration.name] = own | output.used.own, above | output.used.top_level
+        return by_output
+
+    def _rendered(
+        self, configuration: Configuration, builder: Platform
+    ) -> Iterator[tuple[RenderedOutput, Mapping[str, Any], Any, _Meaning]]:
+        """Each output, its requirements and run exports, and its texts."""
+        if (self.folder / "recipe.yaml").is_file():
+            for content, output in contents_with_rattler_build(self.folder, configuration, builder, self.rules):
+                requirements = content.get("requirements", {})
+                yield output, requirements, requirements.get("run_exports"), texts_of_content(content)
+            return
+        for meta, output in packages_with_conda_build(self.folder, configuration, builder, self.rules, keep_pins=True):
+            yield output, output.requirements, meta.section("build").get("run_exports"), texts_of_meta(meta)
 
 
 def _laid_out(feedstock: Path, recipe: str, texts: Mapping[PurePosixPath, str], folder: Path) -> Path:
@@ -197,11 +214,10 @@ def _configurations(old: Iterable[Configuration], new: Iterable[Configuration]) 
                 yield Difference(name, f"the key {key}", _shown(old_values.get(key)), _shown(new_values.get(key)))
 
 
-def _outputs(old_recipe: tuple[Path, UsedKeys], new_recipe: tuple[Path, UsedKeys], job: _Job) -> list[Difference]:
-    configuration = job.configuration
-    old = _meanings(*old_recipe, job)
+def _outputs(before: _Recipe, after: _Recipe, configuration: Configuration, builder: Platform) -> list[Difference]:
+    old = before.meanings(configuration, builder)
     try:
-        new = _meanings(*new_recipe, job)
+        new = after.meanings(configuration, builder)
     except InputError as error:
         return [Difference(configuration.name, "the recipe", "valid", str(error))]
     differences = []
@@ -224,38 +240,9 @@ def _outputs(old_recipe: tuple[Path, UsedKeys], new_recipe: tuple[Path, UsedKeys
     return differences
 
 
-def _meanings(recipe: Path, keys: UsedKeys, job: _Job) -> dict[str, list[dict[str, tuple[str, ...]]]]:
-    """What each output of a recipe means, by its name."""
-    configuration, builder, rules = job.configuration, job.builder, job.rules
-    by_output: dict[str, list[dict[str, tuple[str, ...]]]] = {}
-    if (recipe / "recipe.yaml").is_file():
-        for content, output in contents_with_rattler_build(recipe, configuration, builder, rules):
-            requirements = content.get("requirements", {})
-            _add_meaning(by_output, output, requirements, requirements.get("run_exports"), texts_of_content(content))
-            _record_keys(keys, configuration, output)
-    else:
-        packages = packages_with_conda_build(recipe, configuration, builder, rules, keep_pins=True)
-        for meta, output in packages:
-            exports = meta.section("build").get("run_exports")
-            _add_meaning(by_output, output, output.requirements, exports, texts_of_meta(meta))
-            _record_keys(keys, configuration, output)
-    return by_output
-
-
-def _record_keys(keys: UsedKeys, configuration: Configuration, output: RenderedOutput) -> None:
-    own, above = keys.get((output.name, configuration.name), (frozenset(), frozenset()))
-    keys[output.name, configuration.name] = own | output.used.own, above | output.used.top_level
-
-
-def _add_meaning(
-    by_output: dict[str, list[dict[str, tuple[str, ...]]]],
-    output: RenderedOutput,
-    requirements: Mapping[str, Any],
-    exports: Any,
-    texts: Mapping[str, tuple[str, ...]],
-) -> None:
+def _meaning(output: RenderedOutput, requirements: Mapping[str, Any], exports: Any) -> _Meaning:
     by_kind = exports if isinstance(exports, Mapping) else {"weak": exports}
-    meaning: dict[str, tuple[str, ...]] = {
+    meaning: _Meaning = {
         "version": (output.version,),
         "build number": (str(output.build_number),),
         "build string": (_HASH.sub("h", output.build_string),),
@@ -267,7 +254,7 @@ def _add_meaning(
     for kind in ("weak", "strong", "noarch", "weak_constrains", "strong_constrains"):
         items = by_kind.get(kind) or by_kind.get(kind.replace("constrains", "constraints"))
         meaning[f"run exports, {kind}"] = _texts([items] if isinstance(items, str) else items or ())
-    by_output.setdefault(output.name, []).append({**meaning, **texts})
+    return meaning
 
 
 def _texts(items: Sequence[Any]) -> tuple[str, ...]:
