@@ -66,7 +66,9 @@ def tested_text(records: Sequence[TestRecord]) -> str:
 
 def tested_json(records: Sequence[TestRecord]) -> list[dict[str, Any]]:
     """The same for programs: the ledger's record of each test."""
-    return [{column: getattr(record, column) for column in record.COLUMNS} for record in records]
+    from feedstock_tools.builds.ledger.records import TestRecord, columns_of
+
+    return [{column: getattr(record, column) for column in columns_of(TestRecord)} for record in records]
 
 
 def compared_text(figures: Sequence[Figure]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import stat
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,24 +13,21 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from feedstock_tools.builds.ledger.records import (
-    BUILD_COLUMNS,
-    COMPARISON_COLUMNS,
-    PACKAGE_COLUMNS,
-    TEST_COLUMNS,
     BuildRecord,
     ComparisonRecord,
     EnvironmentRecord,
     PackageRecord,
     TestRecord,
     build_of,
-    comparison_of,
+    columns_of,
     environment_json,
     environment_of,
     moment_of,
     now,
     parts,
+    query_of,
+    record_of,
     stored,
-    test_of,
 )
 from feedstock_tools.builds.ledger.schema import FORM, create, form_of, why_no_ledger
 from feedstock_tools.digests import sha256_of
@@ -124,7 +121,7 @@ class Ledger:
         """Record a build that begins, as running; returns the record with its `id`."""
         running = replace(record, result="running")
         with self._explained():
-            return replace(running, id=self._insert("builds", running))
+            return replace(running, id=self._insert(running))
 
     def give_sign(self, machine: str, process: str) -> None:
         """Record that the builds of a run go on, for readers on other machines."""
@@ -257,25 +254,23 @@ class Ledger:
     def record_test(self, record: TestRecord) -> TestRecord:
         """Record a finished test of a package; returns the record with its `id`."""
         with self._explained():
-            return replace(record, id=self._insert("tests", record))
+            return replace(record, id=self._insert(record))
 
     def tests(self, packages: Iterable[str] | None = None) -> tuple[TestRecord, ...]:
         """The tests of some packages by their hashes, or of all packages; the oldest first."""
-        return self._of_packages(f"{TEST_COLUMNS} FROM tests", test_of, packages)
+        return self._of_packages(TestRecord, packages)
 
     def record_comparison(self, record: ComparisonRecord) -> ComparisonRecord:
         """Record the comparison of a package with a second build; returns the record with its `id`."""
         with self._explained():
-            return replace(record, id=self._insert("comparisons", record))
+            return replace(record, id=self._insert(record))
 
     def comparisons(self, packages: Iterable[str] | None = None) -> tuple[ComparisonRecord, ...]:
         """The comparisons of some packages by their hashes, or of all packages; the oldest first."""
-        return self._of_packages(f"{COMPARISON_COLUMNS} FROM comparisons", comparison_of, packages)
+        return self._of_packages(ComparisonRecord, packages)
 
-    def _of_packages(
-        self, columns: str, record_of: Callable[[Sequence[Any]], _OfPackage], packages: Iterable[str] | None
-    ) -> tuple[_OfPackage, ...]:
-        """The records of a table that belong to some packages by their hashes, or to any; the oldest first.
+    def _of_packages(self, kind: type[_OfPackage], packages: Iterable[str] | None) -> tuple[_OfPackage, ...]:
+        """The records of a kind that belong to some packages by their hashes, or to any; the oldest first.
 
         By time and not by number: those of other machines are recorded here later than they were made.
         """
@@ -285,7 +280,8 @@ class Ledger:
             chosen = ((part, f"sha256 IN ({marks})") for part, marks in parts(packages))
         with self._explained(), self._undamaged():
             for part, condition in chosen:
-                found += map(record_of, self._database.execute(f"SELECT {columns} WHERE {condition}", part))
+                rows = self._database.execute(f"SELECT {query_of(kind)} FROM {kind.TABLE} WHERE {condition}", part)  # noqa: S608
+                found += (record_of(kind, row) for row in rows)
         return tuple(sorted(found, key=_age))
 
     def holds(self, record: BuildRecord) -> bool:
@@ -303,12 +299,12 @@ class Ledger:
         except OSError:
             return False
 
-    def _insert(self, table: str, record: BuildRecord | TestRecord | ComparisonRecord) -> int | None:
-        columns = ", ".join(f'"{column}"' for column in record.COLUMNS)
-        marks = ", ".join("?" for _ in record.COLUMNS)
+    def _insert(self, record: BuildRecord | TestRecord | ComparisonRecord) -> int | None:
+        names = columns_of(type(record))
+        columns, marks = ", ".join(f'"{name}"' for name in names), ", ".join("?" for _ in names)
         row = self._database.execute(
-            f"INSERT INTO {table} ({columns}) VALUES ({marks})",  # noqa: S608 - names of columns
-            [stored(record, column) for column in record.COLUMNS],
+            f"INSERT INTO {record.TABLE} ({columns}) VALUES ({marks})",  # noqa: S608 - names of columns
+            [stored(record, name) for name in names],
         )
         return row.lastrowid
 
@@ -323,12 +319,12 @@ class Ledger:
         """The builds that a condition selects, with their packages: two queries, however many there are."""
         chosen = f"FROM builds WHERE {condition}"
         with self._explained(), self._undamaged():
-            rows = self._database.execute(f"SELECT {BUILD_COLUMNS} {chosen}", values).fetchall()
+            rows = self._database.execute(f"SELECT {query_of(BuildRecord)} {chosen}", values).fetchall()
             packages: dict[int, list[Sequence[Any]]] = {}
             if rows:
                 of_those = f"WHERE build IN (SELECT id {chosen}) ORDER BY build, file"
                 for build, *package in self._database.execute(
-                    f"SELECT {PACKAGE_COLUMNS} FROM packages {of_those}",  # noqa: S608
+                    f"SELECT build, channel, file, size, sha256, mtime_ns FROM packages {of_those}",  # noqa: S608
                     values,
                 ):
                     of_build = packages.setdefault(build, [])

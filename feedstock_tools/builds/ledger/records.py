@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
@@ -110,13 +110,7 @@ class BuildRecord:
     packages: tuple[PackageRecord, ...] = ()
     id: int | None = None
 
-    #: The fields with a column of their own, in order; those stored as JSON.
-    COLUMNS: ClassVar[tuple[str, ...]] = (
-        *("identity", "configuration", "row", "output", "result", "started", "log", "engine", "channels", "marks"),
-        *("reason", "ended", "seconds", "attempt", "machine", "process", "cores", "memory_limit", "peak_memory"),
-        *("commit_id", "inputs", "values", "command", "seen"),
-    )
-    JSON: ClassVar[frozenset[str]] = frozenset({"channels", "marks", "inputs", "values"})
+    TABLE: ClassVar[str] = "builds"
     RESULTS: ClassVar[tuple[str, ...]] = ("running", "done", "failed", "interrupted")
 
     @property
@@ -153,11 +147,7 @@ class TestRecord:
     benchmark: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     id: int | None = None
 
-    COLUMNS: ClassVar[tuple[str, ...]] = (
-        *("sha256", "channel", "file", "started", "result", "log", "machine", "reason", "ended", "seconds"),
-        *("gpu", "driver", "benchmark"),
-    )
-    JSON: ClassVar[frozenset[str]] = frozenset({"benchmark"})
+    TABLE: ClassVar[str] = "tests"
     RESULTS: ClassVar[tuple[str, ...]] = ("passed", "failed")
     #: Otherwise pytest would collect a class of this name as tests.
     __test__: ClassVar[bool] = False
@@ -193,11 +183,7 @@ class ComparisonRecord:
     differences: Mapping[str, str] = field(default_factory=dict)
     id: int | None = None
 
-    COLUMNS: ClassVar[tuple[str, ...]] = (
-        *("sha256", "channel", "file", "started", "result", "log", "machine", "reason", "ended", "seconds"),
-        *("again", "files", "differences"),
-    )
-    JSON: ClassVar[frozenset[str]] = frozenset({"differences"})
+    TABLE: ClassVar[str] = "comparisons"
     RESULTS: ClassVar[tuple[str, ...]] = ("same", "repacked", "different", "failed")
 
 
@@ -215,56 +201,61 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-#: The columns of a query, the record's own first; some are keywords of SQL.
-BUILD_COLUMNS = ", ".join(f'"{column}"' for column in (*BuildRecord.COLUMNS, "id"))
-COMPARISON_COLUMNS = ", ".join(f'"{column}"' for column in (*ComparisonRecord.COLUMNS, "id"))
-TEST_COLUMNS = ", ".join(f'"{column}"' for column in (*TestRecord.COLUMNS, "id"))
-PACKAGE_COLUMNS = "build, channel, file, size, sha256, mtime_ns"
+#: A record with a table of its own.
+_Stored = TypeVar("_Stored", BuildRecord, TestRecord, ComparisonRecord)
+_STORED: tuple[type[Any], ...] = (BuildRecord, TestRecord, ComparisonRecord)
+_COLUMNS = {kind: tuple(each.name for each in fields(kind) if each.name not in ("packages", "id")) for kind in _STORED}
+#: The columns that hold JSON, by the beginning of the field's annotation.
+_LISTS = {kind: {each.name for each in fields(kind) if str(each.type).startswith("tuple")} for kind in _STORED}
+_OBJECTS = {kind: {each.name for each in fields(kind) if str(each.type).startswith("Mapping")} for kind in _STORED}
 #: The stored fields of a package of an environment; `dataclasses.asdict` takes ten times as long.
 _SOLVED = tuple(field.name for field in fields(SolvedPackage))
+
+
+def columns_of(kind: type[BuildRecord | TestRecord | ComparisonRecord]) -> tuple[str, ...]:
+    """The fields of a record that have a column of their own, in order."""
+    return _COLUMNS[kind]
+
+
+def query_of(kind: type[BuildRecord | TestRecord | ComparisonRecord]) -> str:
+    """The columns that make a record, its `id` last; some are keywords of SQL."""
+    return ", ".join(f'"{column}"' for column in (*columns_of(kind), "id"))
 
 
 def stored(record: BuildRecord | TestRecord | ComparisonRecord, column: str) -> Any:
     """A field as its column holds it."""
     value = getattr(record, column)
-    if column in record.JSON:
-        return json.dumps(dict(value) if isinstance(value, Mapping) else value)
-    return value
+    if isinstance(value, Mapping):
+        return json.dumps(dict(value))
+    return json.dumps(value) if isinstance(value, tuple) else value
 
 
 def build_of(row: Sequence[Any], packages: Iterable[Sequence[Any]]) -> BuildRecord:
-    """A build from a row of `BUILD_COLUMNS`, and those of its packages without the `build`.
+    """A build from a row of `query_of`, and those of its packages without the `build`.
 
     Raises:
         ValueError, TypeError: a value is not what a ledger holds.
     """
-    values = _values(BuildRecord, row)
-    channels = values.pop("channels")
-    files = tuple(_checked(PackageRecord(*package)) for package in packages)
-    record = _checked(BuildRecord(**values, channels=tuple(channels), packages=files, id=row[-1]))
-    _refuse_leading_out(record.log, *(path for package in files for path in (package.channel, package.file)))
-    return record
+    files = tuple(checked(PackageRecord(*package)) for package in packages)
+    _refuse_leading_out(*(path for package in files for path in (package.channel, package.file)))
+    return replace(record_of(BuildRecord, row), packages=files)
 
 
-def test_of(row: Sequence[Any]) -> TestRecord:
-    """A test from a row of `TEST_COLUMNS`.
+def record_of(kind: type[_Stored], row: Sequence[Any]) -> _Stored:
+    """A record from a row of `query_of`; a build has no packages then.
 
     Raises:
         ValueError, TypeError: a value is not what a ledger holds.
     """
-    record = _checked(TestRecord(**_values(TestRecord, row), id=row[-1]))
-    _refuse_leading_out(record.log, record.channel, record.file)
-    return record
-
-
-def comparison_of(row: Sequence[Any]) -> ComparisonRecord:
-    """A comparison from a row of `COMPARISON_COLUMNS`.
-
-    Raises:
-        ValueError, TypeError: a value is not what a ledger holds.
-    """
-    record = _checked(ComparisonRecord(**_values(ComparisonRecord, row), id=row[-1]))
-    _refuse_leading_out(record.log, record.channel, record.file)
+    values = dict(zip((*_COLUMNS[kind], "id"), row, strict=True))
+    for column in _OBJECTS[kind]:
+        values[column] = json.loads(values[column])
+    for column in _LISTS[kind] & values.keys():
+        values[column] = tuple(json.loads(values[column]))
+    if values["result"] not in kind.RESULTS:
+        raise ValueError("it has an invalid 'result'")
+    record = checked(kind(**values))
+    _refuse_leading_out(record.log, *(() if isinstance(record, BuildRecord) else (record.channel, record.file)))
     return record
 
 
@@ -274,7 +265,7 @@ def environment_of(name: str, packages: str) -> EnvironmentRecord:
     Raises:
         ValueError, TypeError: a value is not what a ledger holds.
     """
-    return _checked(EnvironmentRecord(name, tuple(_checked(SolvedPackage(**each)) for each in json.loads(packages))))
+    return checked(EnvironmentRecord(name, tuple(checked(SolvedPackage(**each)) for each in json.loads(packages))))
 
 
 def environment_json(record: EnvironmentRecord) -> str:
@@ -289,17 +280,7 @@ def parts(values: Iterable[T]) -> Iterator[tuple[list[T], str]]:
         yield part, ", ".join("?" * len(part))
 
 
-def _values(kind: type[BuildRecord | TestRecord | ComparisonRecord], row: Sequence[Any]) -> dict[str, Any]:
-    """The inverse of `stored` for a whole row, whose columns may be followed by others."""
-    found = dict(zip(kind.COLUMNS, row, strict=False))
-    for column in kind.JSON:
-        found[column] = json.loads(found[column])
-    if found["result"] not in kind.RESULTS:
-        raise ValueError("it has an invalid 'result'")
-    return found
-
-
-def _checked(record: _Record) -> _Record:
+def checked(record: _Record) -> _Record:
     """The record itself, if each of its fields is of its type.
 
     Raises:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from feedstock_tools.builds.engines.contract import Started
-from feedstock_tools.builds.ledger.records import moment_of, now
+from feedstock_tools.builds.ledger.records import checked, moment_of, now
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.processes import process_lives, this_machine, this_process
 
@@ -102,6 +102,9 @@ class LiveRun:
             return (at + timedelta(seconds=remaining)).isoformat(timespec="seconds")
         except OverflowError:
             return None
+
+
+_Live = TypeVar("_Live", LiveRow, LiveHost, LiveRun)
 
 
 @contextmanager
@@ -223,43 +226,21 @@ def _run_of(artifacts: Artifacts, name: str) -> LiveRun | None:
     """What a run wrote; None if it is damaged."""
     content = artifacts.recall(f"{_FOLDER}/{name}")
     try:
-        return LiveRun(
-            process=_text(content, "process"),
-            machine=_text(content, "machine"),
-            command=_text(content, "command"),
-            began=_text(content, "began"),
-            at=_text(content, "at"),
-            done=int(_number(content, "done")),
-            failed=int(_number(content, "failed")),
-            waiting=int(_number(content, "waiting")),
-            left=None if content["left"] is None else _number(content, "left"),
-            rows=tuple(_row_of(each) for each in content["rows"][:_MOST]),
-            hosts=tuple(_host_of(each) for each in content["hosts"][:_MOST]),
-        )
-    except (KeyError, TypeError, ValueError, OverflowError):
+        rows = tuple(_sound(LiveRow(**each)) for each in content["rows"][:_MOST])
+        hosts = tuple(_sound(LiveHost(**each)) for each in content["hosts"][:_MOST])
+        return _sound(LiveRun(**{**content, "rows": rows, "hosts": hosts}))
+    except (LookupError, TypeError, ValueError):
         return None
 
 
-def _row_of(content: Mapping[str, Any]) -> LiveRow:
-    texts = {key: _text(content, key) for key in ("row", "configuration", "host", "output")}
-    return LiveRow(**texts, seconds=_number(content, "seconds"))
+def _sound(value: _Live) -> _Live:
+    """The value itself, if each field is of its type and each number is one that a date and a size can hold.
 
-
-def _host_of(content: Mapping[str, Any]) -> LiveHost:
-    numbers = {key: int(_number(content, key)) for key in ("cores", "memory", "jobs")}
-    return LiveHost(_text(content, "name"), **numbers, present=content["present"] is True)
-
-
-def _text(content: Mapping[str, Any], key: str) -> str:
-    value = content[key]
-    if not isinstance(value, str):
-        raise TypeError(f"{key} is not a text")
-    return value
-
-
-def _number(content: Mapping[str, Any], key: str) -> float:
-    """A finite number that a date and a size can hold."""
-    value = content[key]
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < 1 << 50:
-        raise ValueError(f"{key} is not a number")
+    Raises:
+        ValueError: one is not.
+    """
+    for each in fields(checked(value)):
+        number = getattr(value, each.name)
+        if isinstance(number, int | float) and not 0 <= number < 1 << 50:
+            raise ValueError(f"{each.name} is out of bounds")
     return value

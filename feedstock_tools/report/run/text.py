@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.builds.ledger import BuildRecord, ComparisonRecord
+from feedstock_tools.builds.ledger.records import columns_of
 from feedstock_tools.builds.plan.refusals import in_words
 from feedstock_tools.builds.runs.run import BuildResult, Outcome
 from feedstock_tools.feedstock.layout import Artifacts
@@ -282,7 +283,7 @@ def verified_text(comparisons: Sequence[ComparisonRecord], artifacts: Artifacts)
 
 def verified_json(comparisons: Sequence[ComparisonRecord]) -> list[dict[str, Any]]:
     """The same for programs: the ledger's record of each comparison."""
-    return [{column: getattr(record, column) for column in record.COLUMNS} for record in comparisons]
+    return [{column: getattr(record, column) for column in columns_of(ComparisonRecord)} for record in comparisons]
 
 
 def _files(record: ComparisonRecord) -> Iterator[str]:
