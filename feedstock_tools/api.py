@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.matrix.matrix import ConfigurationState, Matrix, OutputState, read_matrix
     from feedstock_tools.builds.plan.agenda import Agenda
     from feedstock_tools.builds.plan.agenda import agenda as plan
-    from feedstock_tools.builds.plan.capacity import Capacity, Limits
+    from feedstock_tools.builds.plan.hosts import Capacity, Limits
     from feedstock_tools.builds.plan.needs import Needs
     from feedstock_tools.builds.plan.row import Ended, Row, Running, Wanted
     from feedstock_tools.builds.plan.workspace import Workspace, open_workspace

@@ -24,8 +24,7 @@ sys.path.insert(0, str(ROOT))
 
 from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts  # noqa: E402
 from feedstock_tools.builds.fleet.simulation.simulate import simulate  # noqa: E402
-from feedstock_tools.builds.plan.capacity import Capacity  # noqa: E402
-from feedstock_tools.builds.plan.hosts import Host  # noqa: E402
+from feedstock_tools.builds.plan.hosts import Capacity, Host  # noqa: E402
 from feedstock_tools.builds.plan.needs import Needs  # noqa: E402
 from feedstock_tools.builds.plan.order import in_order  # noqa: E402
 from feedstock_tools.builds.plan.row import Row, Wanted  # noqa: E402

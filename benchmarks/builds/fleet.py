@@ -30,7 +30,7 @@ from feedstock_tools.builds.fleet.orders.order import Order
 from feedstock_tools.builds.fleet.results.events import Finished, events_of
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.plan.agenda import agenda
-from feedstock_tools.builds.plan.capacity import Capacity, Share
+from feedstock_tools.builds.plan.hosts import Capacity, Share
 from feedstock_tools.builds.plan.row import Running
 from feedstock_tools.builds.plan.workspace import open_workspace
 from tests.support import command

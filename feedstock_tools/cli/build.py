@@ -17,7 +17,7 @@ from feedstock_tools.cli.commands import Command
 from feedstock_tools.cli.printing import is_quiet, stream_of_logs
 
 if TYPE_CHECKING:
-    from feedstock_tools.builds.plan.capacity import Capacity, Limits
+    from feedstock_tools.builds.plan.hosts import Capacity, Limits
     from feedstock_tools.report.run.plain import Terminal
 
     _Parameter = click.ParamType[int]
@@ -54,13 +54,13 @@ class _Run:
     keep_going: bool
 
     def capacity(self) -> Capacity:
-        from feedstock_tools.builds.plan.capacity import Capacity
+        from feedstock_tools.builds.plan.hosts import Capacity
         from feedstock_tools.units import size_of
 
         return Capacity.of_machine(self.cores, size_of(self.memory) if self.memory else None)
 
     def limits(self) -> Limits:
-        from feedstock_tools.builds.plan.capacity import Limits
+        from feedstock_tools.builds.plan.hosts import Limits
         from feedstock_tools.units import size_of, time_limit_of
 
         timeout, log_limit = time_limit_of(self.timeout), size_of(self.log_limit)

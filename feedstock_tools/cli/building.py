@@ -18,7 +18,7 @@ from feedstock_tools.wording import shown
 if TYPE_CHECKING:
     from feedstock_tools.builds.ledger import ComparisonRecord
     from feedstock_tools.builds.plan.agenda import Agenda
-    from feedstock_tools.builds.plan.capacity import Capacity, Limits
+    from feedstock_tools.builds.plan.hosts import Capacity, Limits
     from feedstock_tools.builds.plan.workspace import Workspace
     from feedstock_tools.builds.runs.observer import Observer
     from feedstock_tools.builds.runs.run import BuildResult
@@ -176,7 +176,7 @@ def debug(workspace: Workspace, named: Named, output: str | None, terminal: Term
     import subprocess
 
     from feedstock_tools.builds.plan.agenda import agenda
-    from feedstock_tools.builds.plan.capacity import Capacity
+    from feedstock_tools.builds.plan.hosts import Capacity
     from feedstock_tools.builds.plan.refusals import refuse_unbuildable
     from feedstock_tools.builds.runs.debug import make_ready
     from feedstock_tools.report.run.plain import fetching_in_lines

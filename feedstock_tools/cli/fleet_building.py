@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.fleet.cluster.script import JobKind
     from feedstock_tools.builds.fleet.folder import FleetFolder
     from feedstock_tools.builds.plan.agenda import Agenda
-    from feedstock_tools.builds.plan.capacity import Limits
-    from feedstock_tools.builds.plan.hosts import Host
+    from feedstock_tools.builds.plan.hosts import Host, Limits
     from feedstock_tools.builds.plan.workspace import Workspace
     from feedstock_tools.builds.runs.run import BuildResult
     from feedstock_tools.feedstock.planned import PlannedConfiguration
@@ -54,7 +53,7 @@ def build_on_fleet(
         WorkError: the fleet, the artifacts folder or the ledger cannot be used.
     """
     from feedstock_tools.builds.fleet.run import run_on_fleet
-    from feedstock_tools.builds.plan.capacity import Capacity
+    from feedstock_tools.builds.plan.hosts import Capacity
     from feedstock_tools.cli.verifying import Second, verified
     from feedstock_tools.redaction import command_line
     from feedstock_tools.report.run import text
@@ -147,7 +146,7 @@ def _planned(
 ) -> tuple[Agenda, Mapping[str, str]]:
     """The agenda of what the hosts can build, and the configurations that are left out, with the reasons."""
     from feedstock_tools.builds.plan.agenda import agenda
-    from feedstock_tools.builds.plan.capacity import Capacity
+    from feedstock_tools.builds.plan.hosts import Capacity
 
     planned = agenda(workspace, chosen, Capacity.of_machine(), builders.jobs)
     left_out = _left_out(workspace, named, planned, builders.hosts)

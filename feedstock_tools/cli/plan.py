@@ -86,7 +86,7 @@ def command(
     options.refuse_both(as_json, markdown)
     settings.refuse_incomplete(markdown=markdown)
     from feedstock_tools.builds.plan.agenda import agenda
-    from feedstock_tools.builds.plan.capacity import Capacity
+    from feedstock_tools.builds.plan.hosts import Capacity
     from feedstock_tools.cli.opening import note_on_stderr, opened_ahead
     from feedstock_tools.report.plan import plan_json, plan_markdown, plan_text
     from feedstock_tools.report.run.text import channel_notes, engine_notes

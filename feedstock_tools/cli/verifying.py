@@ -13,8 +13,7 @@ from feedstock_tools.wording import counted
 if TYPE_CHECKING:
     from feedstock_tools.builds.ledger import ComparisonRecord
     from feedstock_tools.builds.plan.agenda import Agenda
-    from feedstock_tools.builds.plan.capacity import Capacity
-    from feedstock_tools.builds.plan.hosts import Host
+    from feedstock_tools.builds.plan.hosts import Capacity, Host
     from feedstock_tools.builds.plan.workspace import Workspace
     from feedstock_tools.builds.runs.run import BuildResult, Outcome
     from feedstock_tools.report.run.plain import Terminal

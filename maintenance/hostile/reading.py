@@ -21,8 +21,7 @@ def simulate(folder: Path) -> None:
     from feedstock_tools.builds.fleet.simulation.simulate import simulate
     from feedstock_tools.builds.fleet.simulation.times import read_times, with_times
     from feedstock_tools.builds.plan.agenda import agenda
-    from feedstock_tools.builds.plan.capacity import Capacity
-    from feedstock_tools.builds.plan.hosts import local_host
+    from feedstock_tools.builds.plan.hosts import Capacity, local_host
     from feedstock_tools.report.simulation import simulation_text as shown
 
     workspace = opened(folder, (folder / "channel").as_uri())

@@ -10,12 +10,11 @@ import pytest
 from feedstock_tools.builds.engines.contract import Built, Event
 from feedstock_tools.builds.matrix.matrix import read_matrix
 from feedstock_tools.builds.plan.agenda import agenda
-from feedstock_tools.builds.plan.capacity import Capacity, Limits
+from feedstock_tools.builds.plan.hosts import Capacity, Limits
 from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.builds.plan.workspace import Workspace, open_workspace
 from feedstock_tools.builds.publish.publish import Published, publish
-from feedstock_tools.builds.runs.observer import Progress
-from feedstock_tools.builds.runs.retries import NextAttempt
+from feedstock_tools.builds.runs.observer import NextAttempt, Progress
 from feedstock_tools.builds.runs.run import run
 from feedstock_tools.builds.testing.tests import TestOptions, built_packages, run_tests
 from feedstock_tools.channel.targets import parse_target

@@ -20,7 +20,7 @@ from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.matrix.listing import listing
 from feedstock_tools.builds.matrix.matrix import read_matrix
 from feedstock_tools.builds.plan.agenda import agenda
-from feedstock_tools.builds.plan.capacity import Capacity
+from feedstock_tools.builds.plan.hosts import Capacity
 from feedstock_tools.builds.plan.workspace import Workspace, open_workspace
 from feedstock_tools.builds.publish.publish import publish
 from feedstock_tools.builds.testing.tests import built_packages

@@ -16,8 +16,7 @@ from feedstock_tools import builds
 from feedstock_tools.builds.engines.contract import Engine, Failed
 from feedstock_tools.builds.engines.embedded.emulation import Emulator
 from feedstock_tools.builds.ledger import BuildRecord
-from feedstock_tools.builds.plan.capacity import Share
-from feedstock_tools.builds.plan.hosts import Host
+from feedstock_tools.builds.plan.hosts import Host, Share
 from feedstock_tools.builds.plan.rendering import PlannedInputs
 from feedstock_tools.builds.plan.row import Ended, Running
 from feedstock_tools.builds.runs.site import Site

@@ -18,8 +18,7 @@ import pytest
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.matrix.live import RunRecorder, read_runs, recorded
 from feedstock_tools.builds.matrix.matrix import read_matrix
-from feedstock_tools.builds.plan.capacity import Capacity
-from feedstock_tools.builds.plan.hosts import Host
+from feedstock_tools.builds.plan.hosts import Capacity, Host
 from feedstock_tools.builds.plan.workspace import Workspace, open_workspace
 from feedstock_tools.builds.runs.observer import Progress
 from feedstock_tools.feedstock.layout import Artifacts

@@ -12,7 +12,7 @@ from feedstock_tools.builds.fleet.results.crew import FleetCrew
 from feedstock_tools.builds.fleet.results.following import Place
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.plan.agenda import Agenda
-from feedstock_tools.builds.plan.capacity import Limits
+from feedstock_tools.builds.plan.hosts import Limits
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.observer import Observer
 from feedstock_tools.builds.runs.run import BuildResult, result_of

@@ -23,8 +23,7 @@ from feedstock_tools.processes import process_lives, this_machine, this_process
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.contract import Event
     from feedstock_tools.builds.plan.row import Row
-    from feedstock_tools.builds.runs.observer import Progress
-    from feedstock_tools.builds.runs.retries import NextAttempt
+    from feedstock_tools.builds.runs.observer import NextAttempt, Progress
 
 _FOLDER = "runs"
 #: How often a run writes, in seconds.

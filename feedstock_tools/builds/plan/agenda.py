@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from feedstock_tools.builds.channels import DEFAULT_CHANNELS, choose_channels, identity_of_channels
 from feedstock_tools.builds.ledger import BuildRecord, Ledger
-from feedstock_tools.builds.plan.capacity import Capacity
+from feedstock_tools.builds.plan.hosts import Capacity
 from feedstock_tools.builds.plan.identity import PARTS, identity_on, inputs_on
 from feedstock_tools.builds.plan.needs import Declared, History, Needs, expected_seconds, needs_of
 from feedstock_tools.builds.plan.refusals import refused

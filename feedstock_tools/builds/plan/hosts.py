@@ -1,18 +1,73 @@
-"""A machine that builds as a value, the part of it that a row gets, and why a row cannot be built there.
+"""Machines that build as values: their cores and memory, the part that a row gets, and why it cannot be built there.
 
 The run on this machine has one host, a fleet has many, and a simulation has hosts that nobody rents yet.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from feedstock_tools.builds.plan.capacity import Capacity
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.processes import this_machine
 from feedstock_tools.units import size_text
 from feedstock_tools.wording import counted, duration
+
+#: The default time limit of a row in seconds: several times the longest builds of conda-forge.
+BUILD_SECONDS = 48 * 3600.0
+#: The default number of bytes of a log file: far above the longest logs of conda-forge.
+LOG_LIMIT = 1 << 30
+#: The default share of the machine's memory for builds: the desktop needs the rest.
+_OF_BUILDS = 0.9
+#: The default memory of one compiler job, in bytes.
+_PER_JOB = 1 << 30
+#: The memory of a machine that does not report its own, in bytes.
+_ASSUMED = 8 << 30
+#: The file with a container's share of the machine's memory.
+_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """The limit for all builds together: its cores, by their numbers in the system, and bytes of memory."""
+
+    cores: tuple[int, ...]
+    memory: int
+
+    @classmethod
+    def of_machine(cls, cores: int | None = None, memory: int | None = None) -> Capacity:
+        """That number of cores and bytes, limited to those of the machine; default: its cores, most of its memory."""
+        cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+        usable = tuple(cpus)
+        return cls(usable[: cores or len(usable)], min(memory or int(_memory() * _OF_BUILDS), _memory()))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of a run.
+
+    `jobs` is the maximum number of parallel rows, `seconds` the time limit of each (None: no limit), `retries` the
+    maximum number of retries after a failure that a retry may fix. With `fail_fast` nothing starts after a failure.
+    `log_limit` is the maximum number of bytes of each log file.
+    """
+
+    jobs: int = 1
+    seconds: float | None = BUILD_SECONDS
+    retries: int = 2
+    fail_fast: bool = False
+    log_limit: int = LOG_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The share of one build: its cores, by their numbers, bytes of memory, and the number of jobs for its tools."""
+
+    cores: tuple[int, ...]
+    memory: int
+    jobs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +114,14 @@ class Portion:
     source: Mapping[str, str] = field(default_factory=dict)
 
 
-def other_than(host: str) -> str:
-    """A label that all hosts of a fleet but one have, for a row that must not be built there."""
-    return f"another host than {host}"
-
-
-def others_in(needs: Iterable[Needs]) -> frozenset[str]:
-    """The labels of `other_than` that some rows need."""
-    return frozenset(label for each in needs for label in each.labels if label.startswith(other_than("")))
-
-
-def with_others(host: Host, others: frozenset[str]) -> Host:
-    """A host with those labels of `other_than` that it meets."""
-    return replace(host, labels=host.labels | others - {other_than(host.name)}) if others else host
-
-
 def local_host(capacity: Capacity, jobs: int) -> Host:
     """This machine. It takes every row that its engines do not refuse, however much the row needs."""
     return Host(this_machine(), capacity, jobs, lenient=True)
+
+
+def jobs_of(cores: int, memory: int, per_job: int | None) -> int:
+    """The number of parallel compiler jobs on some cores that fit into the memory."""
+    return max(1, min(cores, memory // (per_job or _PER_JOB)))
 
 
 def portion_on(needs: Needs, host: Host) -> Portion:
@@ -90,6 +135,32 @@ def portion_on(needs: Needs, host: Host) -> Portion:
     if host.lenient:
         return Portion(min(cores, len(host.capacity.cores)), min(memory, host.capacity.memory), source)
     return Portion(cores, memory, source)
+
+
+def _memory() -> int:
+    """The memory of this machine, or of this container, in bytes."""
+    if not hasattr(os, "sysconf"):  # Windows does not report it without a library: a guess on the safe side
+        return _ASSUMED
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for limit in _LIMITS:
+        with suppress(OSError, ValueError):  # there is no such file, or it contains "max"
+            total = min(total, int(limit.read_text()))
+    return total
+
+
+def other_than(host: str) -> str:
+    """A label that all hosts of a fleet but one have, for a row that must not be built there."""
+    return f"another host than {host}"
+
+
+def others_in(needs: Iterable[Needs]) -> frozenset[str]:
+    """The labels of `other_than` that some rows need."""
+    return frozenset(label for each in needs for label in each.labels if label.startswith(other_than("")))
+
+
+def with_others(host: Host, others: frozenset[str]) -> Host:
+    """A host with those labels of `other_than` that it meets."""
+    return replace(host, labels=host.labels | others - {other_than(host.name)}) if others else host
 
 
 def fits(needs: Needs, host: Host, seconds: float | None = None) -> bool:

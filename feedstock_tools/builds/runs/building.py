@@ -17,7 +17,7 @@ from feedstock_tools.builds.engines.variables import RowSetting, build_environme
 from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.builds.plan.row import Ended, Row
 from feedstock_tools.builds.runs.delivery import as_built, deliver
-from feedstock_tools.builds.runs.logs import RowLog, Skipped, without_secrets
+from feedstock_tools.builds.runs.logs import LogFile, Skipped, without_secrets
 from feedstock_tools.builds.runs.row_build import RowBuild, claim
 from feedstock_tools.builds.runs.site import Site, Station
 from feedstock_tools.errors import FeedstockError, WorkError
@@ -58,7 +58,7 @@ def build_row(site: Site, station: Station, row: Row, stop: int | None, watch: W
         share = running.share
         cores = frozenset(share.cores[: share.jobs])
         guard = Guard(cores=cores, memory=share.memory, seconds=running.seconds, stop=stop)
-        with RowLog(site.artifacts.logs, row.name, running.log_limit) as log:
+        with LogFile(site.artifacts.logs, row.name, running.log_limit) as log:
             return _build(RowBuild(site, station, row, guard, log, locks), wanted, done, watch)
 
 

@@ -9,7 +9,7 @@ from feedstock_tools.builds.engines.contract import Event
 from feedstock_tools.builds.plan.hosts import Host
 from feedstock_tools.builds.plan.row import Ended, Row
 from feedstock_tools.builds.runs.building import build_row
-from feedstock_tools.builds.runs.retries import NextAttempt
+from feedstock_tools.builds.runs.observer import NextAttempt
 from feedstock_tools.builds.runs.site import Site, Station
 from feedstock_tools.processes import this_machine, this_process
 

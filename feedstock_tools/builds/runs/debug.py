@@ -14,7 +14,7 @@ from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.embedded.engine import RattlerBuild
 from feedstock_tools.builds.ledger import BuildRecord, Ledger
 from feedstock_tools.builds.plan.agenda import Agenda
-from feedstock_tools.builds.plan.capacity import BUILD_SECONDS
+from feedstock_tools.builds.plan.hosts import BUILD_SECONDS
 from feedstock_tools.builds.plan.refusals import refuse
 from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.builds.plan.workspace import Workspace

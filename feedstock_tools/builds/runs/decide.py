@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from feedstock_tools.builds.plan.hosts import Host, fits, why_nowhere
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.row import Row, Running
-from feedstock_tools.builds.runs.occupancy import Kind, Occupancy, RankedKinds, kinds_with_room
+from feedstock_tools.builds.runs.occupancy import Kind, NamedRows, Occupancy, RankedKinds, kinds_with_room
 from feedstock_tools.feedstock.planned import PackageId
 
 #: The expected number of preemptions during a row above which a host that stays is better for it.
@@ -25,7 +24,7 @@ _LONG = 0.25
 _TOO_LONG = 2.0
 
 
-class Waiting(Collection[Row]):
+class Waiting(NamedRows):
     """Waiting rows, the most urgent first, and what they need: kept up to date as rows begin."""
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
@@ -44,15 +43,6 @@ class Waiting(Collection[Row]):
         """The cores and bytes of memory that each row needs at least."""
         needs = [self._needs[each] for each, count in self._counts.items() if count]
         return min((each.cores or 1 for each in needs), default=1), min((each.memory or 1 for each in needs), default=1)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[Row]:
-        return iter(self.rows.values())
-
-    def __contains__(self, row: object) -> bool:
-        return isinstance(row, Row) and self.rows.get(row.name) == row
 
 
 def without_host(pending: Collection[Row], hosts: Sequence[Host]) -> dict[str, str]:
@@ -100,10 +90,8 @@ def decide(pending: Collection[Row], running: Collection[Row], hosts: Sequence[H
     for row in pending:
         if not still_open:
             break
-        wanted = row.wanted
-        if wanted.not_before > now or not (
-            begun.isdisjoint(wanted.packages) and occupancy.packages.isdisjoint(wanted.packages)
-        ):
+        wanted, packages = row.wanted, row.wanted.packages
+        if wanted.not_before > now or not (begun.isdisjoint(packages) and occupancy.packages.isdisjoint(packages)):
             continue
         seconds = wanted.expected
         risks = tuple(_risk(seconds, rate) for rate in rates) if rates else ()
@@ -119,8 +107,8 @@ def decide(pending: Collection[Row], running: Collection[Row], hosts: Sequence[H
         if found is not None:
             free_host, portion = found
             host, share, is_open = free_host.kind.take(free_host, wanted.needs, portion, occupancy)
-            starts.append(replace(row, running=Running(host, share)))
-            begun |= wanted.packages
+            starts.append(Row(row.configuration, row.planned, wanted, Running(host, share)))
+            begun |= packages
             still_open -= not is_open
         elif (nearest := fitting.nearest()) is not None:
             nearest.kind.remove(nearest)

@@ -16,7 +16,7 @@ from types import TracebackType
 
 from feedstock_tools.builds.engines.contract import Built, Event, Failed, Log, Output, Started
 from feedstock_tools.builds.engines.process.child import LastLines
-from feedstock_tools.builds.plan.capacity import LOG_LIMIT
+from feedstock_tools.builds.plan.hosts import LOG_LIMIT
 from feedstock_tools.errors import WorkError
 from feedstock_tools.redaction import Redaction, known_secrets
 from feedstock_tools.units import size_text
@@ -34,7 +34,7 @@ _SECONDS = 1.0
 _OURS = "feedstock-tools"
 
 
-class Ends:
+class Tail:
     """The last bytes of an output, and the number of bytes before them that are gone."""
 
     def __init__(self, most: int) -> None:
@@ -79,13 +79,13 @@ class Ends:
         self._size = 0
 
 
-class BothEnds:
+class HeadAndTail:
     """The first and the last part of an output in memory, with a line between them that says how much is missing."""
 
     def __init__(self, most: int) -> None:
         self._room = most // 2
         self._begin: list[bytes] = []
-        self._end = Ends(most // 2)
+        self._end = Tail(most // 2)
 
     def add(self, content: bytes) -> None:
         """More output."""
@@ -134,7 +134,7 @@ class LogFile:
         self.last = LastLines(_KEPT)
         end = min(limit // _SHARE_OF_END, LONGEST_END)
         self._room = limit - end
-        self._end = Ends(end)
+        self._end = Tail(end)
         self._begins_line = True
         try:
             logs.mkdir(parents=True, exist_ok=True)
@@ -207,6 +207,23 @@ class LogFile:
         lines = "\n".join(text.splitlines() or [""])
         self.output(f"{lines}\n".encode(errors="replace"), stage)
 
+    def write(self, event: Event) -> None:
+        """One event.
+
+        Raises:
+            WorkError: the disk is full.
+        """
+        if isinstance(event, Output):
+            self.output(event.content, event.stage)
+        elif isinstance(event, Log):
+            self.message(event.text, event.stage)
+        elif isinstance(event, Started):
+            self.message(f"building {event.output}", _OURS)
+        elif isinstance(event, Built):
+            self.message(f"built {event.package.name} in {event.seconds:.2f} s", _OURS)
+        elif isinstance(event, Failed):
+            self.message(f"{event.output} failed: {event.reason}", _OURS)
+
     def _keep(self, content: bytes, size: int | None = None) -> None:
         """Write as much as there is room for; the rest belongs to the end.
 
@@ -237,30 +254,6 @@ def _new_file(paths: Sequence[Path]) -> tuple[Path, FileIO]:
         with suppress(FileExistsError):
             return path, FileIO(path, "x")
     return paths[-1], FileIO(paths[-1], "x")
-
-
-class RowLog(LogFile):
-    """The log file of a row's build."""
-
-    def __enter__(self) -> RowLog:
-        return self
-
-    def write(self, event: Event) -> None:
-        """One event.
-
-        Raises:
-            WorkError: the disk is full.
-        """
-        if isinstance(event, Output):
-            self.output(event.content, event.stage)
-        elif isinstance(event, Log):
-            self.message(event.text, event.stage)
-        elif isinstance(event, Started):
-            self.message(f"building {event.output}", _OURS)
-        elif isinstance(event, Built):
-            self.message(f"built {event.package.name} in {event.seconds:.2f} s", _OURS)
-        elif isinstance(event, Failed):
-            self.message(f"{event.output} failed: {event.reason}", _OURS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +297,7 @@ class _Flood:
 
     def __init__(self, redaction: Redaction) -> None:
         self._redaction = redaction
-        self._last = Ends(LONGEST_END)
+        self._last = Tail(LONGEST_END)
         self._since = time.monotonic()
         self.stage = ""
 
@@ -329,7 +322,7 @@ class _Flood:
         for part in chain([first], parts):
             if content := self._redaction.feed(part):
                 yield Output(content, self.stage)
-        self._last = Ends(LONGEST_END)
+        self._last = Tail(LONGEST_END)
         self._since = time.monotonic()
 
 

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from feedstock_tools.builds.engines.contract import Event, Log, Output
 from feedstock_tools.builds.engines.process.child import LastLines
-from feedstock_tools.builds.runs.retries import NextAttempt
 from feedstock_tools.units import size_text
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.contract import Event
     from feedstock_tools.builds.plan.hosts import Host
     from feedstock_tools.builds.plan.row import Row
-    from feedstock_tools.builds.runs.retries import NextAttempt
 
 
 #: The output of a row that is shown at once, and its growth per second, in bytes: more than a terminal shows.
@@ -43,6 +41,15 @@ class Progress:
     left: float | None = None
     hosts: tuple[Host, ...] = ()
     on: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NextAttempt:
+    """The event that another attempt follows: its number, the reason, and the number of jobs if lower than before."""
+
+    attempt: int
+    because: str
+    jobs: int | None = None
 
 
 class Observer(Protocol):

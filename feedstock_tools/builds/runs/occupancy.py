@@ -8,14 +8,28 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from feedstock_tools.builds.plan.capacity import Share, jobs_of
-from feedstock_tools.builds.plan.hosts import Host, Portion, portion_on
+from feedstock_tools.builds.plan.hosts import Host, Portion, Share, jobs_of, portion_on
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.feedstock.planned import PackageId
 
 
-class Occupancy(Collection[Row]):
+class NamedRows(Collection[Row]):
+    """Rows by name, in an order."""
+
+    rows: dict[str, Row]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows.values())
+
+    def __contains__(self, row: object) -> bool:
+        return isinstance(row, Row) and self.rows.get(row.name) == row
+
+
+class Occupancy(NamedRows):
     """The rows under way, and the packages that they make: kept up to date as rows begin and end.
 
     Attributes:
@@ -51,15 +65,6 @@ class Occupancy(Collection[Row]):
     def cores(self, host: str) -> set[int]:
         """The numbers of the cores that they have."""
         return {core for row in self._on.get(host, {}).values() for core in row.at.share.cores}
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[Row]:
-        return iter(self.rows.values())
-
-    def __contains__(self, row: object) -> bool:
-        return isinstance(row, Row) and self.rows.get(row.name) == row
 
 
 class Taken(NamedTuple):

@@ -12,7 +12,7 @@ from feedstock_tools.builds.engines.contract import Failed, Log
 from feedstock_tools.builds.engines.process.guard import Guard
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, now
 from feedstock_tools.builds.plan.row import Row
-from feedstock_tools.builds.runs.logs import RowLog
+from feedstock_tools.builds.runs.logs import LogFile
 from feedstock_tools.builds.runs.site import Site, Station, why_untested
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.properties import ChannelProperties
@@ -38,7 +38,7 @@ class RowBuild:
     station: Station
     row: Row
     guard: Guard
-    log: RowLog
+    log: LogFile
     locks: Locks
     records: list[BuildRecord] = field(default_factory=list)
     running: BuildRecord | None = None

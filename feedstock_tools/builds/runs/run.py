@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from feedstock_tools.builds.ledger import BuildRecord, Ledger
 from feedstock_tools.builds.plan.agenda import Agenda
-from feedstock_tools.builds.plan.capacity import Limits
+from feedstock_tools.builds.plan.hosts import Limits
 from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.layout import Artifacts
@@ -19,8 +19,7 @@ from feedstock_tools.feedstock.planned import PlannedOutput
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.contract import Event
     from feedstock_tools.builds.plan.workspace import Workspace
-    from feedstock_tools.builds.runs.observer import Observer, Progress
-    from feedstock_tools.builds.runs.retries import NextAttempt
+    from feedstock_tools.builds.runs.observer import NextAttempt, Observer, Progress
     from feedstock_tools.builds.runs.site import Site
     from feedstock_tools.channel.web.pip import Watch
 

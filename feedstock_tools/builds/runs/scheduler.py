@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import queue
+import re
 import select
 import threading
 import time
@@ -15,18 +16,16 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from feedstock_tools.builds.engines.contract import Built, Event, Log, Output
+from feedstock_tools.builds.engines.contract import Built, Event, Failed, Log, Output
 from feedstock_tools.builds.engines.process.guard import Stopped
 from feedstock_tools.builds.engines.process.supervision import signals_held_back
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.plan.agenda import Agenda
-from feedstock_tools.builds.plan.capacity import Limits
-from feedstock_tools.builds.plan.hosts import Host
+from feedstock_tools.builds.plan.hosts import Host, Limits
 from feedstock_tools.builds.plan.order import seconds_left
 from feedstock_tools.builds.plan.row import Ended, Row
 from feedstock_tools.builds.runs.crew import Crew, Elsewhere
-from feedstock_tools.builds.runs.observer import Observer, Progress, Shown
-from feedstock_tools.builds.runs.retries import NextAttempt, retry_of
+from feedstock_tools.builds.runs.observer import NextAttempt, Observer, Progress, Shown
 from feedstock_tools.builds.runs.state import RunState
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.planned import PackageId
@@ -37,6 +36,24 @@ _TICK = 0.2
 _SIGN_EVERY = 60.0
 #: Bytes of output that may wait for an observer.
 _MOST_UNREAD = 16 << 20
+#: Network failures in the wording of py-rattler-build, curl and git.
+_NETWORK = re.compile(
+    r"error sending request|connection (?:reset|refused|closed|timed out|aborted)|timed? ?out|dns error"
+    r"|temporary failure in name resolution|could not resolve host|name or service not known|network is unreachable"
+    r"|(?:status|error|http(?:/[\d.]+)?)[^\n/]{0,20}\b(?:429|500|502|503|504)\b|early eof|unexpected end of file"
+    r"|incomplete message|ssl_error_syscall|the remote end hung up|error decoding response body"
+    r"|request failed after \d+ retries",
+    re.IGNORECASE,
+)
+#: The messages of compilers and kernels when memory runs out.
+_MEMORY = re.compile(
+    r"out of memory|cannot allocate memory|virtual memory exhausted|bad_alloc|memoryerror|its limit of \d+ MiB"
+    r"|\bkilled\b[^\n]*(?:cc1|cc1plus|collect2|\bld\b|program|signal)|fatal error: killed|(?:^|\W)killed\s*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_KILLED = re.compile(r"ended with signal 9\b|signal:? 9\b|SIGKILL")
+#: The first wait before the network is tried again, in seconds; each further one is three times as long.
+_FIRST_WAIT = 5.0
 
 
 def carry_out(agenda: Agenda, limits: Limits, observer: Observer, ledger: Ledger, crew: Crew) -> Mapping[str, Row]:
@@ -278,3 +295,33 @@ def _together(attempts: Sequence[Ended]) -> Ended:
     """What became of a row after all its attempts (at least one)."""
     records = tuple(record for attempt in attempts for record in attempt.now)
     return replace(attempts[-1], before=attempts[0].before, now=records)
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Advice to try again: the reason in words, the seconds to wait, and whether with fewer jobs."""
+
+    because: str
+    wait: float = 0.0
+    fewer_jobs: bool = False
+
+
+def retry_of(failed: Failed, last_lines: Iterable[str], attempt: int) -> Retry | None:
+    """The retry that may succeed after a failure: of the network, or of a build that ran out of memory. Else None.
+
+    A compiler error does not pass; retrying it only costs hours.
+
+    Args:
+        failed: the end of the build.
+        last_lines: the end of its log.
+        attempt: the number of the attempt that failed, from 1.
+    """
+    text = "\n".join([failed.reason, *last_lines])
+    if failed.during in ("script", "engine", "memory"):
+        if _MEMORY.search(text):
+            return Retry("it ran out of memory", fewer_jobs=True)
+        if _KILLED.search(failed.reason):
+            return Retry("it was killed", fewer_jobs=True)
+    if failed.during in ("solve", "packages", "engine") and _NETWORK.search(text):
+        return Retry("the network failed", wait=_FIRST_WAIT * 3 ** (attempt - 1))
+    return None

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from feedstock_tools.builds.ledger import BuildRecord, ComparisonRecord, Ledger, PackageRecord
 from feedstock_tools.builds.plan.agenda import Agenda, agenda
-from feedstock_tools.builds.plan.capacity import Capacity
-from feedstock_tools.builds.plan.hosts import other_than
+from feedstock_tools.builds.plan.hosts import Capacity, other_than
 from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.run import BuildResult

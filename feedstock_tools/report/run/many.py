@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from feedstock_tools.builds.engines.contract import Built, Event, Failed, Log, Output, Started
 from feedstock_tools.builds.engines.process.child import LastLines
-from feedstock_tools.builds.runs.logs import BothEnds
-from feedstock_tools.builds.runs.retries import NextAttempt
+from feedstock_tools.builds.runs.logs import HeadAndTail
+from feedstock_tools.builds.runs.observer import NextAttempt
 from feedstock_tools.report.run.plain import Fold, attempt_text, described, ending_text
 from feedstock_tools.wording import duration, shown, shown_log
 
@@ -35,7 +35,7 @@ class Lines:
         self._total = total
         self._fold = fold
         self._ended = 0
-        self._logs: dict[str, BothEnds] = {}
+        self._logs: dict[str, HeadAndTail] = {}
         self._recent: dict[str, LastLines] = {}
         self._waiting: set[str] = set()
 
@@ -73,7 +73,7 @@ class Lines:
 
     def _log(self, row: Row, content: bytes) -> None:
         if self._fold.begin:
-            self._logs.setdefault(row.name, BothEnds(_MOST_FOLDED)).add(content)
+            self._logs.setdefault(row.name, HeadAndTail(_MOST_FOLDED)).add(content)
         else:
             self._recent.setdefault(row.name, LastLines(_LAST_LINES)).add(content)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from feedstock_tools.builds.engines.contract import Event, Failed, Log, Output
 from feedstock_tools.builds.engines.process.child import LastLines
-from feedstock_tools.builds.runs.retries import NextAttempt
+from feedstock_tools.builds.runs.observer import NextAttempt
 from feedstock_tools.units import size_text
 from feedstock_tools.wording import counted, shown, shown_log
 
@@ -123,7 +123,7 @@ class Terminal:
     def event(self, row: Row, event: Event | NextAttempt) -> None:
         """See `Observer`."""
         from feedstock_tools.builds.engines.contract import Built, Failed, Output, Started
-        from feedstock_tools.builds.runs.retries import NextAttempt
+        from feedstock_tools.builds.runs.observer import NextAttempt
 
         if isinstance(event, NextAttempt):
             self.say(f"-- {attempt_text(event)}")

@@ -17,7 +17,7 @@ from feedstock_tools.builds.fleet.orders.compiling import Delivery, Parcels, com
 from feedstock_tools.builds.fleet.orders.order import Order
 from feedstock_tools.builds.fleet.trust.signing import Refused
 from feedstock_tools.builds.plan.agenda import agenda
-from feedstock_tools.builds.plan.capacity import Capacity, Share
+from feedstock_tools.builds.plan.hosts import Capacity, Share
 from feedstock_tools.builds.plan.row import Running
 from feedstock_tools.builds.plan.workspace import open_workspace
 from feedstock_tools.errors import InputError

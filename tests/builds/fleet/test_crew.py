@@ -22,7 +22,7 @@ from feedstock_tools.builds.fleet.results.following import Place
 from feedstock_tools.builds.fleet.trust.signing import Busy, Refused
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.plan.agenda import Agenda, agenda
-from feedstock_tools.builds.plan.capacity import Capacity, Share
+from feedstock_tools.builds.plan.hosts import Capacity, Share
 from feedstock_tools.builds.plan.row import Ended, Running
 from feedstock_tools.builds.plan.workspace import open_workspace
 from feedstock_tools.builds.runs.crew import Elsewhere

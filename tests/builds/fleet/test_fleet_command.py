@@ -15,7 +15,7 @@ import pytest
 from feedstock_tools.builds.fleet.folder import find_fleet, fleet_name
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, now
 from feedstock_tools.builds.plan.agenda import agenda
-from feedstock_tools.builds.plan.capacity import Capacity
+from feedstock_tools.builds.plan.hosts import Capacity
 from feedstock_tools.builds.plan.workspace import open_workspace
 from feedstock_tools.errors import InputError
 from tests.support import command

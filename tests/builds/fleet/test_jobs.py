@@ -22,7 +22,7 @@ from feedstock_tools.builds.fleet.cluster.script import JobKind, job_script, kin
 from feedstock_tools.builds.fleet.cluster.settings import JobSettings, read_slurm, slurm_seconds
 from feedstock_tools.builds.fleet.folder import FleetFolder
 from feedstock_tools.builds.fleet.host.settings import host_of
-from feedstock_tools.builds.plan.capacity import Share
+from feedstock_tools.builds.plan.hosts import Share
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.row import Row, Running
 from feedstock_tools.errors import InputError, WorkError

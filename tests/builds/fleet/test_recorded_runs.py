@@ -17,16 +17,14 @@ from feedstock_tools.builds.fleet.simulation.simulate import simulate
 from feedstock_tools.builds.fleet.simulation.times import with_times
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, now
 from feedstock_tools.builds.plan.agenda import Agenda
-from feedstock_tools.builds.plan.capacity import Capacity, Limits
-from feedstock_tools.builds.plan.hosts import Host
+from feedstock_tools.builds.plan.hosts import Capacity, Host, Limits
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.order import in_order
 from feedstock_tools.builds.plan.rendering import PlannedInputs
 from feedstock_tools.builds.plan.row import Ended, Row
 from feedstock_tools.builds.runs import scheduler
 from feedstock_tools.builds.runs.crew import Watch
-from feedstock_tools.builds.runs.observer import Progress
-from feedstock_tools.builds.runs.retries import NextAttempt
+from feedstock_tools.builds.runs.observer import NextAttempt, Progress
 from tests.support.rows import made_up_row
 
 GIB = 1 << 30

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts, read_hosts
 from feedstock_tools.builds.fleet.simulation.simulate import Simulation, simulate
 from feedstock_tools.builds.fleet.simulation.times import read_times, with_times
-from feedstock_tools.builds.plan.capacity import Capacity
-from feedstock_tools.builds.plan.hosts import Host
+from feedstock_tools.builds.plan.hosts import Capacity, Host
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.errors import InputError, WorkError

@@ -111,7 +111,7 @@ def test_status_plan_list_and_an_idle_build_read_few_of_many_builds(
     from feedstock_tools.builds.matrix.listing import listing
     from feedstock_tools.builds.matrix.matrix import read_matrix
     from feedstock_tools.builds.plan.agenda import agenda
-    from feedstock_tools.builds.plan.capacity import Capacity
+    from feedstock_tools.builds.plan.hosts import Capacity
     from feedstock_tools.builds.plan.workspace import open_workspace
 
     workspace = open_workspace(gpu_feedstock.folder, None, [str(gpu_feedstock.channel)], {})

@@ -19,7 +19,7 @@ from feedstock_tools.builds.channels import channels_named, identity_of_channels
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, now
 from feedstock_tools.builds.matrix.matrix import read_matrix
 from feedstock_tools.builds.plan.agenda import agenda
-from feedstock_tools.builds.plan.capacity import Capacity
+from feedstock_tools.builds.plan.hosts import Capacity
 from feedstock_tools.builds.plan.identity import (
     FORM,
     candidates_of,

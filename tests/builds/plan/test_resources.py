@@ -6,8 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from feedstock_tools.builds.plan.capacity import BUILD_SECONDS, Capacity, Limits, jobs_of
-from feedstock_tools.builds.plan.hosts import Host, Portion, fits, local_host, portion_on, why_nowhere
+from feedstock_tools.builds.plan.hosts import (
+    BUILD_SECONDS,
+    Capacity,
+    Host,
+    Limits,
+    Portion,
+    fits,
+    jobs_of,
+    local_host,
+    portion_on,
+    why_nowhere,
+)
 from feedstock_tools.builds.plan.needs import Declared, needs_of
 from feedstock_tools.errors import InputError
 from feedstock_tools.units import size_of, time_limit_of, time_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from feedstock_tools.builds.engines.contract import Failed
-from feedstock_tools.builds.runs.retries import retry_of
+from feedstock_tools.builds.runs.scheduler import retry_of
 
 NETWORK = "the network failed"
 MEMORY = "it ran out of memory"

@@ -11,7 +11,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from feedstock_tools.builds.plan.agenda import agenda
-from feedstock_tools.builds.plan.capacity import Capacity, Limits
+from feedstock_tools.builds.plan.hosts import Capacity, Limits
 from feedstock_tools.builds.plan.workspace import open_workspace
 from feedstock_tools.builds.runs.run import run as run_agenda
 from feedstock_tools.channel.web import pip

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feedstock_tools.builds.plan.capacity import Capacity, Share
-from feedstock_tools.builds.plan.hosts import Host, fits
+from feedstock_tools.builds.plan.hosts import Capacity, Host, Share, fits
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.row import Row, Running
 from feedstock_tools.builds.runs.decide import decide, without_host

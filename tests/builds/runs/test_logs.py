@@ -19,7 +19,7 @@ from feedstock_tools.builds.engines.process import child
 from feedstock_tools.builds.engines.process.child import started
 from feedstock_tools.builds.engines.process.guard import Guard, OutOfTimeError
 from feedstock_tools.builds.engines.process.program import Command, run_command
-from feedstock_tools.builds.runs.logs import BothEnds, LogFile, RowLog, Skipped, without_secrets
+from feedstock_tools.builds.runs.logs import HeadAndTail, LogFile, Skipped, without_secrets
 from feedstock_tools.channel.folder import index_channel
 from tests.support.feedstocks import HERE
 from tests.support.needs import needs
@@ -78,7 +78,7 @@ def built(folder: Path, script: str, *, tests: str = "", limit: int = 1 << 26) -
 def logged(folder: Path, build: object, limit: int = 1 << 26, machine: Mapping[str, str] = MACHINE) -> Printed:
     output: list[bytes] = []
     reason = None
-    with RowLog(folder / "logs", "row", limit) as log, build as events:  # type: ignore[attr-defined]
+    with LogFile(folder / "logs", "row", limit) as log, build as events:  # type: ignore[attr-defined]
         for event in without_secrets(events, machine, lambda: log.is_full):
             if isinstance(event, Skipped):
                 log.skip(event.size)
@@ -266,7 +266,7 @@ def test_short_pieces_that_come_quickly_are_read_together(tmp_path: Path, monkey
 
 
 def test_both_ends_in_memory() -> None:
-    ends = BothEnds(2000)
+    ends = HeadAndTail(2000)
     for number in range(100_000):
         ends.add(b"%d\n" % number)
     content = ends.read()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from feedstock_tools.builds.engines.contract import Failed
-from feedstock_tools.builds.plan.capacity import Capacity
-from feedstock_tools.builds.plan.hosts import Host
+from feedstock_tools.builds.plan.hosts import Capacity, Host
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.row import Ended
 from feedstock_tools.builds.runs.state import RunState

@@ -17,8 +17,7 @@ from typing import Any
 
 from feedstock_tools.builds.fleet.cluster.settings import JobSettings, slurm_seconds
 from feedstock_tools.builds.fleet.host.settings import EMBEDDED
-from feedstock_tools.builds.plan.capacity import Capacity
-from feedstock_tools.builds.plan.hosts import Host
+from feedstock_tools.builds.plan.hosts import Capacity, Host
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 from feedstock_tools.units import size_of, time_of

@@ -20,8 +20,7 @@ from feedstock_tools.builds.plan.rendering import PlannedInputs
 from feedstock_tools.builds.plan.row import Ended
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.building import build_row
-from feedstock_tools.builds.runs.observer import Shown
-from feedstock_tools.builds.runs.retries import NextAttempt
+from feedstock_tools.builds.runs.observer import NextAttempt, Shown
 from feedstock_tools.builds.runs.site import Site, open_station, provide_compilers
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.properties import Channels, properties_of

@@ -10,8 +10,7 @@ from typing import Any
 
 from feedstock_tools.builds.engines.choice import ENGINES
 from feedstock_tools.builds.engines.embedded.engine import RattlerBuild
-from feedstock_tools.builds.plan.capacity import Capacity
-from feedstock_tools.builds.plan.hosts import Host
+from feedstock_tools.builds.plan.hosts import Capacity, Host
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 from feedstock_tools.reading import read_text

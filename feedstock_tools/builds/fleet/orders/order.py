@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from feedstock_tools.builds.ledger import BuildRecord
-from feedstock_tools.builds.plan.capacity import Share
+from feedstock_tools.builds.plan.hosts import Share
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.row import Row, Running, Wanted
 from feedstock_tools.digests import digest_of_values

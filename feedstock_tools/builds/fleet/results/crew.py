@@ -22,12 +22,11 @@ from feedstock_tools.builds.fleet.results.late import LateResults
 from feedstock_tools.builds.fleet.results.quarantine import Rejected
 from feedstock_tools.builds.fleet.trust.signing import Busy, Refused
 from feedstock_tools.builds.plan.agenda import Agenda
-from feedstock_tools.builds.plan.capacity import Capacity, Share
-from feedstock_tools.builds.plan.hosts import Host, others_in, with_others
+from feedstock_tools.builds.plan.hosts import Capacity, Host, Share, others_in, with_others
 from feedstock_tools.builds.plan.row import Ended, Row, Running
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.crew import Elsewhere, Watch
-from feedstock_tools.builds.runs.logs import RowLog
+from feedstock_tools.builds.runs.logs import LogFile
 from feedstock_tools.builds.runs.row_build import Claim, claim
 from feedstock_tools.digests import digest_of_values
 from feedstock_tools.files.writing import replacing
@@ -230,7 +229,7 @@ class FleetCrew:
         """
         place = self._places[row.configuration]
         followed = Followed(row, claimed, under_way.name, stop)
-        with RowLog(place.artifacts.logs, row.name, row.at.log_limit) as log:
+        with LogFile(place.artifacts.logs, row.name, row.at.log_limit) as log:
             following = Following(
                 place, self._link, followed, log, watch, lambda: self._why_lost(under_way) is not None
             )

@@ -19,7 +19,7 @@ from feedstock_tools.builds.ledger.records import moment_of
 from feedstock_tools.builds.plan.row import Ended, Row
 from feedstock_tools.builds.runs.crew import Watch
 from feedstock_tools.builds.runs.delivery import as_built
-from feedstock_tools.builds.runs.logs import RowLog
+from feedstock_tools.builds.runs.logs import LogFile
 from feedstock_tools.builds.runs.row_build import Claim, lock_name
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.channel.properties import ChannelProperties
@@ -79,7 +79,7 @@ class Following:
     """
 
     def __init__(
-        self, place: Place, link: Link, followed: Followed, log: RowLog, watch: Watch, is_lost: Callable[[], bool]
+        self, place: Place, link: Link, followed: Followed, log: LogFile, watch: Watch, is_lost: Callable[[], bool]
     ) -> None:
         """Begin to follow.
 
