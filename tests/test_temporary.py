@@ -13,6 +13,7 @@ import pytest
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.cleaning import remove_leftovers_of
 from feedstock_tools.feedstock.layout import Artifacts
+from feedstock_tools.files.changes import replacing, write_whole
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import (
     leftovers,
@@ -23,7 +24,6 @@ from feedstock_tools.files.temporary import (
     remove_leftovers,
     temporary_folder,
 )
-from feedstock_tools.files.writing import replacing, write_whole
 from tests.support import command
 from tests.support.needs import needs
 

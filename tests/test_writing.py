@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.errors import WorkError
-from feedstock_tools.files.writing import replacing, write_whole
+from feedstock_tools.files.changes import replacing, write_whole
 from tests.support.needs import needs
 
 

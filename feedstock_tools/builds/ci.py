@@ -14,7 +14,7 @@ from pathlib import Path
 from feedstock_tools import __version__
 from feedstock_tools.data import text_templates
 from feedstock_tools.errors import InputError
-from feedstock_tools.files.writing import write_whole
+from feedstock_tools.files.changes import write_whole
 from feedstock_tools.reading import read_bytes, read_text
 
 #: Platform → the machines that build for it natively: GitHub's label, and the job of the Azure pipeline.

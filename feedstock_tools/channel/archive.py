@@ -19,10 +19,18 @@ from feedstock_tools.bounds.limits import LIFTING, most
 from feedstock_tools.channel.metadata import DAMAGED, PackageFile, PackageMetadata
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import WorkError
-from feedstock_tools.files.tar import add_entry, ended
-from feedstock_tools.files.writing import replacing
-from feedstock_tools.files.zip import FORMAT, Member, blocks_of, members_of, write_members
-from feedstock_tools.files.zstandard import stored_blocks, stored_frame
+from feedstock_tools.files.archives import (
+    FORMAT,
+    Member,
+    add_entry,
+    blocks_of,
+    ended,
+    members_of,
+    stored_blocks,
+    stored_frame,
+    write_members,
+)
+from feedstock_tools.files.changes import replacing
 
 if TYPE_CHECKING:
     from rattler.package_streaming import ArchiveEntry, PackageArchive

@@ -15,9 +15,9 @@ from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.files.changes import replacing
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import OF_INDEXER, remove
-from feedstock_tools.files.writing import replacing
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 from feedstock_tools.reading import open_file
 

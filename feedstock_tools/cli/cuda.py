@@ -125,7 +125,7 @@ def show(
     The HTML page has table and picture in one file and needs no network.
     """
     options.refuse_both(as_json, markdown)
-    from feedstock_tools.files.writing import write_whole
+    from feedstock_tools.files.changes import write_whole
     from feedstock_tools.platforms import Platform
     from feedstock_tools.report.pins import show as pin_show
 
@@ -160,7 +160,7 @@ def graph(
 
     Gephi, yEd and Cytoscape open GraphML; the JSON is that of networkx's node_link_graph.
     """
-    from feedstock_tools.files.writing import write_whole
+    from feedstock_tools.files.changes import write_whole
     from feedstock_tools.platforms import Platform
     from feedstock_tools.report.pins.show import exported
 

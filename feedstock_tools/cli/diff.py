@@ -97,7 +97,7 @@ def _compare_packages(first: Path, second: Path, *, as_json: bool, markdown: boo
 
 def _write(path: Path, page: str, beside_others: bool) -> None:
     """Write a page, and say so: on standard error beside another form of the result."""
-    from feedstock_tools.files.writing import write_whole
+    from feedstock_tools.files.changes import write_whole
 
     write_whole(path, page)
     say(f"wrote {path}", err=beside_others)

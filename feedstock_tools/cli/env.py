@@ -83,7 +83,7 @@ def command(wish: _Wish, form: _Form) -> int:
     """
     from feedstock_tools.facts import load_cuda
     from feedstock_tools.facts.frameworks import load_frameworks
-    from feedstock_tools.files.writing import write_whole
+    from feedstock_tools.files.changes import write_whole
     from feedstock_tools.pins.environments import Request, environment, target_of
 
     facts = load_cuda()

@@ -39,7 +39,7 @@ def command(project: str | None, output: Path | None, maintainer: str | None, se
     name of a project on PyPI (NAME==VERSION too); without one the command asks. No code of the project is run.
     """
     from feedstock_tools.file_names import SPEC_NAME
-    from feedstock_tools.files.writing import write_whole
+    from feedstock_tools.files.changes import write_whole
     from feedstock_tools.generate.first_spec import first_spec
     from feedstock_tools.generate.spec.reading import spec_from_text
 

@@ -51,7 +51,7 @@ def command(
     solve_in = channels_to_rehearse(chosen, artifacts, configurations, channels, os.environ)
     rehearsal = rehearse_feedstock(chosen, artifacts, configurations, solve_in, fresh=fresh, progress=_solved)
     if html is not None:
-        from feedstock_tools.files.writing import write_whole
+        from feedstock_tools.files.changes import write_whole
         from feedstock_tools.report.checks.rehearsal import rehearsal_page
 
         write_whole(html, rehearsal_page(rehearsal, chosen.name))

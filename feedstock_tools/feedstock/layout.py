@@ -21,8 +21,8 @@ from typing import Any
 
 from feedstock_tools.channel.properties import KINDS, ChannelProperties
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.files.changes import write_whole
 from feedstock_tools.files.temporary import own_mark, owner_lives, remove
-from feedstock_tools.files.writing import write_whole
 from feedstock_tools.reading import read_bytes
 
 #: The name of the ledger's file: a folder that has one is a folder of artifacts.

@@ -1,4 +1,5 @@
-"""The changes to several files of a folder as one set: shown as a diff, and applied all or none.
+"""Files written whole: the changes to several of a folder as one set, shown as a diff and applied all or none, or one
+file alone.
 
 What holds: a file is always whole, old or new. If anything fails or is interrupted, the folder is as before, as far as
 the system still lets us rename and delete. A process that is killed, or a machine that stops, half way through the
@@ -7,17 +8,16 @@ renaming (milliseconds) leaves some files old and some new; the same work done a
 
 from __future__ import annotations
 
-import difflib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.locks import locked_in_place
-from feedstock_tools.files.temporary import new_folder, remove
+from feedstock_tools.files.temporary import new_folder, owned_name, remove, remove_leftovers
 from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes
 
 _ALL_MAY_RUN = 0o111
@@ -84,6 +84,8 @@ class Changes:
 
 def file_diff(name: str, before: bytes | None, after: bytes | None) -> Iterator[str]:
     """The lines of a unified diff of one file, each with its line ending; None: there is no file."""
+    import difflib
+
     yield from (
         line if line.endswith("\n") else f"{line}\n"
         for line in difflib.unified_diff(
@@ -275,3 +277,43 @@ def _remove_empty_folders(path: Path, folder: Path) -> None:
             parent.rmdir()
         except OSError:  # it is not empty, or somebody else removed it
             return
+
+
+@contextmanager
+def replacing(path: Path, *, message: str = "cannot write", hint: str | None = None) -> Iterator[Path]:
+    """A temporary path beside `path`; the file written there replaces `path` at the end of the block.
+
+    Missing folders are created. A replaced file passes on its mode; no file stays behind if the block
+    fails. The temporary name carries its owner (`temporary.owned_name`), is short whatever `path` is called, and is not
+    used by any other process or thread; what killed processes left in the folder is removed.
+
+    Args:
+        message: the message before the system's reason.
+        hint: what to do about it.
+
+    Raises:
+        WorkError: the system refuses, also within the block.
+    """
+    part = path.with_name(owned_name())
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(path.parent)
+        yield part
+        if path.is_file():
+            part.chmod(path.stat().st_mode & 0o777)
+        part.replace(path)
+    except OSError as error:
+        raise WorkError(f"{message}: {error.strerror or error}", path=path, hint=hint) from error
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: bytes | str, *, hint: str | None = None) -> None:
+    """Replace or create a file with bytes or a text, which is written as UTF-8 with unchanged line breaks.
+
+    Raises:
+        WorkError: it cannot be written; the old file is unchanged.
+    """
+    with replacing(path, hint=hint) as part:
+        part.write_bytes(content.encode() if isinstance(content, str) else content)

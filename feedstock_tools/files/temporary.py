@@ -22,8 +22,6 @@ from feedstock_tools.processes import process_lives, start_time, this_machine
 #: A mark is `<machine>-<pid>-<start time>-<anything>`, in hexadecimal digits.
 _MARK = r"([0-9a-f]{6})-([0-9a-f]{1,16})-([0-9a-f]{0,16})-[0-9a-f]{8}"
 _NAME = re.compile(rf"(?:\.{_MARK}\.part|feedstock-tools-{_MARK})")
-#: What earlier versions called their files: without machine and start time.
-_EARLIER = re.compile(r"\.\d{1,19}-[0-9a-f]{12}\.part")
 #: The folder of a channel in which py-rattler's indexer writes files before it renames them. It removes neither the
 #: folder nor, if it is killed, what is in it.
 OF_INDEXER = ".tmp"
@@ -126,10 +124,7 @@ def _system_folder() -> Path:
 
 def _is_left(entry: os.DirEntry[str]) -> bool:
     match = _NAME.fullmatch(entry.name)
-    if match is None and not _EARLIER.fullmatch(entry.name):
-        return False
-    lives = _lives(*[group for group in match.groups() if group is not None]) if match else None
-    if lives:
+    if match is None or (lives := _lives(*[group for group in match.groups() if group is not None])):
         return False
     try:
         state = entry.stat(follow_symlinks=False)

@@ -10,7 +10,7 @@ from typing import Any
 from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts
 from feedstock_tools.builds.fleet.simulation.simulate import HostUse, Simulation
 from feedstock_tools.builds.plan.refusals import in_words
-from feedstock_tools.files.writing import write_whole
+from feedstock_tools.files.changes import write_whole
 from feedstock_tools.report.html_pages import html_page
 from feedstock_tools.report.matrix.timeline import Job, draw
 from feedstock_tools.wording import counted, duration, table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -78,8 +78,12 @@ def output_files(
     files: set[PackageFile] = set()
     for configuration in configurations:
         builder = forge.builder_of(configuration.platform)
-        render = render_with_rattler_build if forge.is_v1 else render_with_conda_build
-        for output in render(folder, configuration, builder, chosen):
+        rendered: Sequence[tuple[object, RenderedOutput]] = (
+            contents_with_rattler_build(folder, configuration, builder, chosen)
+            if forge.is_v1
+            else packages_with_conda_build(folder, configuration, builder, chosen)
+        )
+        for _, output in rendered:
             subdir = "noarch" if output.noarch else configuration.platform.subdir
             files.add(
                 PackageFile(
@@ -96,13 +100,6 @@ def output_files(
     return tuple(sorted(files))
 
 
-def render_with_rattler_build(
-    folder: Path, configuration: Configuration, builder: Platform, rules: Rules
-) -> Iterator[RenderedOutput]:
-    """The outputs of `contents_with_rattler_build` alone."""
-    return (output for _, output in contents_with_rattler_build(folder, configuration, builder, rules))
-
-
 def contents_with_rattler_build(
     folder: Path, configuration: Configuration, builder: Platform, rules: Rules
 ) -> tuple[tuple[Mapping[str, Any], RenderedOutput], ...]:
@@ -117,13 +114,6 @@ def contents_with_rattler_build(
     platform = configuration.platform
     variants = variants_of(folder, configuration, rules.conda_build)
     return v1.render_with_contents_v1(recipe, variants, platform, builder)
-
-
-def render_with_conda_build(
-    folder: Path, configuration: Configuration, builder: Platform, rules: Rules
-) -> Iterator[RenderedOutput]:
-    """The outputs of `packages_with_conda_build` alone."""
-    return (output for _, output in packages_with_conda_build(folder, configuration, builder, rules))
 
 
 def packages_with_conda_build(

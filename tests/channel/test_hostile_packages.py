@@ -20,7 +20,7 @@ from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.channel.run_exports import run_exports_of
 from feedstock_tools.errors import WorkError
-from feedstock_tools.files.zstandard import stored_frame as stored
+from feedstock_tools.files.archives import stored_frame as stored
 from feedstock_tools.gpu_code import code
 from feedstock_tools.gpu_code.code import gpu_code, gpu_code_in_bytes
 from maintenance.hostile.archives import END, INDEX, PLAIN, conda, header, member, zeros

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -128,10 +128,10 @@ def test_an_edit_of_maintainers_knows_nothing_of_rerenders(folder: Path) -> None
 
 
 def test_what_a_killed_edit_left_is_removed_by_the_next_one_though_nothing_is_left_to_change(folder: Path) -> None:
-    left = folder / ".123-0123456789ab.part"  # of an earlier version, whose names hold no owner
+    program = "from feedstock_tools.files.temporary import owned_name; print(owned_name())"
+    left = folder / subprocess.check_output([sys.executable, "-c", program], text=True).strip()
     left.mkdir()
     (left / "0.old").write_text(RECIPE)
-    os.utime(left, (0, 0))
     assert edit(folder, "build-number", "3").returncode == 0
     assert left.exists()
     assert edit(folder, "build-number", "3", "--write").stderr == "nothing to change\n"

@@ -35,7 +35,7 @@ from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkErro
 from feedstock_tools.feedstock.configurations import outline
 from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import CHANNEL_FOLDERS, LEDGER, Artifacts, channel_folder
-from feedstock_tools.files.writing import replacing
+from feedstock_tools.files.changes import replacing
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 from feedstock_tools.reading import is_inside, open_file
 

@@ -51,9 +51,9 @@ from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.packages import KnownPackage, read_packages
 from feedstock_tools.facts.tools import MAKE, Wheel, read_tools, tools_file
 from feedstock_tools.feedstock.folder import user_cache
+from feedstock_tools.files.changes import write_whole
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder
-from feedstock_tools.files.writing import write_whole
 from feedstock_tools.platforms import Platform
 
 _NAME = STAND_IN.origin

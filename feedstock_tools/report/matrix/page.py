@@ -16,7 +16,7 @@ from urllib.parse import quote
 from feedstock_tools.builds.ledger.records import BuildRecord
 from feedstock_tools.builds.matrix.live import LiveRun
 from feedstock_tools.builds.matrix.matrix import Matrix, OutputState
-from feedstock_tools.files.writing import write_whole
+from feedstock_tools.files.changes import write_whole
 from feedstock_tools.report.html_pages import html_page
 from feedstock_tools.report.matrix.timeline import draw, jobs_of
 from feedstock_tools.report.matrix.view import Line, by_state, groups, lines, printable

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from io import BytesIO
@@ -86,7 +86,7 @@ class Templates:
     def _refuse_unknown(self, name: str, context: Mapping[str, Any]) -> None:
         """Refuse a template that uses a value that no known version provides: undefined, it would render as nothing."""
         used = self._compiled.used_values(self._environment, name, self._load(name) or "")
-        unknown = unknown_values(used, context)
+        unknown = [path for path in used if not _is_known(path.split("."), context)]
         if unknown:
             hint = (
                 "Templates of a feedstock can use what those of conda-smithy use."
@@ -174,11 +174,6 @@ def used_values(environment: jinja2.Environment, source: str) -> tuple[str, ...]
     return tuple(sorted(found))
 
 
-def unknown_values(used: Iterable[str], context: Mapping[str, Any]) -> tuple[str, ...]:
-    """Those of the used values that neither a context holds nor any known template uses."""
-    return tuple(path for path in used if not _is_known(path.split("."), context))
-
-
 def _paths(tree: nodes.Template) -> Iterator[list[str]]:
     """The attributes and literal keys in a template, each with the names before it; `*` for any other expression."""
     for node in tree.find_all((nodes.Getattr, nodes.Getitem)):
@@ -202,6 +197,7 @@ def _path(node: nodes.Node) -> list[str] | None:
 
 
 def _is_known(path: list[str], context: Mapping[str, Any]) -> bool:
+    """Whether a context holds a value, or a template of a known release uses it."""
     name, *attributes = path
     if not attributes:
         return name in _NAMES or name in context

@@ -19,7 +19,7 @@ from feedstock_tools.builds.fleet.provision.steps import (
     Text,
     Values,
 )
-from feedstock_tools.files.writing import write_whole
+from feedstock_tools.files.changes import write_whole
 
 Task = dict[str, Any]
 #: The folder in that of a project for the hosts' scripts and what they have printed.

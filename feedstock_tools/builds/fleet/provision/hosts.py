@@ -22,9 +22,9 @@ from feedstock_tools.builds.fleet.provision.wheelhouse import Archive, Target, a
 from feedstock_tools.data import cache_root
 from feedstock_tools.digests import digest_of_files
 from feedstock_tools.errors import InputError
+from feedstock_tools.files.changes import write_whole
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import remove
-from feedstock_tools.files.writing import write_whole
 
 _PROJECT = "provision"
 Tell = Callable[[str], None]

@@ -23,9 +23,9 @@ from feedstock_tools import __version__
 from feedstock_tools.data import PACKAGE, cache_root, data_folder
 from feedstock_tools.digests import digest_of_files, digest_of_values
 from feedstock_tools.errors import WorkError
+from feedstock_tools.files.changes import replacing
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder
-from feedstock_tools.files.writing import replacing
 
 _NAME = "feedstock-tools"
 #: Hosts have this glibc or a newer one: Debian 10, Ubuntu 20.04, RHEL 8 and later.

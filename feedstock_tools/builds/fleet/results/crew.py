@@ -29,7 +29,7 @@ from feedstock_tools.builds.runs.crew import Elsewhere, Watch
 from feedstock_tools.builds.runs.logs import LogFile
 from feedstock_tools.builds.runs.row_build import Claim, claim
 from feedstock_tools.digests import digest_of_values
-from feedstock_tools.files.writing import replacing
+from feedstock_tools.files.changes import replacing
 from feedstock_tools.processes import this_machine
 
 #: How long a run waits for a hub or for hosts that are away before it gives up, in seconds.

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.files.writing import replacing
+from feedstock_tools.files.changes import replacing
 
 if TYPE_CHECKING:
     from ssl import SSLContext
