@@ -36,8 +36,14 @@ from feedstock_tools.importing.trees import (
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.v0.functions import Functions
 from feedstock_tools.recipe.v0.jinja import Sandbox
-from feedstock_tools.recipe.v1.certain_values import PLATFORM_WORDS, UndecidedError, Written, is_platform, scalar
-from feedstock_tools.recipe.v1.version_match import matches
+from feedstock_tools.recipe.v1.certain_values import (
+    PLATFORM_WORDS,
+    UndecidedError,
+    Written,
+    is_platform,
+    matches,
+    scalar,
+)
 from feedstock_tools.recipe.v1_engine import ParsedV1
 from feedstock_tools.recipe.written.sites import context_of
 from feedstock_tools.variants.model import Variant, WholeNumber

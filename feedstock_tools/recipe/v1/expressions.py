@@ -24,10 +24,11 @@ from feedstock_tools.recipe.v1.certain_values import (
     Written,
     as_text,
     is_platform,
+    matches,
     scalar,
+    short_version,
     typed_value,
 )
-from feedstock_tools.recipe.v1.version_match import matches, short_version
 
 _TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 #: Functions and filters without side effects whose result is used but not looked into.
