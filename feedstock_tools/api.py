@@ -35,14 +35,13 @@ if TYPE_CHECKING:
     from feedstock_tools.channel.repodata import lacking
     from feedstock_tools.channel.targets import Target, parse_target
     from feedstock_tools.check.against_facts import check_feedstock as check
-    from feedstock_tools.check.choices import ChoiceChange
+    from feedstock_tools.check.choices import ChoiceChange, Pick
     from feedstock_tools.check.differences import Differences, JobChange, PackageChange, compare_feedstocks
     from feedstock_tools.check.findings import Finding
     from feedstock_tools.check.linting.lint import lint_feedstock
     from feedstock_tools.check.linting.subject import LintFinding
-    from feedstock_tools.check.rehearsal.model import Environment, Pick, Rehearsal
-    from feedstock_tools.check.rehearsal.rehearse import RehearsalChannels
-    from feedstock_tools.check.rehearsal.rehearse import rehearse_configurations as rehearse
+    from feedstock_tools.check.rehearsal import Environment, Rehearsal, RehearsalChannels
+    from feedstock_tools.check.rehearsal import rehearse_configurations as rehearse
     from feedstock_tools.check.reviewing import Review, Stale, review_feedstock
     from feedstock_tools.edit.draft import Draft, open_draft
     from feedstock_tools.edit.maintainers import add_maintainer, drop_maintainer
@@ -230,12 +229,11 @@ _WHERE = {
     "channel.targets": "Target parse_target",
     "check.against_facts": "check=check_feedstock",
     "check.findings": "Finding",
-    "check.choices": "ChoiceChange",
+    "check.choices": "ChoiceChange Pick",
     "check.differences": "Differences JobChange PackageChange compare_feedstocks",
     "check.linting.lint": "lint_feedstock",
     "check.linting.subject": "LintFinding",
-    "check.rehearsal.model": "Environment Pick Rehearsal",
-    "check.rehearsal.rehearse": "RehearsalChannels rehearse=rehearse_configurations",
+    "check.rehearsal": "Environment Rehearsal RehearsalChannels rehearse=rehearse_configurations",
     "check.reviewing": "Review Stale review_feedstock",
     "edit.draft": "Draft open_draft",
     "edit.maintainers": "add_maintainer drop_maintainer",

@@ -161,7 +161,7 @@ def _plan(feedstock: Path) -> None:
 
 
 def _rehearse(feedstock: Path, channel: Path) -> None:
-    from feedstock_tools.check.rehearsal.rehearse import rehearse_configurations
+    from feedstock_tools.check.rehearsal import rehearse_configurations
     from feedstock_tools.rerender.configurations.configuration import read_configurations
 
     rehearse_configurations(feedstock, read_configurations(feedstock)[:1], [channel.as_uri()])

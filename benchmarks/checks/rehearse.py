@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from feedstock_tools.check.demands import Demands, Row
-from feedstock_tools.check.rehearsal.rehearse import rehearse
+from feedstock_tools.check.rehearsal import rehearse
 from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.configurations.configuration import Configuration
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from feedstock_tools.check.against_facts import check_renderings
+from feedstock_tools.check.choices import Pick
 from feedstock_tools.check.differences import NO_ENVIRONMENT, Differences, PackageChange, compare_renderings
 from feedstock_tools.check.findings import Finding
 from feedstock_tools.check.linting.lint import lint_renderings
 from feedstock_tools.check.linting.subject import LintFinding
-from feedstock_tools.check.rehearsal.model import Environment, Pick, Rehearsal
-from feedstock_tools.check.rehearsal.rehearse import RehearsalChannels, rehearse_configurations
+from feedstock_tools.check.rehearsal import Environment, Rehearsal, RehearsalChannels, rehearse_configurations
 from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda

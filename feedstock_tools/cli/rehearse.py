@@ -38,7 +38,7 @@ def command(
     """
     from feedstock_tools.builds.plan.rehearsal import channels_to_rehearse
     from feedstock_tools.builds.plan.workspace import artifacts_of
-    from feedstock_tools.check.rehearsal.rehearse import rehearse_feedstock
+    from feedstock_tools.check.rehearsal import rehearse_feedstock
     from feedstock_tools.feedstock.configurations import configurations_of
     from feedstock_tools.feedstock.folder import find_feedstock
     from feedstock_tools.report.checks.rehearsal import rehearsal_text

@@ -16,7 +16,7 @@ from feedstock_tools.cli.commands import Command
 from feedstock_tools.cli.printing import say, say_json
 
 if TYPE_CHECKING:
-    from feedstock_tools.check.rehearsal.rehearse import RehearsalChannels
+    from feedstock_tools.check.rehearsal import RehearsalChannels
     from feedstock_tools.rerender.configurations.configuration import Configuration
 
 

@@ -176,7 +176,7 @@ def prepare() -> None:
     for name in (
         *("rerender.rerendering", "rerender.outputs", "rerender.why.reasons", "check.against_facts", "generate"),
         *("builds.plan.workspace", "builds.plan.rendering", "builds.matrix.matrix", "builds.publish.collect"),
-        *("builds.matrix.listing", "check.rehearsal.rehearse", "report.matrix.listing", "report.checks.rehearsal"),
+        *("builds.matrix.listing", "check.rehearsal", "report.matrix.listing", "report.checks.rehearsal"),
         *("report.matrix.text", "report.matrix.page", "channel.folder", "channel.repodata", "gpu_code.packages"),
         *("recipe.v1.recipe", "recipe.v1.branches", "check.differences", "check.linting.lint"),
         *("enable_gpu", "variants.files", "generate.texts", "builds.fleet.simulation.simulate"),

@@ -100,7 +100,7 @@ def rerender(folder: Path, release: Path | None = None) -> None:
 
 
 def rehearse(folder: Path, channel: Path) -> None:
-    from feedstock_tools.check.rehearsal.rehearse import rehearse_configurations
+    from feedstock_tools.check.rehearsal import rehearse_configurations
     from feedstock_tools.report.checks.rehearsal import rehearsal_page, rehearsal_text
     from feedstock_tools.rerender.configurations.configuration import read_configurations
 

@@ -11,8 +11,13 @@ import pytest
 from click.testing import CliRunner
 
 from feedstock_tools.builds.plan.rehearsal import channels_to_rehearse
-from feedstock_tools.check.rehearsal.model import Environment, Rehearsal
-from feedstock_tools.check.rehearsal.rehearse import rehearse, rehearse_feedstock, rows_to_rehearse
+from feedstock_tools.check.rehearsal import (
+    Environment,
+    Rehearsal,
+    rehearse,
+    rehearse_feedstock,
+    rows_to_rehearse,
+)
 from feedstock_tools.cli.rehearse import command
 from feedstock_tools.feedstock.configurations import configurations_of
 from feedstock_tools.feedstock.folder import Feedstock

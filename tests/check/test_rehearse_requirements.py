@@ -11,7 +11,7 @@ import pytest
 from feedstock_tools.channel.many_solves import ManySolves
 from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.check.demands import Demands, Row
-from feedstock_tools.check.rehearsal.row_environments import RowEnvironments
+from feedstock_tools.check.rehearsal import RowEnvironments
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.requirements import Pin, requirement_of_text
 from feedstock_tools.rerender.configurations.configuration import Configuration

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from feedstock_tools.check.differences import Differences, Lines, PackageChange
-from feedstock_tools.check.rehearsal.model import Environment, Rehearsal
+from feedstock_tools.check.rehearsal import Environment, Rehearsal
 from feedstock_tools.cli.diff import command as diff
 from feedstock_tools.report.checks.differences import differences_page
 from feedstock_tools.report.checks.rehearsal import rehearsal_page

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from feedstock_tools.builds.fleet.simulation.simulate import SimulatedBuild, Simulation
 from feedstock_tools.channel.comparing import FileDifference, PackageComparison
-from feedstock_tools.check.choices import ChoiceChange
+from feedstock_tools.check.choices import ChoiceChange, Pick
 from feedstock_tools.check.differences import Differences, JobChange, Lines, PackageChange
-from feedstock_tools.check.rehearsal.model import FOLLOWS, Environment, Pick, Rehearsal
+from feedstock_tools.check.rehearsal import FOLLOWS, Environment, Rehearsal
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
 from feedstock_tools.report.checks.differences import comparison_page, differences_page
 from feedstock_tools.report.checks.rehearsal import rehearsal_page

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from feedstock_tools.builds.channels import choose_channels, names_to_solve_in
-from feedstock_tools.check.rehearsal.rehearse import RehearsalChannels, platforms_of
+from feedstock_tools.check.rehearsal import RehearsalChannels, platforms_of
 from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.rerender.configurations.configuration import Configuration

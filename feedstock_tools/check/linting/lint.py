@@ -16,9 +16,10 @@ from feedstock_tools.check.linting.packages import (
     loose_metapackages,
     not_rendered,
     repeated,
+    run_exports,
+    unbuilt_pins,
     without_package,
 )
-from feedstock_tools.check.linting.pins import run_exports, unbuilt_pins
 from feedstock_tools.check.linting.selectors import dead_items, dead_selectors
 from feedstock_tools.check.linting.subject import LintFinding, Subject, read_subject
 from feedstock_tools.check.linting.variant_files import stale_migrations, unused_keys

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from feedstock_tools.check.rehearsal.model import FOLLOWS, Environment, Pick, Rehearsal
+from feedstock_tools.check.choices import Pick
+from feedstock_tools.check.rehearsal import FOLLOWS, Environment, Rehearsal
 from feedstock_tools.report.html_pages import html_page, shortened
 from feedstock_tools.wording import counted, table
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from feedstock_tools.check.rehearsal.model import Rehearsal
+from feedstock_tools.check.rehearsal import Rehearsal
 from feedstock_tools.check.reviewing import Review, Stale
 from feedstock_tools.report.checks.differences import differences_json, differences_markdown
 from feedstock_tools.report.checks.linting import findings_lines, findings_text

@@ -1,1 +1,0 @@
-"""Solving every environment of a feedstock before anything is built."""
