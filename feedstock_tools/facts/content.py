@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.data import data_folder
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def content_of(name: str, path: Path | None) -> Any:
-    """The content of `path`, checked against the model of `name` (`cuda.yaml`), as dictionaries, lists and scalars.
+    """The content of `path`, checked against the model of `name` (`cuda.yaml`), as mappings, tuples and scalars.
 
     Without a path, of the file that ships: tests check it, since its model takes longer to import than it to read.
 
@@ -25,14 +26,20 @@ def content_of(name: str, path: Path | None) -> Any:
     """
     if path is None:
         shipped = data_folder("variants") / name
-        return parse_json_types(read_text(shipped, within=None), shipped)
+        return _frozen(parse_json_types(read_text(shipped, within=None), shipped))
     from feedstock_tools.facts.models import FILES
 
-    return checked(path, FILES[name])
+    return _frozen(checked(path, FILES[name]))
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return MappingProxyType({key: _frozen(part) for key, part in value.items()})
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def checked(path: Path, model: type[FactsFile]) -> Any:
-    """The content of a file of facts that conforms to its model.
+    """The content of a file of facts that conforms to its model, as dictionaries, lists and scalars.
 
     Raises:
         InputError: the file cannot be read, is not YAML, or breaks the model; all mistakes in one error.

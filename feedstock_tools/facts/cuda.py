@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +16,6 @@ from typing import Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.content import content_of
-from feedstock_tools.facts.gpus import Gpu, find_gpu, load_gpus
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import Version, parse_version
 
@@ -27,13 +26,14 @@ class GoesWith:
 
     All three are version specifications of conda: `built` for the CUDA version that a build was made with, `versions`
     for the library, `cuda` for the versions it runs with, where `{built}` stands for the former. `commit` is the
-    source.
+    source, or `patch`, the patch of the channel's metadata that says so.
     """
 
     built: str
-    versions: str
     cuda: str
     commit: str
+    versions: str = "*"
+    patch: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class Library:
     name: str
     repository: str
     goes_with: tuple[GoesWith, ...]
-    gpu_code: tuple[GpuCode, ...]
     releases: tuple[LibraryRelease, ...]
+    gpu_code: tuple[GpuCode, ...] = ()
 
     def versions(self, cuda: str, platform: Platform) -> tuple[str, ...]:
         """The versions that were built with a CUDA version for a platform, newest first.
@@ -82,31 +82,6 @@ class Library:
         """
         built = (release.version for release in self.releases if release.built_for(cuda, platform))
         return tuple(dict.fromkeys(built))
-
-
-def libraries_of(section: Mapping[str, Any]) -> Mapping[str, Library]:
-    """The libraries of the section `libraries` of `variants/cuda.yaml`, by name."""
-    return MappingProxyType(
-        {
-            name: Library(
-                name=name,
-                repository=entry["repository"],
-                goes_with=tuple(_goes_with(bound) for bound in entry["goes_with"]),
-                gpu_code=tuple(GpuCode(**code) for code in entry.get("gpu_code", ())),
-                releases=tuple(_release(release) for release in entry["releases"]),
-            )
-            for name, entry in section.items()
-        }
-    )
-
-
-def _goes_with(entry: Mapping[str, str]) -> GoesWith:
-    return GoesWith(entry["built"], entry.get("versions", "*"), entry["cuda"], entry["commit"])
-
-
-def _release(entry: Mapping[str, Any]) -> LibraryRelease:
-    cuda = {version: tuple(subdirs) for version, subdirs in entry["cuda"].items()}
-    return LibraryRelease(entry["version"], entry["commit"], MappingProxyType(cuda))
 
 
 _ARCHITECTURE = re.compile(r"^(sm|compute)_(\d+)([af]?)$")
@@ -132,7 +107,7 @@ class Source:
 
     name: str
     title: str
-    url: str | None
+    url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,17 +141,17 @@ class Toolkit:
     version: str
     era: str
     architectures: tuple[str, ...]
-    ptx: str | None
-    oldest_gcc: int | None
-    newest_gcc: int | None
-    newest_clang: int | None
-    visual_studio: tuple[int, int] | None
-    newest_msvc: int | None
-    newest_conda_forge_gcc: int | None
-    driver: Drivers | None
     least_driver: Drivers | None
-    platforms: tuple[str, ...] | None
     sources: Mapping[str, tuple[str, ...]]
+    ptx: str | None = None
+    oldest_gcc: int | None = None
+    newest_gcc: int | None = None
+    newest_clang: int | None = None
+    visual_studio: tuple[int, int] | None = None
+    newest_msvc: int | None = None
+    newest_conda_forge_gcc: int | None = None
+    driver: Drivers | None = None
+    platforms: tuple[str, ...] | None = None
 
     def accepts(self, architecture: str) -> bool:
         """Whether this nvcc compiles for `sm_86`, `compute_86`, `sm_90a`, …; False for anything but an architecture."""
@@ -207,8 +182,8 @@ class Preset:
     name: str
     description: str
     source: str
-    lists: Mapping[str, tuple[str, ...]]
-    candidates: tuple[str, ...]
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    candidates: tuple[str, ...] = ()
 
     def architectures(self, toolkit: Toolkit) -> tuple[str, ...]:
         """The list for a toolkit: `("sm_75", "sm_80", "compute_80")`.
@@ -241,8 +216,8 @@ class PinningRow:
     date: str
     origin: str
     values: Mapping[str, str]
-    added: tuple[str, ...]
-    note: str | None
+    added: tuple[str, ...] = ()
+    note: str | None = None
 
     @property
     def name(self) -> str:
@@ -250,9 +225,12 @@ class PinningRow:
         return f"{self.platform.name}_{'cpu' if self.cuda is None else 'cuda' + self.cuda}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CudaFacts:
-    """All of `variants/cuda.yaml`; `toolkits` and rows are in the order of versions."""
+    """All of `variants/cuda.yaml`; `toolkits` and rows are in the order of versions.
+
+    Facts are equal to themselves alone: to compare all that they hold would take longer than what is cached for them.
+    """
 
     toolkits: Mapping[str, Toolkit]
     presets: Mapping[str, Preset]
@@ -296,14 +274,6 @@ class CudaFacts:
             cuda if own is None else [toolkit.version for toolkit in self.toolkits.values() if toolkit.ptx == own][-1]
         )
 
-    def gpu(self, name: str) -> Gpu:
-        """The GPU with a name such as `RTX 3080` or `NVIDIA A100-SXM4-80GB`; see `find_gpu`.
-
-        Raises:
-            InputError: there is no such GPU, or several of different capabilities.
-        """
-        return find_gpu(name, load_gpus())
-
     def versions(self, platform: Platform) -> tuple[str, ...]:
         """The CUDA versions of the pinning and its migrations for a platform, oldest first."""
         return tuple(row.cuda for row in self.rows if row.platform == platform and row.cuda is not None)
@@ -330,63 +300,34 @@ def load_cuda(path: Path | None = None) -> CudaFacts:
         InputError: `path` breaks the form of such a file; all mistakes, each with line and column.
     """
     document = content_of("cuda.yaml", path)
-    toolkits = {version: _toolkit(version, entry) for version, entry in document["toolkits"].items()}
+    toolkits = [_toolkit(version, entry) for version, entry in document["toolkits"].items()]
+    rows = [PinningRow(**{**row, "platform": Platform.parse(row["platform"])}) for row in document["pinning"]["rows"]]
     return CudaFacts(
-        toolkits=MappingProxyType(dict(sorted(toolkits.items(), key=lambda item: parse_version(item[0])))),
-        presets=MappingProxyType({name: _preset(name, entry) for name, entry in document["presets"].items()}),
-        rows=tuple(sorted((_row(entry) for entry in document["pinning"]["rows"]), key=_row_order)),
-        libraries=libraries_of(document["libraries"]),
-        sources=MappingProxyType(
-            {name: Source(name, entry["title"], entry.get("url")) for name, entry in document["sources"].items()}
-        ),
+        toolkits=MappingProxyType({toolkit.version: toolkit for toolkit in sorted(toolkits, key=_toolkit_order)}),
+        presets=MappingProxyType({name: Preset(name, **entry) for name, entry in document["presets"].items()}),
+        rows=tuple(sorted(rows, key=_row_order)),
+        libraries=MappingProxyType({name: _library(name, entry) for name, entry in document["libraries"].items()}),
+        sources=MappingProxyType({name: Source(name, **entry) for name, entry in document["sources"].items()}),
         pinning_repository=document["pinning"]["repository"],
     )
 
 
-def _drivers(entry: Mapping[str, Any] | None) -> Drivers | None:
-    return None if entry is None else Drivers(entry["linux"], entry["windows"])
+def _toolkit_order(toolkit: Toolkit) -> Version:
+    return parse_version(toolkit.version)
 
 
 def _toolkit(version: str, entry: Mapping[str, Any]) -> Toolkit:
-    years = entry.get("visual_studio")
-    return Toolkit(
-        version=version,
-        era=entry["era"],
-        architectures=tuple(entry["architectures"]),
-        ptx=entry.get("ptx"),
-        oldest_gcc=entry.get("oldest_gcc"),
-        newest_gcc=entry.get("newest_gcc"),
-        newest_clang=entry.get("newest_clang"),
-        visual_studio=None if years is None else (years[0], years[1]),
-        newest_msvc=entry.get("newest_msvc"),
-        newest_conda_forge_gcc=entry.get("newest_conda_forge_gcc"),
-        driver=_drivers(entry.get("driver")),
-        least_driver=_drivers(entry.get("least_driver")),
-        platforms=tuple(entry["platforms"]) if "platforms" in entry else None,
-        sources=MappingProxyType({fact: tuple(names) for fact, names in entry["sources"].items()}),
-    )
+    drivers = {key: Drivers(**entry[key]) for key in ("driver", "least_driver") if entry.get(key) is not None}
+    return Toolkit(version, **{**entry, **drivers})
 
 
-def _preset(name: str, entry: Mapping[str, Any]) -> Preset:
-    return Preset(
+def _library(name: str, entry: Mapping[str, Any]) -> Library:
+    return Library(
         name=name,
-        description=entry["description"],
-        source=entry["source"],
-        lists=MappingProxyType({version: tuple(names) for version, names in entry.get("lists", {}).items()}),
-        candidates=tuple(entry.get("candidates", ())),
-    )
-
-
-def _row(entry: Mapping[str, Any]) -> PinningRow:
-    return PinningRow(
-        cuda=entry["cuda"],
-        platform=Platform.parse(entry["platform"]),
-        commit=entry["commit"],
-        date=entry["date"],
-        origin=entry["origin"],
-        values=MappingProxyType(dict(entry["values"])),
-        added=tuple(entry.get("added", ())),
-        note=entry.get("note"),
+        repository=entry["repository"],
+        goes_with=tuple(GoesWith(**bound) for bound in entry["goes_with"]),
+        gpu_code=tuple(GpuCode(**code) for code in entry.get("gpu_code", ())),
+        releases=tuple(LibraryRelease(**release) for release in entry["releases"]),
     )
 
 

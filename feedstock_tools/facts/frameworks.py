@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -32,17 +32,17 @@ class Setup:
 
     accelerator: str
     platforms: tuple[str, ...]
-    cuda: str | None
-    package: str | None
-    builds: str | None
-    exact: str | None
-    conda: tuple[str, ...]
-    python: str | None
-    versions: str | None
-    wheels: str | None
-    pip: tuple[str, ...]
-    variables: Mapping[str, str]
     sources: tuple[str, ...]
+    cuda: str | None = None
+    package: str | None = None
+    builds: str | None = None
+    exact: str | None = None
+    conda: tuple[str, ...] = ()
+    python: str | None = None
+    versions: str | None = None
+    wheels: str | None = None
+    pip: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def load_frameworks(path: Path | None = None) -> Frameworks:
     document = content_of("frameworks.yaml", path)
     return Frameworks(
         MappingProxyType({name: _framework(name, entry) for name, entry in document["frameworks"].items()}),
-        MappingProxyType(document["without_cuda"]),
+        document["without_cuda"],
         MappingProxyType({name: entry["url"] for name, entry in document["sources"].items()}),
     )
 
@@ -102,31 +102,10 @@ def load_frameworks(path: Path | None = None) -> Frameworks:
 def _framework(name: str, entry: Mapping[str, Any]) -> Framework:
     return Framework(
         name=name,
-        also=tuple(entry.get("also", ())),
+        also=entry.get("also", ()),
         check=entry["check"],
-        ways=tuple(_setup(way) for way in entry["ways"]),
-        unavailable=tuple(
-            NoWay(none["accelerator"], tuple(none["platforms"]), none["reason"], tuple(none["sources"]))
-            for none in entry.get("none", ())
-        ),
-    )
-
-
-def _setup(entry: Mapping[str, Any]) -> Setup:
-    return Setup(
-        accelerator=entry["accelerator"],
-        platforms=tuple(entry["platforms"]),
-        cuda=entry.get("cuda"),
-        package=entry.get("package"),
-        builds=entry.get("builds"),
-        exact=entry.get("exact"),
-        conda=tuple(entry.get("conda", ())),
-        python=entry.get("python"),
-        versions=entry.get("versions"),
-        wheels=entry.get("wheels"),
-        pip=tuple(entry.get("pip", ())),
-        variables=MappingProxyType(dict(entry.get("variables", {}))),
-        sources=tuple(entry["sources"]),
+        ways=tuple(Setup(**way) for way in entry["ways"]),
+        unavailable=tuple(NoWay(**none) for none in entry.get("none", ())),
     )
 
 
@@ -142,10 +121,10 @@ class WheelRelease:
     version: str
     python: tuple[str, ...]
     platforms: tuple[str, ...]
-    cuda: str | None
-    cudnn: str | None
-    numpy: str | None
-    tested: tuple[str, str] | None
+    cuda: str | None = None
+    cudnn: str | None = None
+    numpy: str | None = None
+    tested: tuple[str, str] | None = None
 
     @property
     def minor(self) -> str:
@@ -188,12 +167,4 @@ def load_wheels(path: Path | None = None) -> Mapping[str, tuple[WheelRelease, ..
 
 def _release(entry: Mapping[str, Any], by_makers: Mapping[str, Any] | None) -> WheelRelease:
     tested = by_makers["releases"].get(".".join(entry["version"].split(".")[:2])) if by_makers else None
-    return WheelRelease(
-        entry["version"],
-        tuple(entry["python"]),
-        tuple(entry["platforms"]),
-        entry.get("cuda"),
-        entry.get("cudnn"),
-        entry.get("numpy"),
-        (tested["cuda"], tested["cudnn"]) if tested else None,
-    )
+    return WheelRelease(**entry, tested=(tested["cuda"], tested["cudnn"]) if tested else None)

@@ -235,7 +235,7 @@ def _gpu(chip: str, name: str, entry: Mapping[str, Any], generation: Mapping[str
         listed=entry.get("listed", {}).get(name),
         tegra=entry.get("by_hand", False),
         jetson_cuda=entry.get("cuda", {}),
-        sources=tuple(generation["sources"]),
+        sources=generation["sources"],
     )
 
 

@@ -42,14 +42,7 @@ def load_messages(path: Path | None = None) -> tuple[Explanation, ...]:
     document = content_of("messages.yaml", path)
     titles = {name: source["title"] for name, source in document["sources"].items()}
     return tuple(
-        Explanation(
-            entry["name"],
-            entry["pattern"],
-            entry["means"],
-            tuple(entry["check"]),
-            tuple(entry["commands"]),
-            tuple(titles[name] for name in entry["sources"]),
-        )
+        Explanation(**{**entry, "sources": tuple(titles[name] for name in entry["sources"])})
         for entry in document["messages"]
     )
 

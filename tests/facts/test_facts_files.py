@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError, Mistake
-from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts import CudaFacts, load_cuda
 from feedstock_tools.facts.content import checked
 from feedstock_tools.facts.frameworks import load_frameworks
 from feedstock_tools.facts.gpus import load_gpus
@@ -55,7 +56,8 @@ def test_a_good_file_is_read_as_it_stands(tmp_path: Path) -> None:
 def test_the_files_that_ship_agree_with_their_models() -> None:
     """At run time they are read without a check."""
     folder = data_folder("variants")
-    assert load_cuda(folder / "cuda.yaml") == load_cuda()
+    for name in (field.name for field in fields(CudaFacts)):
+        assert getattr(load_cuda(folder / "cuda.yaml"), name) == getattr(load_cuda(), name)
     assert load_frameworks(folder / "frameworks.yaml") == load_frameworks()
     assert load_gpus(folder / "gpus.yaml") == load_gpus()
     assert read_packages(folder / "packages.yaml") == read_packages()
@@ -64,7 +66,7 @@ def test_the_files_that_ship_agree_with_their_models() -> None:
 def test_the_files_that_ship_are_read_without_pydantic() -> None:
     code = """
 import sys
-from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts import CudaFacts, load_cuda
 from feedstock_tools.facts.gpus import load_gpus
 from feedstock_tools.facts.frameworks import load_frameworks
 from feedstock_tools.facts.packages import read_packages

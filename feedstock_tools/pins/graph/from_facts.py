@@ -44,33 +44,18 @@ def graph_of_facts(
     """
     cudas = tuple(facts.toolkits if cuda_versions is None else dict.fromkeys(cuda_versions))
     more = tuple((kind, frozenset(versions)) for kind, versions in sorted((also or {}).items()))
-    return _made(_Same(facts), cudas, more, tuple(pythons))
-
-
-class _Same:
-    """Facts as a key: the same object. To compare all that they hold would take longer than to make a graph."""
-
-    __slots__ = ("facts",)
-
-    def __init__(self, facts: CudaFacts) -> None:
-        self.facts = facts
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.facts is self.facts
-
-    def __hash__(self) -> int:
-        return id(self.facts)
+    return _made(facts, cudas, more, tuple(pythons))
 
 
 @lru_cache(maxsize=8)
 def _made(
-    same: _Same, cudas: tuple[str, ...], more: tuple[tuple[str, frozenset[str]], ...], pythons: tuple[str, ...]
+    facts: CudaFacts, cudas: tuple[str, ...], more: tuple[tuple[str, frozenset[str]], ...], pythons: tuple[str, ...]
 ) -> PinGraph:
-    facts, also = same.facts, dict(more)
+    also = dict(more)
     scales = _scales(facts, also)
     bounds = [
         *(bound for cuda in cudas for bound in _of_cuda(cuda, facts, scales)),
-        *_of_libraries(same, cudas, scales["sm"]),
+        *_of_libraries(facts, cudas, scales["sm"]),
         *_of_the_machine(facts, scales, also),
         *(bound for name in FRAMEWORKS if name in also for bound in bounds_of_wheels(name, facts, cudas, pythons)),
         *(bound for gpu in _gpus(also) for bound in _of_gpu(gpu, cudas, scales["driver"])),
@@ -97,17 +82,17 @@ def reported_cuda(facts: CudaFacts, driver: str, *, windows: bool = False) -> st
     """
     branch = parse_version(driver).major
     newest = None
-    for version, shipped in _branches(_Same(facts), windows):
+    for version, shipped in _branches(facts, windows):
         if shipped <= branch:
             newest = version
     return _WITHOUT_TOOLKIT.get(branch, newest)
 
 
 @lru_cache(maxsize=8)
-def _branches(same: _Same, windows: bool) -> tuple[tuple[str, int], ...]:
+def _branches(facts: CudaFacts, windows: bool) -> tuple[tuple[str, int], ...]:
     """The toolkits that were shipped with a driver, with its branch."""
     branches = []
-    for toolkit in same.facts.toolkits.values():
+    for toolkit in facts.toolkits.values():
         drivers = toolkit.driver
         both = ((drivers.linux, drivers.windows) if windows else (drivers.linux,)) if drivers else ()
         shipped = [parse_version(version).major for version in both if version is not None]
@@ -237,9 +222,9 @@ def _glibc_bound(release: Release, facts: CudaFacts, scale: frozenset[str]) -> B
 
 
 @lru_cache(maxsize=8)
-def _of_libraries(same: _Same, cudas: tuple[str, ...], sms: frozenset[str]) -> tuple[Bound, ...]:
+def _of_libraries(facts: CudaFacts, cudas: tuple[str, ...], sms: frozenset[str]) -> tuple[Bound, ...]:
     """The bounds of all libraries, which are most of a graph, and no demand changes them."""
-    return tuple(bound for library in same.facts.libraries.values() for bound in _of_library(library, cudas, sms))
+    return tuple(bound for library in facts.libraries.values() for bound in _of_library(library, cudas, sms))
 
 
 def _of_library(library: Library, cudas: Sequence[str], sms: frozenset[str]) -> Iterator[Bound]:
@@ -418,7 +403,7 @@ def _of_platforms(release: Release, builds: Collection[WheelRelease], source: st
         if none.accelerator == "gpu" and not _has_gpu_wheels(framework, platform, release.version)
     }
     fit = [platform for platform in named if platform not in reasons]
-    sentence = f"its wheels are for {_and(fit)}" if fit else "it has no wheels"
+    sentence = f"its wheels are for {_listed(fit)}" if fit else "it has no wheels"
     left_out = [
         f"for {platform} they have no GPU code: {reasons[platform]}" for platform in named if platform in reasons
     ]
@@ -455,7 +440,7 @@ def _brought_cuda(release: Release, builds: Mapping[str, WheelRelease], cudas: S
         named = f"{key} for CUDA {major[1]}" if major else f"its wheels bring CUDA {spec.removesuffix('.*')}"
         words.append(f"{named}{cudnn}")
     return Bound(
-        release, tuple(ways), f"its wheels are {_and(words)}" if len(FRAMEWORKS[release.kind]) > 1 else words[0]
+        release, tuple(ways), f"its wheels are {_listed(words)}" if len(FRAMEWORKS[release.kind]) > 1 else words[0]
     )
 
 
@@ -481,10 +466,5 @@ def _needed_cudnn(
         }
     if cudnns and built:
         way = Way({"cudnn": frozenset(allowed)}, source=source)
-        reason = f"it was built with cuDNN {_and(dict.fromkeys(built))}, and needs that minor version or a later one"
+        reason = f"it was built with cuDNN {_listed(dict.fromkeys(built))}, and needs that minor version or a later one"
         yield Bound(release, (way,), reason)
-
-
-def _and(words: Collection[str]) -> str:
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
