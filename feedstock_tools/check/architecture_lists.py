@@ -17,7 +17,7 @@ from feedstock_tools.check.findings import Weight
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import Gpu, Toolkit
 from feedstock_tools.facts.gpus import load_gpus
-from feedstock_tools.gpu_code.architecture import TEGRA, Architecture, served
+from feedstock_tools.gpu_code.architecture import TEGRA, Architecture, service_of
 from feedstock_tools.versions import parse_version
 
 #: How a list is read:
@@ -264,7 +264,7 @@ def jetson_only(toolkit: Toolkit, listed: Sequence[Architecture], audience: Audi
     left = {
         capability: gpus
         for capability, gpus in _capabilities(toolkit, audience).items()
-        if capability // 10 in generations and served(listed, capability).how == "no"
+        if capability // 10 in generations and service_of(listed, capability).how == "no"
     }
     jetson = (
         f"{names} {'is' if len(numbers) == 1 else 'are'} for Jetson modules alone, which do not run {audience.subdir}"
@@ -283,7 +283,7 @@ def unserved_by(toolkit: Toolkit, listed: Sequence[Architecture], audience: Audi
     if not listed:
         return
     capabilities = _capabilities(toolkit, audience)
-    left = {capability: gpus for capability, gpus in capabilities.items() if served(listed, capability).how == "no"}
+    left = {capability: gpus for capability, gpus in capabilities.items() if service_of(listed, capability).how == "no"}
     forward = [each.number for each in listed if each.ptx and not each.suffix]
     machine = [each.number for each in listed if not each.ptx]
     oldest, newest = min(each.number for each in listed), max(each.number for each in listed)

@@ -86,7 +86,7 @@ def archs(cuda: str, form: str, preset: str, as_json: bool) -> int:
     from feedstock_tools.pins import architectures
     from feedstock_tools.report.pins.gpu import architectures_json, architectures_text
 
-    chosen = architectures.choose(load_cuda(), cuda, preset)
+    chosen = architectures.architecture_list(load_cuda(), cuda, preset)
     if is_quiet():
         say(chosen.written(form))
     else:

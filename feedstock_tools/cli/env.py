@@ -45,7 +45,7 @@ class _Form:
         from feedstock_tools.report.pins.environment import as_json, as_yaml
 
         request = environment.request
-        name = self.name or f"{request.packages[0].split('=')[0].split(' ')[0]}-{request.accelerator}"
+        name = self.name or f"{request.packages[0].split('=')[0].split(' ')[0]}-{request.target.accelerator}"
         prefix = self.prefix.absolute() if self.prefix else None
         file = self.output.name if self.output else "environment.yml"
         form = as_json if self.as_json else as_yaml

@@ -37,7 +37,7 @@ _GENERATIONS = {
         "Blackwell",
     )
 }
-#: Words that say how a GPU is mounted, cooled or equipped, and nothing of its code.
+#: Words for how a GPU is mounted, cooled or equipped, which do not change the code that it runs.
 _EQUIPMENT = re.compile(
     r"(?:generation|lovelace|laptop|mobile|embedded|gpu|edition|workstation|server|sff|design|with|max|maxq|q|oem|lhr|pcie|"
     r"sxm\d?|nvl\d*|hbm\d?e?|dgxs|fhhl|developer|kit|\d+gb?|gb)"
@@ -242,8 +242,8 @@ def _gpu(chip: str, name: str, entry: Mapping[str, Any], generation: Mapping[str
 def find_gpu(name: str, gpus: Gpus) -> Gpu:
     """The GPU that a driver, a shop, a cloud or a person means by a name.
 
-    Case, hyphens and the words NVIDIA, GeForce and Tesla do not matter, nor what says only how a GPU is mounted,
-    cooled or equipped; Quadro, RTX, GTX and the generation may be left out where the rest is unambiguous. Virtual GPUs
+    Case, hyphens and the words NVIDIA, GeForce and Tesla do not matter, nor do words for how a GPU is mounted, cooled
+    or equipped; Quadro, RTX, GTX and the generation may be left out where the rest is unambiguous. Virtual GPUs
     (`GRID A100D-40C`) and machine types of clouds (`g5.xlarge`) are known by the GPU below.
 
     Raises:

@@ -67,7 +67,6 @@ def explain_message(text: str) -> tuple[Explanation, ...]:
 
 
 def _words(match: re.Match[str]) -> Mapping[str, str]:
-    """The named parts of a message, and what follows from them."""
     words = {name.rstrip("2"): value for name, value in match.groupdict().items() if value is not None}
     if "arch" in words:
         words["capability"] = f"{words['arch'][:-1]}.{words['arch'][-1]}"
@@ -85,8 +84,6 @@ def _cuda_of_ptx(version: str) -> str:
 
 
 def _filled(explanation: Explanation, words: Mapping[str, str]) -> Explanation:
-    """An explanation with the words of a message; a part that the message does not have is named in capitals."""
-
     def fill(text: str) -> str:
         return _GROUP.sub(lambda group: words.get(group[1], group[1].upper()), text)
 

@@ -230,7 +230,6 @@ def _with_build(
 
 
 def _words(row: Mapping[str, Any], subdir: str) -> dict[str, str]:
-    """The names for templates: the platform, parts of the version, and every string of the row."""
     parts = str(row["version"]).split(".")
     major = parts[0]
     return {
@@ -300,7 +299,6 @@ def _pinned(draft: _Draft, siblings: Iterable[KnownPackage], findings: list[Find
 
 
 def _disagreements(packages: Sequence[KnownPackage], locations: Sequence[Location]) -> Iterator[Finding]:
-    """Duplicate packages, and missing dependencies."""
     places: dict[str, set[str]] = {}
     seen: set[tuple[str, str]] = set()
     for package, location in zip(packages, locations, strict=True):

@@ -67,16 +67,16 @@ def parse_architectures(names: Sequence[str]) -> tuple[Architecture, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class Service:
     """How a GPU runs a build: `native`, `ptx` (compiled by the driver at first start) or `no`, and by which code."""
 
     how: str
     by: Architecture | None
 
 
-def served(architectures: Sequence[Architecture], capability: int) -> Served:
+def service_of(architectures: Sequence[Architecture], capability: int) -> Service:
     """How a GPU of a capability (86) runs a build with these architectures: by the newest code that it can run."""
     taken = [architecture for architecture in architectures if architecture.runs_on(capability)]
     native = [architecture for architecture in taken if not architecture.ptx]
     best = max(native or taken, key=lambda architecture: (architecture.number, architecture.suffix), default=None)
-    return Served("no" if best is None else "ptx" if best.ptx else "native", best)
+    return Service("no" if best is None else "ptx" if best.ptx else "native", best)

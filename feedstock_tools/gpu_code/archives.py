@@ -67,8 +67,6 @@ _DAMAGED = (OSError, EOFError, ValueError, RuntimeError, NotImplementedError, zl
 
 
 class _Source(Protocol):
-    """What bytes come from, piece by piece."""
-
     def read(self, size: int, /) -> bytes: ...
 
 
@@ -84,8 +82,6 @@ class _TooLargeError(Exception):
 
 
 class _Budget:
-    """Bytes and files that an archive may still unpack to."""
-
     def __init__(self, path: Path) -> None:
         self._bytes = self._all = unpacked_size(path)
         self._most = min(_MOST_FILES, plausible_file_count(path.stat().st_size))
@@ -103,8 +99,6 @@ class _Budget:
 
 
 class _Stream:
-    """An unpacked stream that counts the bytes read from it."""
-
     def __init__(self, source: _Source, budget: _Budget) -> None:
         self._source, self._budget = source, budget
 

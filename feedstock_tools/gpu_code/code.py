@@ -106,7 +106,6 @@ def gpu_code_in_bytes(content: _Bytes) -> tuple[GpuCode, ...]:
 
 
 def _is_in(offset: int, places: Sequence[tuple[int, int]]) -> bool:
-    """Whether one of some places that are in order contains an offset."""
     before = bisect_right(places, offset, key=itemgetter(0))
     return before > 0 and offset < places[before - 1][1]
 
@@ -195,7 +194,6 @@ def _files(path: Path) -> Iterator[tuple[str, Path | Unread]]:
 
 
 def _regular_files(folder: Path) -> Iterator[str]:
-    """The regular files below a folder, by their paths in it."""
     for place, _, names in os.walk(folder):
         relative = Path(place).relative_to(folder).as_posix()
         for name in names:
@@ -204,7 +202,6 @@ def _regular_files(folder: Path) -> Iterator[str]:
 
 
 def _inside(file: Path, name: str) -> Iterator[tuple[str, Path | Unread]]:
-    """A file of a folder, or what it contains."""
     try:
         yield from ((f"{name}/{inner}" if inner else name, found) for inner, found in _of_file(file))
     except WorkError as error:
@@ -212,7 +209,6 @@ def _inside(file: Path, name: str) -> Iterator[tuple[str, Path | Unread]]:
 
 
 def _of_file(path: Path) -> Iterator[tuple[str, Path | Unread]]:
-    """A file under no name, or the files that it contains."""
     if not is_archive(path):
         yield "", path
         return

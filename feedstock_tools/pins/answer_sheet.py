@@ -193,7 +193,6 @@ def _packages(asked: _Asked, architectures: Sequence[str]) -> tuple[list[dict[st
 
 
 def _likeness(gpu: Gpu) -> tuple[object, ...]:
-    """What decides where packages go with a GPU, its driver aside."""
     return (gpu.architecture, gpu.tegra, gpu.grace, *gpu.jetson_cuda.items())
 
 

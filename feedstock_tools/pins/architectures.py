@@ -9,11 +9,11 @@ from types import MappingProxyType
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, Gpu, Toolkit
 from feedstock_tools.facts.gpus import load_gpus
-from feedstock_tools.gpu_code.architecture import Architecture, Served, parse_architectures, served
+from feedstock_tools.gpu_code.architecture import Architecture, Service, parse_architectures, service_of
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ArchitectureList:
     """A list of architectures for a toolkit, with its preset."""
 
     toolkit: Toolkit
@@ -32,13 +32,13 @@ class Chosen:
         variable, write = FORMS[form]
         return f"{variable}={write(self.architectures)}" if variable else write(self.architectures)
 
-    def coverage(self) -> tuple[tuple[str, Served, tuple[Gpu, ...]], ...]:
+    def coverage(self) -> tuple[tuple[str, Service, tuple[Gpu, ...]], ...]:
         """How GPUs of each known capability run the build."""
         capabilities = dict.fromkeys(gpu.capability for gpu in self.gpus)
         return tuple(
             (
                 capability,
-                served(self.architectures, int(capability.replace(".", ""))),
+                service_of(self.architectures, int(capability.replace(".", ""))),
                 tuple(gpu for gpu in self.gpus if gpu.capability == capability),
             )
             for capability in capabilities
@@ -49,7 +49,7 @@ class Chosen:
         return frozenset(architecture.number for architecture in self.architectures if not architecture.ptx)
 
 
-def choose(facts: CudaFacts, cuda: str, preset: str) -> Chosen:
+def architecture_list(facts: CudaFacts, cuda: str, preset: str) -> ArchitectureList:
     """The architectures of a preset for a CUDA version, given as `11.2` or `cuda=11.2`; `all`: every one that its nvcc
     knows.
 
@@ -68,7 +68,7 @@ def choose(facts: CudaFacts, cuda: str, preset: str) -> Chosen:
     refused = toolkit.refused(names)
     if refused:
         raise InputError(f"nvcc of CUDA {toolkit.version} does not know {', '.join(refused)}")
-    return Chosen(toolkit, preset, parse_architectures(names), load_gpus().gpus)
+    return ArchitectureList(toolkit, preset, parse_architectures(names), load_gpus().gpus)
 
 
 def _tensorflow(architectures: Sequence[Architecture]) -> str:

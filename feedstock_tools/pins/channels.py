@@ -92,7 +92,7 @@ def toolkit_of(record: Record) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundBuild:
     """One build: its record, the channel's name as conda prints it, and its toolkit."""
 
     record: Record
@@ -100,7 +100,7 @@ class Found:
     toolkit: str | None
 
 
-def search(spec: str, channels: Sequence[str], platform: Platform) -> tuple[Found, ...]:
+def search(spec: str, channels: Sequence[str], platform: Platform) -> tuple[FoundBuild, ...]:
     """The builds of a package, in the order of `conda search`: by name, version and build string.
 
     Args:
@@ -112,7 +112,7 @@ def search(spec: str, channels: Sequence[str], platform: Platform) -> tuple[Foun
     """
     subdirs = (platform.subdir, "noarch")
     names: set[str] = set()
-    builds: list[Found] = []
+    builds: list[FoundBuild] = []
     accepts = _Accepts(spec)
     for channel in channels:
         for url in channel_urls(channel):
@@ -120,7 +120,7 @@ def search(spec: str, channels: Sequence[str], platform: Platform) -> tuple[Foun
             for record in read_records(url, subdirs):
                 names.add(record.name)
                 if accepts(record):
-                    builds.append(Found(record, title, toolkit_of(record)))
+                    builds.append(FoundBuild(record, title, toolkit_of(record)))
     if not builds:
         near = get_close_matches(accepts.name, names, n=3)
         where = ", ".join(channel_title(channel) for channel in channels)
@@ -129,7 +129,7 @@ def search(spec: str, channels: Sequence[str], platform: Platform) -> tuple[Foun
     return _ordered(builds)
 
 
-def of_toolkit(builds: Iterable[Found], cuda: str) -> tuple[Found, ...]:
+def of_toolkit(builds: Iterable[FoundBuild], cuda: str) -> tuple[FoundBuild, ...]:
     """The builds for a toolkit: `11.2`, or `11` for all of 11.x.
 
     Raises:
@@ -142,8 +142,6 @@ def of_toolkit(builds: Iterable[Found], cuda: str) -> tuple[Found, ...]:
 
 
 class _Accepts:
-    """Whether a record matches a specification."""
-
     def __init__(self, spec: str) -> None:
         text = spec.strip()
         self.name = text.split(" ")[0].split("=")[0].split("<")[0].split(">")[0].split("!")[0].split("[")[0].lower()
@@ -166,7 +164,7 @@ class _Accepts:
         )
 
 
-def _ordered(builds: Sequence[Found]) -> tuple[Found, ...]:
+def _ordered(builds: Sequence[FoundBuild]) -> tuple[FoundBuild, ...]:
     """By name, version and build; invalid versions come before valid ones."""
     versions = newest_first("version", (build.record.version for build in builds if _is_version(build.record.version)))
     places = {version: -place for place, version in enumerate(versions)}

@@ -24,7 +24,7 @@ _PACKAGE = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?P<rest>.*)", re
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RequestedPackage:
     """One requested PACKAGE: its facts (None: unknown), its version and its build (None: any)."""
 
     name: str
@@ -42,7 +42,7 @@ class Part:
     whether the build was made with the requested CUDA version.
     """
 
-    wish: Wish
+    package: RequestedPackage
     setup: Setup | None
     specs: tuple[str, ...]
     named: tuple[str, ...]
@@ -52,7 +52,7 @@ class Part:
     exact: bool
 
 
-def wished(package: str, frameworks: Frameworks) -> Wish:
+def requested_package(package: str, frameworks: Frameworks) -> RequestedPackage:
     """Read `tensorflow`, `torch=2.1`, `numpy >=2` or any other match specification.
 
     Raises:
@@ -63,34 +63,34 @@ def wished(package: str, frameworks: Frameworks) -> Wish:
         raise InputError(f"'{package}' is not a package", hint="Write tensorflow, or tensorflow=2.6.")
     spec = read_spec(package.strip())
     name = match["name"].lower()
-    return Wish(name, frameworks.find(name), spec.version, spec.build, package.strip())
+    return RequestedPackage(name, frameworks.find(name), spec.version, spec.build, package.strip())
 
 
-def parts_of(
-    wish: Wish, accelerator: str, cuda: str | None, machine: str | None, platform: Platform, facts: CudaFacts
-) -> Iterator[Part]:
+def parts_of(package: RequestedPackage, target: Target, machine: str | None, facts: CudaFacts) -> Iterator[Part]:
     """The ways to install a requested package, the best first.
 
     Args:
-        cuda: the requested CUDA version; None for any that works on the machine.
         machine: the newest CUDA version that the machine's driver runs; None for a machine without a GPU.
     """
-    if wish.framework is None:
-        yield Part(wish, None, (wish.text,), (wish.name,), (), None, {}, True)
+    if package.framework is None:
+        yield Part(package, None, (package.text,), (package.name,), (), None, {}, True)
         return
-    for setup in (single for way in wish.framework.ways for single in _releases(way, platform)):
-        if setup.accelerator != accelerator or platform.subdir not in setup.platforms:
+    cuda = target.cuda
+    for setup in (single for way in package.framework.ways for single in _releases(way, target.platform)):
+        if setup.accelerator != target.accelerator or target.platform.subdir not in setup.platforms:
             continue
-        if wish.version is not None and setup.versions is not None and not overlap(wish.version, setup.versions):
+        if package.version is not None and setup.versions is not None and not overlap(package.version, setup.versions):
             continue
         chosen = _cuda_of(setup, cuda, machine, facts)
-        if accelerator == "gpu" and chosen is None:
+        if target.accelerator == "gpu" and chosen is None:
             continue
         patterns = [setup.builds]
         if setup.exact is not None and cuda is not None:
             patterns.insert(0, setup.exact)
         for pattern in patterns:
-            yield _part(wish, setup, pattern, chosen or "", cuda is None or pattern == setup.exact or not setup.exact)
+            yield _part(
+                package, setup, pattern, chosen or "", cuda is None or pattern == setup.exact or not setup.exact
+            )
 
 
 def _releases(way: Setup, platform: Platform) -> Iterator[Setup]:
@@ -126,16 +126,16 @@ def _before(version: str) -> str:
     return f"{head}.{int(last) - 1}.999" if head and int(last) else f"{max(int(last) - 1, 0)}.999"
 
 
-def reasons_without(wish: Wish, accelerator: str, platform: Platform, frameworks: Frameworks) -> tuple[str, ...]:
-    """The reasons from the facts why a framework is not available for an accelerator on a platform."""
-    if accelerator == "gpu" and platform.subdir in frameworks.without_cuda:
-        return (frameworks.without_cuda[platform.subdir],)
-    framework = wish.framework
+def reasons_without(package: RequestedPackage, target: Target, frameworks: Frameworks) -> tuple[str, ...]:
+    """The reasons from the facts why a framework is not available for a target."""
+    if target.accelerator == "gpu" and target.platform.subdir in frameworks.without_cuda:
+        return (frameworks.without_cuda[target.platform.subdir],)
+    framework = package.framework
     reasons = framework.unavailable if framework else ()
     return tuple(
         f"{absence.reason} [{', '.join(frameworks.sources[name] for name in absence.sources)}]"
         for absence in reasons
-        if absence.accelerator == accelerator and platform.subdir in absence.platforms
+        if absence.accelerator == target.accelerator and target.platform.subdir in absence.platforms
     )
 
 
@@ -163,7 +163,7 @@ def _cuda_of(setup: Setup, cuda: str | None, machine: str | None, facts: CudaFac
     return next(iter(newest_first("cuda", reach)), None)
 
 
-def _part(wish: Wish, setup: Setup, pattern: str | None, cuda: str, exact: bool) -> Part:
+def _part(package: RequestedPackage, setup: Setup, pattern: str | None, cuda: str, exact: bool) -> Part:
     words = {"cuda": cuda, "major": cuda.partition(".")[0], "digits": cuda.replace(".", "")}
 
     def filled(texts: Sequence[str]) -> tuple[str, ...]:
@@ -171,15 +171,15 @@ def _part(wish: Wish, setup: Setup, pattern: str | None, cuda: str, exact: bool)
 
     specs, named, pip = list(filled(setup.conda)), [text.split(" ")[0] for text in setup.conda], filled(setup.pip)
     if setup.package is not None:
-        build = wish.build or (filled((pattern,))[0] if pattern else None)
-        limits = [f"version='{wish.version}'"] if wish.version else []
+        build = package.build or (filled((pattern,))[0] if pattern else None)
+        limits = [f"version='{package.version}'"] if package.version else []
         limits += [f"build='{build}'"] if build else []
         specs.insert(0, f"{setup.package}[{','.join(limits)}]" if limits else setup.package)
         named.insert(0, setup.package)
-    elif wish.version is not None:
+    elif package.version is not None:
         comma = "," if re.search(r"[<>=]", pip[0]) else ""
-        pip = (f"{pip[0]}{comma}{pip_version(wish.version)}", *pip[1:])
-    return Part(wish, setup, tuple(specs), tuple(named), pip, setup.python, dict(setup.variables), exact)
+        pip = (f"{pip[0]}{comma}{pip_version(package.version)}", *pip[1:])
+    return Part(package, setup, tuple(specs), tuple(named), pip, setup.python, dict(setup.variables), exact)
 
 
 _TOOLKITS = ("cudatoolkit", "cuda-version")
@@ -200,6 +200,9 @@ class Target:
     cuda: str | None = None
     machine: str | None = None
 
+    def __str__(self) -> str:
+        return f"{f'the {self.accelerator.upper()}' if self.cuda is None else f'CUDA {self.cuda}'} on {self.platform}"
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -217,25 +220,10 @@ class Request:
     solved: bool = True
 
     @property
-    def accelerator(self) -> str:
-        """`gpu` or `cpu`."""
-        return self.target.accelerator
-
-    @property
-    def platform(self) -> Platform:
-        """The platform of the target."""
-        return self.target.platform
-
-    @property
-    def cuda(self) -> str | None:
-        """The CUDA version of the builds; None for the newest that the machine runs."""
-        return self.target.cuda
-
-    @property
     def machine_has(self) -> tuple[str, ...]:
         """The virtual packages of the target machine."""
-        gpu = (self.target.machine or self.cuda) if self.accelerator == "gpu" else None
-        usual = {text.partition("=")[0]: text for text in virtual_packages(self.platform, cuda=gpu)}
+        gpu = (self.target.machine or self.target.cuda) if self.target.accelerator == "gpu" else None
+        usual = {text.partition("=")[0]: text for text in virtual_packages(self.target.platform, cuda=gpu)}
         return tuple((usual | {text.partition("=")[0]: text for text in self.virtual}).values())
 
     @property
@@ -253,10 +241,6 @@ class Environment:
     parts: tuple[Part, ...]
     records: tuple[Record, ...]
     notes: tuple[str, ...]
-
-    def record(self, name: str) -> Record | None:
-        """The solved package with a name; None if there is none."""
-        return next((record for record in self.records if record.name == name), None)
 
 
 def target_of(
@@ -297,10 +281,10 @@ def environment(request: Request, facts: CudaFacts, frameworks: Frameworks) -> E
         InputError: a package, version or channel is invalid.
         WorkError: a channel cannot be reached, or no way works: each reason.
     """
-    wishes = [wished(package, frameworks) for package in request.packages]
-    if request.cuda is not None:
-        facts.toolkit(request.cuda)
-    ways = [_ways(wish, request, facts, frameworks) for wish in wishes]
+    wanted = [requested_package(package, frameworks) for package in request.packages]
+    if request.target.cuda is not None:
+        facts.toolkit(request.target.cuda)
+    ways = [_ways(package, request, facts, frameworks) for package in wanted]
     combined = (parts for parts in islice(product(*ways), _MOST) if _pip_agrees(parts))
     if not request.solved:
         # Which builds there are is not known without a channel: the build for a CUDA version is left to the solver.
@@ -315,9 +299,9 @@ def environment(request: Request, facts: CudaFacts, frameworks: Frameworks) -> E
             reasons[f"{_described(parts)}: {error}"] = None
             continue
         return Environment(request, chosen, records, tuple(_notes(chosen, records, request, frameworks)))
-    for wish in wishes:
-        reasons |= dict.fromkeys(reasons_without(wish, request.accelerator, request.platform, frameworks))
-    raise WorkError(f"there is no such environment for {_target_in_words(request)}", hint="\n  ".join(reasons) or None)
+    for package in wanted:
+        reasons |= dict.fromkeys(reasons_without(package, request.target, frameworks))
+    raise WorkError(f"there is no such environment for {request.target}", hint="\n  ".join(reasons) or None)
 
 
 def specs_of(parts: Sequence[Part], request: Request) -> tuple[str, ...]:
@@ -335,20 +319,13 @@ def specs_of(parts: Sequence[Part], request: Request) -> tuple[str, ...]:
     return tuple(specs)
 
 
-def _ways(wish: Wish, request: Request, facts: CudaFacts, frameworks: Frameworks) -> list[Part]:
-    parts = list(parts_of(wish, request.accelerator, request.cuda, request.driver_cuda, request.platform, facts))
+def _ways(package: RequestedPackage, request: Request, facts: CudaFacts, frameworks: Frameworks) -> list[Part]:
+    parts = list(parts_of(package, request.target, request.driver_cuda, facts))
     if not parts:
-        reasons = reasons_without(wish, request.accelerator, request.platform, frameworks)
-        unknown = f"there is no known way to install {wish.name} for {_target_in_words(request)}"
-        raise WorkError(
-            f"there is no {wish.name} for {_target_in_words(request)}", hint="\n  ".join(reasons) or unknown
-        )
+        reasons = reasons_without(package, request.target, frameworks)
+        unknown = f"there is no known way to install {package.name} for {request.target}"
+        raise WorkError(f"there is no {package.name} for {request.target}", hint="\n  ".join(reasons) or unknown)
     return parts
-
-
-def _target_in_words(request: Request) -> str:
-    hardware = f"the {request.accelerator.upper()}" if request.cuda is None else f"CUDA {request.cuda}"
-    return f"{hardware} on {request.platform}"
 
 
 def _pip_agrees(parts: Sequence[Part]) -> bool:
@@ -358,8 +335,7 @@ def _pip_agrees(parts: Sequence[Part]) -> bool:
 
 
 def _names_a_cuda(part: Part, request: Request) -> bool:
-    """Whether the build of a part is named for the requested CUDA version."""
-    return request.cuda is not None and part.exact and part.setup is not None and part.setup.exact is not None
+    return request.target.cuda is not None and part.exact and part.setup is not None and part.setup.exact is not None
 
 
 def _refuse_unreachable(channels: Sequence[str]) -> None:
@@ -374,9 +350,9 @@ def _refuse_unreachable(channels: Sequence[str]) -> None:
 
 def _solved(parts: Sequence[Part], request: Request) -> tuple[Record, ...]:
     channels = [url for channel in request.channels for url in channel_urls(channel)]
-    pinned = () if request.cuda is None else tuple(f"{name} {request.cuda}.*" for name in _TOOLKITS)
+    pinned = () if request.target.cuda is None else tuple(f"{name} {request.target.cuda}.*" for name in _TOOLKITS)
     specs = specs_of(parts, request)
-    return solve(specs, channels, request.platform, virtual=request.machine_has, constraints=pinned)
+    return solve(specs, channels, request.target.platform, virtual=request.machine_has, constraints=pinned)
 
 
 def _newest_toolkit(
@@ -388,7 +364,12 @@ def _newest_toolkit(
     """
     chosen = list(parts)
     for number, part in enumerate(parts):
-        if request.cuda is not None or part.setup is None or part.setup.exact is None or part.setup.package is None:
+        if (
+            request.target.cuda is not None
+            or part.setup is None
+            or part.setup.exact is None
+            or part.setup.package is None
+        ):
             continue
         now = next(record for record in records if record.name == part.setup.package)
         for pattern in _newer_builds(now, part, request):
@@ -408,7 +389,7 @@ def _newer_builds(now: Record, part: Part, request: Request) -> Iterator[str]:
     own = toolkit_of(now)
     if own is None or part.setup is None or part.setup.exact is None:
         return
-    subdirs = (request.platform.subdir, "noarch")
+    subdirs = (request.target.platform.subdir, "noarch")
     builds = [
         build
         for channel in request.channels
@@ -428,19 +409,18 @@ def _described(parts: Sequence[Part]) -> str:
 
 
 def _notes(parts: Sequence[Part], records: Sequence[Record], request: Request, frameworks: Frameworks) -> Iterator[str]:
-    """Notes for the user of the environment."""
     for part in parts:
-        name = part.wish.name
+        name = part.package.name
         if part.setup is None:
             yield f"{name} is not a known framework: it is requested under this name."
             continue
         solved = next((record for record in records if record.name == part.setup.package), None)
         if solved is not None:
             toolkit = toolkit_of(solved)
-            origin = f", built with CUDA {toolkit}" if toolkit and request.accelerator == "gpu" else ""
+            origin = f", built with CUDA {toolkit}" if toolkit and request.target.accelerator == "gpu" else ""
             yield f"{solved.name} {solved.version} {solved.build}{origin}."
-            if not part.exact and toolkit != request.cuda:
-                yield f"There is no build of it for CUDA {request.cuda}; this one runs with it."
+            if not part.exact and toolkit != request.target.cuda:
+                yield f"There is no build of it for CUDA {request.target.cuda}; this one runs with it."
         elif part.pip:
             yield f"pip installs {name}, which is not solved here: {part.pip[0]}."
-            yield from reasons_without(part.wish, request.accelerator, request.platform, frameworks)
+            yield from reasons_without(part.package, request.target, frameworks)

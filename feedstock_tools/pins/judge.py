@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.facts import CudaFacts, Gpu, Toolkit, load_cuda
 from feedstock_tools.facts.gpus import driver_version, find_gpu, load_gpus, reaches
-from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures, served
-from feedstock_tools.pins.channels import Found, search
+from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures, service_of
+from feedstock_tools.pins.channels import FoundBuild, search
 from feedstock_tools.pins.driver import Machine, probe
 from feedstock_tools.pins.graph.from_facts import needed_cuda, reported_cuda
 from feedstock_tools.pins.graph.kinds import kind_named
@@ -119,7 +119,7 @@ def _judge(facts: CudaFacts, card: Card, toolkit: Toolkit, architectures: Sequen
     if own in compiled:
         return Verdict("native", str(own), (f"CUDA {toolkit.version} compiles for {own}.",))
     unknown = f"CUDA {toolkit.version} does not know {own}: neither its nvcc nor its own ptxas compiles for this GPU."
-    by_others = served(compiled, card.number)
+    by_others = service_of(compiled, card.number)
     if by_others.how == "native":
         runs = f"A GPU of capability {card.capability} runs machine code for {by_others.by}, where a build has it."
         return Verdict("native", str(by_others.by), (runs, unknown, _at_run_time(facts, card, toolkit.version)))
@@ -137,8 +137,7 @@ def _judge(facts: CudaFacts, card: Card, toolkit: Toolkit, architectures: Sequen
 def _of_build(
     facts: CudaFacts, card: Card, cuda: str, built: Sequence[Architecture], compiled: Sequence[Architecture]
 ) -> Verdict:
-    """The verdict on a build whose architectures are given."""
-    service = served(built, card.number)
+    service = service_of(built, card.number)
     own = Architecture(card.number)
     if service.by is None:
         return Verdict("no", None, (f"The build has no code for compute capability {card.capability}.",))
@@ -155,7 +154,6 @@ def _of_build(
 
 
 def _at_run_time(facts: CudaFacts, card: Card, cuda: str) -> str:
-    """What becomes of code that a program generates at run time, or of a build with PTX alone."""
     return (
         _cannot_compile(facts, card, cuda)
         or "PTX, and code generated at run time, is compiled by the driver at first start."
@@ -241,7 +239,7 @@ def _with_driver(facts: CudaFacts, card: Card, driver: str | None) -> Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class BuildVerdict:
     """A verdict on the named item: `CUDA 11.2`, or a build of a package."""
 
     what: str
@@ -254,7 +252,7 @@ class Report:
     """The verdicts for each card; `machine` if this machine was queried."""
 
     machine: Machine | None
-    cards: tuple[tuple[Card, tuple[Judged, ...]], ...]
+    cards: tuple[tuple[Card, tuple[BuildVerdict, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +286,7 @@ def report(question: Question) -> Report:
     """
     facts = load_cuda()
     machine, cards = _cards(question, facts)
-    builds: list[Found] | None = None
+    builds: list[FoundBuild] | None = None
     if question.packages and cards:
         builds = [build for spec in question.packages for build in _builds(spec, question)]
     judged = [(card, tuple(_judged(facts, card, question, builds))) for card in cards]
@@ -296,7 +294,6 @@ def report(question: Question) -> Report:
 
 
 def _cards(question: Question, facts: CudaFacts) -> tuple[Machine | None, list[Card]]:
-    """The named GPU; or this machine and its GPUs."""
     name, capability, driver = question.name, question.capability, question.driver
     if name and capability:
         raise InputError("name the GPU by --model or by --capability, not by both")
@@ -314,7 +311,7 @@ def _cards(question: Question, facts: CudaFacts) -> tuple[Machine | None, list[C
     return machine, cards
 
 
-def _builds(spec: str, question: Question) -> Iterable[Found]:
+def _builds(spec: str, question: Question) -> Iterable[FoundBuild]:
     cuda = question.cuda
     builds = search(spec, question.channels, question.platform or Platform.here())
     kept = [
@@ -325,19 +322,20 @@ def _builds(spec: str, question: Question) -> Iterable[Found]:
     return kept
 
 
-def _judged(facts: CudaFacts, card: Card, question: Question, builds: Sequence[Found] | None) -> Iterable[Judged]:
-    """The verdicts on builds; without builds, those on toolkits."""
+def _judged(
+    facts: CudaFacts, card: Card, question: Question, builds: Sequence[FoundBuild] | None
+) -> Iterable[BuildVerdict]:
     cuda, preset = question.cuda, question.preset
     if builds is None:
         for version in (facts.toolkit(cuda).version,) if cuda else tuple(facts.toolkits):
             architectures = _architectures(facts, preset, version)
-            yield Judged(f"CUDA {version}", version, judge(facts, card, version, architectures))
+            yield BuildVerdict(f"CUDA {version}", version, judge(facts, card, version, architectures))
         return
     for build in builds:
-        yield Judged(build.record.distribution, build.toolkit, _verdict(facts, card, build, preset))
+        yield BuildVerdict(build.record.distribution, build.toolkit, _verdict(facts, card, build, preset))
 
 
-def _verdict(facts: CudaFacts, card: Card, build: Found, preset: str | None) -> Verdict:
+def _verdict(facts: CudaFacts, card: Card, build: FoundBuild, preset: str | None) -> Verdict:
     """The verdict on a build of a channel, by its guard on the driver and by its toolkit."""
     if build.toolkit is None:
         return Verdict("cpu", None, ("It uses no CUDA toolkit.",))

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from feedstock_tools.cli.cuda import command
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts
-from feedstock_tools.gpu_code.architecture import parse_architectures, served
-from feedstock_tools.pins.architectures import choose
+from feedstock_tools.gpu_code.architecture import parse_architectures, service_of
+from feedstock_tools.pins.architectures import architecture_list
 from feedstock_tools.report.pins.gpu import architectures_json
 
 
@@ -40,7 +40,7 @@ def test_what_each_build_system_wants(form: str, expected: str) -> None:
 
 
 def test_family_architectures_keep_their_letters(facts: CudaFacts) -> None:
-    chosen = choose(facts, "13.2", "conda-forge")
+    chosen = architecture_list(facts, "13.2", "conda-forge")
     assert "sm_90a" in map(str, chosen.architectures)
     assert "9.0a" in chosen.written("pytorch").split("=")[1].replace("+PTX", "").split(";")
     assert "90a-real" in chosen.written("cmake").split("=")[1].split(";")
@@ -49,14 +49,14 @@ def test_family_architectures_keep_their_letters(facts: CudaFacts) -> None:
 @pytest.mark.parametrize("version", ["10.2", "11.0", "11.8", "12.4", "12.9", "13.0", "13.5"])
 @pytest.mark.parametrize("preset", ["common", "all"])
 def test_every_list_is_of_what_nvcc_knows_and_ends_with_ptx(facts: CudaFacts, version: str, preset: str) -> None:
-    chosen = choose(facts, f"cuda={version}", preset)
+    chosen = architecture_list(facts, f"cuda={version}", preset)
     assert facts.toolkit(version).refused(tuple(map(str, chosen.architectures))) == ()
     assert chosen.architectures[-1].ptx
     assert chosen.architectures[-1].number == max(code.number for code in chosen.architectures)
 
 
 def test_coverage_names_gpus(facts: CudaFacts) -> None:
-    rows = json.loads(architectures_json(choose(facts, "11.0", "tensorflow-2.6"), "nvcc"))["coverage"]
+    rows = json.loads(architectures_json(architecture_list(facts, "11.0", "tensorflow-2.6"), "nvcc"))["coverage"]
     by_capability = {row["capability"]: (row["runs"], row["by"]) for row in rows}
     assert by_capability["8.0"] == ("native", "sm_80")
     assert by_capability["9.0"] == ("ptx", "compute_80")
@@ -80,7 +80,7 @@ def test_coverage_names_gpus(facts: CudaFacts) -> None:
     ],
 )
 def test_which_gpu_takes_which_code(architectures: list[str], capability: int, how: str, by: str | None) -> None:
-    found = served(parse_architectures(architectures), capability)
+    found = service_of(parse_architectures(architectures), capability)
     assert (found.how, str(found.by) if found.by else None) == (how, by)
 
 
@@ -95,4 +95,4 @@ def test_which_gpu_takes_which_code(architectures: list[str], capability: int, h
 )
 def test_what_is_not_known(facts: CudaFacts, cuda: str, preset: str, form: str) -> None:
     with pytest.raises(InputError):
-        choose(facts, cuda, preset).written(form)
+        architecture_list(facts, cuda, preset).written(form)

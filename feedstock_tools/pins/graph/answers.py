@@ -82,13 +82,13 @@ def resolve(
     conflict = explain(graph, demanded)
     if conflict is not None:
         return Answer(graph, cuda_facts, demanded, (), conflict, most, False)
-    to_choose = tuple(kind for kind in asked_kinds(graph, demanded, kinds) if kind not in _of_their_system(demanded))
+    to_choose = tuple(kind for kind in asked_kinds(graph, demanded, kinds) if kind not in _kinds_of_system(demanded))
     sets = list(islice(all_sets(graph, demanded, to_choose), most + 1))
     return Answer(graph, cuda_facts, demanded, tuple(sets[:most]), None, most, len(sets) > most)
 
 
 def _with_cuda(demands: tuple[Demand, ...]) -> tuple[Demand, ...]:
-    """The demands; who names a GPU, an architecture or a driver also wants a CUDA toolkit."""
+    """The demands, with one for any CUDA toolkit if they name a GPU, architecture, driver or framework alone."""
     kinds = {demand.kind for demand in demands}
     if "cuda" in kinds or not kinds & {"gpu", "sm", "driver", "__cuda", *FRAMEWORKS}:
         return demands
@@ -96,15 +96,15 @@ def _with_cuda(demands: tuple[Demand, ...]) -> tuple[Demand, ...]:
 
 
 def _with_platform(demands: tuple[Demand, ...]) -> tuple[Demand, ...]:
-    """The demands; who gives a driver as Windows' device manager shows it (32.0.15.6614) asks for Windows."""
+    """The demands, with Windows as platform for a driver as its device manager shows it (32.0.15.6614)."""
     if any(demand.kind == "platform" for demand in demands):
         return demands
     texts = [demand.text.rpartition("=")[2] for demand in demands if demand.kind == "driver"]
     return (*demands, *parse_demands(["platform=win-64"])) if any(map(is_of_device_manager, texts)) else demands
 
 
-def _of_their_system(demands: tuple[Demand, ...]) -> frozenset[str]:
-    """Kinds that are not of the answer: the driver of a Jetson module is a part of its system, and nobody's choice."""
+def _kinds_of_system(demands: tuple[Demand, ...]) -> frozenset[str]:
+    """Kinds that an answer leaves out: the driver of a Jetson module is part of its system."""
     gpus = (find_gpu(demand.spec, load_gpus()) for demand in demands if demand.kind == "gpu")
     named = {demand.kind for demand in demands}
     return frozenset({"driver", "__cuda"} - named) if any(gpu.tegra for gpu in gpus) else frozenset()

@@ -78,7 +78,6 @@ def _of_partners(recorded: PinGraph, channel: PinGraph, release: Release, platfo
 
 
 def _releases(graph: PinGraph, kind: str, platform: str) -> set[str]:
-    """The versions of a kind for a platform."""
     chosen = {"platform": platform}
     return {version for version in graph.versions.get(kind, ()) if graph.open_to(chosen, Release(kind, version))}
 

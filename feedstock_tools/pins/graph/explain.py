@@ -96,7 +96,6 @@ def smallest_conflict(graph: PinGraph, demands: Sequence[Demand]) -> tuple[Deman
 
 
 def _sentence(graph: PinGraph, demand: Demand, conflict: Sequence[Demand]) -> str:
-    """The requirements of a demand on the others in a conflict."""
     versions = graph.versions.get(demand.kind, ())
     matching = [version for version in versions if demand.admits(version)]
     title = kind_named(demand.kind).title
@@ -117,7 +116,7 @@ def _sentence(graph: PinGraph, demand: Demand, conflict: Sequence[Demand]) -> st
         return f"{demand}: {bound.said}{_cited(bound)}." if bound else f"{demand}: its requirements are not available."
     others = {other.kind: other for other in conflict if other.kind != demand.kind}
     example = Release(demand.kind, _nearest_match(graph, demand, matching, tuple(others.values())))
-    bounds = _speaking_of(graph, example, others)
+    bounds = _telling_bounds(graph, example, others)
     if bounds:
         chosen = f" ({example})" if len(matching) > 1 else ""
         return f"{demand}{chosen}: {'; '.join(dict.fromkeys(f'{bound.said}{_cited(bound)}' for bound in bounds))}."
@@ -167,11 +166,11 @@ def _nearest_match(graph: PinGraph, demand: Demand, matching: Sequence[str], oth
     return min(matching, key=lambda version: abs(order(version) - goal))
 
 
-def _speaking_of(graph: PinGraph, release: Release, others: Mapping[str, Demand]) -> list[Bound]:
+def _telling_bounds(graph: PinGraph, release: Release, others: Mapping[str, Demand]) -> list[Bound]:
     """The bounds of a release that exclude what others demand, or else those that allow only some of their kinds."""
     excluding, restricting = [], []
     for bound in graph.bounds_of(release):
-        if all(_shut(way, others) for way in bound.ways):
+        if all(_excludes(way, others) for way in bound.ways):
             excluding.append(bound)
             continue
         for kind in bound.kinds & others.keys():
@@ -182,8 +181,7 @@ def _speaking_of(graph: PinGraph, release: Release, others: Mapping[str, Demand]
     return excluding or restricting
 
 
-def _shut(way: Way, others: Mapping[str, Demand]) -> bool:
-    """Whether a way allows nothing of what another demand admits."""
+def _excludes(way: Way, others: Mapping[str, Demand]) -> bool:
     return any(
         kind in others and not any(others[kind].admits(version) for version in allowed)
         for kind, allowed in way.allowed.items()
@@ -197,12 +195,10 @@ def _closed_bound(graph: PinGraph, kind: str, versions: Sequence[str]) -> Bound 
 
 
 def _closed(graph: PinGraph, way: Way) -> bool:
-    """Whether a way needs a kind without any of the versions that it allows."""
     return any(not way.allowed[kind] & frozenset(graph.versions.get(kind, ())) for kind in way.needed)
 
 
 def _restriction(graph: PinGraph, demand: Demand, kind: str) -> str | None:
-    """The versions of another kind that go with a demand; None if all do."""
     versions = graph.versions.get(kind, ())
     exact = {version: Demand(kind, _exact(kind, version), "") for version in versions}
     going = [version for version in versions if is_satisfiable(graph, [demand, exact[version]])]
@@ -229,7 +225,7 @@ def _nearest(graph: PinGraph, demands: tuple[Demand, ...], fewest: Sequence[Dema
             kept = [demand if other == changed else other for other in demands if other == changed or other in others]
             nearest.append((changed.kind in ("platform", "sm"), distance, -order, tuple(kept)))
     if not nearest:
-        possible = _what_holds(graph, demands)
+        possible = _compatible_demands(graph, demands)
         return (possible,) if possible else ()
     return tuple(kept for *_, kept in sorted(nearest, key=lambda item: item[:3]))
 
@@ -279,7 +275,7 @@ def _placed(kind: str, versions: Sequence[str], named: str) -> int:
     return list(newest_first(kind, [*versions, named])).index(named)
 
 
-def _what_holds(graph: PinGraph, demands: Iterable[Demand]) -> tuple[Demand, ...]:
+def _compatible_demands(graph: PinGraph, demands: Iterable[Demand]) -> tuple[Demand, ...]:
     """The demands in their order; one that conflicts with those before it is changed, or dropped."""
     possible: list[Demand] = []
     for demand in demands:

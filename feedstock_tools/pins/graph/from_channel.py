@@ -31,9 +31,7 @@ _MOST_WAYS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A dependency: the package's name, its version specification and the pattern of its build string."""
-
+class _Dependency:
     name: str
     version: str
     build: str
@@ -106,7 +104,7 @@ class Builds:
             kind = self._kinds.get(wanted.name) or VIRTUAL_KINDS.get(wanted.name)
             if kind is None or kind == own:
                 continue
-            versions = self._let_in(kind, wanted)
+            versions = self._admitted_versions(kind, wanted)
             allowed[kind] = allowed[kind] & versions if kind in allowed else versions
             if is_needed:
                 needed.add(kind)
@@ -120,7 +118,7 @@ class Builds:
             self._through[spec] = _loosest(way for record in builds for way in self._ways(record, path))
         return self._through[spec]
 
-    def _let_in(self, kind: str, wanted: _Wanted) -> frozenset[str]:
+    def _admitted_versions(self, kind: str, wanted: _Dependency) -> frozenset[str]:
         if wanted.name in VIRTUAL_KINDS:
             return frozenset(version for version in self._scales[kind] if admits(wanted.version, version))
         return frozenset(
@@ -149,7 +147,6 @@ def packages_between(kinds: Mapping[str, str], records: Iterable[Record]) -> fro
 
 
 def _joined(ways: Sequence[Way], others: Sequence[Way]) -> tuple[Way, ...]:
-    """The compatible combinations of two lists of ways."""
     if len(others) > _MOST_WAYS:
         return tuple(ways)
     joined = []
@@ -176,20 +173,19 @@ def _loosest(ways: Iterable[Way]) -> tuple[Way, ...]:
 
 
 def _covers(way: Way, other: Way) -> bool:
-    """Whether a way allows everything that another does."""
     return way.needed <= other.needed and all(
         kind in other.allowed and other.allowed[kind] <= versions for kind, versions in way.allowed.items()
     )
 
 
-def _admitted(wanted: _Wanted, record: Record) -> bool:
+def _admitted(wanted: _Dependency, record: Record) -> bool:
     return admits(wanted.version, record.version) and fnmatchcase(record.build, wanted.build)
 
 
 @lru_cache(maxsize=65536)
-def _read(text: str) -> _Wanted:
+def _read(text: str) -> _Dependency:
     spec = read_spec(text)
-    return _Wanted(spec.name, spec.version or "*", spec.build or "*")
+    return _Dependency(spec.name, spec.version or "*", spec.build or "*")
 
 
 #: Packages that are a kind of their own in the graph, by name.
@@ -249,7 +245,6 @@ def graph_of_channel(
 
 
 def _scales(records: Iterable[Record], virtual: Mapping[str, Iterable[str]]) -> dict[str, frozenset[str]]:
-    """The given versions of `__cuda` and glibc, and those named by packages."""
     versions_of = {kind: set(virtual.get(kind, ())) for kind in VIRTUAL_KINDS.values()}
     for record in records:
         for spec in (*record.depends, *record.constrains):

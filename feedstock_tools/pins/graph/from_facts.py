@@ -44,11 +44,11 @@ def graph_of_facts(
     """
     cudas = tuple(facts.toolkits if cuda_versions is None else dict.fromkeys(cuda_versions))
     more = tuple((kind, frozenset(versions)) for kind, versions in sorted((also or {}).items()))
-    return _made(facts, cudas, more, tuple(pythons))
+    return _graph_for(facts, cudas, more, tuple(pythons))
 
 
 @lru_cache(maxsize=8)
-def _made(
+def _graph_for(
     facts: CudaFacts, cudas: tuple[str, ...], more: tuple[tuple[str, frozenset[str]], ...], pythons: tuple[str, ...]
 ) -> PinGraph:
     also = dict(more)
@@ -90,7 +90,6 @@ def reported_cuda(facts: CudaFacts, driver: str, *, windows: bool = False) -> st
 
 @lru_cache(maxsize=8)
 def _branches(facts: CudaFacts, windows: bool) -> tuple[tuple[str, int], ...]:
-    """The toolkits that were shipped with a driver, with its branch."""
     branches = []
     for toolkit in facts.toolkits.values():
         drivers = toolkit.driver
@@ -102,7 +101,6 @@ def _branches(facts: CudaFacts, windows: bool) -> tuple[tuple[str, int], ...]:
 
 
 def _shipped(toolkit: Toolkit) -> tuple[str, ...]:
-    """The drivers that a toolkit was shipped with."""
     drivers = toolkit.driver
     return tuple(version for version in (drivers.linux, drivers.windows) if version) if drivers else ()
 
@@ -133,7 +131,6 @@ def _scales(facts: CudaFacts, also: Mapping[str, Iterable[str]]) -> Scales:
 
 
 def _of_cuda(cuda: str, facts: CudaFacts, scales: Scales) -> Iterator[Bound]:
-    """The requirements of a toolkit on platform, compilers, architectures, driver and glibc."""
     release = Release("cuda", cuda)
     toolkit = facts.toolkits.get(cuda)
     if toolkit is None:
@@ -179,7 +176,6 @@ def _unknown(release: Release, kind: str) -> Bound:
 def _host_bound(
     release: Release, kind: str, bounds: tuple[int | None, int | None], scale: frozenset[str], source: str
 ) -> Bound:
-    """The host compilers from the oldest (if known) to the newest."""
     oldest, newest = bounds
     if newest is None:
         return _unknown(release, kind)
@@ -250,7 +246,6 @@ def _of_library(library: Library, cudas: Sequence[str], sms: frozenset[str]) -> 
 
 
 def _gpu_code_bound(release: Release, code: GpuCode, cudas: Sequence[str], sms: frozenset[str]) -> Bound:
-    """The GPUs that the builds of a library for some CUDA versions have code for."""
     of_these = frozenset(cuda for cuda in cudas if admits(code.cuda, cuda))
     least = int(code.capability.replace(".", ""))
     enough = frozenset(name for name in sms if int(name.rstrip("af")) >= least)
@@ -262,7 +257,6 @@ def _gpu_code_bound(release: Release, code: GpuCode, cudas: Sequence[str], sms: 
 
 
 def _runs_with(library: Library, version: str, built: str) -> str:
-    """The CUDA versions, as a specification, that a build of a library runs with; by default its own."""
     for bound in library.goes_with:
         if admits(bound.built, built) and admits(bound.versions, version):
             return bound.cuda.replace("{built}", built)
@@ -318,7 +312,6 @@ def with_gpus(graph: PinGraph, gpus: Iterable[Gpu]) -> PinGraph:
 
 
 def _of_gpu(gpu: Gpu, cudas: Sequence[str], drivers: Iterable[str]) -> Iterator[Bound]:
-    """What a GPU runs, and the drivers that know it."""
     release = Release("gpu", gpu.name)
     number = gpu.architecture.removeprefix("sm_")
     way = Way({"sm": frozenset({number})}, frozenset({"sm"}), load_gpus().sources[gpu.sources[0]])
@@ -356,7 +349,6 @@ def _drivers_of_gpu(release: Release, gpu: Gpu, drivers: Iterable[str]) -> Itera
 
 
 def _branch(gpu: Gpu) -> int:
-    """The branch of the first driver for Linux."""
     return parse_version(gpu.first_driver["linux"]).major
 
 
@@ -388,12 +380,11 @@ def bounds_of_wheels(name: str, facts: CudaFacts, cudas: Sequence[str], pythons:
             supported = sorted({python for wheels in builds.values() for python in wheels.python}, key=parse_version)
             way = Way({"python": frozenset(pythons) & frozenset(supported)}, source=source)
             yield Bound(release, (way,), f"its wheels are for Python {supported[0]} to {supported[-1]}")
-        yield _brought_cuda(release, builds, cudas, source)
+        yield _cuda_of_wheels(release, builds, cudas, source)
         yield from _needed_cudnn(release, builds.values(), cudnns, source)
 
 
 def _of_platforms(release: Release, builds: Collection[WheelRelease], source: str) -> Bound:
-    """The platforms of the wheels, but for those where a framework has none for a GPU."""
     named = list(dict.fromkeys(platform for wheels in builds for platform in wheels.platforms))
     framework = load_frameworks().frameworks["pytorch" if release.kind == "torch" else release.kind]
     reasons = {
@@ -412,7 +403,6 @@ def _of_platforms(release: Release, builds: Collection[WheelRelease], source: st
 
 
 def _has_gpu_wheels(framework: Framework, platform: str, version: str) -> bool:
-    """Whether pip installs a version of a framework with GPU code on a platform."""
     return any(
         way.accelerator == "gpu" and way.pip and platform in way.platforms
         for way in framework.ways
@@ -420,7 +410,7 @@ def _has_gpu_wheels(framework: Framework, platform: str, version: str) -> bool:
     )
 
 
-def _brought_cuda(release: Release, builds: Mapping[str, WheelRelease], cudas: Sequence[str], source: str) -> Bound:
+def _cuda_of_wheels(release: Release, builds: Mapping[str, WheelRelease], cudas: Sequence[str], source: str) -> Bound:
     """The CUDA that the wheels bring along, that their names say, or that their makers tested them with."""
     ways, words = [], []
     for key, wheels in builds.items():

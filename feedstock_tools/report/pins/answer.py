@@ -12,7 +12,7 @@ from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.facts.frameworks import load_wheels
 from feedstock_tools.facts.gpus import find_gpu, load_gpus
-from feedstock_tools.gpu_code.architecture import Architecture, served
+from feedstock_tools.gpu_code.architecture import Architecture, service_of
 from feedstock_tools.pins.graph.kinds import kind_named
 from feedstock_tools.pins.graph.model import PinGraph, Release
 from feedstock_tools.versions import parse_version
@@ -76,7 +76,6 @@ def answer_json(answer: Answer) -> str:
 
 
 def _set_text(graph: PinGraph, chosen: Mapping[str, str]) -> str:
-    """One line for each release of a set, with the bound or origin that explains it."""
     rows = [
         (kind_named(kind).title, _version(kind, version), _reason(graph, chosen, kind))
         for kind, version in chosen.items()
@@ -85,7 +84,6 @@ def _set_text(graph: PinGraph, chosen: Mapping[str, str]) -> str:
 
 
 def _sets_table(sets: Sequence[Mapping[str, str]]) -> str:
-    """Several sets as a table, one a line."""
     kinds = list(dict.fromkeys(kind for chosen in sets for kind in chosen))
     rows = [[kind_named(kind).title for kind in kinds]]
     rows += [[_version(kind, chosen[kind]) if kind in chosen else "-" for kind in kinds] for chosen in sets]
@@ -108,7 +106,6 @@ def _set_document(graph: PinGraph, chosen: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _conflict_document(conflict: Conflict) -> dict[str, Any]:
-    """A conflict as a value for JSON."""
     return {
         "conflict": [str(demand) for demand in conflict.demands],
         "unknown": conflict.unknown,
@@ -196,7 +193,6 @@ def _reason(graph: PinGraph, chosen: Mapping[str, str], kind: str) -> str:
 
 
 def _quoted(value: str) -> str:
-    """A YAML scalar that stays a string: versions would be read as numbers."""
     return f'"{value}"' if value.replace(".", "").isdigit() else value
 
 
@@ -299,7 +295,7 @@ def _of_the_family(answer: Answer) -> Iterator[str]:
         for toolkit in toolkits[-1:]:
             names = [number for number in toolkit.architectures if number.isdigit()]
             both = [Architecture(int(number), ptx=ptx) for number in names for ptx in (False, True)]
-            service = served(both, int(gpu.capability.replace(".", "")))
+            service = service_of(both, int(gpu.capability.replace(".", "")))
             if service.by is None or gpu.tegra or service.by.number == int(gpu.capability.replace(".", "")):
                 continue
             way = "natively" if service.how == "native" else "after the driver has compiled it at first start"

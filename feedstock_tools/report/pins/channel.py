@@ -6,18 +6,18 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
-from feedstock_tools.pins.channels import Found
+from feedstock_tools.pins.channels import FoundBuild
 from feedstock_tools.pins.graph.audit import Disagreement
 from feedstock_tools.pins.graph.kinds import kind_named
 from feedstock_tools.wording import counted
 
 
-def found_table(builds: Iterable[Found]) -> str:
+def found_table(builds: Iterable[FoundBuild]) -> str:
     """The table of `conda search` (conda/cli/main_search.py), with a fifth column: the CUDA version of a build.
 
     >>> record = Record.from_repodata("cudnn-8.2.1-cuda11.3_0.conda", {"name": "cudnn", "version": "8.2.1",
     ...     "build": "cuda11.3_0", "build_number": 0}, channel="https://repo.anaconda.com/pkgs/main", subdir="linux-64")
-    >>> print(found_table([Found(record, "pkgs/main", "11.3")]))
+    >>> print(found_table([FoundBuild(record, "pkgs/main", "11.3")]))
     # Name                       Version           Build  Channel               CUDA
     cudnn                          8.2.1      cuda11.3_0  pkgs/main             11.3
     """
@@ -32,7 +32,7 @@ def _line(first: str, name: str, version: str, build: str, channel: str, toolkit
     return f"{first % name} {version:>15} {build:>15}  {channel:<20}  {toolkit}".rstrip()
 
 
-def found_json(builds: Iterable[Found]) -> str:
+def found_json(builds: Iterable[FoundBuild]) -> str:
     """A list of builds, with the repodata entry of each."""
     return json.dumps(
         [

@@ -53,8 +53,8 @@ def as_json(environment: Environment, *, name: str, prefix: PurePath | None, exa
     return json.dumps(
         {
             "environment": document(environment, name=name, prefix=prefix, exact=exact),
-            "platform": environment.request.platform.subdir,
-            "accelerator": environment.request.accelerator,
+            "platform": environment.request.target.platform.subdir,
+            "accelerator": environment.request.target.accelerator,
             "virtual": list(environment.request.machine_has),
             "solved": [
                 {"name": record.name, "version": record.version, "build": record.build, "url": record.url}
@@ -78,7 +78,7 @@ def _exactly(environment: Environment, every: bool) -> Iterator[str]:
 
 
 def _unsolved(environment: Environment) -> Iterator[str]:
-    cuda = environment.request.cuda
+    cuda = environment.request.target.cuda
     if cuda is not None and any(part.setup and part.setup.package for part in environment.parts):
         yield f"{'cuda-version' if int(cuda.split('.')[0]) >= 12 else 'cudatoolkit'}={cuda}"
     for spec in specs_of(environment.parts, environment.request):
@@ -98,15 +98,19 @@ def _comments(environment: Environment, name: str, prefix: PurePath | None, file
     request = environment.request
     packages = ", ".join(request.packages)
     machine = ", ".join(text for text in request.machine_has if text.startswith(("__cuda", "__glibc", "__osx")))
-    state = f"solved for {request.platform}" if environment.records else f"NOT solved, for {request.platform}"
-    yield f"{packages} for the {request.accelerator.upper()}, {state}" + (f" with {machine}." if machine else ".")
+    state = (
+        f"solved for {request.target.platform}" if environment.records else f"NOT solved, for {request.target.platform}"
+    )
+    yield f"{packages} for the {request.target.accelerator.upper()}, {state}" + (
+        f" with {machine}." if machine else "."
+    )
     yield from environment.notes
     yield "Create it with"
     for line in _create(environment, name, prefix, file):
         yield f"  {line}"
     checks = tuple(_checks(environment, name, prefix))
     if checks:
-        yield f"and check whether it {'works' if request.accelerator == 'cpu' else 'finds the GPU'} with"
+        yield f"and check whether it {'works' if request.target.accelerator == 'cpu' else 'finds the GPU'} with"
     for line in checks:
         yield f"  {line}"
 
@@ -114,11 +118,11 @@ def _comments(environment: Environment, name: str, prefix: PurePath | None, file
 def _create(environment: Environment, name: str, prefix: PurePath | None, file: str) -> Iterator[str]:
     """The commands that create the environment; the virtual package is set for machines without a GPU."""
     where = f"-p {prefix}" if prefix else f"-n {name}"
-    cuda = environment.request.driver_cuda if environment.request.accelerator == "gpu" else None
+    cuda = environment.request.driver_cuda if environment.request.target.accelerator == "gpu" else None
     command = f"conda env create {where} -f {file}"
     if cuda is None:
         yield command
-    elif environment.request.platform.os == "win":
+    elif environment.request.target.platform.os == "win":
         yield f'set "CONDA_OVERRIDE_CUDA={cuda}" && {command}'
     else:
         yield f"CONDA_OVERRIDE_CUDA={cuda} {command}"
@@ -132,8 +136,8 @@ def _create(environment: Environment, name: str, prefix: PurePath | None, file: 
 
 def _checks(environment: Environment, name: str, prefix: PurePath | None) -> Iterator[str]:
     where = f"-p {prefix}" if prefix else f"-n {name}"
-    for framework in (part.wish.framework for part in environment.parts):
-        if framework is not None and environment.request.accelerator == "gpu":
+    for framework in (part.package.framework for part in environment.parts):
+        if framework is not None and environment.request.target.accelerator == "gpu":
             yield f"conda run {where} {framework.check}"
         elif framework is not None:
             yield f'conda run {where} python -c "import {_IMPORTS.get(framework.name, framework.name)}"'

@@ -6,14 +6,14 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from feedstock_tools.pins.architectures import Chosen
+from feedstock_tools.pins.architectures import ArchitectureList
 from feedstock_tools.pins.driver import Machine
-from feedstock_tools.pins.judge import HOW, Card, Judged, Report, Verdict
+from feedstock_tools.pins.judge import HOW, BuildVerdict, Card, Report, Verdict
 
 _WORDS = {"native": "native", "ptx": "PTX at first start", "no": "not at all"}
 
 
-def architectures_text(chosen: Chosen, form: str) -> str:
+def architectures_text(chosen: ArchitectureList, form: str) -> str:
     """The list, then a table of coverage."""
     lines = [chosen.written(form), "", f"CUDA {chosen.toolkit.version}, preset '{chosen.preset}':"]
     for capability, support, gpus in chosen.coverage():
@@ -28,7 +28,7 @@ def architectures_text(chosen: Chosen, form: str) -> str:
     return "\n".join(lines)
 
 
-def architectures_json(chosen: Chosen, form: str) -> str:
+def architectures_json(chosen: ArchitectureList, form: str) -> str:
     """The same for programs."""
     document: dict[str, Any] = {
         "cuda": chosen.toolkit.version,
@@ -100,7 +100,7 @@ def _heading(card: Card) -> str:
     return f"{card.name}, compute capability {card.capability}{driver}"
 
 
-def _in_full(judged: Sequence[Judged]) -> list[str]:
+def _in_full(judged: Sequence[BuildVerdict]) -> list[str]:
     lines = []
     for item in judged:
         by = f" ({item.verdict.by})" if item.verdict.by else ""
@@ -109,7 +109,7 @@ def _in_full(judged: Sequence[Judged]) -> list[str]:
     return lines
 
 
-def _in_a_table(judged: Sequence[Judged]) -> list[str]:
+def _in_a_table(judged: Sequence[BuildVerdict]) -> list[str]:
     if not judged:
         return []
     wide = max(len(item.what) for item in judged)
@@ -122,5 +122,4 @@ def _in_a_table(judged: Sequence[Judged]) -> list[str]:
 
 
 def _shortly(verdict: Verdict) -> str:
-    """The decisive reason."""
     return verdict.reasons[-1 if verdict.how == "no" else 0]

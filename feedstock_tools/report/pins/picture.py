@@ -248,7 +248,6 @@ def _css(kind: str) -> str:
 
 
 def _placed(columns: Sequence[Sequence[Box]], height: int) -> Iterator[tuple[Box, tuple[float, float]]]:
-    """Each column spread over the height, newest at the top."""
     x = 4
     for column in columns:
         step = (height - 40) / len(column)
@@ -258,7 +257,6 @@ def _placed(columns: Sequence[Sequence[Box]], height: int) -> Iterator[tuple[Box
 
 
 def _of_libraries(box: Box, answers: Mapping[Release, Entry]) -> list[int]:
-    """The numbers of the answers for the versions of a library, each once."""
     releases = (Release(box.kind, version) for version in box.versions if box.kind in _RIGHT)
     return sorted({answers[release].answer for release in releases if release in answers})
 

@@ -65,7 +65,6 @@ def exported(channels: Sequence[str], platform: str | None, *, facts: bool, form
 
 
 def _graph(channels: Sequence[str], platform: str | None, *, facts: bool) -> tuple[PinGraph, str]:
-    """The graph, and the names of its channels."""
     if not facts and not channels:
         raise InputError("--no-facts requires a channel", hint="Add --channel.")
     records = records_of(channels, platform or "linux-64") if channels else None
@@ -88,7 +87,6 @@ def as_json(graph: PinGraph, cudas: Sequence[str]) -> str:
 
 
 def _shown(graph: PinGraph, versions: Sequence[str]) -> tuple[str, ...]:
-    """The requested CUDA versions of the graph, newest first."""
     existing = graph.versions.get("cuda", ())
     demands = [parse_demand(f"cuda{text}" if text[:1] in "<>=!" else f"cuda={text}") for text in versions]
     for demand in demands:
