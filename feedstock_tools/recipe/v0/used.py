@@ -7,8 +7,8 @@ patterns apply to single lines, so each line is searched once, however many vari
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
-from functools import cached_property, lru_cache
+from collections.abc import Collection, Iterable, Mapping
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 
 from feedstock_tools.reading import LARGEST_SCRIPT, is_file, read_bytes
@@ -27,7 +27,6 @@ class _Key:
         self.key = key
         self._rules = rules
         self._language = language = _LANGUAGE.match(key)
-        self._compiled: dict[str, re.Pattern[str]] = {}
         self.call = ""
         if language and (language.group(2) == "compiler" or rules.stdlib_uses):
             self.call = f"{language.group(2)}("
@@ -36,13 +35,7 @@ class _Key:
 
     def is_used_in(self, line: str) -> bool:
         """Whether a line uses the key after its selector has been applied."""
-        return any(mark in line and self._matches(pattern, line) for mark, pattern in self._patterns)
-
-    def _matches(self, pattern: str, line: str) -> bool:
-        compiled = self._compiled.get(pattern)
-        if compiled is None:
-            compiled = self._compiled[pattern] = re.compile(pattern)
-        return compiled.search(line) is not None
+        return any(mark in line and _compiled(pattern).search(line) is not None for mark, pattern in self._patterns)
 
     @cached_property
     def _patterns(self) -> list[tuple[str, str]]:
@@ -64,6 +57,7 @@ class _Key:
 
 
 _key = lru_cache(maxsize=4096)(_Key)  # recipes have many keys in common
+_compiled = lru_cache(maxsize=16_384)(re.compile)  # several patterns of a key
 
 
 def _text_patterns(name: str, dashed: str, rules: CondaBuildRules) -> list[tuple[str, str]]:
@@ -99,37 +93,14 @@ class UsageFinder:
             self._keys.append(_key(_SYSROOT, rules))
             compilers = {"c_compiler", "cxx_compiler"} if rules.compiler_uses_sysroot else set()
             self._with_sysroot = frozenset(compilers | ({"c_stdlib"} if rules.stdlib_uses else set()))
-        self._used: dict[str, frozenset[str]] = {}
-        self._selectors: dict[str, frozenset[str]] = {}
-        self._texts: dict[tuple[bool, str], frozenset[str]] = {}
+        in_line, in_selector = cache(self._in_line), cache(self._in_selector)
+        #: The keys used in text whose selectors have been applied, and those in the selectors of unrendered text.
+        self.in_text = cache(lambda text: self._union(map(in_line, text.splitlines())))
+        self.in_selectors = cache(lambda text: self._union(map(in_selector, text.splitlines())))
 
-    def in_text(self, text: str) -> frozenset[str]:
-        """Keys used in text whose selectors have been applied."""
-        keys = self._texts.get((False, text))
-        if keys is None:
-            keys = self._texts[False, text] = self._union(text, self._used, self._in_line)
-        return keys
-
-    def in_selectors(self, text: str) -> frozenset[str]:
-        """Keys in the selectors of unrendered text."""
-        keys = self._texts.get((True, text))
-        if keys is None:
-            keys = self._texts[True, text] = self._union(text, self._selectors, self._in_selector)
-        return keys
-
-    def _union(
-        self, text: str, by_line: dict[str, frozenset[str]], search: Callable[[str], frozenset[str]]
-    ) -> frozenset[str]:
-        keys: set[str] = set()
-        for line in text.splitlines():
-            used = by_line.get(line)
-            if used is None:
-                used = by_line[line] = search(line)
-            if used:
-                keys |= used
-        if not keys.isdisjoint(self._with_sysroot):
-            keys.add(_SYSROOT)
-        return frozenset(keys)
+    def _union(self, by_line: Iterable[frozenset[str]]) -> frozenset[str]:
+        keys = _NOTHING.union(*by_line)
+        return keys if keys.isdisjoint(self._with_sysroot) else keys | {_SYSROOT}
 
     def _in_line(self, line: str) -> frozenset[str]:
         if not line or line.isspace():

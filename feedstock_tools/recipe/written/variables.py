@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.recipe.v0.jinja import render
 from feedstock_tools.recipe.written.document import Document, Part, selector_in
 
 _SET = re.compile(r"\{%[-+]?\s*set\s+(\w+)\s*=\s*(.*?)\s*[-+]?%\}", re.DOTALL)
@@ -88,6 +87,8 @@ def expand(document: Document, text: str, values: Mapping[str, str], selector: s
         values: variables with other values than the recipe gives them.
         selector: the statements of a name that hold where this selector does count, else the first.
     """
+    from feedstock_tools.recipe.v0.jinja import render  # loads Jinja, which edits without templates need not wait for
+
     lines: list[str] = []
     variables = read_variables(document)
     needed = names_behind(text, variables)
