@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from feedstock_tools.edit.writing import added_entry, added_item, quoted_like, removed_entry, removed_items, replaced
@@ -13,8 +13,6 @@ from feedstock_tools.recipe.written.owners import SECTIONS, Owner, name_of, outp
 
 #: Keys that stand above the requirements.
 _ABOVE = frozenset({"name", "version", "package", "source", "build", "script"})
-#: The entry of a section or branch, and an item of its list.
-Found = tuple[Entry, Part]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +86,8 @@ def pin_requirement(document: Document, requirement: str, where: Where) -> Docum
     """
     constraint = requirement.partition(" ")[2]
     name = name_of(requirement)
-    items = [part for _, item in _named(document, name, where) for part in _texts(item, name)]
-    plain = [item for item in items if not item.text.startswith(("{{", "${{"))]
+    leaves = [leaf for _, item in _named(document, name, where) for leaf in item.leaves if name_of(leaf.text) == name]
+    plain = [leaf for leaf in leaves if not leaf.text.startswith(("{{", "${{"))]
     if not plain:
         raise _missing(document, name)
     changes = []
@@ -173,8 +171,8 @@ def _both(first: str, second: str) -> str:
     return " and ".join(f"({part})" if re.search(r"\bor\b", part) else part for part in (first, second))
 
 
-def _named(document: Document, name: str, where: Where) -> Iterator[Found]:
-    """The entries and items of a package's requirements; an item may be a branch that holds nothing else."""
+def _named(document: Document, name: str, where: Where) -> Iterator[tuple[Entry, Part]]:
+    """The requirements of a package, each with its section or branch; a branch that holds nothing else is one."""
     for owner in _owners(document, where.output):
         for entry in owner.sections(where.section):
             if entry.value.kind != "sequence":
@@ -182,7 +180,7 @@ def _named(document: Document, name: str, where: Where) -> Iterator[Found]:
             yield from _named_in(document, entry, name.lower(), where.condition)
 
 
-def _named_in(document: Document, entry: Entry, name: str, condition: str | None) -> Iterator[Found]:
+def _named_in(document: Document, entry: Entry, name: str, condition: str | None) -> Iterator[tuple[Entry, Part]]:
     for item in entry.value.items:
         fits = condition is None or document.selector_of(item) == condition
         if item.kind == "scalar" and name_of(item.text) == name and fits:
@@ -190,7 +188,8 @@ def _named_in(document: Document, entry: Entry, name: str, condition: str | None
         branches = {branch.key: branch for branch in item.entries}
         if "then" not in branches or (condition is not None and branches["if"].value.text != condition):
             continue
-        if "else" not in branches and all(name_of(part.text) == name for part in _branch(branches["then"].value)):
+        then = branches["then"].value
+        if "else" not in branches and all(name_of(part.text) == name for part in then.items or (then,)):
             yield entry, item
             continue
         for branch in (branches[key] for key in branches if key in {"then", "else"}):
@@ -206,14 +205,9 @@ def _owners(document: Document, output: str | None) -> list[Owner]:
 def _has(document: Document, list_: Part, requirement: str, condition: str | None) -> bool:
     """Whether a list has a requirement under a condition; without one, in any of its branches or lines."""
     for item in list_.items:
-        fits = condition is None or document.selector_of(item) == condition
-        if item.kind == "scalar" and item.text == requirement and fits:
+        own = item.members["if"].text if "if" in item.members else document.selector_of(item)
+        if condition in {None, own} and any(leaf.text == requirement for leaf in item.leaves):
             return True
-        members = item.members
-        if condition is None or ("if" in members and members["if"].text == condition):
-            for branch in (members[key] for key in ("then", "else") if key in members):
-                if branch.text == requirement or _has(document, branch, requirement, None):
-                    return True
     return False
 
 
@@ -225,17 +219,6 @@ def _added(document: Document, list_: Part, requirement: str, condition: str | N
         return added_item(document, list_, text, f"# [{condition}]")
     column = document.column_of(list_.items[0].start)
     return added_item(document, list_, f"if: {condition}{document.newline}{' ' * column}then: {text}")
-
-
-def _texts(item: Part, name: str) -> list[Part]:
-    """The requirements of a package in an item: itself, or those that its branch holds."""
-    parts = [item] if item.kind == "scalar" else _branch(item.members["then"])
-    return [part for part in parts if name_of(part.text) == name]
-
-
-def _branch(part: Part) -> Sequence[Part]:
-    """The items of a branch, which may be a single one without a list."""
-    return part.items if part.kind == "sequence" else (part,)
 
 
 def _new_section(document: Document, owner: Owner, where: Where, requirement: str) -> list[TextEdit]:
