@@ -33,9 +33,6 @@ def added_to_list(document: Document, list_: Part, lines: Sequence[Line], after:
 
     Args:
         lines: each begins with `- `, or with spaces where it continues an item.
-
-    Raises:
-        InputError: the list is in brackets, or all of it is in a block of Jinja.
     """
     if list_.is_flow:
         hint = "Write one item in each line first."
@@ -149,9 +146,6 @@ def set_in(settings: Sequence[Setting], recipe: Owner) -> list[TextEdit]:
 
     An output of a `meta.yaml` without a section `build` inherits the recipe's. If it gets a section, that also gets
     the recipe's settings for linking and run exports.
-
-    Raises:
-        InputError: a section `build` is written in brackets.
     """
     changes: list[TextEdit] = []
     owners = list(dict.fromkeys(setting.owner for setting in settings))

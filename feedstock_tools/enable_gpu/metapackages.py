@@ -23,16 +23,7 @@ _OWN = ("build", "requirements", "tests")
 
 
 def with_metapackages(document: Document, parts: GpuParts, wishes: GpuWishes) -> Document:
-    """The recipe with two more outputs; a recipe with a single package first lists it as an output.
-
-    Args:
-        document: the recipe with its CUDA builds.
-        parts: the parts of it that vary.
-        wishes: what the builds are like.
-
-    Raises:
-        InputError: the outputs are written in brackets.
-    """
+    """The recipe with two more outputs; a recipe with a single package first lists it as an output."""
     owner = next((package for package in parts.packages if package.name == parts.recipe.name), parts.packages[0])
     number = _own_number(document, owner)
     if document.has_templates:

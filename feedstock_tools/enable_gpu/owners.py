@@ -37,7 +37,6 @@ class GpuParts:
 
     @property
     def has_outputs(self) -> bool:
-        """Whether the recipe lists outputs."""
         return self.packages != (self.recipe,)
 
 
@@ -45,11 +44,7 @@ def gpu_parts(draft: Draft, named: Sequence[str]) -> GpuParts:
     """Which parts of a recipe compile CUDA code and which packages hold it.
 
     Args:
-        draft: the feedstock.
         named: outputs that compile CUDA code; without them all that have a compiler.
-
-    Raises:
-        InputError: the recipe has CUDA builds already, is noarch, compiles nothing, or lacks a named output.
     """
     _refuse_gpu(draft)
     document = draft.recipe

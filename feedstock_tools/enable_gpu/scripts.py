@@ -87,28 +87,21 @@ class Script:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a file of the recipe."""
         return self.commands is None
 
     @property
     def is_batch(self) -> bool:
-        """Whether it is a file for Windows."""
         return self.is_file and self.document.path.suffix == ".bat"
 
     @property
     def text(self) -> str:
-        """Its text."""
         if self.commands is None:
             return self.document.text
         return self.document.text[self.commands.start : self.commands.end]
 
 
 def scripts_of(draft: Draft, owners: Iterable[Owner]) -> list[Script]:
-    """The scripts of owners, each file once.
-
-    Raises:
-        InputError: a script is not text in UTF-8.
-    """
+    """The scripts of owners, each file once."""
     by_place: dict[Path | int, Script] = {}
     for owner in owners:
         for script in _scripts_of(draft, owner):
@@ -189,11 +182,7 @@ class ScriptEdits:
 
 
 def architectures(wishes: GpuWishes, versions: CudaVersions) -> Mapping[str, tuple[str, ...]]:
-    """The architectures for each CUDA version, as `sm_86` and `compute_86`.
-
-    Raises:
-        InputError: nvcc of a version does not know a listed architecture, or the preset lacks a version.
-    """
+    """The architectures for each CUDA version, as `sm_86` and `compute_86`."""
     facts = load_cuda()
     listed = wishes.listed_architectures
     by_version = {}

@@ -224,12 +224,7 @@ _LAST_TEMPLATE = re.compile(r"(\$?\{\{[^{}]*\}\})[ \t]*(?=#|\r?$|[\"']$)", re.MU
 
 
 def build_string_edits(parts: GpuParts, numbers: Numbering) -> Edits:
-    """The build strings of all packages that vary: a new one, or the recipe's own with the accelerator before the hash.
-
-    Args:
-        parts: the parts of the recipe.
-        numbers: the build numbers, which build strings end with.
-    """
+    """The build strings of all packages that vary: a new one, or the recipe's own with the accelerator before the hash."""
     document = parts.recipe.document
     accelerator = free_name(document, "accelerator", "cuda_or_cpu")
     changes: list[TextEdit] = []

@@ -159,11 +159,7 @@ def cuda_versions(draft: Draft, pinning: Path | None) -> CudaVersions:
     """The CUDA versions of the pinning and of the feedstock's own migrations.
 
     Args:
-        draft: the feedstock.
         pinning: the pinning's `conda_build_config.yaml`; None without a pinning: the facts have its last state.
-
-    Raises:
-        InputError: the pinning names no CUDA version, or a file cannot be read.
     """
     built: set[str] = set()
     coming: set[str] = set()

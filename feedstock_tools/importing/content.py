@@ -65,7 +65,6 @@ class _Importer:
         self.lost: list[str] = []
 
     def content(self) -> Content:
-        """All of the spec, in the order of the file."""
         first = self.first
         outputs = self._outputs()
         content: dict[str, Any] = {
@@ -270,11 +269,7 @@ _NOTHING = RecipeTree("", "", 0)
 
 
 def variant_content(source: Source) -> tuple[dict[str, Any], list[Any], list[str]]:
-    """Keys with their values by platform, the groups of zipped keys, and what a spec cannot hold.
-
-    Raises:
-        InputError: the file is invalid.
-    """
+    """Keys with their values by platform, the groups of zipped keys, and what a spec cannot hold."""
     path = source.recipe.with_name(_CONFIG)
     lost = [f"{source.conditional.name} stays as it is"] if source.conditional else []
     if not path.is_file():

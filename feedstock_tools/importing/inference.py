@@ -190,7 +190,6 @@ class Merger:
     written: WrittenConditions
 
     def within(self, among: int) -> Merger:
-        """The merger for fewer settings."""
         return Merger(self.conditions, self.among & among, self.written)
 
     def entries(self, lists: Mapping[int, Sequence[str]]) -> list[Entry]:

@@ -28,8 +28,6 @@ _MARK = re.compile(f"{OPEN}([^{OPEN}{CLOSE}]*){CLOSE}")
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes lines of one format."""
-
     recipe_format: Literal["v0", "v1"]
 
     def block(self, section: str, lines: Sequence[str]) -> dict[str, str]:
@@ -159,11 +157,7 @@ class InexpressibleError(ValueError):
 
 
 def text_of(text: str) -> str:
-    """A text with a spec's placeholders.
-
-    Raises:
-        InexpressibleError: a spec would read it as something else.
-    """
+    """A text with a spec's placeholders."""
     converted = as_placeholders(text)
     if converted is None:
         raise InexpressibleError(text)
@@ -171,21 +165,13 @@ def text_of(text: str) -> str:
 
 
 def literal(text: str, version: str) -> str:
-    """A text with placeholders, also for the version where it is written out.
-
-    Raises:
-        InexpressibleError: as for `text_of`.
-    """
+    """A text with placeholders, also for the version where it is written out."""
     value = text_of(text)
     return value if len(version) < 3 else re.sub(rf"(?<![\w.]){re.escape(version)}(?![\w])", "{version}", value)
 
 
 def requirement(entry: Entry) -> Any:
-    """A requirement and its condition: a text, or a mapping.
-
-    Raises:
-        InexpressibleError: a spec cannot express it.
-    """
+    """A requirement and its condition: a text, or a mapping."""
     text, condition = " ".join(entry[0].split()), entry[1]
     call = _CALL.fullmatch(text)
     pin = _PIN.fullmatch(text)
@@ -363,8 +349,6 @@ def _independent(seen: Seen) -> dict[str, str]:
 
 
 def requirements_of(seen: Seen) -> dict[str, list[Any]]:
-    """The requirements by section."""
-
     def with_comment(entry: Entry) -> Any:
         spec_entry = requirement(entry)
         is_package = not isinstance(spec_entry, dict) or "package" in spec_entry
@@ -378,7 +362,6 @@ def requirements_of(seen: Seen) -> dict[str, list[Any]]:
 
 
 def ignored(seen: Seen) -> dict[str, list[Any]]:
-    """The run exports that outputs ignore."""
     by_key = {
         key: seen.values("ignored run exports", _under(key, lambda tree: tree.ignored), requirement)
         for key in ("packages", "exporters")

@@ -41,17 +41,12 @@ class Sample:
 
     @property
     def built(self) -> bool:
-        """Whether anything is built in the setting."""
         return not self.tree.skip and not all(output.skip for output in self.tree.outputs)
 
 
 def take_samples(source: Source) -> tuple[Sample, ...]:
     """The recipe in every setting of its feedstock: its configurations, and all variants on its platforms, built or
     not. Cross-compiled platforms are also read as native ones, since a rerender renders them so.
-
-    Raises:
-        InputError: the recipe, its variants or a configuration is invalid.
-        BoundError: there are more settings than the limit.
     """
     readings = [
         *_configured(source),

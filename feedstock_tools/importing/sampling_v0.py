@@ -80,11 +80,7 @@ def tree_v0(
     platforms: tuple[Platform, Platform],
     environ: Mapping[str, str],
 ) -> RecipeTree:
-    """The recipe in a variant, on a platform and its build platform.
-
-    Raises:
-        InputError: it cannot be rendered.
-    """
+    """The recipe in a variant, on a platform and its build platform."""
     target, builder = platforms
     namespace = Namespace(target.subdir, builder.subdir, variant, environ, recipe.rules)
     view = recipe.view(namespace)

@@ -189,11 +189,9 @@ class _Variables:
         self._environ = environ
 
     def get(self, name: str, default: Any = "") -> Any:
-        """A variable, or the default."""
         return self._environ.get(name, default)
 
     def exists(self, name: str) -> bool:
-        """Whether there is a variable."""
         return name in self._environ
 
 
@@ -304,11 +302,7 @@ _PARTS = frozenset({"package", "build", "requirements", "tests", "about", "inher
 def tree_v1(
     recipe: ParsedV1, variant: Variant, platforms: tuple[Platform, Platform], environ: Mapping[str, str]
 ) -> RecipeTree:
-    """The recipe in a variant, on a platform and its build platform.
-
-    Raises:
-        InputError: an expression cannot be evaluated.
-    """
+    """The recipe in a variant, on a platform and its build platform."""
     content = parse_texts(recipe.text, recipe.path)
     scope = Scope(recipe, variant, platforms, environ)
     data = {key: scope.resolved(part) for key, part in content.items() if key != "context"}

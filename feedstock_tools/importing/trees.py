@@ -29,7 +29,6 @@ def mark(name: str) -> str:
 
 
 def raw_of(value: str) -> str:
-    """The value itself, as plain text."""
     return str.__str__(value) if isinstance(value, Marked) else value
 
 
@@ -84,7 +83,6 @@ class MarkedNumber(int):
 
 
 def marked(key: str, value: str) -> Marked:
-    """The value of a variant key."""
     return Marked(value, mark(_NAMES.get(key, key)))
 
 

@@ -121,15 +121,7 @@ class Comparison:
 
 
 def compare(feedstock: Path, texts: Mapping[PurePosixPath, str], pinning: Path | None, rules: Rules) -> Comparison:
-    """What the generated files of a feedstock change in its configurations and in what they render to.
-
-    Args:
-        texts: the generated files by their path.
-        pinning: for both rerenders.
-
-    Raises:
-        InputError: the feedstock cannot be rendered as it is.
-    """
+    """What the generated files of a feedstock change in its configurations and in what they render to."""
     forge = read_forge(feedstock, rules)
     old = rerender(feedstock, pinning=pinning, rules=rules)
     recorded = read_configurations(feedstock)

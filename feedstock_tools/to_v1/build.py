@@ -96,11 +96,6 @@ def unnamed_where(strings: Sequence[tuple[When, str]], sections: Sequence[Key], 
     """The condition where an output uses no Python although its build string names it elsewhere; None if there is none.
 
     rattler-build considers a key used if any build string names it, and builds the output once for each Python.
-
-    Args:
-        strings: the build strings with their conditions.
-        sections: the requirements of the output.
-        others: its other parts.
     """
     naming = [when for when, text in strings if _PYTHON.search(text)]
     not_naming = [when for when, text in strings if not _PYTHON.search(text)]
@@ -282,8 +277,6 @@ def put_string(
 
     Args:
         sections: the requirements of the output, with those of the output that it inherits from.
-        others: the other parts of the output.
-        tests: its tests.
     """
     noarch = next(
         (key.value.text for key in converted.keys if key.name == "noarch" and isinstance(key.value, Scalar)), None

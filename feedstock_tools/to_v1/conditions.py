@@ -23,9 +23,6 @@ _DEFINED = re.compile(r"(.+) is (un)?defined", re.DOTALL)
 def literals(expression: str, names: Names, own: frozenset[str] = frozenset(), *, selector: bool = False) -> When:
     """An expression as conditions that hold together, without those that always do.
 
-    Raises:
-        UntranslatableError: it cannot be written for rattler-build.
-
     >>> literals("win and x != 'a'", Names(always=frozenset({"x"})), selector=True)
     ('win', 'x != "a"')
     """

@@ -53,7 +53,6 @@ class Names:
         return frozenset(value for value in self.values.get(key, ()) if value.lower() in {"false", "0"})
 
     def are_numbers(self, key: str) -> bool:
-        """Whether all known values of a key are whole numbers."""
         values = self.values.get(key)
         return bool(values) and all(value.isdecimal() for value in values or ())
 
@@ -104,11 +103,7 @@ def _environment() -> Environment:
 
 @lru_cache(maxsize=8192)
 def parsed(expression: str) -> nodes.Expr:
-    """The tree of an expression, which callers must not change.
-
-    Raises:
-        UntranslatableError: it is not an expression.
-    """
+    """The tree of an expression, which callers must not change."""
     try:
         body = _environment().parse("{{ (" + expression + ") }}").body
     except (TemplateSyntaxError, RecursionError) as error:
@@ -177,7 +172,6 @@ def bare_text(node: nodes.Expr) -> nodes.Expr:
 
 
 def is_nothing(node: nodes.Node) -> bool:
-    """Whether an expression is None or undefined."""
     return (isinstance(node, nodes.Const) and node.value is None) or (
         isinstance(node, nodes.Name) and node.name in {"undefined", "None", "none"}
     )

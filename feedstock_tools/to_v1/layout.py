@@ -24,8 +24,6 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An item of a list with its conditions."""
-
     value: Value
     when: When = ()
     comments: tuple[str, ...] = ()
@@ -40,14 +38,11 @@ class List:
     spaced: bool = False
 
     def __bool__(self) -> bool:
-        """Whether it has items."""
         return bool(self.items)
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of a mapping with its value."""
-
     name: str
     value: Value
     comments: tuple[str, ...] = ()
@@ -56,8 +51,6 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Dict:
-    """A mapping."""
-
     keys: Sequence[Key]
 
     @classmethod
@@ -66,7 +59,6 @@ class Dict:
         return cls([Key(name, value) for name, value in values.items()])
 
     def __bool__(self) -> bool:
-        """Whether it has keys."""
         return bool(self.keys)
 
 

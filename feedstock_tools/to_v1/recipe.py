@@ -60,13 +60,8 @@ def recipe_text(text: str, path: Path, names: Names, files: frozenset[str]) -> C
     """Convert a `meta.yaml`.
 
     Args:
-        text: the recipe.
-        path: where it is, for messages.
         names: the keys of its variants.
         files: the names of the files beside it.
-
-    Raises:
-        InputError: it is an invalid recipe, with the line; or it is too large.
     """
     try:
         return _converted(text, path, names, files)
@@ -187,7 +182,6 @@ class Top:
 
     @property
     def outputs(self) -> tuple[Mapped, ...]:
-        """The outputs that the recipe lists."""
         nodes = self.root.all("outputs")
         items = [item for node in nodes if isinstance(node, Sequenced) for item in node.items]
         items += [node for node in nodes if isinstance(node, Mapped)]

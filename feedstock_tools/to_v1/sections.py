@@ -93,7 +93,6 @@ def requirement_sections(requirements: Sequence[Node], outer: When, given: Given
 
 
 def requirement_items(leaves: Iterable[Leaf], outer: When, given: Given) -> tuple[Item, ...]:
-    """Requirements as items of a list."""
     items = []
     for leaf in leaves:
         written = _requirement(_folded(leaf.text), leaf.line, given)
@@ -160,7 +159,6 @@ def _version(version: str, has_build: bool, given: Given) -> str:
 
 
 def _bound(part: str, has_build: bool, given: Given) -> str:
-    """One bound of a version."""
     operator = part[: len(part) - len(part.lstrip("=<>!~"))]
     version = part[len(operator) :]
     if version.endswith("*") and operator in {"=", "==", ">=", ">"}:
@@ -242,7 +240,6 @@ def _license(text: str, line: int, given: Given) -> Scalar:
 
 
 def about_of(about: Mapped, outer: When, given: Given) -> Dict:
-    """The section `about`."""
     keys: list[Key] = []
     for name, values in grouped(about):
         if name not in _ABOUT:
@@ -273,7 +270,6 @@ _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
 
 def sources_of(nodes: Sequence[Node], outer: When, given: Given) -> Dict | List:
-    """The sources of a recipe or output."""
     items: list[Item] = []
     is_list = False
     for node in nodes:

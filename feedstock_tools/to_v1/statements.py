@@ -178,11 +178,7 @@ class _Reader:
 
 
 def read_statements(text: str) -> tuple[tuple[Statement, ...], tuple[Problem, ...]]:
-    """The statements of a `meta.yaml`, and the problems with those that cannot be read.
-
-    Raises:
-        InputError: there are too many lines, or too long ones.
-    """
+    """The statements of a `meta.yaml`, and the problems with those that cannot be read."""
     reader = _Reader()
     body = reader.tree(list(_pieces(text, reader.problems)))
     return body, tuple(reader.problems)
@@ -289,11 +285,7 @@ class FlatRecipe:
 
 
 def flattened(text: str, path: Path, names: Names) -> FlatRecipe:
-    """Follow the statements of a `meta.yaml`.
-
-    Raises:
-        InputError: it has too many lines, or too long ones.
-    """
+    """Follow the statements of a `meta.yaml`."""
     statements, problems = read_statements(text)
     follower = _Follower(Variables(path, names), names, list(problems))
     follower.follow(statements, (), first=True)

@@ -43,8 +43,6 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Sequenced:
-    """A list."""
-
     items: tuple[Node, ...]
     when: When
     line: int
@@ -63,11 +61,9 @@ class Mapped:
     remark: str = ""
 
     def all(self, key: str) -> tuple[Node, ...]:
-        """The values of a key, in order."""
         return tuple(value for name, value in self.entries if name == key)
 
     def has(self, key: str) -> bool:
-        """Whether a key occurs at all."""
         return any(name == key for name, _ in self.entries)
 
     def mapping(self, key: str) -> Mapped:
@@ -84,11 +80,7 @@ Node = Leaf | Sequenced | Mapped
 
 
 def tree_of(lines: Sequence[FlatLine], path: Path) -> Mapped:
-    """The tree of a recipe.
-
-    Raises:
-        InputError: the lines are not YAML, or not a mapping; with the line of the file.
-    """
+    """The tree of a recipe."""
     text = "".join(f"{line.text}\n" for line in lines)
     document = Document(path, text)
     try:
@@ -325,5 +317,4 @@ def listed(nodes: Sequence[Node]) -> list[Leaf]:
 
 
 def grouped(section: Mapped) -> list[tuple[str, tuple[Node, ...]]]:
-    """The keys of a section, each with all its values."""
     return [(name, section.all(name)) for name in dict.fromkeys(name for name, _ in section.entries)]

@@ -45,8 +45,6 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of a `context`."""
-
     name: str
     expression: str
     comments: tuple[str, ...]
@@ -240,11 +238,7 @@ class Variables:
         return written(node, self.names, frozenset(self.versions))
 
     def translated(self, expression: str, when: When = ()) -> str:
-        """An expression of a template at this place, for rattler-build.
-
-        Raises:
-            UntranslatableError: rattler-build has no equivalent, and the value depends on the variant.
-        """
+        """An expression of a template at this place, for rattler-build."""
         node = self.resolved(expression, when)
         if not isinstance(node, nodes.Const) and not names_in(node):
             return _literal(self.evaluated(expression), node)
@@ -257,11 +251,7 @@ class Variables:
             raise
 
     def _check_tables(self, node: nodes.Expr) -> None:
-        """A context has no tables, so what looks one up must follow from the recipe alone.
-
-        Raises:
-            UntranslatableError: the expression looks up a table of the recipe.
-        """
+        """A context has no tables, so what looks one up must follow from the recipe alone."""
         for name in names_in(node):
             version = self.versions.get(name.name)
             if version is not None and version.text.startswith("{") and isinstance(parsed(version.text), nodes.Dict):
@@ -272,11 +262,7 @@ class Variables:
         return all(name.name in self.static for name in names_in(node))
 
     def evaluated(self, expression: str) -> str:
-        """The value, as text, of an expression that depends only on what the recipe sets.
-
-        Raises:
-            UntranslatableError: it cannot be evaluated.
-        """
+        """The value, as text, of an expression that depends only on what the recipe sets."""
         values = [f"{{% set {name} = {_source(value)} %}}" for name, value in self.loop.items()]
         try:
             return render(self.path, None, "".join([*self.statements, *values, f"{{{{ {expression} }}}}"]), {})
@@ -286,11 +272,7 @@ class Variables:
     def assign(
         self, name: str, expression: str, when: When, line: int, comments: Sequence[str] = (), remark: str = ""
     ) -> None:
-        """Follow a statement that holds under some conditions.
-
-        Raises:
-            UntranslatableError: rattler-build has no equivalent of its expression.
-        """
+        """Follow a statement that holds under some conditions."""
         if len(self.versions) >= _MOST_VERSIONS:
             raise UntranslatableError(f"the recipe sets variables more than {_MOST_VERSIONS} times")
         node = self.resolved(expression, when)
@@ -334,9 +316,6 @@ class Variables:
 
         Args:
             source: the list as the recipe writes it.
-
-        Raises:
-            UntranslatableError: the list is not written in the recipe.
         """
         own = frozenset(self.versions)
         if depth > 50:

@@ -51,9 +51,6 @@ def translated(expression: str, names: Names, own: frozenset[str] = frozenset(),
         own: variables of the recipe, which are always defined.
         selector: it is a selector, which sees numbers and truth values in variants.
 
-    Raises:
-        UntranslatableError: it cannot be written for rattler-build.
-
     >>> translated("version.split('.')[0]", Names(), frozenset({"version"}))
     '(version | split("."))[0]'
     >>> translated("py >= 310 and not win", Names(), selector=True)
