@@ -59,7 +59,7 @@ def enable_gpu(draft: Draft, wishes: GpuWishes, pinning: Path | None = None) -> 
     scripts = script_edits(scripts_of(draft, parts.builders), wishes, versions)
     strings, preferred = build_string_edits(parts, numbers), preference(parts, wishes)
     tests = edits_of_tests(parts, wishes)
-    edits = (numbers.edits, strings, preferred, scripts.edits, tests)
+    edits = (numbers, strings, preferred, scripts, tests)
     document = parts.recipe.document
     changes = [  # texts added at one place keep this order
         *defined(document, [line for edit in edits for line in edit.variables]),
@@ -71,7 +71,7 @@ def enable_gpu(draft: Draft, wishes: GpuWishes, pinning: Path | None = None) -> 
     draft = _skipped(draft.with_document(document.changed(together(changes))), wishes)
     if wishes.metapackages:
         draft = draft.with_recipe(lambda recipe: with_metapackages(recipe, parts, wishes))
-    for script in scripts.files:
+    for script in scripts.scripts:
         draft = draft.with_script(script)
     remarks = [remark for edit in edits for remark in edit.remarks]
     return draft.remarked(*remarks, *_unpinned(parts), *_zipped(draft), *_others(parts), *refusals, _NEXT)

@@ -30,23 +30,24 @@ def edits_of_tests(parts: GpuParts, wishes: GpuWishes) -> Edits:
     The wishes name the files with GPU code. If they name none, it is the library that the tests of a package look for,
     provided that it is the only one.
     """
-    changes: list[TextEdit] = []
-    remarks: list[str] = []
+    edits = Edits()
     tested = [_tested(owner, parts) for owner in parts.packages]
     files = [wishes.gpu_files or _only_library(owner) for owner in tested]
     for index, (owner, gpu_files) in enumerate(zip(tested, files, strict=True)):
         chosen = gpu_files if index == 0 or not wishes.gpu_files else ()
         commands = [*_code_tests(chosen), *((test, CUDA) for test in (wishes.tests if index == 0 else ()))]
         if commands:
-            changes += _added(owner, commands)
+            edits.changes += _added(owner, commands)
         if chosen and not wishes.gpu_files:
-            remarks.append(
+            edits.remarks.append(
                 f"tests whether {chosen[0]} of {owner.name} holds GPU code: drop it if that library only calls others"
             )
-        remarks += _compiling(owner)
+        edits.remarks += _compiling(owner)
         if not commands and index == 0:
-            remarks.append(f"no test tells CPU and CUDA builds of {owner.name} apart: name a library with --gpu-file")
-    return Edits(tuple(changes), remarks=tuple(remarks))
+            edits.remarks.append(
+                f"no test tells CPU and CUDA builds of {owner.name} apart: name a library with --gpu-file"
+            )
+    return edits
 
 
 def _compiling(owner: Owner) -> Iterator[str]:

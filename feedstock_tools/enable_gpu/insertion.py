@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from feedstock_tools.edit.writing import added_line
 from feedstock_tools.generate.texts.lines import Line
@@ -131,14 +131,23 @@ class Setting:
     lines: tuple[Line, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Edits:
-    """What a step changes in a recipe: its text, settings and variables that it adds; and its remarks."""
+    """What a step changes: the recipe's text, settings and variables that it gets, and scripts; and its remarks."""
 
-    changes: tuple[TextEdit, ...] = ()
-    settings: tuple[Setting, ...] = ()
-    variables: tuple[Line, ...] = ()
-    remarks: tuple[str, ...] = ()
+    changes: list[TextEdit] = field(default_factory=list)
+    settings: list[Setting] = field(default_factory=list)
+    variables: list[Line] = field(default_factory=list)
+    scripts: list[Document] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    def replace(self, entry: Entry, text: str) -> None:
+        """Write another value for a key."""
+        self.changes.append(TextEdit(entry.value.start, entry.value.end, text))
+
+    def set(self, owner: Owner, *lines: Line) -> None:
+        """Add lines to the section `build` of an owner."""
+        self.settings.append(Setting(owner, lines))
 
 
 def set_in(settings: Sequence[Setting], recipe: Owner) -> list[TextEdit]:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from feedstock_tools.conditions.spec import to_expression, to_selector
 from feedstock_tools.conditions.tree import And, Name
 from feedstock_tools.edit.draft import Draft
-from feedstock_tools.enable_gpu.insertion import Edits, Setting, added_to_list, free_name, in_one_style, shifted
+from feedstock_tools.enable_gpu.insertion import Edits, added_to_list, free_name, in_one_style, shifted
 from feedstock_tools.enable_gpu.wishes import CudaVersions, GpuWishes
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
@@ -173,14 +173,6 @@ _BETWEEN = re.compile(r"\s*|#.*|@?rem\b.*|::.*", re.IGNORECASE)
 _WHY = "GPU architectures for the CUDA version of this build"
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptEdits:
-    """The changes for scripts: the changed files, and edits of the recipe where it holds the commands."""
-
-    files: tuple[Document, ...]
-    edits: Edits
-
-
 def architectures(wishes: GpuWishes, versions: CudaVersions) -> Mapping[str, tuple[str, ...]]:
     """The architectures for each CUDA version, as `sm_86` and `compute_86`."""
     facts = load_cuda()
@@ -195,43 +187,40 @@ def architectures(wishes: GpuWishes, versions: CudaVersions) -> Mapping[str, tup
     return by_version
 
 
-def script_edits(scripts: Sequence[Script], wishes: GpuWishes, versions: CudaVersions) -> ScriptEdits:
+def script_edits(scripts: Sequence[Script], wishes: GpuWishes, versions: CudaVersions) -> Edits:
     """The edits that pass architectures, and the options that turn CUDA on, to what the scripts call."""
     lists = architectures(wishes, versions)
-    files: list[Document] = []
-    changes: list[TextEdit] = []
-    settings: list[Setting] = []
+    edits = Edits()
     variables: dict[str, Line] = {}
-    remarks: list[str] = []
     systems = _systems(wishes)
     if not lists:
-        unknown = f"the facts do not know nvcc of CUDA {', '.join(versions.built)}: choose GPU architectures by hand"
-        return ScriptEdits((), Edits(remarks=(unknown,)))
+        known = ", ".join(versions.built)
+        edits.remarks.append(f"the facts do not know nvcc of CUDA {known}: choose GPU architectures by hand")
+        return edits
     for script in scripts:
         if script.is_file and ("win" if script.is_batch else "unix") not in systems:
             continue
         system = system_of(script)
-        remarks += _remarks(script, system, _place(script), wishes)
+        edits.remarks += _remarks(script, system, _place(script), wishes)
         if system is None:
             continue
         words = {version: worded(names, system.style) for version, names in lists.items()}
         if script.is_file:
             lines = (_batch if script.is_batch else _shell)(script, system, words, wishes)
-            files.append(_with_lines(script.document, lines))
+            edits.scripts.append(_with_lines(script.document, lines))
         elif script.document.has_templates:
             script_env = next((entry for entry in script.owner.settings if entry.key == "script_env"), None)
             name = free_name(script.document, "cuda_archs")
             variables[name] = _table(name, words)
             item = Line(f"- {system.variable}={{{{ {name}.get(cuda_compiler_version) }}}}", to_selector(CUDA, ()))
             if script_env is not None and script_env.value.items:
-                changes += added_to_list(script.document, script_env.value, [item])
+                edits.changes += added_to_list(script.document, script_env.value, [item])
             else:
-                indented = Line(f"  {item.text}", item.selector)
-                settings.append(Setting(script.owner, (Line("script_env:"), indented)))
+                edits.set(script.owner, Line("script_env:"), Line(f"  {item.text}", item.selector))
         else:
-            changes += _recipe_edits(script, system, words, systems)
-    edits = Edits(tuple(changes), tuple(settings), tuple(variables.values()), tuple(remarks))
-    return ScriptEdits(tuple(files), edits)
+            edits.changes += _recipe_edits(script, system, words, systems)
+    edits.variables += variables.values()
+    return edits
 
 
 def _systems(wishes: GpuWishes) -> set[str]:

@@ -6,11 +6,11 @@ The number grows with the CUDA version, so that a solver takes the newest build 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from feedstock_tools.conditions.spec import to_expression, to_selector
-from feedstock_tools.enable_gpu.insertion import Edits, Setting, free_name, placed
+from feedstock_tools.enable_gpu.insertion import Edits, free_name, placed
 from feedstock_tools.enable_gpu.owners import GpuParts
 from feedstock_tools.enable_gpu.wishes import GpuWishes
 from feedstock_tools.generate.texts.lines import Line
@@ -30,8 +30,8 @@ _WHOLE = re.compile(r"\w+(?:\s*[-+]\s*\w+)*")
 _BLOCK_END = re.compile(r"\{%[-+]?\s*(?:endif|endfor)\s*[-+]?%\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Numbering:
+@dataclass
+class Numbering(Edits):
     """The edits for the numbers of CUDA builds.
 
     `replaced` are the templates that no longer give the number of the build: build strings that end with one of them
@@ -39,9 +39,8 @@ class Numbering:
     `PKG_BUILDNUM` in its strings is the number of the recipe.
     """
 
-    edits: Edits
-    replaced: frozenset[str] = frozenset()
-    own: Mapping[Owner, str] = field(default_factory=dict)
+    replaced: set[str] = field(default_factory=set)
+    own: dict[Owner, str] = field(default_factory=dict)
 
 
 def numbering(parts: GpuParts, wishes: GpuWishes) -> Numbering:
@@ -50,7 +49,7 @@ def numbering(parts: GpuParts, wishes: GpuWishes) -> Numbering:
     Where only some outputs vary, those get a number of their own, so that the others stay one build for all jobs.
     """
     if wishes.by == "track_features":
-        return Numbering(Edits())
+        return Numbering()
     own = {owner: _numbers(owner) for owner in parts.varying if owner is not parts.recipe}
     shared = _numbers(parts.recipe)
     together = not parts.others and not any(own.values())
@@ -67,31 +66,31 @@ def _numbering_v0(
     parts: GpuParts, wishes: GpuWishes, shared: list[Entry], own: dict[Owner, list[Entry]], *, together: bool
 ) -> Numbering:
     document = parts.recipe.document
-    base, lines, changes = _base_v0(document, shared)
+    edits = Numbering()
+    base = _base_v0(document, shared, edits)
     if together and base is not None:
         steps = _steps(base, wishes)
-        if lines or not shared:  # a literal so far, or no number at all
-            setting = _number_setting(parts, shared, f"{{{{ {base} }}}}")
-            return Numbering(Edits(tuple(changes), setting, (*lines, *steps)))
-        return Numbering(Edits((*changes, *_after_last(document, base, steps))))
+        if shared and not edits.variables:  # a variable already
+            edits.changes += _after_last(document, base, steps)
+            return edits
+        if not shared:
+            edits.set(parts.recipe, Line(f"number: {{{{ {base} }}}}"))
+        edits.variables += steps
+        return edits
     offset = free_name(document, "cuda_build", "cuda_build_number")
-    raised = (Line(f"{{% set {offset} = 0 %}}"), *_steps(offset, wishes))
-    settings: list[Setting] = []
-    replaced: set[str] = set()
+    edits.variables += [Line(f"{{% set {offset} = 0 %}}"), *_steps(offset, wishes)]
     for entry in shared if together else (entry for entries in own.values() for entry in entries):
-        changes.append(_summed(entry, offset, "{{"))
-        replaced.add(entry.value.text)
-    numbers: dict[Owner, str] = {}
+        edits.replace(entry, _summed(entry, offset, "{{"))
+        edits.replaced.add(entry.value.text)
     for owner in parts.varying if not together else ():
         if own.get(owner):
             continue
         written = _own_numbers(document, shared, base, offset)
-        settings.append(Setting(owner, tuple(Line(f"number: {line.text}", line.selector) for line in written)))
-        replaced |= {entry.value.text for entry in shared}
+        edits.set(owner, *(Line(f"number: {line.text}", line.selector) for line in written))
+        edits.replaced |= {entry.value.text for entry in shared}
         if len(written) == 1:
-            numbers[owner] = written[0].text
-    edits = Edits(tuple(changes), tuple(settings), (*lines, *raised))
-    return Numbering(edits, frozenset(replaced), numbers)
+            edits.own[owner] = written[0].text
+    return edits
 
 
 def _own_numbers(document: Document, shared: list[Entry], base: str | None, offset: str) -> list[Line]:
@@ -100,30 +99,32 @@ def _own_numbers(document: Document, shared: list[Entry], base: str | None, offs
         statements = [variable for variable in read_variables(document) if variable.name == base]
         whole = base if all(_is_whole(variable) for variable in statements) else f"{base} | int"
         return [Line(f"{{{{ {whole} + {offset} }}}}")]
-    return [Line(_summed(entry, offset, "{{").text, document.selector_of(entry) or None) for entry in shared]
+    return [Line(_summed(entry, offset, "{{"), document.selector_of(entry) or None) for entry in shared]
 
 
-def _base_v0(document: Document, shared: list[Entry]) -> tuple[str | None, list[Line], list[TextEdit]]:
-    """The variable of the shared number, with its definition if that is a literal so far; None for several numbers."""
+def _base_v0(document: Document, shared: list[Entry], edits: Numbering) -> str | None:
+    """The variable of the shared number, which a literal becomes; None for several numbers."""
     if len(shared) > 1:
-        return None, [], []
+        return None
     text = shared[0].value.text if shared else "0"
     if _LITERAL.fullmatch(text):
         name = free_name(document, "build", "build_number")
-        changes = [TextEdit(shared[0].value.start, shared[0].value.end, f"{{{{ {name} }}}}")] if shared else []
-        return name, [Line(f"{{% set {name} = {text} %}}")], changes
+        if shared:
+            edits.replace(shared[0], f"{{{{ {name} }}}}")
+        edits.variables.append(Line(f"{{% set {name} = {text} %}}"))
+        return name
     inside = _TEMPLATE.fullmatch(text)
     variable = _VARIABLE.fullmatch(inside[1]) if inside else None
     names = {statement.name for statement in read_variables(document)}
-    return (variable[1] if variable and variable[1] in names else None), [], []
+    return variable[1] if variable and variable[1] in names else None
 
 
-def _steps(base: str, wishes: GpuWishes) -> tuple[Line, ...]:
+def _steps(base: str, wishes: GpuWishes) -> list[Line]:
     """The statements that raise a variable in CUDA builds, and above them in CPU builds, if those are preferred."""
     steps = [Line(f"{{% set {base} = {base} + {RAISED} %}}", to_selector(CUDA, ()))]
     if wishes.prefer == "cpu":
         steps.append(Line(f"{{% set {base} = {base} + {PREFERRED_CPU} %}}", to_selector(CPU, ())))
-    return tuple(steps)
+    return steps
 
 
 def _after_last(document: Document, name: str, lines: Sequence[Line]) -> list[TextEdit]:
@@ -148,18 +149,13 @@ def _is_whole(variable: Variable) -> bool:
     return _WHOLE.fullmatch(variable.expression) is not None
 
 
-def _summed(entry: Entry, offset: str, opening: str) -> TextEdit:
-    """The change that adds an offset to a number, a literal or a template."""
+def _summed(entry: Entry, offset: str, opening: str) -> str:
+    """A number, a literal or a template, with an offset added to it."""
     text = entry.value.text
     inside = _TEMPLATE.fullmatch(text)
     inner = text if inside is None else inside[1]
     base = inner if re.fullmatch(r"\w+", inner) and inside is None else f"({inner}) | int"
-    return TextEdit(entry.value.start, entry.value.end, f"{opening} {base} + {offset} }}}}")
-
-
-def _number_setting(parts: GpuParts, shared: list[Entry], text: str) -> tuple[Setting, ...]:
-    """A number for a recipe that has none."""
-    return () if shared else (Setting(parts.recipe, (Line(f"number: {text}"),)),)
+    return f"{opening} {base} + {offset} }}}}"
 
 
 def _numbering_v1(
@@ -182,26 +178,24 @@ def _numbering_v1(
         lines.append(Line(f"{number}: ${{{{ {base} + {RAISED} if {test} else {cpu} }}}}"))
     else:
         lines.append(Line(f"{number}: ${{{{ {base} + ({RAISED} if {test} else {otherwise}) }}}}"))
-    changes: list[TextEdit] = []
-    settings: list[Setting] = []
-    replaced = {text}
+    edits = Numbering(replaced={text})
     if together:
-        changes += [TextEdit(entry.value.start, entry.value.end, f"${{{{ {number} }}}}") for entry in shared]
-        settings += _number_setting(parts, shared, f"${{{{ {number} }}}}")
-        return Numbering(Edits(tuple(changes), tuple(settings), tuple(lines)), frozenset(replaced))
-    inherited = False
+        edits.variables = lines
+        for entry in shared:
+            edits.replace(entry, f"${{{{ {number} }}}}")
+        if not shared:
+            edits.set(parts.recipe, Line(f"number: ${{{{ {number} }}}}"))
+        return edits
     for owner in parts.varying:
         for entry in own.get(owner, []):
-            offset = f"({RAISED} if {test} else {otherwise})"
-            changes.append(_summed(entry, offset, "${{"))
-            replaced.add(entry.value.text)
+            edits.replace(entry, _summed(entry, f"({RAISED} if {test} else {otherwise})", "${{"))
+            edits.replaced.add(entry.value.text)
         if not own.get(owner):
-            inherited = True
-            settings.append(Setting(owner, (Line(f"number: ${{{{ {number} }}}}"),)))
-    if inherited and inside is None and shared:
-        changes += [TextEdit(shared[0].value.start, shared[0].value.end, f"${{{{ {base} }}}}")]
-    edits = Edits(tuple(changes), tuple(settings), tuple(lines if inherited else ()))
-    return Numbering(edits, frozenset(replaced))
+            edits.variables = lines
+            edits.set(owner, Line(f"number: ${{{{ {number} }}}}"))
+    if edits.variables and inside is None and shared:
+        edits.replace(shared[0], f"${{{{ {base} }}}}")
+    return edits
 
 
 def _whole(document: Document, expression: str) -> str:
@@ -224,32 +218,31 @@ _LAST_TEMPLATE = re.compile(r"(\$?\{\{[^{}]*\}\})[ \t]*(?=#|\r?$|[\"']$)", re.MU
 
 
 def build_string_edits(parts: GpuParts, numbers: Numbering) -> Edits:
-    """The build strings of all packages that vary: a new one, or the recipe's own with the accelerator before the hash."""
+    """The build strings of packages that vary: a new one, or the recipe's own with the accelerator before the hash."""
     document = parts.recipe.document
     accelerator = free_name(document, "accelerator", "cuda_or_cpu")
-    changes: list[TextEdit] = []
-    settings: list[Setting] = []
-    remarks: list[str] = []
+    edits = Edits()
     used = not document.has_templates
     for owner in parts.varying:
         holder = _holder(parts, owner)
         entries = [entry for entry in holder.settings if entry.key == "string"]
         number = numbers.own.get(owner, "{{ PKG_BUILDNUM }}" if document.has_templates else "${{ build_number }}")
-        replaced = numbers.replaced | ({"{{ PKG_BUILDNUM }}"} if owner in numbers.own else frozenset())
+        replaced = numbers.replaced | ({"{{ PKG_BUILDNUM }}"} if owner in numbers.own else set())
         for entry in entries:
             edited = _with_accelerator(document, entry, accelerator, replaced, number)
             if edited is None:
                 place = f"{document.path.name}:{document.line_of(entry.start)}"
-                remarks.append(
+                edits.remarks.append(
                     f"{place} has no hash, so CPU and CUDA builds of {owner.name} may share this build string"
                 )
             else:
                 used = True
-                changes.append(edited)
+                edits.replace(entry, edited)
         if not entries:
-            settings.append(Setting(holder, _new_string(owner, holder, accelerator, number)))
-    variables = _variables(document, accelerator) if used else ()
-    return Edits(tuple(changes), tuple(settings), variables, tuple(remarks))
+            edits.set(holder, *_new_string(owner, holder, accelerator, number))
+    if used:
+        edits.variables += _variables(document, accelerator)
+    return edits
 
 
 def _holder(parts: GpuParts, owner: Owner) -> Owner:
@@ -288,15 +281,14 @@ def _variables(document: Document, accelerator: str) -> tuple[Line, ...]:
 
 def _with_accelerator(
     document: Document, entry: Entry, accelerator: str, replaced: Collection[str], number: str
-) -> TextEdit | None:
+) -> str | None:
     """The build string with the accelerator before its hash, and a number for those replaced; None without a hash."""
     opening = "{{" if document.has_templates else "${{"
     source = document.text[entry.value.start : entry.value.end]
     text, hashes = _HASH.subn(lambda match: f"{opening} {accelerator} }}}}{match[0]}", source)
     if not hashes:
         return None
-    text = _LAST_TEMPLATE.sub(lambda match: number if match[1] in replaced else match[0], text)
-    return TextEdit(entry.value.start, entry.value.end, text)
+    return _LAST_TEMPLATE.sub(lambda match: number if match[1] in replaced else match[0], text)
 
 
 def preference(parts: GpuParts, wishes: GpuWishes) -> Edits:
@@ -307,23 +299,21 @@ def preference(parts: GpuParts, wishes: GpuWishes) -> Edits:
     avoided = CPU if wishes.prefer == "gpu" else CUDA
     word = "cpu" if wishes.prefer == "gpu" else "gpu"
     key = "track_features" if document.has_templates else "variant"
-    changes: list[TextEdit] = []
-    settings: list[Setting] = []
-    remarks: list[str] = []
+    edits = Edits()
     for owner in parts.varying:
         existing = next((entry for entry in owner.settings if entry.key == key), None)
         priority = f"down_prioritize_variant: ${{{{ 1 if {to_expression(avoided)} else 0 }}}}"
         if existing is not None and (document.has_templates or "down_prioritize_variant" in existing.value.members):
             place = f"{document.path.name}:{document.line_of(existing.start)}"
-            remarks.append(
+            edits.remarks.append(
                 f"{place} prefers other builds of {owner.name} already: add CPU and CUDA builds to it by hand"
             )
         elif existing is not None and existing.value.entries:
             lead = " " * document.column_of(existing.value.entries[0].start)
-            changes += placed(document, [lead + priority], after=existing.value.entries[-1].end)
+            edits.changes += placed(document, [lead + priority], after=existing.value.entries[-1].end)
         elif document.has_templates:
             feature = Line(f"  - {owner.name}-{word}", to_selector(avoided, ()))
-            settings.append(Setting(owner, (Line("track_features:"), feature)))
+            edits.set(owner, Line("track_features:"), feature)
         else:
-            settings.append(Setting(owner, (Line("variant:"), Line(f"  {priority}"))))
-    return Edits(tuple(changes), tuple(settings), remarks=tuple(remarks))
+            edits.set(owner, Line("variant:"), Line(f"  {priority}"))
+    return edits
