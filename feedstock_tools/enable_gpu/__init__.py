@@ -5,6 +5,6 @@ every command loads.
 """
 
 from feedstock_tools.enable_gpu.enabling import enable_gpu
-from feedstock_tools.enable_gpu.wishes import GpuWishes
+from feedstock_tools.enable_gpu.inputs import GpuWishes
 
 __all__ = ["GpuWishes", "enable_gpu"]

@@ -8,13 +8,12 @@ from feedstock_tools.conditions.spec import to_expression, to_selector
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.variants.skips import skip_where
 from feedstock_tools.enable_gpu.gpu_tests import edits_of_tests
+from feedstock_tools.enable_gpu.inputs import GpuParts, GpuWishes, cuda_versions, gpu_parts
 from feedstock_tools.enable_gpu.insertion import defined, set_in, together
 from feedstock_tools.enable_gpu.metapackages import with_metapackages
 from feedstock_tools.enable_gpu.needs import requirement_changes, spec_of
-from feedstock_tools.enable_gpu.owners import GpuParts, gpu_parts
 from feedstock_tools.enable_gpu.scripts import script_edits, scripts_of
 from feedstock_tools.enable_gpu.strings_and_numbers import build_string_edits, numbering, preference
-from feedstock_tools.enable_gpu.wishes import GpuWishes, cuda_versions
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate.texts.wording import skips
 from feedstock_tools.recipe.written.owners import name_of

@@ -6,10 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from feedstock_tools.enable_gpu.inputs import GpuParts, GpuWishes
 from feedstock_tools.enable_gpu.insertion import placed, shifted, with_selectors
 from feedstock_tools.enable_gpu.needs import spec_of
-from feedstock_tools.enable_gpu.owners import GpuParts
-from feedstock_tools.enable_gpu.wishes import GpuWishes
 from feedstock_tools.generate.texts.lines import Line
 from feedstock_tools.generate.texts.v0 import v0_view
 from feedstock_tools.generate.texts.v1 import v1_view

@@ -7,9 +7,15 @@ from dataclasses import dataclass, replace
 
 from feedstock_tools.conditions.tree import And, Condition, Not, VersionTest
 from feedstock_tools.edit.writing import added_entry
+from feedstock_tools.enable_gpu.inputs import (
+    FIRST_OF_COMPONENTS,
+    TOOLKIT,
+    CudaVersions,
+    GpuParts,
+    GpuWishes,
+    package_of,
+)
 from feedstock_tools.enable_gpu.insertion import added_to_list, below_key, in_one_style, with_selectors
-from feedstock_tools.enable_gpu.owners import GpuParts
-from feedstock_tools.enable_gpu.wishes import FIRST_OF_COMPONENTS, TOOLKIT, CudaVersions, GpuWishes, package_of
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.generate.spec.model import Spec
 from feedstock_tools.generate.texts.lines import Line

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from feedstock_tools.conditions.spec import to_expression, to_selector
 from feedstock_tools.conditions.tree import And, Name
 from feedstock_tools.edit.draft import Draft
+from feedstock_tools.enable_gpu.inputs import CudaVersions, GpuWishes
 from feedstock_tools.enable_gpu.insertion import Edits, added_to_list, free_name, in_one_style, shifted
-from feedstock_tools.enable_gpu.wishes import CudaVersions, GpuWishes
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.generate.texts.lines import Line, quoted

@@ -10,9 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from feedstock_tools.conditions.spec import to_expression, to_selector
+from feedstock_tools.enable_gpu.inputs import GpuParts, GpuWishes
 from feedstock_tools.enable_gpu.insertion import Edits, free_name, placed
-from feedstock_tools.enable_gpu.owners import GpuParts
-from feedstock_tools.enable_gpu.wishes import GpuWishes
 from feedstock_tools.generate.texts.lines import Line
 from feedstock_tools.generate.texts.resolved import CPU, CUDA
 from feedstock_tools.generate.texts.v0 import PYTHON_PREFIX, build_strings

@@ -4,8 +4,7 @@ The door of this product: everybody else imports from here. Import it where it i
 every command loads.
 """
 
-from feedstock_tools.to_v1.comparison import Difference, compare_recipes, without_hash
-from feedstock_tools.to_v1.converting import convert_recipe, to_v1
+from feedstock_tools.to_v1.converting import Difference, compare_recipes, convert_recipe, to_v1, without_hash
 from feedstock_tools.to_v1.recipe import Converted
 
 __all__ = ["Converted", "Difference", "compare_recipes", "convert_recipe", "to_v1", "without_hash"]

@@ -1,20 +1,35 @@
-"""A feedstock with a `meta.yaml` made into one with a `recipe.yaml`: the recipe, and the files that change with it."""
+"""A feedstock with a `meta.yaml` made into one with a `recipe.yaml`, and the packages of both recipes compared.
+
+The comparison covers names, versions, build strings and requirements, for each configuration of the feedstock; hashes
+differ, since their inputs do.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.platforms import with_key
 from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.model import RenderedOutput
+from feedstock_tools.recipe.requirements import Pin, as_list, ensure_valid_spec, pin_of_mapping, requirement_of_text
+from feedstock_tools.recipe.v0.meta import Meta
+from feedstock_tools.recipe.v1.recipe import render_with_contents_v1
+from feedstock_tools.recipe.v1_engine import parse_v1
 from feedstock_tools.recipe.written.document import Document
 from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
-from feedstock_tools.to_v1.comparison import Difference, compare_recipes
+from feedstock_tools.rerender.configurations.own_variants import variants_of
+from feedstock_tools.rerender.forge import Forge, read_forge
+from feedstock_tools.rerender.outputs import packages_with_conda_build
+from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.to_v1.expressions import Names, names_of
 from feedstock_tools.to_v1.recipe import Converted, recipe_text
+from feedstock_tools.variants.namespace import DEFAULT_VARIANT
 from feedstock_tools.wording import counted
 
 _FORGE = "conda-forge.yml"
@@ -106,3 +121,202 @@ def _shown(difference: Difference) -> Iterator[str]:
         yield f"{difference.configuration}: {line}"
     if len(difference.lines) > _MOST_LINES:
         yield f"{difference.configuration}: and {len(difference.lines) - _MOST_LINES} more"
+
+
+_HASH = re.compile(r"(?<![0-9a-z])[0-9a-f]{7}(?![0-9a-z])_?|h[0-9a-f]{7}_?")
+#: The requirements that conda-build reads; it ignores other keys, such as `run_exports` among them.
+_SECTIONS = frozenset({"build", "host", "run", "run_constrained"})
+_EXACTLY = "exactly as"
+_BOUNDS = re.compile(r"[,|]")
+#: A package: name, version, number, build string, platform, requirements by section.
+_Package = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a configuration builds differently: lines with a sign, - for the original and + for the converted recipe."""
+
+    configuration: str
+    lines: tuple[str, ...]
+
+
+def compare_recipes(
+    feedstock: Path, text: str, configurations: Sequence[Configuration], rules: Rules | None = None
+) -> tuple[Difference, ...]:
+    """Compare the `meta.yaml` of a feedstock with a `recipe.yaml` made of it.
+
+    Args:
+        feedstock: the folder of the feedstock.
+        text: the `recipe.yaml`.
+        configurations: those to compare.
+        rules: which version of conda-build to follow; default the newest.
+
+    Raises:
+        InputError: the `meta.yaml` cannot be rendered.
+    """
+    chosen = rules or Rules.newest()
+    forge = read_forge(feedstock, chosen)
+    folder = feedstock / forge.recipe_dir
+    differences = []
+    for configuration in configurations:
+        builder = forge.builder_of(configuration.platform)
+        packages = packages_with_conda_build(folder, configuration, builder, chosen, keep_pins=True)
+        before = _counted({output.file_stem: _of_v0(meta, output) for meta, output in packages})
+        try:
+            after = _packages_of(text, folder, forge, configuration, chosen)
+        except InputError as error:
+            differences.append(Difference(configuration.name, (error.mistakes[0].message,)))
+            continue
+        lines = tuple(_differing(before, after))
+        if lines:
+            differences.append(Difference(configuration.name, lines))
+    return tuple(differences)
+
+
+def _packages_of(
+    text: str, folder: Path, forge: Forge, configuration: Configuration, rules: Rules
+) -> Counter[_Package]:
+    """The packages of a `recipe.yaml` in a configuration."""
+    recipe = parse_v1(text, folder / "recipe.yaml")
+    given = variants_of(folder, configuration, rules.conda_build)
+    builder = forge.builder_of(configuration.platform)
+    rendered = render_with_contents_v1(recipe, given, configuration.platform, builder)
+    return _counted({output.file_stem: _of_v1(content, output) for content, output in rendered})
+
+
+def _counted(packages: Mapping[str, _Package]) -> Counter[_Package]:
+    """The number of times that each package is made, hashes aside.
+
+    One that pins another exactly counts once: rattler-build makes it for each build of the other, while for conda-build
+    the pin is not part of the hash, so that all have one name.
+    """
+    counts = Counter(packages.values())
+    return Counter(
+        {package: 1 if any(_EXACTLY in part for part in package) else number for package, number in counts.items()}
+    )
+
+
+def without_hash(build: str) -> str:
+    """A build string without its hash.
+
+    >>> without_hash("cuda112h1234567_3")
+    'cuda1123'
+    """
+    return _HASH.sub("", build)
+
+
+def _differing(before: Counter[_Package], after: Counter[_Package]) -> Iterator[str]:
+    """The lines in which the packages of a configuration differ, those of one name and build string side by side."""
+    removed, added = list((before - after).elements()), list((after - before).elements())
+    for package in removed:
+        other = next((candidate for candidate in added if candidate[0] == package[0]), None)
+        if other is None:
+            yield f"- {package[0]}"
+            continue
+        added.remove(other)
+        yield from (f"{package[0]}: - {part}" for part in package[1:] if part not in other)
+        yield from (f"{package[0]}: + {part}" for part in other[1:] if part not in package)
+    yield from (f"+ {package[0]}" for package in added)
+
+
+def _of_v0(meta: Meta, output: RenderedOutput) -> _Package:
+    build = meta.section("build")
+    exports = build.get("run_exports")
+    sections = {name: items for name, items in output.requirements.items() if name in _SECTIONS}
+    return _package(output, sections, exports if isinstance(exports, Mapping) else {"weak": exports})
+
+
+def _of_v1(content: Mapping[str, Any], output: RenderedOutput) -> _Package:
+    requirements = content.get("requirements") or {}
+    sections = {name: as_list(requirements.get(name)) for name in ("build", "host", "run")}
+    sections["run_constrained"] = as_list(requirements.get("run_constraints"))
+    exports = requirements.get("run_exports") or {}
+    return _package(output, sections, exports if isinstance(exports, Mapping) else {"weak": exports})
+
+
+def _package(output: RenderedOutput, sections: Mapping[str, Sequence[Any]], exports: Mapping[str, Any]) -> _Package:
+    variant = {key.replace("_", "-"): value for key, value in {**DEFAULT_VARIANT, **output.variant}.items()}
+    parts = [
+        output.name,
+        f"version {output.version}",
+        f"build number {output.build_number}",
+        f"build string {without_hash(output.build_string)}",
+        f"noarch {output.noarch or 'no'}",
+    ]
+    for section, items in sections.items():
+        parts += _lines(section, items, output, variant)
+    for kind, items in exports.items():
+        name = str(kind).replace("constraints", "constrains")
+        parts += _lines(f"run export ({name})", as_list(items), output, {})
+    return (parts[0], *sorted(set(parts[1:])))
+
+
+def _lines(section: str, items: Iterable[Any], output: RenderedOutput, variant: Mapping[str, str]) -> Iterator[str]:
+    for item in items:
+        text = _canonical(item, variant)
+        # conda-build drops the requirements of an output on itself.
+        if text and not (section in {"build", "host", "run"} and text.split(" ")[0] == output.name):
+            yield f"{section}: {text}"
+
+
+def _canonical(item: Any, variant: Mapping[str, str]) -> str:
+    """A requirement in canonical form: pins by bounds, versions with operators, bare names where a variant pins."""
+    if isinstance(item, Mapping):
+        build = next(iter(item.values())).get("build")
+        return _pin(pin_of_mapping(item), str(build) if build else "")
+    text = " ".join(str(item).split())
+    if " @" in text:
+        pin = requirement_of_text(text)
+        assert isinstance(pin, Pin)  # noqa: S101 - the mark of a pin is there
+        return _pin(pin, text.partition(" @")[2].partition(" ")[2])
+    return _spec(text, variant)
+
+
+def _pin(pin: Pin, build: str) -> str:
+    if pin.exact:
+        return f"{pin.name} {_EXACTLY} {'in host' if pin.compatible else 'built'} {build}".strip()
+    kind = "in host" if pin.compatible else "built"
+    return f"{pin.name} as {kind}, from {pin.lower} to {pin.upper} {build}".strip()
+
+
+def _spec(text: str, variant: Mapping[str, str]) -> str:
+    name, _, constraint = ensure_valid_spec(_spaced(text)).partition(" ")
+    name = name.lower()
+    if not constraint:
+        return name
+    pinned = variant.get(name.replace("_", "-"))
+    version, _, build = constraint.partition(" ")
+    if pinned is not None and ensure_valid_spec(f"{name} {pinned}") == f"{name} {constraint}":
+        return name
+    if "=" in version.lstrip("=<>!~") and not _BOUNDS.search(version) and not build:
+        start = len(version) - len(version.lstrip("=<>!~"))
+        number, _, build = version[start:].partition("=")
+        version = version[:start] + number
+    exact = bool(build) or "|" in version
+    alternatives = [",".join(sorted(_bound(bound, exact) for bound in part.split(","))) for part in version.split("|")]
+    version = "|".join(sorted(alternatives))
+    return " ".join(part for part in (name, "" if version == "*" and not build else version, build) if part)
+
+
+def _spaced(text: str) -> str:
+    match = re.match(r"[\w.\-]+(?=[<>=!~])", text)
+    if match:
+        text = f"{match[0]} {text[match.end() :]}"
+    return re.sub(r"(?<=[<>=!~,|])\s+|\s+(?=[,|])", "", text)
+
+
+def _bound(part: str, has_build: bool) -> str:
+    operator = part[: len(part) - len(part.lstrip("=<>!~"))]
+    version = part[len(operator) :]
+    bare = version.rstrip("*").rstrip(".")
+    if not bare:
+        return "*"
+    if operator in {"", "=", "=="} and version.endswith("*"):
+        return f"{bare}.*"
+    if operator in {">=", ">", "<", "<="}:
+        return operator + bare
+    if operator == "=":
+        return f"{bare}.*"
+    if not operator:
+        return f"=={bare}" if has_build else f"{bare}.*"
+    return operator + version
