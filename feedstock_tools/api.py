@@ -215,7 +215,7 @@ _WHERE = {
     "builds.ledger.records": "BuildRecord PackageRecord TestRecord",
     "builds.matrix.matrix": "ConfigurationState Matrix OutputState read_matrix",
     "builds.plan.agenda": "Agenda plan=agenda",
-    "builds.plan.capacity": "Capacity Limits",
+    "builds.plan.hosts": "Capacity Limits",
     "builds.plan.needs": "Needs",
     "builds.plan.row": "Ended Row Running Wanted",
     "builds.plan.workspace": "Workspace open_workspace",
