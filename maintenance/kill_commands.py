@@ -20,6 +20,7 @@ import random
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -31,7 +32,7 @@ from pathlib import Path
 
 from feedstock_tools.builds.ledger import Ledger
 from maintenance import kill_worlds
-from tests.support import command, warm
+from tests.support import command
 from tests.support.feedstocks import GPU
 from tests.support.light_wheels import light_wheels
 from tests.support.paths import ROOT
@@ -280,21 +281,28 @@ def _succeed(world: Path, name: str) -> None:
         raise RuntimeError(f"{name} fails undisturbed: {_said(world)}")
 
 
-def _start(world: Path, scenario: Scenario, *first: Path) -> warm.Running:
+def _start(world: Path, scenario: Scenario, *first: Path) -> subprocess.Popen[bytes]:
     """Start a command in a group of its own, with modules of some folders first; what it says goes to a file."""
     arguments = [each.replace("{world}", str(world)) for each in scenario.arguments]
     own = {name: value.replace("{world}", str(world)) for name, value in scenario.variables}
     places = {"XDG_CACHE_HOME": "cache", "XDG_CONFIG_HOME": "config", "HOME": "home", "TMPDIR": "tmp"}
     own |= {name: str(world / place) for name, place in places.items()}
     variables = command.environment(**own, PYTHONPATH=os.pathsep.join(map(str, [*first, ROOT])))
-    with (world / "said.txt").open("wb") as said, Path(os.devnull).open() as null:
-        streams = null.fileno(), said.fileno(), said.fileno()
-        return warm.start(arguments, world / scenario.folder, variables, streams)
+    with (world / "said.txt").open("wb") as said:
+        return subprocess.Popen(
+            command.tool(*arguments),
+            cwd=world / scenario.folder,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            process_group=0,
+        )
 
 
 def _run(world: Path, scenario: Scenario) -> int:
     """Run a command to its end, with stand-ins where the world has them; its exit status."""
-    return int(_start(world, scenario, world / _STAND_INS).usage()["status"])
+    return _start(world, scenario, world / _STAND_INS).wait()
 
 
 def _said(world: Path) -> str:
@@ -307,7 +315,7 @@ def _killed(world: Path, scenario: Scenario, seconds: float, *, whole: bool) -> 
     time.sleep(seconds)
     with suppress(ProcessLookupError):  # it has ended
         os.killpg(run.pid, signal.SIGKILL) if whole else os.kill(run.pid, signal.SIGKILL)
-    at_work = bool(run.usage()["status"] == -signal.SIGKILL)
+    at_work = run.wait() == -signal.SIGKILL
     wait_until(lambda: not processes_below(world), 60)
     return at_work
 

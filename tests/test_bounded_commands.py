@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support import command, warm
+from tests.support import command
+from tests.support.command import Measured
 from tests.support.needs import needs
 from tests.support.pairs import pairs
 from tests.support.smithy_release import write_release
-from tests.support.warm import Ended
 
 pytestmark = [pytest.mark.slow, needs("system", hasattr(os, "wait4"), "one that says what a process used")]
 
@@ -56,29 +55,9 @@ COMMANDS = {
 }
 
 
-#: Runs a command and writes how it ended to a file. The system counts the memory of the process that starts another as
-#: that one's, and this program takes little, which a process of pytest does not.
-MEASURE = """
-import json, os, sys
-pid = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ)
-_, status, usage = os.wait4(pid, 0)
-with open(sys.argv[1], "w") as file:
-    json.dump([os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024], file)
-"""
-
-
-def run_from_its_start(folder: Path, *arguments: str) -> Ended:
-    """Run a command of feedstock-tools in a folder and in a new Python."""
-    measured = folder / "measured.json"
-    program = [sys.executable, "-I", "-S", "-c", MEASURE, str(measured), *command.tool(*arguments)]
-    run = command.run(program, folder)
-    status, seconds, memory = json.loads(measured.read_text())
-    return Ended(status, run.stdout, run.stderr, seconds, memory)
-
-
-def run(folder: Path, *arguments: str) -> Ended:
-    """Run a command of feedstock-tools in a folder, its modules being imported already."""
-    return warm.run(list(arguments), folder, command.environment())
+def run(folder: Path, *arguments: str) -> Measured:
+    """Run a command of feedstock-tools in a folder."""
+    return command.measured(command.tool(*arguments), folder)
 
 
 @pytest.fixture
@@ -97,9 +76,9 @@ def feedstock(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def assert_refused(ended: Ended) -> None:
+def assert_refused(ended: Measured) -> None:
     """Check that a command reported one error, ended, and took little."""
-    assert ended.status == 2, ended
+    assert ended.returncode == 2, ended
     assert (ended.stdout + ended.stderr).count("error:") == 1, ended
     assert "Traceback" not in ended.stderr
     assert ended.seconds < SECONDS, ended
@@ -113,9 +92,9 @@ def test_a_template_that_would_grow_is_refused(feedstock: Path, place: str, name
 
 
 @pytest.mark.parametrize("name", ["rehearse", "rerender"])
-def test_a_refusal_takes_little_with_the_start_of_the_command(feedstock: Path, name: str) -> None:
+def test_templates_that_double_are_refused_where_many_are_rendered(feedstock: Path, name: str) -> None:
     (feedstock / "recipe" / "recipe.yaml").write_text(BOMBS["doubled context"])
-    assert_refused(run_from_its_start(feedstock, *COMMANDS[name]))
+    assert_refused(run(feedstock, *COMMANDS[name]))
 
 
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
@@ -142,7 +121,7 @@ V0_COMMANDS = {
 }
 
 
-def run_v0(feedstock: Path, recipe: str, *arguments: str, before: str = "") -> Ended:
+def run_v0(feedstock: Path, recipe: str, *arguments: str, before: str = "") -> Measured:
     """Run a command on a meta.yaml, beside a release of conda-smithy and with a program called conda-build.
 
     before: statements to run before it.
@@ -155,7 +134,7 @@ def run_v0(feedstock: Path, recipe: str, *arguments: str, before: str = "") -> E
     program.write_text("#!/bin/sh\necho conda-build 26.1.0\n")
     program.chmod(0o755)
     path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
-    return warm.run(list(arguments), feedstock, command.environment(PATH=path), program=before)
+    return command.measured(command.patched(before, *arguments), feedstock, command.environment(PATH=path))
 
 
 #: Statements after which a template may make a tenth of what it otherwise may.

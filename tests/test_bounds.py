@@ -38,8 +38,8 @@ hold({within})
 
 
 def held(statements: str, within: str = "NARROW", **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run statements in a process that is held to bounds, a fork of one that has imported all of the library."""
-    words = command.changed(f"{program(statements, within)}\nraise SystemExit")
+    """Run statements in a process that is held to bounds."""
+    words = [sys.executable, "-c", program(statements, within)]
     return command.run(words, variables=command.environment(**variables))
 
 
@@ -158,11 +158,8 @@ def _runs(pid: int) -> bool:
 THREAD = "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
 
 
-def called(statements: str, threads: bool, *, fork: bool = False) -> subprocess.CompletedProcess[str]:
-    """Run statements in a program that uses the library, with or without threads.
-
-    fork: in one that has imported all of the library, rather than in a new Python.
-    """
+def called(statements: str, threads: bool) -> subprocess.CompletedProcess[str]:
+    """Run statements in a program that uses the library, with or without threads."""
     start = f"""
 import os, sys
 sys.path.insert(0, {str(ROOT)!r})
@@ -173,8 +170,6 @@ from feedstock_tools.errors import FeedstockError
 from tests.support.bounded_works import *
 """
     start += THREAD if threads else ""
-    if fork:
-        return command.run(command.changed(f"{start}{statements}\nraise SystemExit"))
     return command.run([sys.executable, "-W", "always", "-c", start + statements])
 
 
@@ -214,7 +209,7 @@ with ThreadPoolExecutor(8) as pool:
     found = list(pool.map(lambda number: run_bounded(partial(about, [number] * 100_000)), range(24)))
 print([value[0] for _, _, value in found] == list(range(24)), len({pid for pid, _, _ in found}))
 """
-    assert called(statements, threads=True, fork=True).stdout == "True 24\n"
+    assert called(statements, threads=True).stdout == "True 24\n"
 
 
 def test_the_process_apart_is_started_again_after_somebody_ended_it() -> None:
@@ -227,7 +222,7 @@ apart._apart.process.kill()
 apart._apart.process.wait()
 print(run_bounded(partial(about, 3))[2])
 """
-    assert called(statements, threads=True, fork=True).stdout.split() == ["1", "2", "3"]
+    assert called(statements, threads=True).stdout.split() == ["1", "2", "3"]
 
 
 def test_the_process_apart_imports_what_earlier_calls_used_whether_they_succeeded_or_not() -> None:
@@ -249,7 +244,7 @@ from feedstock_tools.bounds.limits import widen
 widen("10")
 print(run_bounded(greedy, Bounds(step_memory=64 << 20)))
 """
-    assert called(statements, threads=True, fork=True).stdout == "150000000\n"
+    assert called(statements, threads=True).stdout == "150000000\n"
 
 
 @pytest.mark.parametrize("threads", [False, True], ids=["without threads", "with threads"])
@@ -317,7 +312,7 @@ for name, call in {{"rerender": partial(rerender, feedstock), **calls}}.items():
     except (FeedstockError, OSError) as error:
         print(name, "Too many open files" in str(error))
 """
-    run = called(statements, threads, fork=True)
+    run = called(statements, threads)
     calls = ["outputs True", "explain True", "check True", "rehearse True"]
     assert run.stdout.splitlines() == ["True True", *calls, "rerender True", *calls], run.stderr
 
@@ -334,7 +329,7 @@ try:
 except FeedstockError as error:
     print(error, time.monotonic() - began < 20)
 """
-    run = called(statements, threads, fork=True)
+    run = called(statements, threads)
     assert run.stdout == "the work has not ended within 3 s: it waits for something True\n", run.stderr
     child = int((tmp_path / "pid").read_text())
     wait_until(lambda: not _runs(child))

@@ -5,18 +5,13 @@ from __future__ import annotations
 import functools
 import os
 import subprocess
+import sys
 from fnmatch import fnmatch
-from importlib.util import cache_from_source
-from pathlib import Path
 
 import pytest
-from _pytest.assertion import rewrite
 
 from tests.__main__ import MORE_THAN_CORES, NOT_FOR_TESTS, ONCE_MORE, arguments, clear_environment, in_parallel
 from tests.support import command
-from tests.support.collected import COLLECTED
-from tests.support.compiling import compile_files
-from tests.support.needs import needs
 from tests.support.paths import ROOT
 from tests.support.tracked import tracked_files
 
@@ -25,10 +20,9 @@ PASSED_OVER = ("*.egg", "_darcs", "build", "CVS", "dist", "node_modules", "venv"
 
 
 def pytest_of(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Let pytest collect without plugins, which take a second to import, in a process that has most modules already."""
-    words = ["--collect-only", "-qq", "-p", "no:cacheprovider", *arguments]
-    program = f"import pytest\nraise SystemExit(pytest.main({words}))"
-    return command.run(command.changed(program), ROOT, command.environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"))
+    """Let pytest collect without plugins, which take a second to import."""
+    words = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider", *arguments]
+    return command.run(words, ROOT, command.environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"))
 
 
 @functools.cache
@@ -43,10 +37,8 @@ def files_of_tests() -> set[str]:
     return {path.as_posix() for path in tracked_files("tests") if fnmatch(path.name, "test_*.py")}
 
 
-def test_every_file_of_tests_is_collected(pytestconfig: pytest.Config) -> None:
-    whole = [str(ROOT / each) for each in pytestconfig.args] == [str(ROOT / "tests")] and not pytestconfig.option.ignore
-    collected = pytestconfig.stash[COLLECTED] if whole else collected_from("tests")
-    assert files_of_tests() - collected == set()
+def test_every_file_of_tests_is_collected() -> None:
+    assert files_of_tests() - collected_from("tests") == set()
 
 
 @pytest.mark.parametrize("option", ["--ignore=tests/report/test_pin_show.py", "--override-ini=norecursedirs=.* report"])
@@ -87,21 +79,6 @@ def test_variables_that_change_what_tests_cost_or_see_are_removed(monkeypatch: p
         monkeypatch.setenv(name, "1")
     clear_environment()
     assert not set(NOT_FOR_TESTS) & os.environ.keys()
-
-
-@needs("system", hasattr(os, "fork"), "fork")
-def test_modules_are_compiled_before_workers_import_them(tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    names = ("test_it.py", "support.py", "test_wrong.py")
-    files = [tmp_path / name for name in names]
-    for file, text in zip(files, ("def test_it():\n    assert 1\n", "x = 1\n", "def\n"), strict=True):
-        file.write_text(text)
-    compile_files(pytestconfig, files)
-    cached = {path.name.partition(".")[0]: path for path in (tmp_path / "__pycache__").iterdir()}
-    assert set(cached) == {"test_it", "support"}
-    code = rewrite._read_pyc(files[0], cached["test_it"])
-    assert code is not None
-    assert "@pytest_ar" in code.co_names
-    assert cached["support"] == Path(cache_from_source(str(files[1])))
 
 
 def test_one_option_leaves_out_what_is_slow() -> None:

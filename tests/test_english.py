@@ -7,8 +7,6 @@ from types import CodeType
 
 import pytest
 
-from tests.support.compiling import code_of
-
 ROOT = Path(__file__).resolve().parents[1]
 #: Regular expression, from the beginning of a word → what to write instead.
 ODD = {
@@ -68,8 +66,9 @@ _COMMENT = re.compile("#:?(.*)")
 
 def texts_of(module: Path) -> Iterator[str]:
     """The comments and string literals of a module, each in one line; of an f-string, the parts between the values."""
-    found = _COMMENT.findall(module.read_text(encoding="utf-8"))
-    found += _literals(code_of(module).co_consts)
+    text = module.read_text(encoding="utf-8")
+    found = _COMMENT.findall(text)
+    found += _literals(compile(text, str(module), "exec", dont_inherit=True).co_consts)
     return (" ".join(text.split()) for text in found)
 
 

@@ -155,7 +155,7 @@ def script(folder: Path, name: str) -> str:
 def usual_results(folder: Path, variables: dict[str, str], *arguments: str) -> dict[str, object]:
     """The results with an environment and arguments that could mislead."""
     program = f"{script(folder, 'usual')}raise SystemExit"
-    run = command.run(command.changed(program, *arguments), folder, variables)
+    run = command.run(command.patched(program, *arguments), folder, variables)
     assert run.returncode == 0, run.stderr
     return dict(json.loads((folder / "usual").read_text()))
 

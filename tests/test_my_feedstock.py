@@ -92,11 +92,11 @@ def variables(folder: Path) -> dict[str, str]:
 
 
 def started(call: str, feedstock: Path) -> subprocess.Popen[str]:
-    """A command that runs in the feedstock's folder: one of feedstock-tools alone in a fork, others in a shell."""
+    """A command that runs in the feedstock's folder: others than those of feedstock-tools alone in a shell."""
     own, call = variables(feedstock.parent), call.replace("\\\n", "")
     if call.startswith("feedstock-tools ") and not re.search(r"[|<>&;$*]", call):
         program = "import sys; sys.stdout.reconfigure(line_buffering=True)"
-        return command.start(command.changed(program, *shlex.split(call)[1:]), feedstock, own)
+        return command.start(command.patched(program, *shlex.split(call)[1:]), feedstock, own)
     return command.start(["bash", "-c", call], feedstock, own)
 
 

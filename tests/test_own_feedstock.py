@@ -81,7 +81,7 @@ def built_package(top: Path, cache: Path, made: Path) -> Path:
     shutil.copytree(made, top / "dist" / feedstock_tools.__version__)
     lend_own_requirements(cache)
     lend_channels(cache)
-    build = command.changed(ONE_PYTHON, "build", "--feedstock", str(feedstock), "--channel", "stand-in")
+    build = command.patched(ONE_PYTHON, "build", "--feedstock", str(feedstock), "--channel", "stand-in")
     ran = command.run(build, top, command.environment(XDG_CACHE_HOME=str(cache)))
     assert ran.returncode == 0, ran.stdout + ran.stderr
     (package,) = (feedstock / "build_artifacts").rglob("feedstock-tools-*.conda")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ def test_that_needs_a_clone():
 {more}
 """
 CONFTEST = """
+import sys
 from pathlib import Path
 from tests.support.passing import Passing
 
@@ -107,6 +109,6 @@ def test_a_run_of_too_few_fails(tmp_path: Path, passing: int, more: str, status:
     workers = ["-p", "xdist.plugin", "-n", "2"] if status == 0 else []
     few = command.environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")  # the installed plugins take a second to import
     program = f"import pytest\nraise SystemExit(pytest.main({[*words, *workers, str(tmp_path)]}))"
-    run = command.run(command.changed(program), ROOT, few)
+    run = command.run([sys.executable, "-c", program], ROOT, few)
     assert run.returncode == status, run.stdout + run.stderr
     assert said in run.stdout

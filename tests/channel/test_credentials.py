@@ -63,7 +63,7 @@ def asked(server: Guarded, home: Path, base: str = "", **variables: str) -> subp
     """Ask everything; the user's home is `home`."""
     home.mkdir(exist_ok=True)
     more = {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), **variables}
-    words = command.changed(QUESTIONS, f"{base or server.url}/mine", HERE.subdir, str(home))
+    words = command.patched(QUESTIONS, f"{base or server.url}/mine", HERE.subdir, str(home))
     return command.run(words, None, command.environment(**more))
 
 

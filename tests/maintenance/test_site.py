@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import yaml
 from feedstock_tools import api
 from feedstock_tools.cli.program import COMMANDS
 from tests.support import command
+from tests.support.needs import require_extra
 from tests.support.once import made_once
 from tests.support.paths import ROOT
 
@@ -20,12 +22,13 @@ CONFIG = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site."""
+    require_extra("site")
     return made_once(tmp_path_factory, "site", _build)
 
 
 def _build(folder: Path) -> None:
-    program = "from maintenance.site.__main__ import main\nmain()"
-    done = command.run(command.changed(program, str(folder)), ROOT, command.environment(NO_MKDOCS_2_WARNING="1"))
+    words = [sys.executable, "-m", "maintenance.site", str(folder)]
+    done = command.run(words, ROOT, command.environment(NO_MKDOCS_2_WARNING="1"))
     assert done.returncode == 0, done.stderr
 
 

@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from tests.support import warm
 from tests.support.paths import ROOT
 
 _RUN = "import runpy; runpy.run_module('feedstock_tools', run_name='__main__', alter_sys=True)"
-#: After statements that a warm process can run as well.
-_CHANGED_RUN = f"\n{_RUN}  # in any process"
+
+
+#: Runs a command and writes how it ended to a file. The system counts the memory of the process that starts another as
+#: that one's, and this program takes little, which a process of pytest does not.
+_MEASURE = """
+import json, os, sys
+pid = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ)
+_, status, usage = os.wait4(pid, 0)
+with open(sys.argv[1], "w") as file:
+    json.dump([os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss], file)
+"""
+
+
+@dataclass
+class Measured:
+    """A command that ended: its status and output, processor time in seconds, and memory of its largest process."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+    seconds: float
+    memory: int
 
 
 def environment(**variables: str) -> dict[str, str]:
@@ -28,22 +50,8 @@ def tool(*arguments: str) -> list[str]:
 
 
 def patched(program: str, *arguments: str) -> list[str]:
-    """The same command after statements that change modules of feedstock-tools, before they are imported."""
+    """The same command after statements that change modules of feedstock-tools."""
     return [sys.executable, "-c", f"{program}\n{_RUN}", *arguments]
-
-
-def changed(program: str, *arguments: str) -> list[str]:
-    """The same command after statements that change modules of feedstock-tools, which have been imported."""
-    return [sys.executable, "-c", program + _CHANGED_RUN, *arguments]
-
-
-def _asked(command: list[str]) -> tuple[str, list[str]] | None:
-    """What to ask a warm process for, statements and arguments, if it can run the command."""
-    if command[:3] == tool():
-        return "", command[3:]
-    if command[1] == "-c" and command[2].endswith(_CHANGED_RUN):
-        return command[2].removesuffix(_CHANGED_RUN), command[3:]
-    return None
 
 
 def run(
@@ -56,20 +64,24 @@ def run(
 
     folder: where it starts (here, where None). variables: its whole environment (`environment()`, where None).
     """
-    variables = environment() if variables is None else dict(variables)
-    if (asked := _asked(command)) is not None and warm.serves(variables):
-        program, arguments = asked
-        ended = warm.run(arguments, folder, variables, stdin, program=program)
-        return subprocess.CompletedProcess(command, ended.status, ended.stdout, ended.stderr)
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env=variables,
-        stdin=stdin,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    own = environment() if variables is None else variables
+    return subprocess.run(command, cwd=folder, env=own, stdin=stdin, capture_output=True, text=True, check=False)
+
+
+def measured(
+    command: list[str],
+    folder: Path | None = None,
+    variables: Mapping[str, str] | None = None,
+    stdin: int | IO[str] = subprocess.DEVNULL,
+) -> Measured:
+    """Run a command to its end and measure what it and its children use."""
+    with tempfile.TemporaryDirectory() as temporary:
+        file = Path(temporary, "measured.json")
+        words = [sys.executable, "-I", "-S", "-c", _MEASURE, str(file), *command]
+        own = environment() if variables is None else variables
+        ended = subprocess.run(words, cwd=folder, env=own, stdin=stdin, capture_output=True, text=True, check=False)
+        status, seconds, memory = json.loads(file.read_text())
+    return Measured(status, ended.stdout, ended.stderr, seconds, memory * (1 if sys.platform == "darwin" else 1024))
 
 
 def start(
@@ -80,14 +92,10 @@ def start(
     stderr: int = subprocess.STDOUT,
 ) -> subprocess.Popen[str]:
     """Start a command and leave it running; by default its output comes through one pipe."""
-    variables = environment() if variables is None else dict(variables)
-    if (asked := _asked(command)) is not None and warm.serves(variables):
-        program, arguments = asked
-        return warm.Started(arguments, folder, variables, stdout, stderr, program=program)
     return subprocess.Popen(
         command,
         cwd=folder,
-        env=variables,
+        env=environment() if variables is None else variables,
         stdin=subprocess.DEVNULL,
         stdout=stdout,
         stderr=stderr,

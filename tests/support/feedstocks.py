@@ -55,7 +55,7 @@ class TinyFeedstock:
 
     def patched_build(self, program: str, *arguments: str) -> list[str]:
         """The command of a build with modules of feedstock-tools changed by some statements."""
-        return command.changed(program, "build", *arguments, "--channel", str(self.channel))
+        return command.patched(program, "build", *arguments, "--channel", str(self.channel))
 
     @property
     def artifacts(self) -> Path:

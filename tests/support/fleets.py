@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
 
-from feedstock_tools.builds.fleet import local as local_fleets
 from feedstock_tools.builds.fleet.carrying.link import Link
 from feedstock_tools.builds.fleet.folder import FleetFolder
 from feedstock_tools.builds.fleet.local import LocalFleet, local_fleet
 from feedstock_tools.errors import WorkError
-from tests.support import command, warm
-from tests.support.command import environment
+from tests.support import command
 from tests.support.feedstocks import TinyFeedstock
 from tests.support.waiting import processes_below, wait_until
 
@@ -75,20 +71,6 @@ def wait_for_hosts(fleet: FleetFolder, hosts: int) -> None:
     wait_until(are_present, 120)
 
 
-class _WarmFleet(LocalFleet):
-    """The same processes as forks, which need not import dask first."""
-
-    def _start(self, name: str, command: Sequence[str]) -> None:
-        home = self.home_of(name)
-        home.mkdir(parents=True, exist_ok=True)
-        variables = environment(HOME=str(home), XDG_CACHE_HOME=str(home / "cache"))
-        module, *arguments = command
-        with (home / "messages").open("ab") as messages:
-            number = messages.fileno()
-            started: subprocess.Popen[Any] = warm.Started(arguments, None, variables, number, number, module)
-            self.processes[name] = started
-
-
 @contextmanager
 def fleet_in(folder: Path, hosts: int, lease: float = LEASE, **settings: object) -> Iterator[Fleet]:
     """A running fleet whose hosts have connected; `settings` are those of each host (`local_fleet`)."""
@@ -100,9 +82,5 @@ def fleet_in(folder: Path, hosts: int, lease: float = LEASE, **settings: object)
 @contextmanager
 def started_fleet(folder: Path, hosts: int, settings: Mapping[str, object]) -> Iterator[Fleet]:
     """The same, whose hosts may not have connected yet."""
-    kind = _WarmFleet if warm.serves(environment()) else LocalFleet
-    with (
-        patch.object(local_fleets, "LocalFleet", kind),
-        local_fleet(folder / "fleet", folder / "hosts", hosts, settings) as local,
-    ):
+    with local_fleet(folder / "fleet", folder / "hosts", hosts, settings) as local:
         yield Fleet(local)

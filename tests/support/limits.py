@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
+from unittest import mock
 
 from feedstock_tools.errors import FeedstockError
-from tests.support import warm
+from tests.support import command
 
 #: Processor time in seconds that one attack may take; more where coverage is measured.
 SECONDS = 5.0 * (3 if os.environ.get("COVERAGE_RUN") else 1)
@@ -56,17 +57,14 @@ def commands_limited(seconds: float = SECONDS, memory: int = OF_A_COMMAND) -> It
         memory: of its largest process, in bytes.
     """
 
-    def checked(*arguments: Any, **options: Any) -> warm.Ended:
-        ended = run(*arguments, **options)
-        assert ended.seconds < seconds, f"{arguments[0]} took {ended.seconds:.1f} s of processor time"
-        assert ended.memory < memory, f"{arguments[0]} took {ended.memory >> 20} MiB of memory"
+    def checked(arguments: list[str], *others: Any, **options: Any) -> command.Measured:
+        ended = command.measured(arguments, *others, **options)
+        assert ended.seconds < seconds, f"{arguments} took {ended.seconds:.1f} s of processor time"
+        assert ended.memory < memory, f"{arguments} took {ended.memory >> 20} MiB of memory"
         return ended
 
-    run, warm.run = warm.run, checked
-    try:
+    with mock.patch.object(command, "run", checked):
         yield
-    finally:
-        warm.run = run
 
 
 def _peak() -> int:

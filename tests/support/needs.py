@@ -1,12 +1,14 @@
 """Things that a fresh machine may lack and a test may need: the only reasons to skip a test.
 
 Each reason begins with its kind, by which `.ci/run` counts the skips and compares them with tests/passing.toml.
-Packages on PyPI belong to the `test` extra, and never justify a skip.
+Packages on PyPI belong to the `test` extra, and do not justify a skip, but for those of an extra that only a few tests
+need and that would make everybody's environment much larger: `EXTRAS`.
 """
 
 from __future__ import annotations
 
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
@@ -21,7 +23,10 @@ KINDS = {
     "system": "another operating system, its emulator, or rights that this user lacks",
     "fetched": "clones, recorded rerenders or toolkits that someone fetched",
     "browser": "Chromium",
+    "extra": "the packages of an extra of pyproject.toml",
 }
+#: Extra → a module of it.
+EXTRAS = {"site": "material"}
 #: The browser on PATH that the tests open pages with; None if there is none.
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -35,6 +40,12 @@ def needs(kind: str, met: object, what: str) -> pytest.MarkDecorator:
         what: its name; the reason reads `needs <kind>: <what>`.
     """
     return pytest.mark.skipif(not met, reason=_reason(kind, what))
+
+
+def require_extra(name: str) -> None:
+    """Skip the running test unless an extra is installed."""
+    if find_spec(EXTRAS[name]) is None:
+        lacks("extra", f"feedstock-tools[{name}]")
 
 
 def lacks(kind: str, what: str) -> NoReturn:

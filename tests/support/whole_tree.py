@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 from feedstock_tools.rerender.rerendering import rerender
@@ -63,10 +64,10 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 def in_new_process(program: str) -> subprocess.CompletedProcess[str]:
-    """Run statements in a fork of a process that has rerendered nothing, after the imports that rerendering takes."""
+    """Run statements in a process that has rerendered nothing, after the imports that rerendering takes."""
     imports = (
         "from pathlib import Path\n"
         "from feedstock_tools.rerender.rerendering import rerender\n"
         "from feedstock_tools.rerender.smithy import find_release\n"
     )
-    return command.run(command.changed(f"{imports}{program}\nraise SystemExit"))
+    return command.run([sys.executable, "-c", f"{imports}{program}"])

@@ -23,7 +23,7 @@ from feedstock_tools.builds.engines.process.program import Command, run_command
 from tests.support import command
 from tests.support.feedstocks import HERE
 from tests.support.needs import needs
-from tests.support.warm import FIXED_THERE
+from tests.support.paths import ROOT
 
 pytestmark = needs("system", HERE.subdir == "linux-64", "the feedstock here is for linux-64")
 PROGRAM = """#!{python}
@@ -58,7 +58,7 @@ def recorded(
     (programs / "conda-build").write_text(text)
     (programs / "conda-build").chmod(0o755)
     variables = {
-        **FIXED_THERE,
+        "PYTHONPATH": str(ROOT),
         "PATH": f"{programs}:{os.environ['PATH']}",
         "CONDA_PREFIX": "/another",
         "XDG_CACHE_HOME": str(tmp_path / "cache"),

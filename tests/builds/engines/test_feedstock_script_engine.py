@@ -28,7 +28,7 @@ from feedstock_tools.feedstock.configurations import outline
 from tests.support.command import run, tool
 from tests.support.feedstocks import HERE
 from tests.support.needs import needs, the_clone
-from tests.support.warm import FIXED_THERE
+from tests.support.paths import ROOT
 
 pytestmark = needs("system", HERE.subdir == "linux-64", "the scripts tested are those for linux-64")
 SCRIPTED = Path(__file__).parent / "scripted-feedstock"
@@ -79,11 +79,12 @@ def recorded(folder: Path) -> list[tuple[list[str], dict[str, str | None]]]:
 
 def machine(docker: Path, **more: str) -> dict[str, str]:
     """An environment with the stand-in on PATH."""
-    return {**FIXED_THERE, "PATH": f"{docker}:{os.environ['PATH']}", "HOME": os.environ.get("HOME", "/"), **more}
+    home = os.environ.get("HOME", "/")
+    return {"PYTHONPATH": str(ROOT), "PATH": f"{docker}:{os.environ['PATH']}", "HOME": home, **more}
 
 
 def build(folder: Path, environment: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    variables = {**FIXED_THERE, **environment, "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"]}
+    variables = {"PYTHONPATH": str(ROOT), **environment, "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"]}
     return run(tool("build", "linux_64_", "--feedstock", str(folder), *words), variables=variables)
 
 

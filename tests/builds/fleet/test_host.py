@@ -38,7 +38,6 @@ from tests.support.feedstocks import STUBBORN, TinyFeedstock
 from tests.support.fleets import LEASE, Fleet, fleet_in
 from tests.support.needs import needs
 from tests.support.waiting import wait_until
-from tests.support.warm import NEW_WORKERS
 
 pytestmark = needs("system", sys.platform == "linux", "looks at processes through /proc")
 
@@ -48,7 +47,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """A fleet of one host, whose worker has a secret in its environment."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("A_TOKEN", "token-that-nobody-sees")
-        patch.setenv(NEW_WORKERS, "yes")  # whose environment /proc shows
         with fleet_in(tmp_path_factory.mktemp("fleet"), 1) as made:
             yield made
 

@@ -19,7 +19,7 @@ from feedstock_tools.channel.web.pip import Fetching
 from feedstock_tools.errors import InputError
 from feedstock_tools.report.run.many import Lines
 from feedstock_tools.report.run.plain import UNFOLDED, fetching_in_lines
-from tests.support.command import changed, environment, run
+from tests.support.command import environment, patched, run
 from tests.support.compilers import lend_channels
 from tests.support.feedstocks import HERE
 from tests.support.needs import needs
@@ -80,7 +80,7 @@ QUICK_PIP = f"from feedstock_tools.channel.web import pip; pip.pip_command = lam
 
 def build(feedstock: Path, *words: str, pip: str = QUICK_PIP) -> CompletedProcess[str]:
     """Build on such a machine."""
-    command = changed(pip, "build", *words, "--channel", "stand-in")
+    command = patched(pip, "build", *words, "--channel", "stand-in")
     return run(command, feedstock, without_compilers(feedstock.parent))
 
 

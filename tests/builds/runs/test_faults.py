@@ -75,7 +75,7 @@ def test_a_run_that_is_killed_again_and_again_loses_nothing_and_builds_nothing_t
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_several_builds_that_ignore_signals_leave_nothing_behind(
-    feedstock: TinyFeedstock, number: int, status: int, new_workers: None
+    feedstock: TinyFeedstock, number: int, status: int
 ) -> None:
     stubborn = STUBBORN.replace('"$RECIPE_DIR/../begun"', '"$RECIPE_DIR/../begun-$PKG_BUILD_STRING"')
     feedstock.edit("recipe/build-library.sh", "mkdir", stubborn)

@@ -27,7 +27,7 @@ LONGEST = 120
 
 
 @pytest.fixture
-def stubborn(feedstock: TinyFeedstock, new_workers: None) -> TinyFeedstock:
+def stubborn(feedstock: TinyFeedstock) -> TinyFeedstock:
     """A feedstock whose first output never finishes by itself."""
     feedstock.keep_outputs(1)
     feedstock.edit("recipe/build-library.sh", "mkdir", STUBBORN)
@@ -90,7 +90,7 @@ def test_a_build_that_is_killed_itself_is_a_failure(stubborn: TinyFeedstock, beg
     assert stubborn.packages() == []
 
 
-def test_a_build_that_leaves_a_server_running_does_not_keep_it(feedstock: TinyFeedstock, new_workers: None) -> None:
+def test_a_build_that_leaves_a_server_running_does_not_keep_it(feedstock: TinyFeedstock) -> None:
     feedstock.keep_outputs(1)
     feedstock.edit("recipe/build-library.sh", "mkdir", "setsid sleep 987 > /dev/null 2>&1 &\nmkdir")
     assert feedstock.build(NAME).returncode == 0

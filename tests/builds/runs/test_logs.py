@@ -23,7 +23,6 @@ from feedstock_tools.builds.runs.logs import HeadAndTail, LogFile, Skipped, with
 from feedstock_tools.channel.folder import index_channel
 from tests.support.feedstocks import HERE
 from tests.support.needs import needs
-from tests.support.warm import FIXED_THERE
 
 pytestmark = needs("system", sys.platform == "linux", "looks at processes through /proc")
 
@@ -31,7 +30,7 @@ SECONDS = 60.0
 SOCKET = 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'
 HIDDEN = "a-secret-of-the-machine"
 MACHINE = {"PATH": os.environ["PATH"], "MY_TOKEN": HIDDEN}
-SETTINGS = {**FIXED_THERE, "HOME": "/nonexistent", "PATH": os.environ["PATH"]}
+SETTINGS = {"HOME": "/nonexistent", "PATH": os.environ["PATH"]}
 
 
 @dataclass
@@ -142,7 +141,6 @@ def test_a_script_sees_no_trace_of_the_way_that_its_output_takes(tmp_path: Path)
     assert len(descriptors) == 4, descriptors
 
 
-@pytest.mark.usefixtures("new_workers")  # peak() counts children
 def test_a_line_of_100_megabytes_needs_no_memory(tmp_path: Path) -> None:
     before = peak()
     printed = built(tmp_path, "head -c 100000000 /dev/zero | tr '\\0' y\necho\necho end\n", limit=1 << 20)

@@ -297,7 +297,7 @@ def test_two_processes_at_once_make_one_channel(tmp_path: Path) -> None:
         "print(ensure_stand_in_channel(Path(sys.argv[1]), Platform.here(), []).folder)\n"
         "raise SystemExit"
     )
-    processes = [command.start(command.changed(code, str(tmp_path))) for _ in range(2)]
+    processes = [command.start(command.patched(code, str(tmp_path))) for _ in range(2)]
     folders = {process.communicate(timeout=300)[0].strip() for process in processes}
 
     assert [process.returncode for process in processes] == [0, 0]
