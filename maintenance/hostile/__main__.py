@@ -1,4 +1,5 @@
-"""Feed hostile templates, YAML, archives, repodata and ledgers to their readers, and keep the cases that get through.
+"""Feed hostile and damaged files to their readers, and keep the cases that get through: templates, YAML, feedstocks
+with random changes, archives, repodata, ledgers.
 
     python -m maintenance.hostile [--minutes 60] [--seed 1] [--keep FOLDER] [--kind KIND] [--case NUMBER]
 
@@ -12,6 +13,7 @@ most processor time and wall time of a reader, and the largest memory. Run it in
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import random
@@ -32,7 +34,7 @@ from types import FrameType
 from feedstock_tools.bounds.limits import READING, BoundError
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.errors import FeedstockError
-from maintenance.hostile.readers import KINDS, make_case, prepare
+from maintenance.hostile.readers import KINDS, make_case
 
 #: Of processor time for one reader, of waiting for one, and of memory.
 SECONDS, WAITING, MEMORY = 5.0, 60.0, 600 * 1024 * 1024
@@ -182,7 +184,8 @@ def main() -> int:
     parser.add_argument("--kind", choices=[*KINDS])
     parser.add_argument("--case", type=int, help="repeat this case alone")
     args = parser.parse_args()
-    prepare()
+    for engine in ("rattler", "rattler.package_streaming", "rattler.index", "rattler_build"):
+        importlib.import_module(engine)  # which the forks of the readers then share
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "work").mkdir()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from maintenance.hostile.__main__ import one_case
-from maintenance.hostile.readers import KINDS, make_case, prepare
+from maintenance.hostile.readers import KINDS, make_case
 from tests.support.needs import needs
 
 pytestmark = [pytest.mark.slow, needs("system", hasattr(os, "fork"), "one that can fork")]
@@ -21,7 +21,18 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    "kind", ["v0 templates", "v1 templates", "YAML", "simulation", "archives", "other archives", "fleets"]
+    "kind",
+    [
+        "v0 templates",
+        "v1 templates",
+        "YAML",
+        "changed files",
+        "edited files",
+        "simulation",
+        "archives",
+        "other archives",
+        "fleets",
+    ],
 )
 def test_a_case_can_be_repeated(tmp_path: Path, kind: str) -> None:
     for name in ("one", "other"):
@@ -39,10 +50,6 @@ def test_the_first_case_of_each_kind_holds(tmp_path: Path, kind: str) -> None:
     assert wrong == []
     assert set(tally.ends) <= {"succeeds", "refused", "bound"}
     assert {"refused", "bound"} & set(tally.ends)
-
-
-def test_what_the_readers_need_can_be_imported() -> None:
-    prepare()
 
 
 def _fails() -> None:
