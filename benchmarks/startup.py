@@ -3,7 +3,7 @@
 Each command runs alternately from both checkouts in a new process; the least processor time and the least wall time of
 all repetitions count, so that other work on the machine disturbs the figures little.
 
-    python benchmarks/startup.py [--against CHECKOUT] [--repeat 15]
+    python -m benchmarks.startup [--against CHECKOUT] [--repeat 15]
 
 CHECKOUT is another checkout of this project with an environment of its own (`python -m feedstock_tools.bootstrap dev
 python -V` makes it). Before the first repetition each checkout builds the example `gpuprobe` for one configuration into
@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
-import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.support import command
+from tests.support.paths import ROOT
+
 CONFIGURATION = "linux_64_cuda11.2_py3.11"
 BUILD = ["-m", "feedstock_tools.cli.build_locally"]
 TOOLS = ["-m", "feedstock_tools"]
@@ -60,34 +59,19 @@ class Checkout:
         }
 
 
-def seconds_of(checkout: Checkout, arguments: list[str]) -> tuple[float, float]:
-    """Processor seconds and wall seconds of one call."""
-    environment = {**os.environ, "PYTHONPATH": str(checkout.folder)}
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    start = time.perf_counter()
-    run = subprocess.run(
-        [str(checkout.python), *arguments],
-        cwd=checkout.folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    wall = time.perf_counter() - start
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+def measured(checkout: Checkout, arguments: list[str]) -> command.Measured:
+    """One call in a new process."""
+    words = [str(checkout.python), *arguments]
+    run = command.measured(words, checkout.folder, {**os.environ, "PYTHONPATH": str(checkout.folder)})
     if run.returncode:
         sys.exit(f"{' '.join(arguments)} failed in {checkout.folder}:\n{run.stdout}{run.stderr}")
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, wall
+    return run
 
 
 def least(checkouts: list[Checkout], name: str, repeat: int) -> list[tuple[float, float]]:
     """The least processor time and the least wall time of a command in each checkout."""
-    times: list[list[tuple[float, float]]] = [[] for _ in checkouts]
-    for _ in range(repeat):
-        for checkout, measured in zip(checkouts, times, strict=True):
-            measured.append(seconds_of(checkout, checkout.commands()[name]))
-    return [(min(cpu for cpu, _ in measured), min(wall for _, wall in measured)) for measured in times]
+    runs = [[measured(checkout, checkout.commands()[name]) for checkout in checkouts] for _ in range(repeat)]
+    return [(min(run.seconds for run in each), min(run.wall for run in each)) for each in zip(*runs, strict=True)]
 
 
 def main() -> None:
@@ -100,8 +84,8 @@ def main() -> None:
         folders = [ROOT, *([given.against.resolve()] if given.against else [])]
         checkouts = [Checkout(folder, Path(scratch, str(number))) for number, folder in enumerate(folders)]
         for checkout in checkouts:
-            seconds_of(checkout, [*BUILD, CONFIGURATION, "--output-dir", str(checkout.output)])
-            seconds_of(checkout, [*BUILD, "--list", "--output-dir", str(checkout.output)])
+            measured(checkout, [*BUILD, CONFIGURATION, "--output-dir", str(checkout.output)])
+            measured(checkout, [*BUILD, "--list", "--output-dir", str(checkout.output)])
         print(f"load {os.getloadavg()[0]:.1f}; milliseconds of processor / wall time, least of {given.repeat}")
         for name in checkouts[0].commands():
             figures = least(checkouts, name, given.repeat)

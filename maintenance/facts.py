@@ -1,8 +1,8 @@
 """Check files of facts, and write the JSON Schemas that editors read.
 
-python maintenance/facts.py check                       the files in variants/
-python maintenance/facts.py check cuda.yaml mine.yaml   a file of your own, in the form of cuda.yaml
-python maintenance/facts.py schemas                     variants/*.schema.json, from the models
+python -m maintenance.facts check                       the files in variants/
+python -m maintenance.facts check cuda.yaml mine.yaml   a file of your own, in the form of cuda.yaml
+python -m maintenance.facts schemas                     variants/*.schema.json, from the models
 """
 
 from __future__ import annotations

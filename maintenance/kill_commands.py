@@ -1,6 +1,6 @@
 """Kill each command that writes at random moments, run it once more, and compare with a run that nobody disturbed.
 
-    python maintenance/kill_commands.py [COMMAND ...] [--kills 200] [--seed 1] [--minutes 9] [--keep FOLDER]
+    python -m maintenance.kill_commands [COMMAND ...] [--kills 200] [--seed 1] [--minutes 9] [--keep FOLDER]
 
 Each try puts a world in place (a feedstock, a channel, the user's cache and a folder for temporary files, nothing of
 which is this machine's own), starts the command, kills it with SIGKILL (alone, or with its whole group) after a random

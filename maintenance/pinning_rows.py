@@ -1,7 +1,7 @@
 """Read rows for `variants/cuda.yaml` from a clone of conda-forge-pinning-feedstock.
 
-    python maintenance/pinning_rows.py CLONE linux-64 12.9
-    python maintenance/pinning_rows.py CLONE osx-arm64 cpu
+    python -m maintenance.pinning_rows CLONE linux-64 12.9
+    python -m maintenance.pinning_rows CLONE osx-arm64 cpu
 
 prints the row as it stood at the last commit whose pinning, or a migration beside it, named that CUDA version for the
 platform. A value that is the same for all rows of a pinning is taken as it is, one of a zip group from the row of the

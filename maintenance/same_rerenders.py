@@ -1,7 +1,7 @@
 """Record the results of rerenders of many feedstocks with this checkout, to compare with those of another checkout.
 
-    python maintenance/same_rerenders.py record MIRROR FILE [--most N] [--only v0|v1] [--outputs]
-    python maintenance/same_rerenders.py compare FILE FILE
+    python -m maintenance.same_rerenders record MIRROR FILE [--most N] [--only v0|v1] [--outputs]
+    python -m maintenance.same_rerenders compare FILE FILE
 
 MIRROR has clones as `<owner>+<name>-feedstock/repo`, bare or not, the one of the pinning among them. Each feedstock is
 rerendered at its newest commit and at up to N - 1 others that changed its recipe, all with the newest pinning and
@@ -14,40 +14,17 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import io
 import json
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-PINNING = "conda-forge+conda-forge-pinning-feedstock"
+from benchmarks.histories import Pinnings, feedstocks, git, unpack
+
 RECIPES = {"v0": "meta.yaml", "v1": "recipe.yaml"}
-
-
-def git(repository: Path, *words: str) -> bytes:
-    """The output of a git command."""
-    return subprocess.run(["git", "--git-dir", str(repository), *words], capture_output=True, check=True).stdout
-
-
-def lay_out(repository: Path, commit: str, folder: Path) -> None:
-    """Write the files of a commit."""
-    with tarfile.open(fileobj=io.BytesIO(git(repository, "archive", commit))) as archive:
-        archive.extractall(folder, filter="data")
-
-
-def lay_out_pinning(mirror: Path, folder: Path) -> Path:
-    """Write the newest pinning as its package is laid out."""
-    lay_out(mirror / PINNING / "repo", "HEAD", folder / "source")
-    recipe = folder / "source" / "recipe"
-    made = folder / "pinning"
-    (made / "share" / "conda-forge").mkdir(parents=True)
-    (recipe / "conda_build_config.yaml").rename(made / "conda_build_config.yaml")
-    (recipe / "migrations").rename(made / "share" / "conda-forge" / "migrations")
-    return made
 
 
 def commits_of(repository: Path, most: int) -> list[str]:
@@ -79,16 +56,13 @@ def results(feedstock: Path, pinning: Path, outputs: bool) -> dict[str, str]:
 def record(mirror: Path, most: int, kinds: tuple[str, ...], outputs: bool) -> Iterator[tuple[str, dict[str, str]]]:
     """Feedstock and commit with the results."""
     with tempfile.TemporaryDirectory() as scratch:
-        pinning = lay_out_pinning(mirror, Path(scratch))
-        for repository in sorted(mirror.glob("*-feedstock/repo")):
-            if not (repository / "HEAD").is_file():
-                continue
+        pinning = Pinnings(mirror, Path(scratch) / "pinnings").newest
+        for repository in feedstocks(mirror):
             name = repository.parent.name.partition("+")[2]
             for commit in commits_of(repository, most):
                 folder = Path(scratch, commit, name)
-                folder.mkdir(parents=True, exist_ok=True)
                 try:
-                    lay_out(repository, commit, folder)
+                    unpack(repository, commit, folder)
                 except subprocess.CalledProcessError:
                     continue  # a clone without its whole history
                 if not any((folder / "recipe" / RECIPES[kind]).is_file() for kind in kinds):

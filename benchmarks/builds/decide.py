@@ -1,36 +1,29 @@
 """Measure `decide` over thousands of waiting rows, and the simulation of a run with them.
 
-    python benchmarks/builds/decide.py [--rows 10000] [--hosts 500] [--runs 5]
+    python -m benchmarks.builds.decide [--rows 10000] [--hosts 500] [--runs 5]
 
 Prints the processor time of one decision in several situations, and of a whole simulation, the least of some runs.
 Then it simulates rows with a heavy tail of durations on hosts of which most are taken away now and then, in the given
 order, with the longest first, and with the longest first where every row may go anywhere.
-
-Run it in the root of the repository, with PYTHONPATH=. if the package is not installed.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts  # noqa: E402
-from feedstock_tools.builds.fleet.simulation.simulate import simulate  # noqa: E402
-from feedstock_tools.builds.plan.hosts import Capacity, Host  # noqa: E402
-from feedstock_tools.builds.plan.needs import Needs  # noqa: E402
-from feedstock_tools.builds.plan.order import in_order  # noqa: E402
-from feedstock_tools.builds.plan.row import Row, Wanted  # noqa: E402
-from feedstock_tools.builds.runs.decide import Waiting, decide  # noqa: E402
-from feedstock_tools.builds.runs.occupancy import Occupancy  # noqa: E402
-from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow  # noqa: E402
+from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts
+from feedstock_tools.builds.fleet.simulation.simulate import simulate
+from feedstock_tools.builds.plan.hosts import Capacity, Host
+from feedstock_tools.builds.plan.needs import Needs
+from feedstock_tools.builds.plan.order import in_order
+from feedstock_tools.builds.plan.row import Row, Wanted
+from feedstock_tools.builds.runs.decide import Waiting, decide
+from feedstock_tools.builds.runs.occupancy import Occupancy
+from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow
 
 GIB = 1 << 30
 NEEDS = tuple(Needs(cores, memory * GIB, platform="linux-64") for cores in (4, 8, 16, 32) for memory in (8, 64))

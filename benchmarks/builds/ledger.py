@@ -4,9 +4,7 @@ Makes the tiny feedstock of the tests in a temporary folder, builds all of it, a
 builds, with packages, environments and tests, before them. Prints the time, the processor time and the peak memory of
 each command, the least of some runs, with the small ledger and with the large one.
 
-    python benchmarks/builds/ledger.py [--records 50000] [--runs 3]
-
-Run it in the root of the repository, with PYTHONPATH=. if the package is not installed.
+    python -m benchmarks.builds.ledger [--records 50000] [--runs 3]
 """
 
 from __future__ import annotations
@@ -15,16 +13,15 @@ import argparse
 import json
 import os
 import sqlite3
-import subprocess
 import sys
 import tempfile
-import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+from tests.support import command
+from tests.support.channels import make_tiny_channel
+from tests.support.feedstocks import TinyFeedstock, copy_of_tiny
 
 #: Shift of the numbers of the real builds, so that the earlier ones come before them.
 _LATER = 10_000_000
@@ -78,32 +75,17 @@ def fill(path: Path, records: int, solved_packages: int = 40) -> None:
         )
 
 
-def measured(command: tuple[str, ...], folder: Path, channel: Path | str, runs: int) -> tuple[float, float, int]:
-    """The least time and processor time of some runs, in seconds, and the greatest memory, in MiB."""
-    arguments = [sys.executable, "-m", "feedstock_tools", *command, "--channel", str(channel)]
-    found = []
-    for _ in range(runs):
-        began = time.monotonic()
-        run = subprocess.Popen(
-            arguments,
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-        )
-        _, status, used = os.wait4(run.pid, 0)
-        run.returncode = os.waitstatus_to_exitcode(status)
-        if run.returncode:
-            sys.exit(f"{' '.join(arguments)}: status {run.returncode}")
-        found.append((time.monotonic() - began, used.ru_utime + used.ru_stime, used.ru_maxrss // 1024))
-    return min(each[0] for each in found), min(each[1] for each in found), max(each[2] for each in found)
+def least(words: tuple[str, ...], tiny: TinyFeedstock, runs: int) -> str:
+    """The least time and processor time of some runs of a command, and the greatest memory."""
+    ended = [command.measured(command.tool(*words, "--channel", str(tiny.channel)), tiny.folder) for _ in range(runs)]
+    if any(each.returncode for each in ended):
+        sys.exit(f"{' '.join(words)}: {ended[0].stderr}")
+    times = f"{min(each.wall for each in ended):6.2f} s, {min(each.seconds for each in ended):6.2f} s of processor time"
+    return f"  {' '.join(words):22} {times}, {max(each.memory for each in ended) >> 20} MiB"
 
 
 def main() -> None:
     """Measure and print."""
-    from tests.support.channels import make_tiny_channel
-    from tests.support.feedstocks import TinyFeedstock, copy_of_tiny
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=50_000)
     parser.add_argument("--runs", type=int, default=3)
@@ -121,12 +103,10 @@ def main() -> None:
                 fill(tiny.artifacts / "ledger.sqlite", records)
             size = (tiny.artifacts / "ledger.sqlite").stat().st_size >> 20
             print(f"{records} earlier builds, {size} MiB; load {os.getloadavg()[0]:.1f}")
-            for command in _COMMANDS:
-                wall, used, memory = measured(command, tiny.folder, tiny.channel, arguments.runs)
-                print(f"  {' '.join(command):22} {wall:6.2f} s, {used:6.2f} s of processor time, {memory} MiB")
+            for words in _COMMANDS:
+                print(least(words, tiny, arguments.runs))
         (tiny.folder / "recipe" / "build-library.sh").open("a").write("# changed\n")
-        wall, used, memory = measured(("plan",), tiny.folder, tiny.channel, 1)
-        print(f"  {'plan of all again':22} {wall:6.2f} s, {used:6.2f} s of processor time, {memory} MiB")
+        print("after a change of all inputs", least(("plan",), tiny, 1), sep="\n")
 
 
 if __name__ == "__main__":

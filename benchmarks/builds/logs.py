@@ -1,6 +1,6 @@
 """Measure what the log of a build costs: a script that prints gigabytes, against the same script printing to a file.
 
-    python benchmarks/builds/logs.py [--gigabytes 2] [--repeat 3]
+    python -m benchmarks.builds.logs [--gigabytes 2] [--repeat 3]
 
 A recipe with nothing but that script is built, alternately with its output into a file, through `cat` into a file, and
 into the log. The script measures itself. `cat` shows what any reader costs. The least time of each counts, so that

@@ -4,7 +4,7 @@ Makes a feedstock of its own in a temporary folder: some configurations, each wi
 core busy for some seconds of processor time. Builds them with `--jobs 1` and `--jobs 2`, each into an empty folder, and
 once more with nothing to do.
 
-    python benchmarks/builds/matrix.py [--builds 6] [--seconds 10] [--runs 1]
+    python -m benchmarks.builds.matrix [--builds 6] [--seconds 10] [--runs 1]
 
 Other work on the machine slows both runs, and the second one more; the load is printed with the figures.
 """
@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from feedstock_tools.channel.folder import index_channel
+from feedstock_tools.platforms import Platform
+from tests.support import command
+
 RECIPE = """schema_version: 1
 package:
   name: busy
@@ -41,10 +41,6 @@ mkdir -p "$PREFIX" && echo busy > "$PREFIX/busy.txt"
 
 def make_feedstock(folder: Path, builds: int, seconds: float) -> tuple[Path, Path]:
     """Make a feedstock with this number of configurations, and an empty channel."""
-    sys.path.insert(0, str(ROOT))
-    from feedstock_tools.channel.folder import index_channel
-    from feedstock_tools.platforms import Platform
-
     here = Platform.here()
     feedstock, channel = folder / "busy-feedstock", folder / "channel"
     (feedstock / "recipe").mkdir(parents=True)
@@ -59,29 +55,13 @@ def make_feedstock(folder: Path, builds: int, seconds: float) -> tuple[Path, Pat
     return feedstock, channel
 
 
-def run(feedstock: Path, channel: Path, output: Path, jobs: int) -> tuple[float, float]:
-    """Build everything; return the seconds that it took, and the processor time of all its processes."""
-    command = [sys.executable, "-m", "feedstock_tools", "build", "--all", "--jobs", str(jobs)]
-    before, began = processor_time(), time.monotonic()
-    done = subprocess.run(
-        [*command, "--cores", str(jobs), "--channel", str(channel), "--output-dir", str(output)],
-        cwd=feedstock,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    took = time.monotonic() - began
+def run(feedstock: Path, channel: Path, output: Path, jobs: int) -> command.Measured:
+    """Build everything."""
+    words = ("--jobs", str(jobs), "--cores", str(jobs), "--channel", str(channel), "--output-dir", str(output))
+    done = command.measured(command.tool("build", "--all", *words), feedstock)
     if done.returncode:
         sys.exit(done.stdout[-2000:] + done.stderr)
-    return took, processor_time() - before
-
-
-def processor_time() -> float:
-    """The processor time of all ended child processes, in seconds."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    return done
 
 
 def main() -> None:
@@ -99,10 +79,10 @@ def main() -> None:
         for number in range(arguments.runs):
             for jobs in (1, 2):
                 output = Path(temporary) / f"out-{jobs}-{number}"
-                took, used = run(feedstock, channel, output, jobs)
-                processor[jobs] = min(used, processor.get(jobs, used))
-                best[jobs] = min(took, best.get(jobs, took))
-        nothing, _ = run(feedstock, channel, output, 2)
+                done = run(feedstock, channel, output, jobs)
+                processor[jobs] = min(done.seconds, processor.get(jobs, done.seconds))
+                best[jobs] = min(done.wall, best.get(jobs, done.wall))
+        nothing = run(feedstock, channel, output, 2).wall
     overhead = best[1] / arguments.builds - arguments.seconds
     own = processor[1] / arguments.builds - arguments.seconds
     print(f"{arguments.builds} builds of {arguments.seconds:g} s of one core; {os.cpu_count()} cores, load {load:.1f}")

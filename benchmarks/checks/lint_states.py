@@ -1,6 +1,6 @@
 """States of real feedstocks, linted: how long that takes, and what is found.
 
-    python benchmarks/checks/lint_states.py MIRROR [--states 1000] [--jobs 2] [--seed 1] [--findings FILE]
+    python -m benchmarks.checks.lint_states MIRROR [--states 1000] [--jobs 2] [--seed 1] [--findings FILE]
 
 MIRROR holds bare clones as OWNER+NAME/repo. States are commits of each main line that changed the recipe or
 `.ci_support`, chosen at random, as many of each feedstock as of any other as far as it has them. Unpacking them is not
@@ -13,15 +13,14 @@ import random
 import statistics
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from io import BytesIO
 from multiprocessing import get_context
 from pathlib import Path
 
+from benchmarks.histories import feedstocks, git, unpack
 from feedstock_tools.check.linting.lint import lint_feedstock
 from feedstock_tools.errors import FeedstockError
 
@@ -31,19 +30,10 @@ READ = ("recipe", ".ci_support", "conda-forge.yml")
 Result = tuple[str, float, list[tuple[str, str]]]
 
 
-def git(repository: Path, *words: str) -> bytes:
-    command = ["git", "-C", str(repository), *words]
-    return subprocess.run(command, capture_output=True, check=True).stdout
-
-
-def commits(repository: Path) -> list[str]:
-    log = git(repository, "log", "--first-parent", "--format=%H", "--", "recipe", ".ci_support").decode()
-    return log.split()
-
-
 def chosen(mirror: Path, number: int) -> list[tuple[Path, str]]:
     """Commits of all feedstocks, in turn one of each."""
-    listed = {repository: commits(repository) for repository in sorted(mirror.glob("conda-forge+*-feedstock/repo"))}
+    log = ("log", "--first-parent", "--format=%H", "--", "recipe", ".ci_support")
+    listed = {repository: git(repository, *log).decode().split() for repository in feedstocks(mirror)}
     for hashes in listed.values():
         random.shuffle(hashes)
     found: list[tuple[Path, str]] = []
@@ -59,11 +49,9 @@ def unpacked(repository: Path, commit: str, folder: Path) -> bool:
     if not {"recipe", ".ci_support"} <= names:
         return False
     try:
-        packed = git(repository, "archive", "--format=tar", commit, *wanted)
+        unpack(repository, commit, folder, *wanted)
     except subprocess.CalledProcessError:  # a clone without its largest files
         return False
-    with tarfile.open(fileobj=BytesIO(packed)) as archive:
-        archive.extractall(folder, filter="data")
     return any((folder / "recipe" / name).is_file() for name in ("meta.yaml", "recipe.yaml"))
 
 

@@ -1,4 +1,4 @@
-"""Measure time and memory of a rehearsal of many large environments: `python benchmarks/checks/rehearse.py`.
+"""Measure time and memory of a rehearsal of many large environments: `python -m benchmarks.checks.rehearse`.
 
 Makes a channel of made-up packages (default 500,000 records), and outputs whose host environments hold some 200
 packages each, all different. Then measures a separate process that uses this channel: wall time, processor time and

@@ -1,6 +1,6 @@
 """Review the first commit of merged pull requests, and compare the review with the changes of their later commits.
 
-    python benchmarks/checks/reviewed_pull_requests.py REPOSITORIES PINNING [NAME...]
+    python -m benchmarks.checks.reviewed_pull_requests REPOSITORIES PINNING [NAME...]
 
 REPOSITORIES is a folder of git repositories of feedstocks (`<name>-feedstock`, or `<owner>+<name>-feedstock/repo`),
 PINNING the repository of conda-forge-pinning. A NAME with a number, as in `gdal#1063`, is that pull request, merged
@@ -12,7 +12,6 @@ the first commit finds, what of it the last commit no longer has, and what the l
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,6 +19,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.histories import git as output_of_git
+from benchmarks.histories import unpack
 from feedstock_tools.check.differences import compare_feedstocks
 from feedstock_tools.check.reviewing import Review, review_feedstock
 from feedstock_tools.errors import FeedstockError
@@ -43,9 +44,7 @@ class PullRequest:
 
 def git(repository: Path, *words: str) -> str:
     """The output of git in a repository."""
-    return subprocess.run(
-        ["git", "-C", str(repository), *words], capture_output=True, text=True, check=True, errors="replace"
-    ).stdout.strip()
+    return output_of_git(repository, *words).decode(errors="replace").strip()
 
 
 def pull_request(repository: Path, number: str) -> PullRequest | None:
@@ -77,14 +76,6 @@ def _changes_recipe(repository: Path, commit: str) -> bool:
     return any(name in ("recipe/meta.yaml", "recipe/recipe.yaml") for name in names)
 
 
-def laid_out(repository: Path, commit: str, folder: Path) -> Path:
-    """The files of a commit in a folder."""
-    folder.mkdir(parents=True)
-    archive = subprocess.Popen(["git", "-C", str(repository), "archive", commit], stdout=subprocess.PIPE)
-    subprocess.run(["tar", "-x", "-C", str(folder)], stdin=archive.stdout, check=True)
-    return folder
-
-
 def findings(review: Review) -> set[str]:
     """What a review finds, a line each."""
     found = {f"lint: {each.message} [{each.rule}]" for each in review.lint}
@@ -112,9 +103,9 @@ def review(name: str, repository: Path, pinning: Path, request: PullRequest, fol
     """Print the review of one pull request."""
     day = git(repository, "show", "-s", "--format=%cI", request.first)
     pinned = git(pinning, "rev-list", "-1", "--first-parent", f"--before={day}", "HEAD")
-    pins = laid_out(pinning, pinned, folder / "pinning") / "recipe" / "conda_build_config.yaml"
+    pins = unpack(pinning, pinned, folder / "pinning") / "recipe" / "conda_build_config.yaml"
     states = {
-        part: laid_out(repository, getattr(request, part), folder / f"{part}-feedstock")
+        part: unpack(repository, getattr(request, part), folder / f"{part}-feedstock")
         for part in ("base", "first", "last")
     }
     print(f"\n## {name}: {request.title}, {day[:10]}")

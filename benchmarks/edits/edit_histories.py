@@ -1,6 +1,6 @@
 """Edits of every version of recipes and variant files in the histories of feedstocks: what comes back, and how fast.
 
-    python benchmarks/edits/edit_histories.py MIRROR [--share 0.1] [--seed 1]
+    python -m benchmarks.edits.edit_histories MIRROR [--share 0.1] [--seed 1]
 
 For each version of a meta.yaml, recipe.yaml, conda_build_config.yaml, variants.yaml, conda-forge.yml and migration:
 each scalar is set to the text that it has, and to another text and back; three of the lists get an item and lose it

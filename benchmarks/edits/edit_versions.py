@@ -24,7 +24,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.edits.histories import MIGRATIONS, Commit, Pinnings, configurations, feedstocks, main_line, rerendered
+from benchmarks.histories import MIGRATIONS, Commit, Pinnings, configurations, feedstocks, main_line, rerendered
 from feedstock_tools.edit.version import (
     _base,
     _groups,

@@ -1,6 +1,6 @@
 """Recipes of GPU feedstocks imported as specs, generated again, and compared with what they were.
 
-    python benchmarks/edits/imports.py FOLDER --pinning PINNING [NAME …]
+    python -m benchmarks.edits.imports FOLDER --pinning PINNING [NAME …]
 
 FOLDER holds feedstocks as NAME-feedstock. Each is imported; recipe and generated recipe are rendered in every
 configuration, natively and crossed, and rerendered. The table has the outputs, the configurations compared, the

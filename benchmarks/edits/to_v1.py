@@ -1,6 +1,6 @@
 """Convert every `meta.yaml` in a folder of feedstocks, and compare what both recipes build.
 
-    python benchmarks/edits/to_v1.py FOLDER [FOLDER …] [--most 100] [--with 'COMMAND {recipe}']
+    python -m benchmarks.edits.to_v1 FOLDER [FOLDER …] [--most 100] [--with 'COMMAND {recipe}']
 
 Each folder holds feedstocks with `.ci_support`. For every configuration the packages of the converted recipe must equal
 those of the original: names, versions, build strings without their hashes, requirements and run exports. With `--with`

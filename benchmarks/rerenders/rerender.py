@@ -1,6 +1,6 @@
 """Rerender feedstocks with feedstock-tools and with a peer in turn, whole processes, and print ratios of medians.
 
-    python benchmarks/rerenders/rerender.py FEEDSTOCK ... --pinning DIR [--smithy DIR]
+    python -m benchmarks.rerenders.rerender FEEDSTOCK ... --pinning DIR [--smithy DIR]
         --peer "COMMAND {feedstock} {pinning}"
 
 Without --smithy, feedstock-tools writes `.ci_support` alone, and these files are compared; with a release of
@@ -24,14 +24,14 @@ import os
 import shlex
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+
+from tests.support.command import measured
 
 OURS = (
     f"{shlex.quote(sys.executable)} -m feedstock_tools rerender {{feedstock}} --pinning {{pinning}} --smithy {{smithy}}"
@@ -119,20 +119,10 @@ def run(command: str, feedstock: Path, pinning: Path, smithy: str) -> Run:
         copy = Path(scratch) / (feedstock.parent.name if feedstock.name == "feedstock" else feedstock.name)
         shutil.copytree(feedstock, copy)
         words = [word.format(feedstock=copy, pinning=pinning, smithy=smithy) for word in shlex.split(command)]
-        start = time.perf_counter()
-        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
-        try:
-            _, status, usage = os.wait4(process.pid, 0)
-        except BaseException:
-            process.kill()
-            raise
-        seconds = time.perf_counter() - start
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise RunError(f"{shlex.join(words)} exited with {process.returncode}")
-        files = _files(copy, whole=smithy != "none")
-    processor = usage.ru_utime + usage.ru_stime
-    return Run(seconds, processor, usage.ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024), files)
+        ended = measured(words, variables=environment)
+        if ended.returncode:
+            raise RunError(f"{shlex.join(words)} exited with {ended.returncode}")
+        return Run(ended.wall, ended.seconds, ended.memory / 2**20, _files(copy, whole=smithy != "none"))
 
 
 def _files(feedstock: Path, *, whole: bool) -> dict[str, bytes]:

@@ -1,6 +1,6 @@
 """Rerender many feedstocks in one command, and measure the rate, the slowest ones and memory.
 
-    python benchmarks/rerenders/rerender_many.py FEEDSTOCK... --pinning DIR --smithy DIR [--copies 20] [--jobs 2]
+    python -m benchmarks.rerenders.rerender_many FEEDSTOCK... --pinning DIR --smithy DIR [--copies 20] [--jobs 2]
 
 Each feedstock is copied several times; each copy differs from the others in a line of its recipe, so that no result can
 be shared. The run starts cold: a new process, no compiled templates. Nothing is written

@@ -2,7 +2,7 @@
 
 They check a file before it is trusted: in tests, in `maintenance/facts.py`, and for a user's own file.
 The shipped files are read without them, since pydantic takes longer to import than the facts take to read. The JSON
-Schemas in `variants/`, which editors read, are generated from them (`python maintenance/facts.py schemas`).
+Schemas in `variants/`, which editors read, are generated from them (`python -m maintenance.facts schemas`).
 """
 
 from __future__ import annotations

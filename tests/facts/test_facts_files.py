@@ -78,7 +78,7 @@ sys.exit("pydantic" in sys.modules)
 
 @pytest.mark.parametrize("name", FILES)
 def test_the_schemas_for_editors_are_made_from_the_models(name: str) -> None:
-    """`python maintenance/facts.py schemas` writes them."""
+    """`python -m maintenance.facts schemas` writes them."""
     written = (data_folder("variants") / name).with_suffix(".schema.json").read_text(encoding="utf-8")
     assert json.loads(written) == json_schema(FILES[name])
 

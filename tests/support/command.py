@@ -20,21 +20,24 @@ _RUN = "import runpy; runpy.run_module('feedstock_tools', run_name='__main__', a
 #: Runs a command and writes how it ended to a file. The system counts the memory of the process that starts another as
 #: that one's, and this program takes little, which a process of pytest does not.
 _MEASURE = """
-import json, os, sys
+import json, os, sys, time
+began = time.perf_counter()
 pid = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ)
 _, status, usage = os.wait4(pid, 0)
 with open(sys.argv[1], "w") as file:
-    json.dump([os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss], file)
+    wall, seconds = time.perf_counter() - began, usage.ru_utime + usage.ru_stime
+    json.dump([os.waitstatus_to_exitcode(status), wall, seconds, usage.ru_maxrss], file)
 """
 
 
 @dataclass
 class Measured:
-    """A command that ended: its status and output, processor time in seconds, and memory of its largest process."""
+    """A command that ended: its status, output, seconds, seconds of processor time, and bytes of its largest process."""
 
     returncode: int
     stdout: str
     stderr: str
+    wall: float
     seconds: float
     memory: int
 
@@ -80,8 +83,10 @@ def measured(
         words = [sys.executable, "-I", "-S", "-c", _MEASURE, str(file), *command]
         own = environment() if variables is None else variables
         ended = subprocess.run(words, cwd=folder, env=own, stdin=stdin, capture_output=True, text=True, check=False)
-        status, seconds, memory = json.loads(file.read_text())
-    return Measured(status, ended.stdout, ended.stderr, seconds, memory * (1 if sys.platform == "darwin" else 1024))
+        status, wall, seconds, memory = json.loads(file.read_text())
+    return Measured(
+        status, ended.stdout, ended.stderr, wall, seconds, memory * (1 if sys.platform == "darwin" else 1024)
+    )
 
 
 def start(

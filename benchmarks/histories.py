@@ -1,4 +1,4 @@
-"""Commits in the histories of feedstocks, and how a commit's day rerendered: for the replays of edits.
+"""Feedstocks in bare clones: their commits, the files of these, and the rules and pinning of a commit's day.
 
 MIRROR holds bare clones as OWNER+NAME/repo, that of conda-forge-pinning-feedstock among them.
 """
@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import bisect
 import calendar
-import difflib
-import random
 import re
 import subprocess
 import tarfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import TypeAlias
 
 from feedstock_tools.errors import FeedstockError
-from feedstock_tools.rerender.rerendering import Rerender, rerender
+from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
 
 RECIPES = ("recipe/meta.yaml", "recipe/recipe.yaml")
@@ -29,8 +26,6 @@ MIGRATIONS = ".ci_support/migrations/"
 PINNING = "conda-forge+conda-forge-pinning-feedstock"
 #: What conda-smithy writes into the message of its commits; a merged branch may repeat it as an item.
 _RERENDERED = r"[Rr]e-?rendered with (conda-build \S+, )?conda-smithy [0-9.]+,?.* and conda-forge-pinning [0-9.]+"
-#: The likeness above which a line counts as the changed form of another.
-_SIMILAR = 0.6
 _VERSIONS = re.compile(r"conda-smithy ([\d.]*\d).*? and conda-forge-pinning ([\d.]*\d)")
 
 
@@ -150,17 +145,24 @@ class Pinnings:
         except (FeedstockError, ValueError):
             return None
 
+    @property
+    def newest(self) -> Path:
+        """The pinning of the newest commit."""
+        return self._laid_out("newest", self.commits[-1][1])
+
     def folder(self, version: str) -> Path:
         """The pinning with a version such as 2021.10.29.07.34.22, which is the time of its commit.
 
         Since August 2025 many messages lack the last digit of the seconds.
         """
-        folder = self.cache / version
+        parts = [int(word) for word in version.split(".")]
+        lost = 9 if len(version.rpartition(".")[2]) == 1 else 0
+        time = calendar.timegm((*(parts + [0] * 6)[:6], 0, 0, 0)) + lost
+        return self._laid_out(version, self.commits[max(0, bisect.bisect_right(self.commits, (time, "~")) - 1)][1])
+
+    def _laid_out(self, name: str, commit: str) -> Path:
+        folder = self.cache / name
         if not folder.is_dir():
-            parts = [int(word) for word in version.split(".")]
-            lost = 9 if len(version.rpartition(".")[2]) == 1 else 0
-            time = calendar.timegm((*(parts + [0] * 6)[:6], 0, 0, 0)) + lost
-            commit = self.commits[max(0, bisect.bisect_right(self.commits, (time, "~")) - 1)][1]
             recipe = unpack(self.repository, commit, folder / "source", "recipe") / "recipe"
             (folder / "share" / "conda-forge").mkdir(parents=True)
             (recipe / "conda_build_config.yaml").rename(folder / "conda_build_config.yaml")
@@ -177,95 +179,3 @@ def rerendered(folder: Path, day: Day) -> Mapping[str, bytes]:
 def configurations(folder: Path) -> Mapping[str, bytes]:
     """The configurations that a feedstock has."""
     return {path.name: path.read_bytes() for path in (folder / ".ci_support").glob("*.yaml")}
-
-
-def write_rerendered(folder: Path, day: Day) -> Rerender:
-    """Rerender a feedstock, and write its configurations."""
-    result = rerender(folder, pinning=day.pinning, rules=day.rules)
-    for path in (folder / ".ci_support").glob("*.yaml"):
-        path.unlink()
-    (folder / ".ci_support").mkdir(exist_ok=True)
-    for name, content in result.files.items():
-        (folder / ".ci_support" / name).write_bytes(content)
-    return result
-
-
-@dataclass(frozen=True)
-class Block:
-    """Lines of one place that changed."""
-
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-    same: bool
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """Those that changed, old and new."""
-        return () if self.same else (*self.before, *self.after)
-
-
-def sides(commit: Commit, path: str) -> tuple[str, str]:
-    """A file before and after."""
-    return commit.text(path, before=True), commit.text(path)
-
-
-def blocks(before: str, after: str) -> Iterator[Block]:
-    """Two texts in blocks of equal and of changed lines; changed blocks of as many lines line by line."""
-    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag == "replace" and b - a == d - c:
-            yield from (Block((one,), (other,), same=False) for one, other in zip(old[a:b], new[c:d], strict=True))
-        else:
-            yield Block(tuple(old[a:b]), tuple(new[c:d]), same=tag == "equal")
-
-
-Back: TypeAlias = Callable[[Block, Callable[[str], bool]], list[str]]
-
-
-def without(before: str, after: str, is_about: Callable[[str], bool], back: Back) -> tuple[str, int]:
-    """The text of after with the changed lines about something as before, and the number of other changed lines.
-
-    Args:
-        back: what becomes of a place with lines about it: `lines_back` or `place_back`.
-    """
-    text: list[str] = []
-    others = 0
-    for block in blocks(before, after):
-        found = [line for line in block.lines if is_about(line)]
-        if not found:
-            text += block.after
-            others += len(block.lines)
-        elif block.before and block.after:
-            text += back(block, is_about)
-            others += len(block.lines) - len(found)
-        else:
-            text += block.before
-    return "".join(text), others
-
-
-def lines_back(block: Block, is_about: Callable[[str], bool]) -> list[str]:
-    """The new lines of a place, those about something as the most similar old one was."""
-    left = list(block.before)
-    text = []
-    for line in block.after:
-        scores = [difflib.SequenceMatcher(None, line, other, autojunk=False).ratio() for other in left]
-        best = max(range(len(left)), key=scores.__getitem__, default=None)
-        old = left.pop(best) if best is not None and scores[best] > _SIMILAR else None
-        if is_about(line) or (old is not None and is_about(old)):
-            text += [old] if old is not None else []
-        else:
-            text.append(line)
-    return [*(line for line in left if is_about(line)), *text]
-
-
-def place_back(block: Block, _: Callable[[str], bool]) -> list[str]:
-    """The old lines of a place, for where a line alone is half of what belongs together."""
-    return list(block.before)
-
-
-def drawn(mirror: Path, seed: int) -> list[Commit]:
-    """All commits of the feedstocks' main lines, in an order that a seed draws; it seeds `random` too."""
-    commits = [commit for repository in feedstocks(mirror) for commit in main_line(repository)]
-    random.seed(seed)
-    random.shuffle(commits)
-    return commits
