@@ -32,7 +32,7 @@ with open(sys.argv[1], "w") as file:
 
 @dataclass
 class Measured:
-    """A command that ended: its status, output, seconds, seconds of processor time, and bytes of its largest process."""
+    """A command that ended: status, output, seconds, seconds of processor time, and bytes of its largest process."""
 
     returncode: int
     stdout: str
