@@ -1,9 +1,7 @@
-"""What a fleet costs: carrying 200 builds of one second, a bundle sent twice, and a run in which hosts fail.
+"""What a fleet costs: carrying 200 builds of one second, and a bundle sent twice.
 
     python -m benchmarks.builds.fleet carrying [BUILDS] [HOSTS]
     python -m benchmarks.builds.fleet bundle
-    python -m benchmarks.builds.fleet faults [OPTIONS OF BUILD]   # as root, with namespaces: gpuprobe on three machines
-    python -m benchmarks.builds.fleet same EXAMPLE [OPTIONS OF BUILD]   # likewise: every row on two machines
 
 `carrying` performs no build, so that it measures orders, processes, events and the hub alone.
 """
@@ -12,14 +10,12 @@ from __future__ import annotations
 
 import os
 import queue
-import re
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -28,7 +24,6 @@ from feedstock_tools.builds.fleet.local import WORKER, LocalFleet
 from feedstock_tools.builds.fleet.orders.compiling import Delivery, Parcels, compile_order, parcels_of
 from feedstock_tools.builds.fleet.orders.order import Order
 from feedstock_tools.builds.fleet.results.events import Finished, events_of
-from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.plan.agenda import agenda
 from feedstock_tools.builds.plan.hosts import Capacity, Share
 from feedstock_tools.builds.plan.row import Running
@@ -36,13 +31,7 @@ from feedstock_tools.builds.plan.workspace import open_workspace
 from tests.support import command
 from tests.support.feedstocks import copy_of_example
 from tests.support.fleets import fleet_in
-from tests.support.machines import Machine, machines_in
-from tests.support.namespaces import why_no_namespaces
-from tests.support.waiting import wait_until
 
-#: The machines with their leases in seconds: a row takes longer than the one and less than the other.
-_LEASES = {"m1": 20.0, "m2": 20.0, "m3": 4.0}
-_CUT, _KILLED = ("m1", "m3"), "m2"
 _HOST = "feedstock_tools.builds.fleet.host"
 
 
@@ -140,119 +129,8 @@ def bundle() -> None:
                     )
 
 
-def same(example: str, *more: str) -> None:
-    """Every row of an example on one machine and then on another, and how their packages compare."""
-    reason = why_no_namespaces()
-    if reason is not None:
-        sys.exit(f"this needs machines: {reason}")
-    leases = {"m1": 60.0, "m2": 60.0}
-    with tempfile.TemporaryDirectory(dir="/tmp") as name, machines_in(Path(name), leases) as made:
-        feedstock = copy_of_example(example, Path(name))
-        options = ("--all", "--build-twice", "all", *more, "--channel", "stand-in", f"--fleet={made.fleet.path}")
-        began = time.monotonic()
-        ended = command.run(command.tool("build", *options), feedstock)
-        print(ended.stdout.rpartition("\n\n")[2] if ended.stdout else ended.stderr)
-        print(f"exit status {ended.returncode} after {time.monotonic() - began:.0f} s")
-        with Ledger(feedstock / "build_artifacts" / "ledger.sqlite") as ledger:
-            first = {each.sha256: record.machine for record in ledger.builds() for each in record.packages}
-            pairs = Counter((first[record.sha256], record.machine) for record in ledger.comparisons())
-            print(f"machines of the first and the second build of a package: {dict(pairs)}")
-
-
-@dataclass
-class Watched:
-    """A run of `build --fleet` whose lines are read as they come, each with its time."""
-
-    run: subprocess.Popen[str]
-    lines: list[tuple[float, str]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-
-    def _read(self) -> None:
-        self.lines.extend((time.monotonic(), line) for line in self.run.stdout or ())
-
-    def end(self) -> int:
-        self.run.wait()
-        self._reader.join()
-        return self.run.returncode
-
-    def count(self, text: str) -> int:
-        return sum(text in line for _, line in self.lines)
-
-    def told(self, text: str, since: float) -> float:
-        """The seconds from a moment to the first line with a text after it."""
-
-        def found() -> list[float]:
-            return [moment - since for moment, line in self.lines if text in line and moment > since]
-
-        wait_until(lambda: bool(found()) or self.run.poll() is not None, 600)
-        return found()[0] if found() else float("nan")
-
-
-def faults(*more: str) -> None:
-    """gpuprobe on three machines: two are cut off for longer than their leases and healed, and one dies."""
-    reason = why_no_namespaces()
-    if reason is not None:
-        sys.exit(f"this needs machines: {reason}")
-    with tempfile.TemporaryDirectory(dir="/tmp") as name, machines_in(Path(name), _LEASES) as made:
-        feedstock = copy_of_example("gpuprobe", Path(name))
-        words = command.tool("build", "--all", *more, "--channel", "stand-in", f"--fleet={made.fleet.path}")
-        began = time.monotonic()
-        watched = Watched(command.start(words, feedstock))
-        wait_until(lambda: watched.count(" done (") >= 6, 600)
-        for host in _CUT:
-            _cut(made.machines[host], watched)
-        _kill(made.machines[_KILLED], watched)
-        status = watched.end()
-        print("".join(line for _, line in watched.lines if re.search(r"\bm\d: |superseded", line)))
-        print(f"exit status {status} after {time.monotonic() - began:.0f} s")
-        count_packages(feedstock / "build_artifacts" / "ledger.sqlite")
-
-
-def _cut(machine: Machine, watched: Watched) -> None:
-    """Cut a machine off at the beginning of a build, and heal it when its row has been built elsewhere."""
-    wait_until(lambda: not machine.builds(), 600)
-    wait_until(lambda: bool(machine.builds()), 600)
-    machine.cut()
-    cut, lease = time.monotonic(), _LEASES[machine.name]
-    wait_until(lambda: not machine.builds(), 600)
-    print(f"{machine.name}: its build ended {time.monotonic() - cut:.1f} s after the cut (lease {lease:g} s)")
-    print(f"{machine.name}: its row was free for others {watched.told(f': {machine.name}: ', cut):.1f} s after the cut")
-    row = next(line for at, line in watched.lines if at > cut and f": {machine.name}: " in line).partition(":")[0]
-    watched.told(f"{row}: done", cut)
-    machine.heal()
-
-
-def _kill(machine: Machine, watched: Watched) -> None:
-    wait_until(lambda: bool(machine.builds()), 600)
-    machine.kill()
-    killed = time.monotonic()
-    wait_until(lambda: not machine.processes(), 60)
-    print(f"{machine.name}: no process of it was left {time.monotonic() - killed:.1f} s after its death")
-    free = watched.told(f": {machine.name}: ", killed)
-    print(f"{machine.name}: its row was free for others {free:.1f} s after its death")
-
-
-def count_packages(path: Path) -> None:
-    """What a ledger says of a run in which hosts failed."""
-    with Ledger(path) as ledger:
-        records = ledger.builds()
-        done = Counter(each.file for record in records if record.result == "done" for each in record.packages)
-        held = sum(ledger.holds(record) for record in records if record.result == "done")
-    late = sum(record.reason.startswith("superseded") for record in records)
-    print(f"{len(done)} packages, each built up to {max(done.values())} times, {held} in the channel as recorded")
-    print(f"{late} late results of outputs recorded as superseded")
-    print(dict(Counter(record.machine for record in records if record.result == "done")))
-
-
 if __name__ == "__main__":
     if sys.argv[1] == "carrying":
         carrying(*map(int, sys.argv[2:]))
-    elif sys.argv[1] == "bundle":
-        bundle()
-    elif sys.argv[1] == "same":
-        same(*sys.argv[2:])
     else:
-        faults(*sys.argv[2:])
+        bundle()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.builds.matrix.matrix import Matrix
-from maintenance.looks.browser import Page, opened_browser
+from tests.support.browser import Page, opened_browser
 from tests.support.matrices import made_up_matrix
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from feedstock_tools.builds.matrix.matrix import Matrix
 from feedstock_tools.report.matrix.page import page, write_page
-from maintenance.looks.browser import Page
+from tests.support.browser import Page
 from tests.support.needs import BROWSER, needs
 
 MakeMatrix = Callable[[int], Matrix]

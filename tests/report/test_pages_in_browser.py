@@ -1,6 +1,6 @@
 """The pages in Chromium: they fit every window, read well in both schemes, and work by tap, key and screen reader.
 
-`maintenance.looks` takes the photographs that people look at; `looks/` holds small ones that these tests compare with.
+`looks/` holds small photographs that these tests compare with.
 They depend on the browser's version and on the fonts of the machine, so the comparison is skipped where either differs.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from maintenance.looks.browser import BROWSER, SCHEMES, WIDTHS, Page
+from tests.support.browser import BROWSER, SCHEMES, WIDTHS, Page
 from tests.support.looks import LOOKS, difference, made_with, photograph
 from tests.support.needs import lacks, needs
 from tests.support.pages import NAMES, made_up_pages

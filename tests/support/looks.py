@@ -7,7 +7,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from maintenance.looks.browser import SCHEMES, Page, opened_browser
+from tests.support.browser import SCHEMES, Page, opened_browser
 from tests.support.pages import NAMES, made_up_pages
 from tests.support.paths import ROOT
 

@@ -1,6 +1,6 @@
 """A Slurm cluster on this machine: munge, slurmctld and slurmd, each node in a process space of its own (as root).
 
-The programs are those that `python -m maintenance.slurm_programs` has unpacked, else those on PATH. Nothing of theirs
+The programs are those that `python -m tests.support.slurm_programs` has unpacked, else those on PATH. Nothing of theirs
 is in this repository, and nothing of this machine's configuration changes.
 """
 
@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from feedstock_tools.builds.fleet.local import free_port
-from maintenance.slurm_programs import programs_folder
+from tests.support.slurm_programs import programs_folder
 from tests.support.waiting import wait_until
 
 _UNPACKED = programs_folder() if programs_folder().is_dir() else Path("/")
@@ -119,7 +119,7 @@ def why_no_slurm() -> str | None:
         return "it is not root"
     missing = [name for name in _PROGRAMS if _program(name) is None]
     if missing:
-        return f"there is no {missing[0]}; `python -m maintenance.slurm_programs` fetches it"
+        return f"there is no {missing[0]}; `python -m tests.support.slurm_programs` fetches it"
     try:
         subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:

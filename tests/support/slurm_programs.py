@@ -1,6 +1,6 @@
 """Fetch Slurm's programs and munge from the distribution (Debian, Ubuntu), and unpack them without installing anything.
 
-    python -m maintenance.slurm_programs
+    python -m tests.support.slurm_programs
 
 They go into the folder of FEEDSTOCK_TOOLS_SLURM, else `/var/tmp/feedstock-tools/slurm`, where tests find them: they
 start a cluster of three nodes from there.
@@ -22,7 +22,7 @@ _PACKAGES = (
 
 def programs_folder() -> Path:
     """The folder below which the programs are, as in a root."""
-    return Path(os.environ.get("FEEDSTOCK_TOOLS_SLURM") or "/var/tmp/feedstock-tools/slurm")  # noqa: S108
+    return Path(os.environ.get("FEEDSTOCK_TOOLS_SLURM") or "/var/tmp/feedstock-tools/slurm")
 
 
 def main(folder: Path) -> None:
