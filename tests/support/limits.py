@@ -22,7 +22,7 @@ MEMORY = 300 * 1024 * 1024
 #: The most bytes of memory that one process of a command may take.
 OF_A_COMMAND = 600 * 1024 * 1024
 #: How long an attack may wait for something, in seconds, on a busy machine.
-_WAITING = 60
+_WAITING = 180
 
 
 class _HangsError(BaseException):
