@@ -21,7 +21,7 @@ from feedstock_tools.pins.answer_sheet import AnswerSheet, answer_sheet
 from feedstock_tools.pins.graph.answers import pin_graph, resolve
 from feedstock_tools.pins.graph.model import Release
 from feedstock_tools.report.pins.page import page as pins_page
-from maintenance.looks.browser import BROWSER, Page
+from tests.support.browser import BROWSER, Page
 from tests.support.needs import needs
 
 COUNT, BLOCK = 500, 50
