@@ -133,7 +133,6 @@ def identity_of_channels(channels: Channels, platform: str, machine: Mapping[str
 
     Args:
         platform: the subdir built for.
-        machine: the environment of the machine.
     """
     if channels.properties.origin:
         from feedstock_tools.builds.stand_in.door import identity
@@ -191,7 +190,6 @@ def open_channels(
         platform: the subdir built for.
         pythons: the versions that must run, as far as this machine has them. For solving alone none is needed: on the
             stand-in channel each takes seconds to make.
-        machine: the environment of the machine.
         fallback: the cache folder if the user has none.
 
     Raises:
@@ -231,9 +229,7 @@ def prepare_channels(
 
     Args:
         demands: of all rows of a run.
-        machine: the environment of the machine.
         fallback: the cache folder if the user has none.
-        watch: called with the progress of a download.
 
     Returns:
         The configurations that this machine still cannot build: name → reason.
@@ -259,7 +255,6 @@ def note_on_script(
         log: the engine's lines about the build.
         required: the names of the packages in its environments.
         cuda: the CUDA version of the row.
-        machine: the environment of the machine.
     """
     if not channels.properties.origin:
         return None

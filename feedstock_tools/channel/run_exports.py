@@ -90,11 +90,7 @@ def _plain(content: bytes) -> bytes:
 
 
 def _content(url: str) -> bytes | None:
-    """The content of a file of a channel; None if there is none.
-
-    Raises:
-        WorkError: it is too large.
-    """
+    """The content of a file of a channel; None if there is none."""
     path = _path(url)
     if path is not None:
         return read_bytes(path, _largest(), within=None) if path.exists() else None

@@ -135,11 +135,7 @@ def parse_target(text: str, server: str | None, machine: Mapping[str, str], here
 
 
 def _refuse_names(text: str) -> None:
-    """Refuse the name of a channel or service that is not written as a target, and would become a folder.
-
-    Raises:
-        InputError: it is such a name; the hint says how to write it, if that is known.
-    """
+    """Refuse the name of a channel or service that is not written as a target, and would become a folder."""
     if text == STAND_IN.origin:
         hint = "Publish packages built on it to a folder of their own: ./stand-in-builds."
         raise InputError("nothing can be published to the stand-in channel", hint=hint)
@@ -285,11 +281,7 @@ class ServiceTarget:
         raise WorkError(f"{self.name} refused {file}: {reason}")
 
     def _uploaded(self, command: Sequence[str], order: str, size: int) -> subprocess.CompletedProcess[str]:
-        """The end of an upload.
-
-        Raises:
-            WorkError: it takes longer than a slow network needs.
-        """
+        """The end of an upload."""
         import subprocess
 
         seconds = _ANSWER_SECONDS + size / _SLOWEST

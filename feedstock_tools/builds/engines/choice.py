@@ -40,7 +40,6 @@ class Engines:
     Attributes:
         folder: the folder of the feedstock.
         recipe: the `recipe.yaml` to build; if there is no such file, the recipe is a `meta.yaml`.
-        machine: the environment of the machine.
         given: the value of `--engine`; None to choose.
         for_hosts: other machines build, and have a container runtime; this one needs none.
         why_unconverted: why a `meta.yaml` could not be converted for the embedded engine.

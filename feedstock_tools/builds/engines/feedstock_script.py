@@ -54,7 +54,6 @@ class FeedstockScript:
     """Runs the script of a feedstock.
 
     Attributes:
-        feedstock: its folder.
         machine: the environment of the machine; the script gets the variables that it names, in addition to a build's
             own.
         runtime: the container runtime; None if there is none.

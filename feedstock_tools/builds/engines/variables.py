@@ -72,7 +72,6 @@ class RowSetting:
     """What the environment of one row is made from, besides the machine.
 
     Attributes:
-        feedstock: its folder.
         configuration: the name of its configuration.
         cuda: the row's CUDA version: environments are solved for a machine whose driver has it; those of a CPU build
             for a machine without a GPU, whatever this machine has.

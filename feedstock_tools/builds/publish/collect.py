@@ -237,11 +237,8 @@ def _test_key(record: TestRecord) -> tuple[str, ...]:
 
 def _unique(found: Sequence[_Found]) -> list[_Found]:
     """Each build once, even if several folders have it; two that differ in a package's hash are two."""
-    return list({(_key(each.record), _hashes(each.record)): each for each in found}.values())
-
-
-def _hashes(record: BuildRecord) -> tuple[str, ...]:
-    return tuple(package.sha256 for package in record.packages)
+    hashes = (tuple(package.sha256 for package in each.record.packages) for each in found)
+    return list({(_key(each.record), its): each for each, its in zip(found, hashes, strict=True)}.values())
 
 
 def _conflicts(found: Sequence[_Found]) -> Iterator[tuple[Path, Mistake]]:
@@ -263,7 +260,8 @@ def _import_builds(new: Sequence[_Found], recorded: Sequence[BuildRecord], ledge
 
     Wherever a call is cut off, each record of a package is either a promise or belongs to a file on disk.
     """
-    logs = {(root, log): copied_log(root, log, artifacts) for root, log in _logs_of(new)}
+    named = dict.fromkeys((each.part.root, each.record.log) for each in new)
+    logs = {(root, log): copied_log(root, log, artifacts) for root, log in named}
     cut_off: dict[tuple[str, ...], list[BuildRecord]] = {}
     for record in recorded:
         if record.result == "running":
@@ -297,10 +295,6 @@ def _import_builds(new: Sequence[_Found], recorded: Sequence[BuildRecord], ledge
         for record in ended:
             ledger.finish(record)
     return sum(map(len, by_channel.values()))
-
-
-def _logs_of(found: Sequence[_Found]) -> dict[tuple[Path, str], None]:
-    return dict.fromkeys((each.part.root, each.record.log) for each in found)
 
 
 def _import_tests(parts: Sequence[Part], ledger: Ledger, artifacts: Artifacts) -> int:

@@ -174,7 +174,6 @@ def stand_in_channel_of(
     """The stand-in channel of this machine, in its user's cache folder; requested once in a run.
 
     Args:
-        machine: the environment of the machine.
         pythons: as for `ensure_stand_in_channel`.
         fallback: the cache folder if the user has none.
 
@@ -214,15 +213,12 @@ class _Behind:
 
     def wheel_of(self, package: KnownPackage) -> tuple[Wheel, Path] | None:
         """The fetched wheel of a package, and its file; None without one."""
+        key = package.name, package.version, package.subdir
         for wheel in self.wheels:
             its_python = wheel.python is None or f"py{wheel.python.replace('.', '')}h" in package.build
-            if self.tools and its_python and (wheel.package, wheel.version, wheel.subdir) == _key(package):
+            if self.tools and its_python and (wheel.package, wheel.version, wheel.subdir) == key:
                 return wheel, self.tools / wheel.file
         return None
-
-
-def _key(package: KnownPackage) -> tuple[str, str, str]:
-    return package.name, package.version, package.subdir
 
 
 def _make_whole(folder: Path, platform: Platform, behind: _Behind, kept: Path) -> None:

@@ -94,12 +94,7 @@ def fetch_zig(folder: Path, machine: Mapping[str, str], watch: Watch = unwatched
     """The zig in a folder, fetched with pip (100 MB) if it is missing; afterwards no network is needed.
 
     Args:
-        folder: `zig_folder`'s.
-        machine: the environment for pip.
         why: it is needed, for `watch`.
-
-    Raises:
-        WorkError: pip cannot fetch it, its hash is wrong, or the folder cannot be written.
     """
     zig = find_zig(folder)
     if zig is not None:

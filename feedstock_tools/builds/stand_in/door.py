@@ -38,7 +38,6 @@ def open_channel(
     """This machine's channel for a platform, in its user's cache folder; created if it is missing.
 
     Args:
-        machine: the environment of the machine.
         pythons: the versions that must run, as far as this machine has them.
         fallback: the cache folder if the user has none.
 
@@ -68,7 +67,6 @@ def note_on_script(
         log: its lines.
         required: the names of the packages in its environments.
         cuda: the CUDA version of the row.
-        machine: the environment of the machine.
     """
     from feedstock_tools.builds.stand_in.toolkits import found_toolkits, toolkits_folder
 

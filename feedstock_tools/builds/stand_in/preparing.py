@@ -39,8 +39,6 @@ def prepare(
 
     Args:
         cache_folder: this program's folder in the user's cache.
-        machine: the environment of the machine.
-        watch: called with the progress of a download.
 
     Returns:
         The configurations that this machine still cannot build: name → reason.
@@ -84,7 +82,6 @@ def why_not_on_stand_in(
 
     Args:
         values: variant key → value.
-        platform: the target platform of the row.
         packages: the names of the channel's packages.
         lacking: why the machine has no compiler of C and C++ for the platform; None if it has one.
     """
@@ -107,10 +104,6 @@ def provide_compiler(
     platform: Platform, folder: Path, machine: Mapping[str, str], watch: Watch = unwatched
 ) -> str | None:
     """Prepare a compiler for a platform: one on PATH, or zig, which is fetched if needed.
-
-    Args:
-        folder: the folder of zig.
-        machine: the environment of the machine.
 
     Returns:
         The reason why there is no compiler; None if there is one.

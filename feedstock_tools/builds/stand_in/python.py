@@ -108,11 +108,7 @@ def find_pythons(minors: Sequence[str], *, path: str | None = None) -> tuple[Ins
 
 
 def python_files(installation: Installation) -> Iterator[PackageFile]:
-    """The contents of a package of this Python, for `write_package`.
-
-    Raises:
-        WorkError: the installation cannot be read.
-    """
+    """The contents of a package of this Python, for `write_package`."""
     name = f"python{installation.minor}"
     try:
         interpreter = installation.executable.read_bytes()

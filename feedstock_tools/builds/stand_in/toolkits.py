@@ -95,13 +95,6 @@ def fetch_toolkit(version: str, folder: Path, machine: Mapping[str, str], watch:
 
     Args:
         version: `11.8`, `12.4`, `13.0`.
-        folder: the folder of toolkits.
-        machine: the environment for pip.
-        watch: is called with the progress.
-
-    Raises:
-        InputError: there are no wheels with a compiler of that version.
-        WorkError: pip cannot fetch them, or the folder cannot be written.
     """
     requirements = _requirements(version)
     with locked(folder):

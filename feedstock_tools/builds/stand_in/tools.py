@@ -87,12 +87,7 @@ def fetch_tools(
     """Fetch wheels with pip, those that are missing; afterwards no network is needed.
 
     Args:
-        folder: `tools_folder`'s.
-        machine: the environment for pip.
         why: they are needed, for `watch`.
-
-    Raises:
-        WorkError: pip cannot fetch one, its hash is wrong, or the folder cannot be written.
     """
     if all((folder / wheel.file).is_file() for wheel in wheels):
         return
@@ -149,9 +144,6 @@ def wheel_files(wheel: Wheel, path: Path) -> Iterator[PackageFile]:
 
     Args:
         path: the wheel.
-
-    Raises:
-        WorkError: it is not a zip file.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -173,9 +165,6 @@ def byte_code(wheel: Wheel, path: Path) -> tuple[PackageFile, ...]:
 
     A build starts pip several times in fresh prefixes, and lets Python write no byte code there: each would compile
     pip's modules anew, which is half of the time of `pip check`.
-
-    Raises:
-        WorkError: it is not a zip file.
     """
     modules = []
     with warnings.catch_warnings(action="ignore"):
@@ -225,11 +214,7 @@ def _file(place: str, content: bytes, executable: bool) -> PackageFile:
 
 
 def entry_points(path: Path) -> tuple[str, ...]:
-    """The programs of a Python package that installers make: `pip = pip._internal.cli.main:main`.
-
-    Raises:
-        WorkError: the wheel is not a zip file.
-    """
+    """The programs of a Python package that installers make: `pip = pip._internal.cli.main:main`."""
     try:
         with zipfile.ZipFile(path) as archive:
             listed = [name for name in archive.namelist() if name.endswith(".dist-info/entry_points.txt")]

@@ -101,7 +101,6 @@ class Conditions:
     Attributes:
         gpus: the GPUs for solving environments and for the tests; None: solved for a machine whose driver runs the
             package's CUDA version, so that a GPU build is tested on a machine without a GPU too.
-        machine: this machine's environment variables.
         seconds: the time limit for the tests of a package, or for one command of its benchmark; None for no limit.
         stop: a file descriptor that becomes readable when the run is over; None if there is none.
     """

@@ -189,7 +189,6 @@ def run_tests(
         places: the packages, as `built_packages` and `packages_in_files` give them.
         options: whether on a GPU, with the benchmark, and within which time.
         observer: called with every event of the tests.
-        machine: the environment of the machine.
 
     Raises:
         WorkError: a GPU is requested and there is none, or a package cannot be read.

@@ -145,9 +145,6 @@ def second_agenda(
 def _bring(artifacts: Artifacts, result: BuildResult, rows: Sequence[str]) -> None:
     """Put the packages that other rows have built for some rows into the channel and the ledger of the second builds,
     unless they were built a second time.
-
-    Raises:
-        WorkError: they cannot be written.
     """
     needed = [outcome.record for outcome in result.outcomes if outcome.row.name in rows and outcome.record]
     foreign = {record.id: record for record in needed if record.row not in rows}
@@ -241,11 +238,7 @@ def _compared(pair: _Pair, artifacts: Artifacts, others: Artifacts) -> Compariso
 
 
 def _copy(package: Path, place: Path) -> None:
-    """Copy a package.
-
-    Raises:
-        WorkError: it cannot be written.
-    """
+    """Copy a package."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(package, place)

@@ -54,9 +54,6 @@ class SourceArchive:
 def newest_source(name: str, machine: Mapping[str, str], version: str | None = None) -> SourceArchive:
     """The source archive of a project's newest final release, or of a version, in the indexes of pip.
 
-    Args:
-        machine: the environment for pip.
-
     Raises:
         InputError: no index has the project, or it has no such archive.
         WorkError: an index does not answer, or not as an index does.

@@ -48,9 +48,6 @@ def pip_command() -> tuple[str, ...]:
 def index_urls(machine: Mapping[str, str]) -> tuple[str, ...]:
     """The addresses of pip's package indexes, in their order.
 
-    Args:
-        machine: the environment for pip.
-
     Raises:
         WorkError: there is no pip, or it does not tell them.
     """
@@ -66,11 +63,7 @@ def index_urls(machine: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _bundled() -> Path | None:
-    """The wheel of pip to use; None if the environment has pip.
-
-    Raises:
-        WorkError: there is none.
-    """
+    """The wheel of pip to use; None if the environment has pip."""
     if importlib.util.find_spec("pip") is not None:
         return None
     for folder in _bundled_wheels():
@@ -134,9 +127,6 @@ def download_wheels(
     download: Download, folder: Path, machine: Mapping[str, str], watch: Watch = unwatched
 ) -> list[Path]:
     """Fetch wheels into a new folder.
-
-    Args:
-        machine: the environment for pip.
 
     Raises:
         WorkError: pip is missing or cannot fetch them; the reason is in the message.

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from feedstock_tools.builds.engines.embedded.fixed_place import NEW_MOUNTS, NEW_USERS, check_call, enter_namespaces
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
 from feedstock_tools.workers import worker_command
@@ -35,8 +36,6 @@ _MAGIC = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00"
 _MASK = b"\xff" * 7 + b"\x00" + b"\xff" * 8 + b"\xfe\xff"
 #: This module, which runs in a process of its own.
 _MODULE = "feedstock_tools.builds.engines.embedded.emulation"
-_CLONE_NEWNS = 0x00020000
-_CLONE_NEWUSER = 0x10000000
 _ASKING_SECONDS = 30
 #: Started by the kernel with the program's path, the name of its call, and its arguments.
 _HANDLER = """#!/bin/sh
@@ -91,9 +90,7 @@ def _why_not(emulator: Emulator) -> str | None:
     """Why it cannot be used on this machine; None if it can."""
     try:
         with temporary_folder() as folder:
-            command = worker_command(
-                "feedstock_tools.builds.engines.embedded.emulation", str(folder), *emulator.to_json().values()
-            )
+            command = worker_command(_MODULE, str(folder), *emulator.to_json().values())
             trial = subprocess.run(command, capture_output=True, text=True, timeout=_ASKING_SECONDS, check=False)
     except (OSError, subprocess.SubprocessError) as error:
         return f"programs for {emulator.target} cannot be run under QEMU: {error}"
@@ -132,33 +129,16 @@ def emulate(emulator: Emulator, folder: Path) -> None:
     user, group = os.getuid(), os.getgid()
     libc = ctypes.CDLL(None, use_errno=True)
     # Only root may register a handler: become root in a namespace, and the original user in another one inside it.
-    _become(libc, _CLONE_NEWUSER | _CLONE_NEWNS, (0, user), (0, group))
-    _check(libc.mount(b"none", os.fsencode(point), b"binfmt_misc", 0, None), "mount binfmt_misc")
+    enter_namespaces(libc, NEW_USERS | NEW_MOUNTS, (0, user), (0, group))
+    check_call(libc.mount(b"none", os.fsencode(point), b"binfmt_misc", 0, None), "mount binfmt_misc")
     magic = _escaped(_MAGIC + _ARCHITECTURES[emulator.target][2])
     mask = _escaped(_MASK + b"\xff\xff")
     between = next(sign for sign in ":;|,+" if sign not in str(handler))
     # M: recognized by its first bytes. P: the handler gets the name by which the program was called.
     entry = ["", "feedstock-tools", "M", "", magic, mask, str(handler), "P"]
     (point / "register").write_text(between.join(entry))
-    _become(libc, _CLONE_NEWUSER, (user, 0), (group, 0))
-
-
-def _become(libc: ctypes.CDLL, flags: int, user: tuple[int, int], group: tuple[int, int]) -> None:
-    """Enter new namespaces; the user inside of them, and outside."""
-    _check(libc.unshare(flags), "unshare")
-    for name, content in (
-        ("setgroups", "deny"),
-        ("uid_map", f"{user[0]} {user[1]} 1"),
-        ("gid_map", f"{group[0]} {group[1]} 1"),
-    ):
-        Path("/proc/self", name).write_text(content)
+    enter_namespaces(libc, NEW_USERS, (user, 0), (group, 0))
 
 
 def _escaped(content: bytes) -> str:
     return "".join(f"\\x{byte:02x}" for byte in content)
-
-
-def _check(result: int, call: str) -> None:
-    if result:
-        number = ctypes.get_errno()
-        raise OSError(number, f"{call}: {os.strerror(number)}")

@@ -16,7 +16,7 @@ from pathlib import Path
 PLACE = Path("/tmp/.feedstock-tools/build")  # noqa: S108
 
 # sched.h and sys/mount.h of Linux
-_NEW_MOUNTS, _NEW_USERS = 0x00020000, 0x10000000
+NEW_MOUNTS, NEW_USERS = 0x00020000, 0x10000000
 _BIND, _RECURSIVE, _PRIVATE = 1 << 12, 1 << 14, 1 << 18
 
 
@@ -64,26 +64,31 @@ def _is_possible(folder: Path, place: Path) -> bool:
 
 
 def _mount(folder: Path, place: Path) -> None:
-    """Mount a folder at a place, in mounts of this process's own.
-
-    Raises:
-        OSError: the system does not allow it.
-    """
+    """Mount a folder at a place, in mounts of this process's own."""
     place.mkdir(parents=True, exist_ok=True)
     if place.resolve() != place:
         raise OSError(f"{place} leads through a link")
     user, group = os.getuid(), os.getgid()
     library = ctypes.CDLL(None, use_errno=True)
-    if library.unshare(_NEW_MOUNTS) != 0:
-        _check(library.unshare(_NEW_MOUNTS | _NEW_USERS))
-        Path("/proc/self/setgroups").write_text("deny")
-        Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
-        Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
-    _check(library.mount(b"none", b"/", None, _RECURSIVE | _PRIVATE, None))
-    _check(library.mount(os.fsencode(folder), os.fsencode(place), None, _BIND | _RECURSIVE, None))
+    if library.unshare(NEW_MOUNTS) != 0:
+        enter_namespaces(library, NEW_MOUNTS | NEW_USERS, (user, user), (group, group))
+    check_call(library.mount(b"none", b"/", None, _RECURSIVE | _PRIVATE, None), "mount")
+    check_call(library.mount(os.fsencode(folder), os.fsencode(place), None, _BIND | _RECURSIVE, None), "mount")
 
 
-def _check(status: int) -> None:
-    if status != 0:
+def enter_namespaces(libc: ctypes.CDLL, flags: int, user: tuple[int, int], group: tuple[int, int]) -> None:
+    """Enter new namespaces; user and group inside of them, and outside."""
+    check_call(libc.unshare(flags), "unshare")
+    for name, content in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{user[0]} {user[1]} 1"),
+        ("gid_map", f"{group[0]} {group[1]} 1"),
+    ):
+        Path("/proc/self", name).write_text(content)
+
+
+def check_call(result: int, call: str) -> None:
+    """Raise the error of a failed call of the C library as an OSError."""
+    if result != 0:
         number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+        raise OSError(number, f"{call}: {os.strerror(number)}")
