@@ -135,9 +135,9 @@ def identity_of_channels(channels: Channels, platform: str, machine: Mapping[str
         platform: the subdir built for.
     """
     if channels.properties.origin:
-        from feedstock_tools.builds.stand_in.door import identity
+        from feedstock_tools.builds.stand_in import channel_identity
 
-        return f"{channels.properties.origin} {identity(Platform.parse(platform), machine)}"
+        return f"{channels.properties.origin} {channel_identity(Platform.parse(platform), machine)}"
     return sha256("\n".join(_identity(channel) for channel in channels.names).encode()).hexdigest()
 
 
@@ -198,7 +198,7 @@ def open_channels(
     """
     subdirs = (platform, "noarch")
     if channels.properties.origin:
-        from feedstock_tools.builds.stand_in.door import open_channel
+        from feedstock_tools.builds.stand_in import open_channel
 
         opened = open_channel(machine, Platform.parse(platform), pythons, fallback)
         return OpenChannels((opened.url,), subdirs, opened.properties)
@@ -237,7 +237,7 @@ def prepare_channels(
     demands = [demand for demand in demands if demand.channels.properties.origin]
     if not demands:
         return {}
-    from feedstock_tools.builds.stand_in.door import prepare
+    from feedstock_tools.builds.stand_in import prepare
 
     return prepare(demands, machine, fallback, watch)
 
@@ -258,9 +258,9 @@ def note_on_script(
     """
     if not channels.properties.origin:
         return None
-    from feedstock_tools.builds.stand_in import door
+    from feedstock_tools.builds import stand_in
 
-    return door.note_on_script(log, required, cuda, machine)
+    return stand_in.note_on_script(log, required, cuda, machine)
 
 
 def note_on_empty(channels: OpenChannels, required: Collection[str]) -> str | None:

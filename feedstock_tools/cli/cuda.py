@@ -287,7 +287,7 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     CUDA 13 includes nvcc; 11.8 and 12.x have NVRTC and ptxas, which compile device code only.
     """
 
-    from feedstock_tools.builds.stand_in.door import fetch_toolkit, fetched_toolkits
+    from feedstock_tools.builds.stand_in import fetch_toolkit, fetched_toolkits
     from feedstock_tools.cli.opening import note_on_stderr, tidy
     from feedstock_tools.report.run.plain import fetching_in_lines
 

@@ -23,7 +23,7 @@ _PIP = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": f"{GIVEN}/wheelhouse", "PIP_DISAB
 _INSTALL = """
 import os, sys
 from pathlib import Path
-from feedstock_tools.builds.stand_in.door import open_channel
+from feedstock_tools.builds.stand_in import open_channel
 from feedstock_tools.channel.solving import install
 from feedstock_tools.channel.solving import solve, virtual_packages
 from feedstock_tools.platforms import Platform

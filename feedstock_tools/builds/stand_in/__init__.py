@@ -1,1 +1,99 @@
-"""The stand-in channel: packages made on the spot with the metadata of real ones."""
+"""The stand-in channel: packages made on the spot with the metadata of real ones.
+
+This is its door: its identity, the channel itself, what builds need of it, and why one fails on it. All that is behind
+it is loaded when it is used: most commands ask for the identity alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from feedstock_tools.builds.stand_in.channel import StandInChannel
+    from feedstock_tools.builds.stand_in.toolkits import CudaToolkit
+    from feedstock_tools.channel.properties import ChannelDemand
+    from feedstock_tools.channel.web.pip import Watch
+    from feedstock_tools.platforms import Platform
+
+#: The major version of CUDA from which on the wheels hold nvcc, which calls a host compiler.
+_WHOLE_NVCC = 13
+#: What nvcc says to a host compiler that it does not take: an option of its own.
+_HOST_COMPILER = "-allow-unsupported-compiler"
+
+
+def channel_identity(platform: Platform, machine: Mapping[str, str]) -> str:
+    """The hash over all inputs of this machine's channel for a platform, except Pythons and tools."""
+    from feedstock_tools.builds.stand_in.identity import stand_in_identity
+    from feedstock_tools.builds.stand_in.toolkits import toolkits_folder
+
+    return stand_in_identity(platform, path=machine.get("PATH"), toolkits=toolkits_folder(machine))
+
+
+def open_channel(
+    machine: Mapping[str, str], platform: Platform, pythons: Iterable[str], fallback: Path
+) -> StandInChannel:
+    """This machine's channel for a platform, in its user's cache folder; created if it is missing.
+
+    Args:
+        pythons: the versions that must run, as far as this machine has them.
+        fallback: the cache folder if the user has none.
+
+    Raises:
+        WorkError: the folder cannot be written.
+    """
+    from feedstock_tools.builds.stand_in.channel import stand_in_channel_of
+
+    return stand_in_channel_of(machine, platform, pythons, fallback)
+
+
+def prepare(
+    demands: Sequence[ChannelDemand], machine: Mapping[str, str], fallback: Path, watch: Watch
+) -> dict[str, str]:
+    """Fetch the compilers and tools that rows need; returns the configurations that lack one: name → reason."""
+    from feedstock_tools.builds.stand_in import preparing
+    from feedstock_tools.feedstock.folder import user_cache
+
+    return preparing.prepare(demands, user_cache(machine, fallback), machine, watch)
+
+
+def note_on_script(
+    log: Collection[str], required: Collection[str], cuda: str | None, machine: Mapping[str, str]
+) -> str | None:
+    """What a build script that failed may have lacked of a compiler of CUDA; None if it did not.
+
+    Args:
+        log: its lines.
+        required: the names of the packages in its environments.
+        cuda: the CUDA version of the row.
+    """
+    from feedstock_tools.builds.stand_in.toolkits import found_toolkits, toolkits_folder
+
+    if any(_HOST_COMPILER in line for line in log):
+        return "nvcc takes gcc or clang for its host compiler, not zig (Debian: g++)"
+    if cuda is None or not any(name.startswith(("cuda-nvcc", "nvcc_")) for name in required):
+        return None
+    if any(toolkit.version == cuda for toolkit in found_toolkits(toolkits_folder(machine))):
+        return None
+    whole = int(cuda.partition(".")[0]) >= _WHOLE_NVCC
+    brought = "a CUDA compiler, which needs a g++" if whole else "the CUDA runtime, and a compiler of device code"
+    return f"without conda-forge, `feedstock-tools cuda fetch {cuda}` brings {brought}"
+
+
+def fetched_toolkits(machine: Mapping[str, str]) -> tuple[CudaToolkit, ...]:
+    from feedstock_tools.builds.stand_in.toolkits import found_toolkits, toolkits_folder
+
+    return found_toolkits(toolkits_folder(machine))
+
+
+def fetch_toolkit(version: str, machine: Mapping[str, str], watch: Watch) -> CudaToolkit:
+    """Fetch the CUDA compiler of a version (`12.9`) if it is missing.
+
+    Raises:
+        InputError: there are no wheels with a compiler of that version.
+        WorkError: pip cannot fetch them, or the folder cannot be written.
+    """
+    from feedstock_tools.builds.stand_in import toolkits
+
+    return toolkits.fetch_toolkit(version, toolkits.toolkits_folder(machine), machine, watch)

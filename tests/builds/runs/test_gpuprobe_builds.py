@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.stand_in.door import open_channel
+from feedstock_tools.builds.stand_in import open_channel
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import Record
