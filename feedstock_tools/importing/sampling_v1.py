@@ -39,13 +39,12 @@ from feedstock_tools.recipe.v0.jinja import Sandbox
 from feedstock_tools.recipe.v1.certain_values import (
     PLATFORM_WORDS,
     UndecidedError,
-    Written,
     is_platform,
     matches,
     scalar,
 )
 from feedstock_tools.recipe.v1_engine import ParsedV1
-from feedstock_tools.recipe.written.sites import context_of
+from feedstock_tools.recipe.written.sites import ContextValue, context_of
 from feedstock_tools.variants.model import Variant, WholeNumber
 from feedstock_tools.yaml_reading.nodes import compose, parse_texts
 
@@ -84,7 +83,7 @@ class Scope:
         parts = [f"{key}={value}" for key, value in bounds.items()]
         return mark(";".join((f"pin {kind} {name}", *parts)).replace(OPEN, "{").replace(CLOSE, "}"))
 
-    def _variable(self, name: str, written: Written | None) -> Any:
+    def _variable(self, name: str, written: ContextValue | None) -> Any:
         if written is None:
             return []
         text, plain = written.text, written.plain

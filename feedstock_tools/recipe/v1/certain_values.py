@@ -36,14 +36,6 @@ class Term:
 NOTHING = Term(("nothing",))
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A value as a recipe has it: its text, and whether it is written without quotes."""
-
-    text: str
-    plain: bool
-
-
 def as_text(value: Hashable) -> Hashable:
     """The value of a template in quotes: the text of its value without them."""
     if isinstance(value, bool):

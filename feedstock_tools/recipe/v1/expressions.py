@@ -21,7 +21,6 @@ from feedstock_tools.recipe.v1.certain_values import (
     PLATFORM_WORDS,
     Term,
     UndecidedError,
-    Written,
     as_text,
     is_platform,
     matches,
@@ -29,6 +28,7 @@ from feedstock_tools.recipe.v1.certain_values import (
     short_version,
     typed_value,
 )
+from feedstock_tools.recipe.written.sites import ContextValue
 
 _TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 #: Functions and filters without side effects whose result is used but not looked into.
@@ -53,7 +53,7 @@ class Scope:
     """
 
     platform: Platform
-    context: Mapping[str, Written | None]
+    context: Mapping[str, ContextValue | None]
     values: Mapping[str, str]
     known: frozenset[str] | None = None
     reads: set[Hashable] = field(default_factory=set)
@@ -96,7 +96,7 @@ class Scope:
         self.reads |= reads
         return value
 
-    def _written(self, written: Written | None) -> Hashable:
+    def _written(self, written: ContextValue | None) -> Hashable:
         """The value of a variable of the context, in the scope of its text."""
         if written is None or self.depth > _DEEPEST + 1:
             raise UndecidedError

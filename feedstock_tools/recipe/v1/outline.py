@@ -25,7 +25,7 @@ from typing import Any
 from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import OutlinedOutput, OutlinedRecipe
-from feedstock_tools.recipe.v1.certain_values import NOTHING, Term, UndecidedError, Written
+from feedstock_tools.recipe.v1.certain_values import NOTHING, Term, UndecidedError
 from feedstock_tools.recipe.v1.expressions import Evaluated, Scope, pieces, truth
 from feedstock_tools.recipe.v1.recipe import (
     WatchV1,
@@ -40,7 +40,7 @@ from feedstock_tools.recipe.v1.recipe import (
 )
 from feedstock_tools.recipe.v1.variants import MOST_VARIANTS, InputVariants
 from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, as_reported, is_built, render
-from feedstock_tools.recipe.written.sites import Site, context_of, sites_of
+from feedstock_tools.recipe.written.sites import ContextValue, Site, context_of, sites_of
 from feedstock_tools.variants.algebra import explode
 from feedstock_tools.variants.model import VariantConfig, VariantSpace
 from feedstock_tools.yaml_reading.nodes import compose
@@ -253,7 +253,7 @@ class _Part:
 class _Parts:
     """The parts of a recipe that can depend on a variant, and its own variables."""
 
-    context: Mapping[str, Written | None]
+    context: Mapping[str, ContextValue | None]
     parts: tuple[_Part, ...]
 
     def of_skip(self) -> _Parts:

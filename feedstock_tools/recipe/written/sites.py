@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from feedstock_tools.recipe.v1.certain_values import Written
 from feedstock_tools.yaml_reading.nodes import Node, items, members, pairs
 
 
@@ -69,9 +68,17 @@ def _name(output: Node) -> str | None:
     return None if name is None else str(name.value)
 
 
-def context_of(node: Node | None) -> Mapping[str, Written | None]:
+@dataclass(frozen=True, slots=True)
+class ContextValue:
+    """A variable of a recipe as it is written: its text, and whether that has no quotes."""
+
+    text: str
+    plain: bool
+
+
+def context_of(node: Node | None) -> Mapping[str, ContextValue | None]:
     """The variables that a recipe sets in its `context`; None for one that is a list."""
     return {
-        name: Written(value.value, not value.style) if value.id == "scalar" else None
+        name: ContextValue(value.value, not value.style) if value.id == "scalar" else None
         for name, value in members(members(node).get("context")).items()
     }
