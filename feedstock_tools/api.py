@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from feedstock_tools.rerender.rules import Rules
     from feedstock_tools.rerender.smithy import Release, find_release
     from feedstock_tools.rerender.why.absence import why_not
-    from feedstock_tools.rerender.why.model import Absence, Explanation, Loss, Place, Setting, Use, ValueOrigin
+    from feedstock_tools.rerender.why.model import Absence, Explanation, FileLine, Loss, Use, ValueOrigin, VariantStep
     from feedstock_tools.rerender.why.reasons import explain
     from feedstock_tools.to_v1 import to_v1
 
@@ -110,6 +110,7 @@ __all__ = [
     "FeedstockError",
     "FileChange",
     "FileDifference",
+    "FileLine",
     "Finding",
     "Generated",
     "GpuWishes",
@@ -130,7 +131,6 @@ __all__ = [
     "PackageFile",
     "PackageRecord",
     "Pick",
-    "Place",
     "PlannedConfiguration",
     "PlannedOutput",
     "PlannedRow",
@@ -147,7 +147,6 @@ __all__ = [
     "Row",
     "Rules",
     "Running",
-    "Setting",
     "Stale",
     "Target",
     "TestOptions",
@@ -156,6 +155,7 @@ __all__ = [
     "TestedPackage",
     "Use",
     "ValueOrigin",
+    "VariantStep",
     "VerbatimBlock",
     "Wanted",
     "Where",
@@ -262,7 +262,7 @@ _WHERE = {
     "rerender.rules": "Rules",
     "rerender.smithy": "Release find_release",
     "rerender.why.absence": "why_not",
-    "rerender.why.model": "Absence Explanation Loss Place Setting Use ValueOrigin",
+    "rerender.why.model": "Absence Explanation Loss FileLine VariantStep Use ValueOrigin",
     "rerender.why.reasons": "explain",
     "to_v1": "to_v1",
 }

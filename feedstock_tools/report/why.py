@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from feedstock_tools.rerender.why.model import Absence, Explanation, Loss, Place, Setting, Use, ValueOrigin
+from feedstock_tools.rerender.why.model import Absence, Explanation, FileLine, Loss, Use, ValueOrigin, VariantStep
 
 _LONGEST = 90
 #: Selectors and conditions are the answer, and are shown whole where they are not absurd.
@@ -48,7 +48,7 @@ def _lines_of(explanation: Explanation, names: Sequence[str], root: Path) -> Ite
             yield f"    {_line_of_place(use.place, root)}"
 
 
-def _line_of_place(place: Place, root: Path, longest: int = _LONGEST) -> str:
+def _line_of_place(place: FileLine, root: Path, longest: int = _LONGEST) -> str:
     text = place.text if len(place.text) <= longest else f"{place.text[:longest]}…"
     return f"{_named(place.path, root)}:{place.line}  {text}"
 
@@ -57,7 +57,7 @@ def _named(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
-def _setting(setting: Setting, root: Path) -> str:
+def _setting(setting: VariantStep, root: Path) -> str:
     file = f" ({_named(setting.places[0].path, root)}:{setting.places[0].line})" if setting.places else ""
     values = f" {', '.join(dict.fromkeys(setting.values))}" if setting.values else ""
     before = ", ".join(dict.fromkeys(setting.replaced))
@@ -85,7 +85,7 @@ def _value(value: ValueOrigin) -> dict[str, Any]:
     return {"value": str(value.value), "rule": value.rule, "places": [_place(place) for place in value.places]}
 
 
-def _step(setting: Setting) -> dict[str, Any]:
+def _step(setting: VariantStep) -> dict[str, Any]:
     return {
         "source": setting.source,
         "effect": setting.effect,
@@ -100,7 +100,7 @@ def _use(use: Use) -> dict[str, Any]:
     return {"kind": use.kind, "why": use.why, "place": place, "outputs": list(use.outputs)}
 
 
-def _place(place: Place) -> dict[str, Any]:
+def _place(place: FileLine) -> dict[str, Any]:
     return {"file": str(place.path), "line": place.line, "text": place.text}
 
 

@@ -19,7 +19,7 @@ import pytest
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.configurations.configuration import Configuration
 from feedstock_tools.rerender.rerendering import rerender
-from feedstock_tools.rerender.why.model import Explanation, Place, ValueOrigin
+from feedstock_tools.rerender.why.model import Explanation, FileLine, ValueOrigin
 from feedstock_tools.rerender.why.reasons import explain
 from tests.support.needs import needs
 
@@ -80,7 +80,7 @@ def _drawn(
                 break
 
 
-def _after(copy: Path, configuration: Configuration, edits: dict[Place, Edit]) -> dict[str, Configuration] | None:
+def _after(copy: Path, configuration: Configuration, edits: dict[FileLine, Edit]) -> dict[str, Configuration] | None:
     """The configurations of the platform once the lines are edited, which is then taken back; None if refused."""
     before: dict[Path, str] = {}
     for path in {place.path for place in edits}:
@@ -142,7 +142,7 @@ def test_what_why_names_for_a_value_decides_it(copies: list[tuple[Path, tuple[Co
     assert drawn == FEEDSTOCKS * DRAWS
 
 
-def _edits(answer: Explanation, quote: str) -> dict[Place, Edit]:
+def _edits(answer: Explanation, quote: str) -> dict[FileLine, Edit]:
     """Take the key out of each line: its value stands for it, list items go, quoted names and scripts' get another."""
     value = f"({quote}{answer.values[0].value}{quote})"
     key = re.escape(answer.key)
@@ -168,7 +168,7 @@ def _edits(answer: Explanation, quote: str) -> dict[Place, Edit]:
 def _key_goes(copy: Path, configuration: Configuration, answer: Explanation) -> str:
     places = [use.place for use in answer.uses if use.place is not None]
     kinds = {use.kind for use in answer.uses}
-    attempts: list[dict[Place, Edit]] = [_edits(answer, "'"), _edits(answer, '"'), dict.fromkeys(places, _deleted)]
+    attempts: list[dict[FileLine, Edit]] = [_edits(answer, "'"), _edits(answer, '"'), dict.fromkeys(places, _deleted)]
     if kinds & LISTED:
         attempts.append(dict.fromkeys(places, _edits(answer, "'")[places[0]]))
         attempts.append(dict.fromkeys(places, lambda line: re.sub(r"\$\{\{.*?\}\}", "gone", line)))

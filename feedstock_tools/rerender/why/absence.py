@@ -21,7 +21,7 @@ from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.source import Source, render_source, variants_of
 from feedstock_tools.rerender.why.losses import losses_of_value, skips_of, uses_of
-from feedstock_tools.rerender.why.model import Absence, Loss, Place, Wish, read_wish
+from feedstock_tools.rerender.why.model import Absence, FileLine, Loss, Wish, read_wish
 from feedstock_tools.rerender.why.reasons import RerenderedSource, rerendered_source
 from feedstock_tools.rerender.why.values import TracedVariants, places_of, trace_variants
 from feedstock_tools.variants.algebra import explode
@@ -85,10 +85,10 @@ def _not_rendered(source: Source, platform: Platform) -> Loss:
     return Loss("platform", why, places)
 
 
-def _forge_lines(path: Path, pattern: re.Pattern[str]) -> Iterator[Place]:
+def _forge_lines(path: Path, pattern: re.Pattern[str]) -> Iterator[FileLine]:
     for number, text in enumerate(read_text(path, within=path.parent).splitlines(), 1):
         if pattern.match(text):
-            yield Place(path, number, text.strip())
+            yield FileLine(path, number, text.strip())
 
 
 @dataclass(frozen=True)

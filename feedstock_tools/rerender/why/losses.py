@@ -17,7 +17,7 @@ from feedstock_tools.recipe.written.sites import context_of, sites_of
 from feedstock_tools.recipe.written.variables import read_variables
 from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.source import Source
-from feedstock_tools.rerender.why.model import Loss, Place, Setting, Wish
+from feedstock_tools.rerender.why.model import FileLine, Loss, VariantStep, Wish
 from feedstock_tools.rerender.why.values import TracedVariants
 from feedstock_tools.variants.model import Variant, VariantSpace
 from feedstock_tools.variants.namespace import Namespace
@@ -49,7 +49,7 @@ def losses_of_value(source: Source, rendering: Rendering, traced: TracedVariants
     )
 
 
-def _replaced(settings: tuple[Setting, ...], wish: Wish) -> Iterator[Loss]:
+def _replaced(settings: tuple[VariantStep, ...], wish: Wish) -> Iterator[Loss]:
     """Steps after which the value is gone."""
     for setting in settings:
         wanted = [value for value in setting.replaced if wish.is_value(value)]
@@ -99,7 +99,7 @@ def _not_migrated(source: Source, rendering: Rendering, wish: Wish) -> Iterator[
 
 def _lines_with(
     source: Source, rendering: Rendering, path: Path, wish: Wish
-) -> tuple[frozenset[int], list[tuple[Place, str | None]]]:
+) -> tuple[frozenset[int], list[tuple[FileLine, str | None]]]:
     """The lines that selectors leave on a platform; and the lines of the key that have the value, with selectors."""
     text, rules = read_text(path, within=source.within(path)), source.rules.conda_build
     if wish.key not in text:
@@ -112,7 +112,7 @@ def _lines_with(
         if opening:
             key = opening[1]
         if key == wish.key and _names(line[opening.end() :] if opening else line, wish):
-            found.append((Place(path, number, " ".join(line.split())), selectors.get(number)))
+            found.append((FileLine(path, number, " ".join(line.split())), selectors.get(number)))
     kept = select_lines(text, Namespace(subdir, subdir, {}, rendering.environ, rules), rules, path)[1] if found else ()
     return frozenset(kept), found
 
@@ -136,7 +136,7 @@ def _names(line: str, wish: Wish) -> bool:
 class _Skip:
     """A line that skips the recipe, or one output, where a condition holds."""
 
-    place: Place
+    place: FileLine
     condition: str
     output: str | None
 
@@ -196,7 +196,7 @@ def _as_losses(by_row: Sequence[Sequence[_Skip]], rows: Sequence[Variant], subje
     return losses
 
 
-def uses_of(source: Source, key: str) -> Iterator[Place]:
+def uses_of(source: Source, key: str) -> Iterator[FileLine]:
     """The lines of the recipe that name a key, or call the compiler that it belongs to."""
     language = re.fullmatch(r"(\w+)_(compiler|stdlib)(?:_version)?", key)
     call = rf"|\b{language[2]}\(\s*[\"']{language[1]}[\"']" if language else ""
@@ -204,7 +204,7 @@ def uses_of(source: Source, key: str) -> Iterator[Place]:
     pattern = re.compile(rf"(?<![\w.-]){name}(?![\w-]){call}")
     for number, line in enumerate(source.text.splitlines(), 1):
         if pattern.search(line.partition("#")[0] if line.lstrip().startswith("#") else line):
-            yield Place(source.recipe, number, line.strip())
+            yield FileLine(source.recipe, number, line.strip())
 
 
 def _skips_v0(document: Document) -> Iterator[_Skip]:
@@ -227,8 +227,8 @@ def _skips_v1(document: Document) -> Iterator[_Skip]:
             yield _Skip(place, condition, None if site.keys[0] == "build" else site.output or "an output")
 
 
-def _place(path: Path, text: str, line: int) -> Place:
-    return Place(path, line, " ".join(text.splitlines()[line - 1].split()))
+def _place(path: Path, text: str, line: int) -> FileLine:
+    return FileLine(path, line, " ".join(text.splitlines()[line - 1].split()))
 
 
 def _evaluator(source: Source, rendering: Rendering) -> Callable[[str, Variant], bool | None]:

@@ -16,7 +16,7 @@ _PAIR = re.compile(r"([A-Za-z_]\w*)=(.+)")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class FileLine:
     """A line of a file (counted from 1), with its text."""
 
     path: Path
@@ -25,7 +25,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class VariantStep:
     """One step in which a key got its values: a variant file, a migration, or built-in defaults (without places).
 
     `source` names the step; `effect` is `sets`, `replaces`, `changes`, `repeats` (the values were there already) or `is
@@ -37,7 +37,7 @@ class Setting:
     effect: str
     values: tuple[str, ...]
     replaced: tuple[str, ...]
-    places: tuple[Place, ...] = ()
+    places: tuple[FileLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ValueOrigin:
     """
 
     value: str
-    places: tuple[Place, ...] = ()
+    places: tuple[FileLine, ...] = ()
     rule: str = ""
 
 
@@ -61,7 +61,7 @@ class Use:
 
     kind: str
     why: str
-    place: Place | None = None
+    place: FileLine | None = None
     outputs: tuple[str, ...] = ()
 
 
@@ -76,7 +76,7 @@ class Explanation:
     configuration: str
     key: str
     values: tuple[ValueOrigin, ...]
-    settings: tuple[Setting, ...]
+    settings: tuple[VariantStep, ...]
     uses: tuple[Use, ...]
     splits_jobs: bool = False
     zipped_with: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class Loss:
 
     kind: str
     why: str
-    places: tuple[Place, ...] = ()
+    places: tuple[FileLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.source import Source, kept_labels, read_source, render_source, variants_of
-from feedstock_tools.rerender.why.model import Explanation, Place, Setting, Use, ValueOrigin
+from feedstock_tools.rerender.why.model import Explanation, FileLine, Use, ValueOrigin, VariantStep
 from feedstock_tools.rerender.why.uses import TextUses, YamlUses
 from feedstock_tools.rerender.why.values import TracedVariants, places_of, trace_variants
 
@@ -214,7 +214,7 @@ class _Explainer:
             spots = [spot for text in column if text == value for spot in places_of(text)]
         return ValueOrigin(value, tuple(dict.fromkeys(spots)), "" if spots else "conda-build's defaults")
 
-    def _row_places(self, configuration: Configuration, key: str, place: int) -> list[Place]:
+    def _row_places(self, configuration: Configuration, key: str, place: int) -> list[FileLine]:
         """The places of the value in the rows of its zip group that agree with the configuration's row."""
         values = self.traced.config.values
         group = [member for member in self.traced.config.group_of(key) if member in configuration.values]
@@ -239,7 +239,7 @@ class _Explainer:
         rule = f"on macOS it is at least as high as {' and '.join(others)}" if others and not spots_of.get(key) else ""
         return ValueOrigin(value, places, rule)
 
-    def _forge_lines(self, *sections: str) -> tuple[Place, ...]:
+    def _forge_lines(self, *sections: str) -> tuple[FileLine, ...]:
         """The lines of conda-forge.yml about the platform (for docker: about its fallback image)."""
         path = self.source.recipe.parent.parent / FORGE_FILE
         if len(Path(self.source.forge.recipe_dir).parts) != 1 or not path.is_file():
@@ -250,7 +250,7 @@ class _Explainer:
             opening = re.match(r"(\w+)\s*:", text)
             section = opening.group(1) if opening else section
             if section in sections and re.search(rf"(?<!\w){wanted}\s*:", text):
-                places.append(Place(path, number, text.strip()))
+                places.append(FileLine(path, number, text.strip()))
         return tuple(places)
 
     # --- uses
@@ -270,7 +270,7 @@ class _Explainer:
         if key == "python_min" and rules.finds_python_min:
             for number, text in enumerate(self.source.text.splitlines(), 1):
                 if _PYTHON_MIN.match(text):
-                    place = Place(self.source.recipe, number, text.strip())
+                    place = FileLine(self.source.recipe, number, text.strip())
                     yield Use("template", "conda-smithy keeps it for recipes with {{ python_min }}", place)
         if key in rules.always_kept | self.labels:
             yield from self._kept(key)
@@ -322,8 +322,8 @@ class _Explainer:
         """A section of a configuration, with the lines of variant files that have such a section."""
         steps = []
         for origin in self.traced.config.origins.get(key, ()):
-            places = (Place(origin.path, origin.line, f"{key}:"),) if origin.path and origin.line else ()
-            steps.append(Setting(origin.source, "sets", (), (), places))
+            places = (FileLine(origin.path, origin.line, f"{key}:"),) if origin.path and origin.line else ()
+            steps.append(VariantStep(origin.source, "sets", (), (), places))
         spots = tuple(spot for step in steps for spot in step.places)
         origins = tuple(ValueOrigin(value, spots) for value in values)
         return Explanation(configuration.name, key, origins, tuple(steps), tuple(uses))

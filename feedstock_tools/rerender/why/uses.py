@@ -19,7 +19,7 @@ from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.recipe.v0.text import View
 from feedstock_tools.recipe.v0.used import UsageFinder, usage_finder
 from feedstock_tools.recipe.written.sites import Site, sites_of
-from feedstock_tools.rerender.why.model import Place, Use
+from feedstock_tools.rerender.why.model import FileLine, Use
 from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import holds
@@ -92,7 +92,7 @@ class TextUses:
     seen: list[tuple[Meta, RenderedOutput]] = field(default_factory=list)
     _selected: dict[int, tuple[View, tuple[Line, ...]]] = field(default_factory=dict)
     _parts: dict[tuple[int, str, str], _Lines] = field(default_factory=dict)
-    _scripts: dict[tuple[Path, str], tuple[Place, ...]] = field(default_factory=dict)
+    _scripts: dict[tuple[Path, str], tuple[FileLine, ...]] = field(default_factory=dict)
 
     def __call__(self, meta: Meta, output: RenderedOutput) -> None:
         self.seen.append((meta, output))
@@ -104,7 +104,7 @@ class TextUses:
             at_top: the key counts at the top level for all outputs, so the lines of the top level are uses too.
         """
         wanted = {id(output) for output in outputs}
-        outputs_of: dict[tuple[str, Place], dict[str, None]] = {}
+        outputs_of: dict[tuple[str, FileLine], dict[str, None]] = {}
         brought_by = {"c_compiler", "cxx_compiler", "c_stdlib"} if key == _SYSROOT else set()
         finder = usage_finder({key} | brought_by, self._raw, self.rules)
         for meta, output in self.seen:
@@ -121,7 +121,7 @@ class TextUses:
 
     def _uses(
         self, key: str, meta: Meta, output: RenderedOutput, finder: UsageFinder, at_top: bool
-    ) -> Iterator[tuple[str, Place]]:
+    ) -> Iterator[tuple[str, FileLine]]:
         parts = []
         if key in output.used.own or not meta.is_output:
             parts.append(self._block(meta))
@@ -139,8 +139,8 @@ class TextUses:
                     yield _kind(text), self._place(number)
         yield from self._in_scripts(key, meta)
 
-    def _place(self, number: int) -> Place:
-        return Place(self.path, number, self._texts[number - 1].strip())
+    def _place(self, number: int) -> FileLine:
+        return FileLine(self.path, number, self._texts[number - 1].strip())
 
     @cached_property
     def _texts(self) -> list[str]:
@@ -176,7 +176,7 @@ class TextUses:
             cached = self._selected[id(view)] = (view, view.numbered)
         return cached[1]
 
-    def _in_scripts(self, key: str, meta: Meta) -> Iterator[tuple[str, Place]]:
+    def _in_scripts(self, key: str, meta: Meta) -> Iterator[tuple[str, FileLine]]:
         names = ["build.sh", *(["bld.bat"] if self.windows else [])]
         if "package:" not in meta.own_text:
             script = meta.output.get("script")
@@ -228,7 +228,7 @@ def _forced(key: str, lines: Iterable[Line]) -> Iterator[int]:
                 yield number
 
 
-def script_lines(path: Path, key: str) -> Iterator[Place]:
+def script_lines(path: Path, key: str) -> Iterator[FileLine]:
     """The lines of a build script that count as uses of a key, as the renderer finds them."""
     if path.suffix not in (".sh", ".bat") or not is_file(path):
         return
@@ -237,7 +237,7 @@ def script_lines(path: Path, key: str) -> Iterator[Place]:
     lines = text.splitlines()
     for match in re.finditer(pattern, text, re.MULTILINE):
         number = text.count("\n", 0, match.start(1)) + 1
-        yield Place(path, number, lines[number - 1].strip())
+        yield FileLine(path, number, lines[number - 1].strip())
 
 
 # --- recipe.yaml: the engine reports which keys an output uses, but not where
@@ -280,7 +280,7 @@ class YamlUses:
                 if mention.output in (None, output.name) and self._is_reached(mention, output)
             }
             if names:
-                place = Place(self.path, mention.line, texts[mention.line - 1].strip())
+                place = FileLine(self.path, mention.line, texts[mention.line - 1].strip())
                 yield Use(mention.kind, _WHY[mention.kind], place, tuple(sorted(names)))
 
     def _is_reached(self, mention: _Mention, output: RenderedOutput) -> bool:

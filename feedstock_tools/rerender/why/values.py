@@ -16,7 +16,7 @@ from typing import Any
 from feedstock_tools.reading import read_text
 from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.source import Source
-from feedstock_tools.rerender.why.model import Place, Setting
+from feedstock_tools.rerender.why.model import FileLine, VariantStep
 from feedstock_tools.variants import Migration, VariantConfig, combine, defaults, load_migration, migrate
 from feedstock_tools.variants.files import config_of, load_conditional, trim_empty
 from feedstock_tools.variants.migration import OWN_KEYS
@@ -31,9 +31,9 @@ Values = tuple[str, ...]
 class _Traced(str):
     """A string that knows its places."""
 
-    places: tuple[Place, ...]
+    places: tuple[FileLine, ...]
 
-    def __new__(cls, text: str, places: Iterable[Place] = ()) -> _Traced:
+    def __new__(cls, text: str, places: Iterable[FileLine] = ()) -> _Traced:
         traced = super().__new__(cls, text)
         traced.places = tuple(dict.fromkeys(places))
         return traced
@@ -42,10 +42,10 @@ class _Traced(str):
 class _TracedNumber(WholeNumber):
     """A number that knows its places."""
 
-    places: tuple[Place, ...]
+    places: tuple[FileLine, ...]
 
 
-def _traced(text: str, places: Iterable[Place]) -> str:
+def _traced(text: str, places: Iterable[FileLine]) -> str:
     if not isinstance(text, WholeNumber):
         return _Traced(text, places)
     traced = _TracedNumber(text)
@@ -53,7 +53,7 @@ def _traced(text: str, places: Iterable[Place]) -> str:
     return traced
 
 
-def places_of(value: str) -> tuple[Place, ...]:
+def places_of(value: str) -> tuple[FileLine, ...]:
     """The places of a traced value; none for built-in ones."""
     return value.places if isinstance(value, _Traced | _TracedNumber) else ()
 
@@ -63,7 +63,7 @@ class TracedVariants:
     """The variants of a platform, with values that know their places, and the steps that set each key."""
 
     config: VariantConfig
-    settings: Mapping[str, tuple[Setting, ...]]
+    settings: Mapping[str, tuple[VariantStep, ...]]
 
 
 def trace_variants(source: Source, rendering: Rendering) -> TracedVariants:
@@ -78,7 +78,7 @@ def trace_variants(source: Source, rendering: Rendering) -> TracedVariants:
             conditional, platform, environ=environ, rules=behaviour, within=source.within(conditional)
         )
         files.append(_trace_conditional(typed, conditional))
-    history: dict[str, list[Setting]] = {}
+    history: dict[str, list[VariantStep]] = {}
     config = VariantConfig({})
     for count, layer in enumerate([base, *files]):
         before, config = config, combine([base, *files][: count + 1])
@@ -105,9 +105,9 @@ def _content(path: Path, rendering: Rendering, source: Source) -> tuple[Mapping[
     node = compose(selected, path)
     texts = text.splitlines()
 
-    def place(line: int) -> Place:
+    def place(line: int) -> FileLine:
         number = numbers[min(line, len(numbers) - 1)]
-        return Place(path, number, texts[number - 1].strip() if number <= len(texts) else "")
+        return FileLine(path, number, texts[number - 1].strip() if number <= len(texts) else "")
 
     lines = {key.value: place(key.start_mark.line).line for key, _ in pairs(node)}
     content: dict[str, Any] = {} if node is None else _plain(node, place)
@@ -151,12 +151,12 @@ def _trace_conditional(config: VariantConfig, path: Path) -> VariantConfig:
     return replace(config, values=values)
 
 
-def _mentions(value: str, texts: Sequence[str], first: int, end: int, path: Path) -> list[Place]:
+def _mentions(value: str, texts: Sequence[str], first: int, end: int, path: Path) -> list[FileLine]:
     import re
 
     word = re.compile(rf"(?<![\w.]){re.escape(value)}(?![\w.])")
-    places = [Place(path, n, texts[n - 1].strip()) for n in range(first, end) if word.search(texts[n - 1])]
-    return places or [Place(path, first, texts[first - 1].strip())]
+    places = [FileLine(path, n, texts[n - 1].strip()) for n in range(first, end) if word.search(texts[n - 1])]
+    return places or [FileLine(path, first, texts[first - 1].strip())]
 
 
 def _retraced(before: VariantConfig, new: VariantConfig, after: VariantConfig) -> VariantConfig:
@@ -192,7 +192,7 @@ def _by_row(config: VariantConfig, key: str, group: Values) -> dict[Values | Non
 
 
 def _note(
-    history: dict[str, list[Setting]], before: VariantConfig, after: VariantConfig, layer: VariantConfig, name: str
+    history: dict[str, list[VariantStep]], before: VariantConfig, after: VariantConfig, layer: VariantConfig, name: str
 ) -> None:
     """Record what a step did to each key that it names or that it changed."""
     for key in dict.fromkeys((*layer.values, *after.values)):
@@ -203,7 +203,7 @@ def _note(
         source = name or next((origin.source for origin in origins), "a variant file")
         places = tuple(dict.fromkeys(spot for value in layer.values.get(key, ()) for spot in places_of(value)))
         effect = _effect(old, new, layer.values.get(key, ()))
-        history.setdefault(key, []).append(Setting(source, effect, new, old, places))
+        history.setdefault(key, []).append(VariantStep(source, effect, new, old, places))
 
 
 def _effect(old: Values, new: Values, set_values: Values) -> str:
