@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from feedstock_tools.platforms import Platform
     from feedstock_tools.recipe.written.document import Document
     from feedstock_tools.report.pins.answer import answer_config, answer_json, answer_text
-    from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
+    from feedstock_tools.rerender.configuration import Configuration, read_configurations
     from feedstock_tools.rerender.many import RerenderedFeedstock, rerender_many
     from feedstock_tools.rerender.outputs import PackageFile
     from feedstock_tools.rerender.outputs import output_files as outputs
@@ -254,7 +254,7 @@ _WHERE = {
     "platforms": "Platform",
     "recipe.written.document": "Document",
     "report.pins.answer": "answer_config answer_json answer_text",
-    "rerender.configurations.configuration": "Configuration read_configurations",
+    "rerender.configuration": "Configuration read_configurations",
     "files.changes": "Changes",
     "rerender.outputs": "PackageFile outputs=output_files",
     "rerender.many": "RerenderedFeedstock rerender_many",

@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 
-def _unheard(text: str) -> None:
+def _discard(text: str) -> None:
     """Discard a stage."""
 
 
-_heard: Callable[[str], None] = _unheard
+_show: Callable[[str], None] = _discard
 
 
 def stage(text: str) -> None:
     """Say what begins now, such as `solving 12 environments`."""
-    _heard(text)
+    _show(text)
 
 
-def listen(hear: Callable[[str], None]) -> None:
+def listen(show: Callable[[str], None]) -> None:
     """Pass the stages of this process to a function."""
-    global _heard
-    _heard = hear
+    global _show
+    _show = show

@@ -17,7 +17,7 @@ from feedstock_tools.digests import digest_of_files
 from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.feedstock.git import checked_out
 from feedstock_tools.reading import is_inside, open_file, read_bytes, read_text
-from feedstock_tools.rerender.configurations.configuration import read_configurations
+from feedstock_tools.rerender.configuration import read_configurations
 from feedstock_tools.rerender.outputs import output_files
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.why.reasons import explain

@@ -15,7 +15,7 @@ from feedstock_tools.data import data_folder
 from feedstock_tools.generate import apply, read_spec, render
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
+from feedstock_tools.rerender.configuration import Configuration, read_configurations
 from feedstock_tools.rerender.outputs import packages_with_conda_build
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules

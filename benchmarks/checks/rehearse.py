@@ -20,7 +20,7 @@ from pathlib import Path
 from feedstock_tools.check.demands import Demands, Row
 from feedstock_tools.check.rehearsal import rehearse
 from feedstock_tools.platforms import Platform
-from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration
 
 LINUX = Platform.parse("linux-64")
 VERSIONS = 50

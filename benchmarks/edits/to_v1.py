@@ -19,7 +19,7 @@ from pathlib import Path
 
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.recipe.written.document import read_document
-from feedstock_tools.rerender.configurations.configuration import read_configurations
+from feedstock_tools.rerender.configuration import read_configurations
 from feedstock_tools.to_v1 import compare_recipes, convert_recipe
 
 

@@ -70,7 +70,7 @@ def run_apart(work: Callable[[], T], bounds: Bounds) -> T:
         with tempfile.TemporaryFile() as shared:
             shared.truncate(Note.size)
             try:
-                content = _asked(apart, request, shared.fileno(), bounds)
+                content = _answer_to(apart, request, shared.fileno(), bounds)
             except (BrokenPipeError, ConnectionError):
                 _forget(apart)
                 continue
@@ -127,7 +127,7 @@ def _forget(apart: _Apart) -> None:
     apart.socket.close()
 
 
-def _asked(apart: _Apart, request: bytes, note: int, bounds: Bounds) -> bytes:
+def _answer_to(apart: _Apart, request: bytes, note: int, bounds: Bounds) -> bytes:
     """The answer of the process apart to a request."""
     modules = "\n".join(sorted(apart.used)).encode()
     asking, request_end = os.pipe()

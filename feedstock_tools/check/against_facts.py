@@ -33,7 +33,7 @@ from feedstock_tools.pins.graph.from_facts import graph_of_facts
 from feedstock_tools.pins.graph.model import PinGraph
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
-from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.source import Pinning, find_pinning
 from feedstock_tools.stages import stage
 from feedstock_tools.versions import parse_version

@@ -19,7 +19,7 @@ from feedstock_tools.recipe.requirements import (
     pin_of_mapping,
     requirement_of_text,
 )
-from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.outputs import contents_with_rattler_build, packages_with_conda_build
 from feedstock_tools.rerender.rules import Rules
 

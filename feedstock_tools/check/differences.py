@@ -24,7 +24,7 @@ from feedstock_tools.reading import is_inside
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.requirements import Pin, Requirement, as_list
 from feedstock_tools.recipe.v0.meta import Meta
-from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.forge import Forge
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.stages import stage

@@ -34,8 +34,7 @@ from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.requirements import Pin, Requirement, spec_name
-from feedstock_tools.rerender.configurations.configuration import Configuration
-from feedstock_tools.rerender.configurations.rows import NO_LOOP, cuda_version, rows_of
+from feedstock_tools.rerender.configuration import NO_LOOP, Configuration, cuda_version, rows_of
 from feedstock_tools.rerender.forge import Forge, read_forge
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.stages import stage

@@ -18,7 +18,7 @@ from feedstock_tools.recipe.requirements import Pin, requirement_of_text
 from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.recipe.v1.certain_values import UndecidedError
 from feedstock_tools.recipe.v1.expressions import Scope, value_of
-from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
+from feedstock_tools.rerender.configuration import Configuration, read_configurations
 from feedstock_tools.rerender.forge import Forge, read_forge
 from feedstock_tools.rerender.outputs import contents_with_rattler_build, packages_with_conda_build
 from feedstock_tools.rerender.rules import Rules

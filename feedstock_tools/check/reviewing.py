@@ -20,7 +20,7 @@ from feedstock_tools.check.rehearsal import Environment, Rehearsal, RehearsalCha
 from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
-from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.rerendering import Rerender, rerender
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy import Release

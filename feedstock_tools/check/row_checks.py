@@ -35,7 +35,7 @@ from feedstock_tools.gpu_code.architecture import Architecture, parse_architectu
 from feedstock_tools.pins.graph.kinds import Demand, msvc_of, msvc_words
 from feedstock_tools.pins.graph.model import PinGraph
 from feedstock_tools.pins.graph.resolve import is_satisfiable
-from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.versions import parse_version
 
 _NOT_CUDA = frozenset({"", "None", "none", "undefined"})

@@ -74,7 +74,7 @@ def key_or_configurations(context: click.Context, incomplete: str) -> Iterable[s
     words, given = context.params.get("names", ()), context.params.get("feedstock")
     if not all(is_folder(word, only_existing=True, feedstock=given) for word in words):
         return _configurations(context, incomplete)
-    from feedstock_tools.rerender.configurations.configuration import read_configurations
+    from feedstock_tools.rerender.configuration import read_configurations
 
     return sorted({key for configuration in read_configurations(_folder(context)) for key in configuration.values})
 

@@ -17,7 +17,7 @@ from feedstock_tools.cli.printing import say, say_json
 
 if TYPE_CHECKING:
     from feedstock_tools.check.rehearsal import RehearsalChannels
-    from feedstock_tools.rerender.configurations.configuration import Configuration
+    from feedstock_tools.rerender.configuration import Configuration
 
 
 @click.command("review", cls=Command)

@@ -17,7 +17,7 @@ from feedstock_tools.enable_gpu.strings_and_numbers import build_string_edits, n
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate.texts.wording import skips
 from feedstock_tools.recipe.written.owners import name_of
-from feedstock_tools.rerender.configurations.configuration import read_configurations
+from feedstock_tools.rerender.configuration import read_configurations
 from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.outputs import contents_with_rattler_build
 from feedstock_tools.rerender.rules import Rules

@@ -20,7 +20,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.generate.texts.lines import Line, quoted
 from feedstock_tools.generate.texts.resolved import CUDA
-from feedstock_tools.generate.texts.scripts import worded
+from feedstock_tools.generate.texts.scripts import architectures_in_style
 from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit, read_document
 from feedstock_tools.recipe.written.owners import Owner
 
@@ -204,7 +204,7 @@ def script_edits(scripts: Sequence[Script], wishes: GpuWishes, versions: CudaVer
         edits.remarks += _remarks(script, system, _place(script), wishes)
         if system is None:
             continue
-        words = {version: worded(names, system.style) for version, names in lists.items()}
+        words = {version: architectures_in_style(names, system.style) for version, names in lists.items()}
         if script.is_file:
             lines = (_batch if script.is_batch else _shell)(script, system, words, wishes)
             edits.scripts.append(_with_lines(script.document, lines))

@@ -10,9 +10,15 @@ from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.names import select
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
 from feedstock_tools.file_names import CI_SUPPORT
-from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
-from feedstock_tools.rerender.configurations.own_variants import with_own_values
-from feedstock_tools.rerender.configurations.rows import cuda_version, python_version, rows_of, with_rows
+from feedstock_tools.rerender.configuration import (
+    Configuration,
+    cuda_version,
+    python_version,
+    read_configurations,
+    rows_of,
+    with_rows,
+)
+from feedstock_tools.rerender.own_variants import with_own_values
 
 
 def configurations_of(feedstock: Path, names: Sequence[str] = ()) -> tuple[Configuration, ...]:

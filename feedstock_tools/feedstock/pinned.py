@@ -12,7 +12,7 @@ from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.nodes import read_texts
 
 if TYPE_CHECKING:
-    from feedstock_tools.rerender.configurations.configuration import Configuration
+    from feedstock_tools.rerender.configuration import Configuration
     from feedstock_tools.rerender.rerendering import Rerender
     from feedstock_tools.yaml_reading.positions import Document, Location
 

@@ -152,7 +152,7 @@ def _made(feedstock: Feedstock, artifacts: Artifacts, stamp: str, bounds: Bounds
 def _converted_text(folder: Path) -> tuple[str, tuple[str, ...]]:
     from feedstock_tools.recipe.v1_engine import parse_v1
     from feedstock_tools.recipe.written.document import read_document
-    from feedstock_tools.rerender.configurations.configuration import read_configurations
+    from feedstock_tools.rerender.configuration import read_configurations
     from feedstock_tools.to_v1 import convert_recipe
 
     meta = read_document(folder / "recipe" / "meta.yaml", within=folder)

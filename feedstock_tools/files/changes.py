@@ -116,17 +116,17 @@ def _replace(changes: Changes) -> None:
     place, steps = _staging(changes.folder), list[_Step]()
     created: list[Path] = []
     try:
-        steps.extend(_made(changes, place))
-        created.extend(_with_folders(steps))
+        steps.extend(_steps_of(changes, place))
+        created.extend(_create_folders(steps))
         for step in steps:
-            _put(step)
+            _put_in_place(step)
     except BaseException as error:
         kept = _put_back(steps, created)
         if kept:
             raise WorkError(f"could not be put back; the old file is {kept[0].old}", path=kept[0].path) from error
         remove(place)
         if isinstance(error, OSError):
-            raise WorkError(f"{error.strerror or error}; nothing was changed", path=_meant(error, steps)) from error
+            raise WorkError(f"{error.strerror or error}; nothing was changed", path=_path_of(error, steps)) from error
         raise
     remove(place)
     for path in changes.paths:
@@ -181,7 +181,7 @@ def _staging(folder: Path) -> Path:
         raise WorkError(f"cannot be written to: {error.strerror or error}", path=folder) from error
 
 
-def _made(changes: Changes, place: Path) -> Iterator[_Step]:
+def _steps_of(changes: Changes, place: Path) -> Iterator[_Step]:
     """Make all new files, with their modes."""
     for number, path in enumerate(changes.paths):
         step = _Step(path, place / f"{number}.old")
@@ -197,7 +197,7 @@ def _made(changes: Changes, place: Path) -> Iterator[_Step]:
         yield step
 
 
-def _with_folders(steps: Iterable[_Step]) -> Iterator[Path]:
+def _create_folders(steps: Iterable[_Step]) -> Iterator[Path]:
     """Create the folders that new files need, and give each."""
     for step in steps:
         if step.new is not None:
@@ -206,7 +206,7 @@ def _with_folders(steps: Iterable[_Step]) -> Iterator[Path]:
                 yield parent
 
 
-def _put(step: _Step) -> None:
+def _put_in_place(step: _Step) -> None:
     """Put one new file in place, or take one away."""
     before = _state(step.path)
     if step.mode is not None:
@@ -255,7 +255,7 @@ def _is_same(old: Path, path: Path) -> bool:
     return state is not None and kept is not None and os.path.samestat(state, kept)
 
 
-def _meant(error: OSError, steps: Sequence[_Step]) -> Path | None:
+def _path_of(error: OSError, steps: Sequence[_Step]) -> Path | None:
     """The path that an error of the system is about, not the temporary name."""
     named = error.filename2 or error.filename
     found = (step.path for step in steps if named in (str(step.new), str(step.old)))

@@ -203,11 +203,11 @@ def _lock(stream: IO[bytes]) -> bool:
     return True
 
 
-def _silent(text: str) -> None:
+def _discard(text: str) -> None:
     """Discard a message."""
 
 
-_tell: Callable[[str], None] = _silent
+_tell: Callable[[str], None] = _discard
 
 
 def tell_with(tell: Callable[[str], None]) -> None:

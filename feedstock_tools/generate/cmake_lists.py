@@ -63,7 +63,7 @@ def read_cmake_lists(folder: Path) -> CMakeLists:
         hint = "Add it: project(name VERSION 1.0.0 LANGUAGES CXX)"
         raise InputError("there is no project(…)", path=path, hint=hint)
     values = literal_variables(commands[: commands.index(project)])
-    stated, languages = _stated(project, values)
+    stated, languages = _values_of_project(project, values)
     version = re.match(r"[0-9][0-9.]*", stated.get("VERSION", ""))
     return CMakeLists(
         path=path,
@@ -88,7 +88,7 @@ def _arguments(commands: Sequence[Command], *names: str) -> Iterator[tuple[str, 
     return (command.arguments for command in commands if command.name in names and command.arguments)
 
 
-def _stated(project: Command, values: Mapping[str, str]) -> tuple[dict[str, str], set[str]]:
+def _values_of_project(project: Command, values: Mapping[str, str]) -> tuple[dict[str, str], set[str]]:
     """The values that project() has by their words, without those of unknown variables, and its languages."""
     stated: dict[str, str] = {}
     languages: set[str] = set()

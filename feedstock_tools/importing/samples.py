@@ -11,8 +11,8 @@ from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.conditions.spec import Setting
 from feedstock_tools.importing.trees import RecipeTree
 from feedstock_tools.platforms import Platform
-from feedstock_tools.rerender.configurations import own_variants
-from feedstock_tools.rerender.configurations.configuration import read_configurations
+from feedstock_tools.rerender import own_variants
+from feedstock_tools.rerender.configuration import read_configurations
 from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.source import Source, variants_of
 from feedstock_tools.variants import combine, defaults

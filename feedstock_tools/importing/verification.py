@@ -25,7 +25,7 @@ from feedstock_tools.importing.output_content import conditional
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.v0.meta import Meta
-from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
+from feedstock_tools.rerender.configuration import Configuration, read_configurations
 from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.outputs import contents_with_rattler_build, packages_with_conda_build
 from feedstock_tools.rerender.rerendering import rerender

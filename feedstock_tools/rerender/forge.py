@@ -159,7 +159,7 @@ def _read_settings(path: Path) -> Mapping[str, Any]:
 
 def _renderings(settings: Mapping[str, Any], recipe_text: str, rules: Rules) -> Iterator[Rendering]:
     environ = _environ(settings, recipe_text, rules)
-    for name, built_on, provider in _placed(settings, rules):
+    for name, built_on, provider in _platforms_with_providers(settings, rules):
         platform, build_platform = Platform.parse(name), Platform.parse(built_on)
         if rules.sets_build_platform:
             environ["BUILD_PLATFORM"] = build_platform.subdir
@@ -181,7 +181,7 @@ def _environ(settings: Mapping[str, Any], recipe_text: str, rules: Rules) -> dic
     return environ
 
 
-def _placed(settings: Mapping[str, Any], rules: Rules) -> Iterator[tuple[str, str, str]]:
+def _platforms_with_providers(settings: Mapping[str, Any], rules: Rules) -> Iterator[tuple[str, str, str]]:
     """Platform, the platform that it is built on, and the provider."""
     if not rules.has_build_platforms:
         providers = section(settings, "provider")

@@ -22,7 +22,7 @@ from feedstock_tools.errors import FeedstockError, InputError, WorkError
 from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.files.changes import Changes
 from feedstock_tools.reading import read_text
-from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.rerendering import Request, Rerender, rerendered
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy import Release

@@ -16,9 +16,9 @@ from feedstock_tools.recipe.v0 import recipe as v0
 from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.recipe.v1 import recipe as v1
 from feedstock_tools.recipe.v1_engine import read_v1
-from feedstock_tools.rerender.configurations.configuration import Configuration
-from feedstock_tools.rerender.configurations.own_variants import given_variants, variants_of
+from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.forge import Forge, read_forge
+from feedstock_tools.rerender.own_variants import configured_variants, variants_of
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.variants import VariantConfig, combine, defaults, load
 
@@ -131,7 +131,7 @@ def packages_with_conda_build(
     own = folder / _RECIPE_CONFIG
     if own.is_file():
         layers.append(load(own, builder, environ={}, rules=behaviour, within=folder))
-    layers.append(given_variants(configuration))
+    layers.append(configured_variants(configuration))
     config = _filtered(_without_torn_groups(combine(layers), configuration), layers[:0:-1])
     recipe = v0.read_recipe(folder, behaviour)
     return v0.render_with_packages(recipe, config, builder, keep_pins=keep_pins)

@@ -17,9 +17,9 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.files.changes import Changes
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import OutlinedRecipe, RenderedRecipe
+from feedstock_tools.rerender.changes import LostJobs, configuration_changes, lost_jobs, with_tree
 from feedstock_tools.rerender.collapse import JobSettings, collapse, configuration_name
-from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
-from feedstock_tools.rerender.configurations.write import LostJobs, changes, lost_jobs, with_tree
+from feedstock_tools.rerender.configuration import Configuration, read_configurations
 from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy import (
@@ -103,7 +103,9 @@ class Rerender:
         Raises:
             InputError: `.ci_support` is not a folder of the feedstock's own; else as `ci_files`.
         """
-        own = changes(self.feedstock, self.files, self.finished_migrations, self.platforms, self.added_migrations)
+        own = configuration_changes(
+            self.feedstock, self.files, self.finished_migrations, self.platforms, self.added_migrations
+        )
         if self.tree is not None:
             return with_tree(own, self.tree)
         jobs = {self.feedstock / name: text.encode() for name, text in self.ci_files().texts.items()}

@@ -22,10 +22,10 @@ from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.recipe.v1.recipe import render_with_contents_v1
 from feedstock_tools.recipe.v1_engine import parse_v1
 from feedstock_tools.recipe.written.document import Document
-from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
-from feedstock_tools.rerender.configurations.own_variants import variants_of
+from feedstock_tools.rerender.configuration import Configuration, read_configurations
 from feedstock_tools.rerender.forge import Forge, read_forge
 from feedstock_tools.rerender.outputs import packages_with_conda_build
+from feedstock_tools.rerender.own_variants import variants_of
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.to_v1.expressions import Names, names_of
 from feedstock_tools.to_v1.recipe import Converted, recipe_text

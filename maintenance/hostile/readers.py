@@ -61,7 +61,7 @@ from feedstock_tools.report.importing import imported_text
 from feedstock_tools.report.matrix.page import page
 from feedstock_tools.report.matrix.text import list_text, matrix_text
 from feedstock_tools.report.simulation import simulation_text
-from feedstock_tools.rerender.configurations.configuration import read_configurations
+from feedstock_tools.rerender.configuration import read_configurations
 from feedstock_tools.rerender.outputs import output_files
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules

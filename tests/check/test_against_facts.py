@@ -16,7 +16,7 @@ from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.platforms import Platform
-from feedstock_tools.rerender.configurations.configuration import Configuration, read_configurations
+from feedstock_tools.rerender.configuration import Configuration, read_configurations
 
 FACTS = load_cuda()
 TF = "TF_CUDA_COMPUTE_CAPABILITIES"

@@ -23,7 +23,7 @@ from feedstock_tools.feedstock.configurations import configurations_of
 from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.report.checks.rehearsal import rehearsal_text
-from feedstock_tools.rerender.configurations.configuration import read_configurations
+from feedstock_tools.rerender.configuration import read_configurations
 from feedstock_tools.rerender.outputs import output_files
 from feedstock_tools.rerender.rules import Rules
 

@@ -14,7 +14,7 @@ from feedstock_tools.check.demands import Demands, Row
 from feedstock_tools.check.rehearsal import RowEnvironments
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.requirements import Pin, requirement_of_text
-from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration
 
 LINUX = Platform.parse("linux-64")
 

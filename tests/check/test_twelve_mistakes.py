@@ -11,7 +11,7 @@ import pytest
 from feedstock_tools.check.against_facts import check_feedstock
 from feedstock_tools.check.findings import Finding
 from feedstock_tools.data import data_folder
-from feedstock_tools.rerender.configurations.configuration import read_configurations
+from feedstock_tools.rerender.configuration import read_configurations
 
 #: conda-forge's pinning of the days of the example of TensorFlow, as far as CUDA goes.
 PINNING = """\

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.check.against_facts import check_feedstock
-from feedstock_tools.rerender.configurations.configuration import read_configurations
+from feedstock_tools.rerender.configuration import read_configurations
 
 V1 = """\
 schema_version: 1

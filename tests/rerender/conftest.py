@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from feedstock_tools.platforms import Platform
-from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration
 
 
 @pytest.fixture

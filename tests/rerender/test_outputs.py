@@ -15,7 +15,7 @@ from feedstock_tools.channel.repodata import lacking
 from feedstock_tools.cli.outputs import command
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.configurations import choose
-from feedstock_tools.rerender.configurations.configuration import read_configurations
+from feedstock_tools.rerender.configuration import read_configurations
 from feedstock_tools.rerender.outputs import output_files
 from feedstock_tools.rerender.rules import Rules
 

@@ -6,8 +6,7 @@ import pytest
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.rerender.configurations.configuration import Configuration
-from feedstock_tools.rerender.configurations.rows import cuda_version, python_version, rows_of
+from feedstock_tools.rerender.configuration import Configuration, cuda_version, python_version, rows_of
 
 LINUX = Platform.parse("linux-64")
 

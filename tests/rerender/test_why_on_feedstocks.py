@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.why.model import Explanation, FileLine, ValueOrigin
 from feedstock_tools.rerender.why.reasons import explain

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from feedstock_tools.recipe.written.document import read_document
-from feedstock_tools.rerender.configurations.configuration import read_configurations
+from feedstock_tools.rerender.configuration import read_configurations
 from feedstock_tools.to_v1 import Converted, compare_recipes, convert_recipe
 
 CONFIGURATIONS = {

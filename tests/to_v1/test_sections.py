@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import yaml
 
-from feedstock_tools.rerender.configurations.configuration import read_configurations
+from feedstock_tools.rerender.configuration import read_configurations
 from feedstock_tools.to_v1 import compare_recipes
 from tests.support.to_v1 import HEAD, content, convert
 

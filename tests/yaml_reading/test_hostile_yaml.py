@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.platforms import Platform
-from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.forge import parse_settings
 from feedstock_tools.variants import load
 from feedstock_tools.variants.files import load_conditional

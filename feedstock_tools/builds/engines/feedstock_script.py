@@ -22,8 +22,7 @@ from feedstock_tools.builds.engines.process.program import Command, run_command
 from feedstock_tools.errors import WorkError
 from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.reading import read_bytes, read_text
-from feedstock_tools.rerender.configurations.configuration import Configuration
-from feedstock_tools.rerender.configurations.rows import NO_LOOP
+from feedstock_tools.rerender.configuration import NO_LOOP, Configuration
 
 DOCKER_SCRIPT = ".scripts/run_docker_build.sh"
 _OSX_SCRIPT = ".scripts/run_osx_build.sh"

@@ -8,7 +8,7 @@ from feedstock_tools.builds.channels import choose_channels, names_to_solve_in
 from feedstock_tools.check.rehearsal import RehearsalChannels, platforms_of
 from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import Artifacts
-from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.rules import Rules
 

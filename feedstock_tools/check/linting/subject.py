@@ -17,8 +17,7 @@ from feedstock_tools.recipe.requirements import Pin, Requirement, spec_name
 from feedstock_tools.recipe.written.document import Document
 from feedstock_tools.recipe.written.files import WrittenFiles
 from feedstock_tools.recipe.written.owners import Owner, outputs_of
-from feedstock_tools.rerender.configurations.configuration import Configuration
-from feedstock_tools.rerender.configurations.rows import NO_LOOP, rows_of
+from feedstock_tools.rerender.configuration import NO_LOOP, Configuration, rows_of
 from feedstock_tools.rerender.source import Pinning
 
 #: The rules, with what each means.

@@ -46,28 +46,28 @@ def render(spec: Spec, recipe_format: str | None = None) -> Mapping[PurePosixPat
     view = v0_view(spec, known_cuda_versions(spec)) if chosen == "v0" else v1_view(spec)
     recipe = RECIPE_FILES[chosen]
     texts = {
-        recipe: _laid_out(
+        recipe: _rendered(
             f"{recipe.name}.j2",
             view | {"number_why": number_why(spec), "benchmark_lines": benchmark_lines(spec)},
         )
     }
     blocks = variant_blocks(spec)
     if blocks:
-        texts[PurePosixPath("recipe/conda_build_config.yaml")] = _laid_out(
+        texts[PurePosixPath("recipe/conda_build_config.yaml")] = _rendered(
             "conda_build_config.yaml.j2", {"blocks": blocks}
         )
     settings = conda_forge_settings(spec, chosen)
-    texts[PurePosixPath("conda-forge.yml")] = _laid_out("conda-forge.yml.j2", {"settings": settings})
+    texts[PurePosixPath("conda-forge.yml")] = _rendered("conda-forge.yml.j2", {"settings": settings})
     for path, stub in migration_stubs(spec).items():
-        texts[path] = _laid_out("migration.yaml.j2", stub)
+        texts[path] = _rendered("migration.yaml.j2", stub)
     for path, script in architecture_script(spec).items():
-        texts[path] = _laid_out(f"cuda_architectures{path.suffix}.j2", script)
+        texts[path] = _rendered(f"cuda_architectures{path.suffix}.j2", script)
     for path, (template, values) in build_scripts(spec).items():
-        texts[path] = _laid_out(template, values)
+        texts[path] = _rendered(template, values)
     return texts
 
 
-def _laid_out(template: str, view: Mapping[str, Any]) -> str:
+def _rendered(template: str, view: Mapping[str, Any]) -> str:
     return _environment().get_template(template).render(view).rstrip("\n") + "\n"
 
 

@@ -90,10 +90,10 @@ _STYLES: Mapping[str, Callable[[tuple[str, ...]], str]] = {
 }
 
 
-def worded(names: tuple[str, ...], style: str) -> str:
+def architectures_in_style(names: tuple[str, ...], style: str) -> str:
     """Architectures in the syntax of a build system: `list`, `cmake`, `torch` or `gencode`.
 
-    >>> worded(("sm_75", "sm_86", "compute_86"), "torch")
+    >>> architectures_in_style(("sm_75", "sm_86", "compute_86"), "torch")
     '7.5;8.6+PTX'
     """
     return _STYLES[style](names)
@@ -107,7 +107,7 @@ def architecture_script(spec: Spec) -> Mapping[PurePosixPath, dict[str, Any]]:
     chosen = architectures_by_version(spec)
     view = {
         "variable": script.variable,
-        "versions": {version: worded(names, script.style) for version, names in chosen.items()},
+        "versions": {version: architectures_in_style(names, script.style) for version, names in chosen.items()},
     }
     path = PurePosixPath("recipe") / script.file
     paths = [path, path.with_suffix(".bat")]

@@ -28,7 +28,7 @@ def merged_settings(release: Release, settings: Mapping[str, Any], rules: TreeRu
 
     Until 3.7.0 mappings inside of mappings are replaced as a whole.
     """
-    return _laid_over(release.defaults(), settings, 99 if rules.azure_yaml else 1)
+    return _merged(release.defaults(), settings, 99 if rules.azure_yaml else 1)
 
 
 def template_settings(
@@ -62,7 +62,7 @@ def template_settings(
 def _fill_in(
     config: dict[str, Any], settings: Mapping[str, Any], feedstock: Path, rules: TreeRules, ci: CiRules
 ) -> None:
-    _spell_anew(config, settings)
+    _move_old_settings(config, settings)
     _fill_azure(config)
     validated = ["FEEDSTOCK_TOKEN", "STAGING_BINSTAR_TOKEN"] if config.get("conda_forge_output_validation") else []
     config["secrets"] = sorted({*config.get("secrets", []), *validated, "BINSTAR_TOKEN"})
@@ -97,17 +97,17 @@ def _providers(config: Mapping[str, Any], rules: TreeRules, ci: CiRules) -> dict
     return {name: words.get(str(service), {}).get(name, service) for name, service in config["provider"].items()}
 
 
-def _laid_over(below: dict[str, Any], above: Mapping[str, Any], depth: int) -> dict[str, Any]:
+def _merged(below: dict[str, Any], above: Mapping[str, Any], depth: int) -> dict[str, Any]:
     for key, value in above.items():
         if isinstance(value, Mapping) and depth:
             under = below.get(key)
-            below[key] = _laid_over(under if isinstance(under, dict) else {}, value, depth - 1)
+            below[key] = _merged(under if isinstance(under, dict) else {}, value, depth - 1)
         else:
             below[key] = copy.deepcopy(value)
     return below
 
 
-def _spell_anew(config: dict[str, Any], settings: Mapping[str, Any]) -> None:
+def _move_old_settings(config: dict[str, Any], settings: Mapping[str, Any]) -> None:
     """Move settings whose place has changed: the run arguments of docker, and variables of Windows jobs."""
     written = settings.get("workflow_settings") or {}
     docker = config.get("docker")

@@ -11,7 +11,7 @@ from typing import Any
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.ci_rules import CiRules
 from feedstock_tools.rerender.ci_settings import Placement, docker_run_args, placements, section, workflow_settings
-from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration
 
 _FALLBACK_IMAGE = "quay.io/condaforge/linux-anvil-comp7"
 _MAC_IMAGES = {"osx-64": "macOS-15", "osx-arm64": "macOS-15-arm64"}
@@ -37,7 +37,7 @@ def azure_jobs(configurations: Sequence[Configuration], forge: Mapping[str, Any]
     """
     return tuple(
         _azure_job(configuration, placement, forge, rules)
-        for configuration, placement in _placed(configurations, placements(forge, rules, "azure"))
+        for configuration, placement in _with_placements(configurations, placements(forge, rules, "azure"))
     )
 
 
@@ -51,7 +51,7 @@ def github_jobs(configurations: Sequence[Configuration], forge: Mapping[str, Any
         return ()
     return tuple(
         _github_job(configuration, placement, forge, rules)
-        for configuration, placement in _placed(configurations, placements(forge, rules, "github_actions"))
+        for configuration, placement in _with_placements(configurations, placements(forge, rules, "github_actions"))
     )
 
 
@@ -72,7 +72,7 @@ def short_name(name: str, rules: CiRules) -> str:
     return f"{name[:kept]}_h{digest}"
 
 
-def _placed(
+def _with_placements(
     configurations: Sequence[Configuration], where: Sequence[Placement]
 ) -> list[tuple[Configuration, Placement]]:
     """The configurations of each platform, platforms in conda-smithy's order, configurations by name."""

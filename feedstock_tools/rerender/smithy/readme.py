@@ -20,7 +20,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.rerender.ci_rules import ci_rules
-from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy.config import template_settings
@@ -79,7 +79,7 @@ def readme_files(
         "variants": sorted(configuration.name for configuration in configurations),
         "outputs": sorted(last),
         "channel_targets": _channel_targets(configurations, before),
-        "maintainers": _named(workshop, maintainers),
+        "maintainers": _maintainers_with_pages(workshop, maintainers),
         "azure": {**config["azure"], "build_id": number},
     }
     files = {README: File(workshop.templates.render(_TEMPLATE, context).encode())}
@@ -155,7 +155,7 @@ def _first_given(*values: Any) -> Any:
     return next((value for value in values if value is not None), None)
 
 
-def _named(workshop: Workshop, maintainers: Sequence[str]) -> list[Any]:
+def _maintainers_with_pages(workshop: Workshop, maintainers: Sequence[str]) -> list[Any]:
     """Maintainers with their pages; teams have an organisation before the slash."""
     if not workshop.rules.maintainers_with_address:
         return list(maintainers)
@@ -223,9 +223,9 @@ class PackageWatch:
         key = (output.file_stem, bool(output.noarch))
         if key not in self._found:
             if isinstance(made_from, Mapping):
-                self._found[key] = _of_engine(made_from, output)
+                self._found[key] = _package_of_rendered(made_from, output)
             else:
-                self._found[key] = _of_meta(made_from, output)
+                self._found[key] = _package_of_meta(made_from, output)
 
     @property
     def packages(self) -> tuple[Package, ...]:
@@ -233,7 +233,7 @@ class PackageWatch:
         return tuple(self._found.values())
 
 
-def _of_meta(meta: Meta, output: RenderedOutput) -> Package:
+def _package_of_meta(meta: Meta, output: RenderedOutput) -> Package:
     extra = meta.section("extra")
     about = meta.output.get("about") if meta.is_output and "about" in meta.output else meta.data.get("about")
     return Package(
@@ -254,7 +254,7 @@ def _comes_after_another(meta: Meta) -> bool:
     return any(name != meta.name for name in before)
 
 
-def _of_engine(content: Mapping[str, Any], output: RenderedOutput) -> Package:
+def _package_of_rendered(content: Mapping[str, Any], output: RenderedOutput) -> Package:
     extra = _mapping(content.get("extra"))
     return Package(
         name=output.name,

@@ -17,7 +17,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_text
 from feedstock_tools.rerender.ci_rules import CiRules
 from feedstock_tools.rerender.ci_settings import Placement, docker_run_args, section, workflow_settings
-from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.forge import Forge
 from feedstock_tools.rerender.smithy.job_lists import dumped_settings
 from feedstock_tools.rerender.smithy.jobs import azure_jobs, runner, short_name, target_platform
@@ -112,7 +112,7 @@ def render_provider(
         seen["upload_script"] = _upload_script(workshop, provider)
         seen["upload_packages"] = section(config, provider).get("upload_packages", True)
         for system in dict.fromkeys(each.placement.build_os for each in enabled):
-            _add(files, _of_system(workshop, seen, provider, system, enabled))
+            _add(files, _files_for_system(workshop, seen, provider, system, enabled))
     if enabled or provider == "circle":
         files[target] = File(workshop.templates.render(template, seen).encode())
     return files
@@ -166,7 +166,7 @@ def _values(configuration: Configuration) -> dict[str, Any]:
     return {key: list(values) for key, values in configuration.values.items()}
 
 
-def _of_system(
+def _files_for_system(
     workshop: Workshop, seen: dict[str, Any], provider: str, system: str, enabled: Sequence[Built]
 ) -> dict[str, File]:
     """The scripts for the jobs of one system, and the provider's other files for it."""
@@ -183,7 +183,7 @@ def _of_system(
         return {}
     own: MutableMapping[str, Any] = copy.deepcopy(seen) if workshop.rules.leaks == "jobs" else seen
     if provider in ("azure", "github_actions"):
-        own = _of_jobs(workshop, seen, provider, system, enabled, scripts)
+        own = _values_for_files(workshop, seen, provider, system, enabled, scripts)
         if provider == "azure":
             plain.append(f".azure-pipelines/azure-pipelines-{system}.yml")
     late = provider == "travis" and workshop.rules.scripts == "apart"  # its scripts see the value of another service
@@ -203,7 +203,7 @@ def _of_system(
     return files
 
 
-def _of_jobs(
+def _values_for_files(
     workshop: Workshop,
     seen: dict[str, Any],
     provider: str,

@@ -15,7 +15,7 @@ from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.reading import read_bytes
 from feedstock_tools.rerender.ci_rules import ci_rules
 from feedstock_tools.rerender.ci_settings import old_placements, placements, section
-from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.forge import Forge
 from feedstock_tools.rerender.smithy.config import template_settings
 from feedstock_tools.rerender.smithy.readme import CODE_OWNERS, README, Package, readme_files

@@ -20,7 +20,7 @@ from feedstock_tools.file_names import FORGE_FILE
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules

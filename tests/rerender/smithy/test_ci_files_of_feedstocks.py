@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.smithy.job_lists import (
     CI_FILES,
     GITHUB_FILE,

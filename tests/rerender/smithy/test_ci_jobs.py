@@ -9,7 +9,7 @@ import pytest
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.ci_rules import ci_rules
-from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.smithy.jobs import Job, azure_jobs, github_jobs, short_name
 
 NAMESPACE = "namespace-profile-a-on-linux-64;container.privileged=true;container.mount-scratch=true"

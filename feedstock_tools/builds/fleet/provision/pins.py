@@ -16,7 +16,7 @@ from feedstock_tools.feedstock.configurations import configurations_of
 from feedstock_tools.feedstock.folder import find_feedstock
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.requirements import ensure_valid_spec, spec_name, with_version
-from feedstock_tools.rerender.configurations.rows import python_version
+from feedstock_tools.rerender.configuration import python_version
 
 #: The machine of a host → the subdir whose configurations count for it.
 _SUBDIRS = {"x86_64": "linux-64", "aarch64": "linux-aarch64"}

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.rerender.configurations.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.variants.model import VariantConfig
 from feedstock_tools.variants.rules import CondaBuildRules
 
@@ -26,7 +26,7 @@ _BY_FUNCTION = re.compile(r"_(compiler|stdlib)(?:_version)?$|^(cdt)_")
 _Used = Callable[[Configuration, VariantConfig], tuple[frozenset[str], frozenset[str]]]
 
 
-def given_variants(configuration: Configuration) -> VariantConfig:
+def configured_variants(configuration: Configuration) -> VariantConfig:
     """The values of a configuration alone."""
     return VariantConfig(configuration.values, configuration.zip_keys, pin_run_as_build=configuration.pin_run_as_build)
 
@@ -43,7 +43,7 @@ def variants_of(folder: Path, configuration: Configuration, rules: CondaBuildRul
     Raises:
         InputError: the own file cannot be read.
     """
-    configured = given_variants(configuration)
+    configured = configured_variants(configuration)
     path = _own_file(folder)
     if path is None:
         return configured

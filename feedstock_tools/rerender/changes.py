@@ -12,7 +12,7 @@ from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.files.changes import Changes
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import LARGEST_SCRIPT, LARGEST_SETTINGS, read_bytes
-from feedstock_tools.rerender.configurations.configuration import Configuration, platform_of
+from feedstock_tools.rerender.configuration import Configuration, platform_of
 from feedstock_tools.rerender.smithy import Tree
 
 
@@ -46,7 +46,7 @@ def with_tree(changes: Changes, tree: Tree) -> Changes:
     return replace(changes, files=files, executable=executable, seen=seen)
 
 
-def changes(
+def configuration_changes(
     feedstock: Path,
     wanted: Mapping[str, bytes],
     finished: tuple[Path, ...] = (),
