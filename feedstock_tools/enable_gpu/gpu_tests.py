@@ -61,7 +61,7 @@ def _compiling(owner: Owner) -> Iterator[str]:
 
 def _tested(owner: Owner, parts: GpuParts) -> Owner:
     """The owner of the tests of a package: the package itself, or the recipe with the same name."""
-    has_own = any(entry.key in {"test", "tests"} for entry in owner.part.entries)
+    has_own = not {"test", "tests"}.isdisjoint(owner.part.members)
     return parts.recipe if owner.name == parts.recipe.name and not has_own else owner
 
 

@@ -109,7 +109,7 @@ def _sections_of(owner: Owner, parts: GpuParts) -> list[str]:
     output with the recipe's own name from the recipe.
     """
     twins = {package for package in parts.packages if package.kind == "output" and package.name == parts.recipe.name}
-    twins = {package for package in twins if not any(entry.key == "requirements" for entry in package.part.entries)}
+    twins = {package for package in twins if "requirements" not in package.part.members}
     if owner in twins:
         return []
     if owner in parts.followers:  # what it pins in `run` guards it
@@ -118,7 +118,7 @@ def _sections_of(owner: Owner, parts: GpuParts) -> list[str]:
     guarded = owner in parts.packages or (owner is parts.recipe and bool(twins))
     if owner in parts.builders:
         return ["build", "host", "run"] if guarded else ["build", "host"]
-    inherits = any(entry.key == "inherit" for entry in owner.part.entries)
+    inherits = "inherit" in owner.part.members
     return ["run"] if inherits else ["host", "run"]
 
 

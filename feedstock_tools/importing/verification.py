@@ -267,12 +267,8 @@ class _Split:
 
 def with_used_keys(recipe: Content, comparison: Comparison) -> Content:
     """The content with the keys that the recipe uses and the generated one does not."""
-    content = dict(recipe.content)
     own = _splits(comparison.used, comparison.used_by_generated, 0)
-    content["outputs"] = [
-        _with_keys(output, "use_keys", own.get(output["name"], {}), comparison.configurations)
-        for output in content["outputs"]
-    ]
+    content = _with_outputs(recipe.content, "use_keys", own, comparison)
     above: dict[str, list[_Split]] = {}
     for output, splits in _splits(comparison.used, comparison.used_by_generated, 1).items():
         for key, split in splits.items():
@@ -292,11 +288,17 @@ def with_used_keys(recipe: Content, comparison: Comparison) -> Content:
 def with_ignored_keys(recipe: Content, comparison: Comparison) -> Content:
     """The content without the keys that only the generated recipe uses."""
     own = _splits(comparison.used_by_generated, comparison.used, 0)
+    return replace(recipe, content=_with_outputs(recipe.content, "ignore_keys", own, comparison))
+
+
+def _with_outputs(
+    content: Mapping[str, Any], name: str, own: Mapping[str, Mapping[str, _Split]], comparison: Comparison
+) -> dict[str, Any]:
     outputs = [
-        _with_keys(output, "ignore_keys", own.get(output["name"], {}), comparison.configurations)
-        for output in recipe.content["outputs"]
+        _with_keys(output, name, own.get(output["name"], {}), comparison.configurations)
+        for output in content["outputs"]
     ]
-    return replace(recipe, content={**recipe.content, "outputs": outputs})
+    return {**content, "outputs": outputs}
 
 
 def _splits(used: UsedKeys, other: UsedKeys, level: int) -> dict[str, dict[str, _Split]]:
@@ -314,10 +316,7 @@ def _splits(used: UsedKeys, other: UsedKeys, level: int) -> dict[str, dict[str, 
                 missing.setdefault(key, set()).add(configuration)
         by_output[output] = {
             key: _Split(
-                frozenset(places),
-                frozenset(
-                    configuration for configuration in configurations if key not in used[output, configuration][level]
-                ),
+                frozenset(places), frozenset(each for each in configurations if key not in used[output, each][level])
             )
             for key, places in missing.items()
         }
@@ -338,9 +337,7 @@ def _condition(split: _Split, configurations: Mapping[str, Configuration]) -> Co
     needed = [_setting(configurations[name]) for name in split.missing]
     others = [_setting(configurations[name]) for name in split.never]
     for condition in _candidates(needed):
-        if all(holds(condition, setting) for setting in needed) and not any(
-            holds(condition, setting) for setting in others
-        ):
+        if all(holds(condition, each) for each in needed) and not any(holds(condition, each) for each in others):
             return condition
     return None
 

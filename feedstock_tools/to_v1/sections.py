@@ -49,9 +49,9 @@ class Given:
 
     def plain(self, text: str) -> str:
         """A text with the variables in it that are literals."""
-        return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda match: self.value_of(match[1]) or match[0], text)
+        return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda match: self.literal_of(match[1]) or match[0], text)
 
-    def value_of(self, name: str) -> str | None:
+    def literal_of(self, name: str) -> str | None:
         """The text that a variable of the recipe holds, if it is a literal."""
         expression = dict(self.variables).get(name)
         node = None if expression is None else parsed(expression)
@@ -179,7 +179,7 @@ def _is_bare(version: str, given: Given) -> bool:
         return bool(_BARE.fullmatch(version))
     if version.startswith("{{") and version.endswith("}}") and version.count("{{") == 1:
         name = version[2:-2].strip()
-        value = given.value_of(name)
+        value = given.literal_of(name)
         if value is not None:
             return bool(_BARE.fullmatch(value))
         values = given.names.values.get(name)

@@ -263,9 +263,13 @@ class Variables:
 
     def evaluated(self, expression: str) -> str:
         """The value, as text, of an expression that depends only on what the recipe sets."""
+        return self._rendered(f"{{{{ {expression} }}}}")
+
+    def _rendered(self, template: str) -> str:
+        """A template after the statements so far."""
         values = [f"{{% set {name} = {_source(value)} %}}" for name, value in self.loop.items()]
         try:
-            return render(self.path, None, "".join([*self.statements, *values, f"{{{{ {expression} }}}}"]), {})
+            return render(self.path, None, "".join([*self.statements, *values, template]), {})
         except InputError as error:
             raise UntranslatableError(error.mistakes[0].message) from error
 
@@ -349,13 +353,8 @@ class Variables:
         """The items of a list that follows from the recipe alone, such as `range(3)` or `"a b".split()`."""
         if not self.is_static(node):
             raise UntranslatableError("the list of a loop depends on the variant in a way that cannot be unrolled")
-        values = [f"{{% set {name} = {_source(value)} %}}" for name, value in self.loop.items()]
         text = f"{{% for each in {source} %}}{{{{ each }}}}\0{{{{ each is number }}}}\1{{% endfor %}}"
-        try:
-            rendered = render(self.path, None, "".join([*self.statements, *values, text]), {}).split("\1")[:-1]
-        except InputError as error:
-            raise UntranslatableError(error.mistakes[0].message) from error
-        for record in rendered:
+        for record in self._rendered(text).split("\1")[:-1]:
             item, _, is_number = record.partition("\0")
             yield (), nodes.Const(int(item) if is_number == "True" and item.lstrip("-").isdecimal() else item)
 
