@@ -30,6 +30,9 @@ from feedstock_tools.platforms import Platform
 
 if TYPE_CHECKING:
     from feedstock_tools.channel.web.pip import Watch
+    from feedstock_tools.check.rehearsal.rehearse import RehearsalChannels
+    from feedstock_tools.feedstock.folder import Feedstock
+    from feedstock_tools.rerender.configurations.configuration import Configuration
 
 #: The channel of a build if neither its configuration nor the command line names one.
 DEFAULT_CHANNELS = ("conda-forge",)
@@ -220,6 +223,37 @@ def names_to_solve_in(
         else channels.names
         for platform in platforms
     }
+
+
+def channels_to_rehearse(
+    feedstock: Feedstock,
+    artifacts: Artifacts,
+    configurations: Sequence[Configuration],
+    requested: Sequence[str],
+    machine: Mapping[str, str],
+) -> RehearsalChannels:
+    """The channels that builds of some configurations would use, on their platforms and on those that build them.
+
+    Args:
+        artifacts: the folder of artifacts, with the cache of channels that answered.
+        requested: the channels from the command line; none to use those of the configurations, and the stand-in channel
+            if none of these can be reached. Each channel counts once.
+        machine: the environment of the machine.
+
+    Raises:
+        InputError: the feedstock's conda-forge.yml or a channel's name is invalid.
+        WorkError: a channel cannot be reached.
+    """
+    from feedstock_tools.check.rehearsal.rehearse import RehearsalChannels, platforms_of
+    from feedstock_tools.rerender.forge import read_forge
+    from feedstock_tools.rerender.rules import Rules
+
+    listed = [configuration.values.get("channel_sources", ("",))[0].split(",") for configuration in configurations]
+    configured = dict.fromkeys(name.strip() for names in listed for name in names if name.strip())
+    channels = choose_channels(requested, tuple(configured), artifacts)
+    platforms = platforms_of(read_forge(feedstock.folder, Rules.newest()), configurations)
+    by_subdir = names_to_solve_in(channels, platforms, machine, artifacts.cache)
+    return RehearsalChannels(by_subdir, None if channels.properties.is_complete else channels.why)
 
 
 def prepare_channels(

@@ -36,7 +36,7 @@ def command(
     other than the intended one. The HTML page is one file without external resources: the problems, the builds that
     users would get, and all environments, with a filter.
     """
-    from feedstock_tools.builds.plan.rehearsal import channels_to_rehearse
+    from feedstock_tools.builds.channels import channels_to_rehearse
     from feedstock_tools.builds.plan.workspace import artifacts_of
     from feedstock_tools.check.rehearsal import rehearse_feedstock
     from feedstock_tools.feedstock.configurations import configurations_of

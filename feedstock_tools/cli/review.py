@@ -77,7 +77,7 @@ def command(
 
 
 def _channels(folder: Path, configurations: Sequence[Configuration], requested: tuple[str, ...]) -> RehearsalChannels:
-    from feedstock_tools.builds.plan.rehearsal import channels_to_rehearse
+    from feedstock_tools.builds.channels import channels_to_rehearse
     from feedstock_tools.builds.plan.workspace import artifacts_of
     from feedstock_tools.feedstock.folder import find_feedstock
 

@@ -36,12 +36,10 @@ class Feedstock:
 
     @property
     def spec(self) -> Path:
-        """The path of its spec, if it has one."""
         return self.folder / "feedstock.yaml"
 
     @property
     def recipe(self) -> Path:
-        """The folder of its recipe."""
         return self.folder / "recipe"
 
     @property

@@ -100,7 +100,6 @@ def checked_out(feedstock: Path, revision: str) -> Iterator[Path]:
 
 
 def _pack(feedstock: Path, revision: str, packed: Path) -> None:
-    """Write the files of a commit into a tar."""
     commit = _commit(feedstock, revision)
     if not commit:
         raise InputError(f"'{revision}' is neither a folder nor a commit", path=feedstock)

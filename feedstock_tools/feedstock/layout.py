@@ -56,12 +56,10 @@ class Artifacts:
 
     @property
     def ledger(self) -> Path:
-        """The ledger's file."""
         return self.root / LEDGER
 
     @property
     def logs(self) -> Path:
-        """The folder of log files."""
         return self.root / "logs"
 
     def channel(self, built_on: ChannelProperties) -> Path:
@@ -94,7 +92,6 @@ class Artifacts:
 
     @property
     def sources(self) -> Path:
-        """The folder of fetched sources."""
         return self.root / "src_cache"
 
     def apart(self, root: Path) -> Artifacts:
@@ -121,7 +118,6 @@ class Artifacts:
 
     @property
     def locks(self) -> Path:
-        """The folder of the locks of rows and outputs."""
         return self.root / ".work" / "locks"
 
     def recall(self, name: str) -> Any:

@@ -46,12 +46,10 @@ class PlannedOutput:
 
     @property
     def package_id(self) -> PackageId:
-        """Its package in a channel."""
         return self.subdir, self.stem
 
     @property
     def file_name(self) -> str:
-        """The name of the package's file."""
         return f"{self.stem}.conda"
 
 
@@ -92,7 +90,6 @@ class PlannedConfiguration:
 
     @property
     def pythons(self) -> tuple[str, ...]:
-        """The Python versions of its rows."""
         return tuple(dict.fromkeys(row.python for row in self.rows if row.python))
 
     @property

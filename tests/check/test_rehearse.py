@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from feedstock_tools.builds.plan.rehearsal import channels_to_rehearse
+from feedstock_tools.builds.channels import channels_to_rehearse
 from feedstock_tools.check.rehearsal import (
     Environment,
     Rehearsal,

@@ -4,7 +4,7 @@ An SQLite file among a feedstock's build artifacts. A package counts as done whe
 recorded as done and the channel folder still holds the very file that it recorded.
 """
 
-from feedstock_tools.builds.ledger.database import Ledger
+from feedstock_tools.builds.ledger.database import FORM, Ledger
 from feedstock_tools.builds.ledger.records import (
     BuildRecord,
     ComparisonRecord,
@@ -14,7 +14,6 @@ from feedstock_tools.builds.ledger.records import (
     TestRecord,
     now,
 )
-from feedstock_tools.builds.ledger.schema import FORM
 
 __all__ = [
     "FORM",

@@ -28,7 +28,6 @@ class Listed:
 
     @property
     def is_built(self) -> bool:
-        """Whether all of its outputs are built."""
         return bool(self.outputs) and all(output.built_on for output in self.outputs)
 
 

@@ -139,7 +139,6 @@ class RunRecorder:
 
     @property
     def path(self) -> Path:
-        """The file that it writes."""
         return self._artifacts.cache / f"{self._name}.json"
 
     def begin(self, row: Row) -> None:

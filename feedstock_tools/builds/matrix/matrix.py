@@ -53,7 +53,6 @@ class Matrix:
     comparisons: tuple[ComparisonRecord, ...] = ()
 
     def compared(self, record: BuildRecord) -> tuple[ComparisonRecord, ...]:
-        """The comparisons of a build's packages."""
         hashes = {package.sha256 for package in record.packages}
         return tuple(each for each in self.comparisons if each.sha256 in hashes)
 
@@ -183,7 +182,6 @@ class ConfigurationState:
 
     @property
     def state(self) -> str:
-        """The most urgent state of its outputs."""
         found_states = {output.state for output in self.outputs}
         return next((state for state in STATES if state in found_states), "refused" if self.reason else "nothing")
 

@@ -11,6 +11,7 @@ from feedstock_tools.builds.ledger import BuildRecord, Ledger
 from feedstock_tools.builds.plan.hosts import Capacity
 from feedstock_tools.builds.plan.identity import PARTS, identity_on, inputs_on
 from feedstock_tools.builds.plan.needs import Declared, History, Needs, expected_seconds, needs_of
+from feedstock_tools.builds.plan.order import in_order, seconds_left
 from feedstock_tools.builds.plan.refusals import refused
 from feedstock_tools.builds.plan.rendering import PlannedInputs
 from feedstock_tools.builds.plan.row import Row, Wanted
@@ -58,7 +59,6 @@ class Agenda:
 
     @property
     def in_plan_order(self) -> tuple[Row, ...]:
-        """All rows."""
         by_name = {row.name: row for row in (*self.done, *self.todo)}
         return tuple(by_name[name] for name in self.rows)
 
@@ -97,7 +97,8 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
     rows, history = _rows(workspace, possible, bases)
     declared = Declared.of(workspace.plan.needs)
     rows = _with_needs(rows, history, declared)
-    todo = _ordered([row for row in rows if row.wanted.missing], history, declared)
+    missing = [_timed(row, history, declared) for row in rows if row.wanted.missing]
+    todo = tuple(_each_once(in_order(missing), history, declared))
     return Agenda(
         todo=todo,
         done=tuple(row for row in rows if not row.wanted.missing),
@@ -107,7 +108,7 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
         inputs=inputs,
         capacity=capacity,
         jobs=jobs,
-        seconds=_seconds(todo, jobs),
+        seconds=seconds_left(todo, jobs),
         again={row.name: changed for row in todo if (changed := _changed(row, history, bases))},
     )
 
@@ -188,16 +189,8 @@ def _with_needs(rows: Iterable[Row], history: History, declared: Declared) -> li
     return found
 
 
-def _ordered(todo: Sequence[Row], history: History, declared: Declared) -> tuple[Row, ...]:
-    """The rows in build order, each with the outputs that it makes itself and their expected duration."""
-    if not todo:
-        return ()
-    from feedstock_tools.builds.plan.order import in_order
-
-    return tuple(_each_once(in_order([_timed(row, history, declared) for row in todo]), history, declared))
-
-
 def _each_once(todo: Sequence[Row], history: History, declared: Declared) -> Iterator[Row]:
+    """Rows in their order, each with the outputs that it makes itself and their expected duration."""
     packages: set[PackageId] = set()
     for row in todo:
         makes = tuple(output for output in row.wanted.missing if output.package_id not in packages)
@@ -208,14 +201,6 @@ def _each_once(todo: Sequence[Row], history: History, declared: Declared) -> Ite
 def _timed(row: Row, history: History, declared: Declared) -> Row:
     seconds, source = expected_seconds(history, declared, row.name, [output.name for output in row.wanted.makes])
     return replace(row, wanted=replace(row.wanted, seconds=seconds, seconds_source=source))
-
-
-def _seconds(todo: Sequence[Row], jobs: int) -> float | None:
-    if not todo:
-        return None
-    from feedstock_tools.builds.plan.order import seconds_left
-
-    return seconds_left(todo, jobs)
 
 
 def channels_for(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> dict[str, Channels]:

@@ -105,12 +105,10 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The name of the row."""
         return self.planned.name
 
     @property
     def platform(self) -> str:
-        """The target subdir."""
         return self.wanted.needs.platform
 
     @property

@@ -33,7 +33,6 @@ class Waiting(NamedRows):
         self._counts = Counter(id(row.wanted.needs) for row in self.rows.values())
 
     def remove(self, row: str) -> Row:
-        """Take out a row; returns it."""
         gone = self.rows.pop(row)
         self._counts[id(gone.wanted.needs)] -= 1
         return gone

@@ -44,7 +44,6 @@ class Tail:
         self.dropped = 0
 
     def add(self, content: bytes) -> None:
-        """More output."""
         if self._blocks and isinstance(self._blocks[-1], bytearray) and len(self._blocks[-1]) < _BLOCK:
             self._blocks[-1] += content
         else:
@@ -88,7 +87,6 @@ class HeadAndTail:
         self._end = Tail(most // 2)
 
     def add(self, content: bytes) -> None:
-        """More output."""
         if self._room:
             self._begin.append(content[: self._room])
             content, self._room = content[self._room :], max(0, self._room - len(content))
@@ -96,7 +94,6 @@ class HeadAndTail:
             self._end.add(content)
 
     def read(self) -> bytes:
-        """The two parts."""
         end = b"".join(self._end.parts())
         return b"".join([*self._begin, _left_out(self._end.dropped), end])
 

@@ -98,7 +98,7 @@ class Observers:
             observer.ending(builds, go_on=go_on)
 
 
-class Shown:
+class Throttle:
     """What an observer sees of a row: all of it, unless its programs print far more than people read.
 
     The log file has everything. A slow terminal delays no build, and what waits for it does not fill the memory.

@@ -41,12 +41,11 @@ class Occupancy(NamedRows):
         self.rows: dict[str, Row] = {}
         self.packages: set[PackageId] = set()
         self._on: dict[str, dict[str, Row]] = {}
-        self.on_hosts: dict[str, Taken] = {}
+        self.on_hosts: dict[str, Load] = {}
         for row in rows:
             self.add(row)
 
     def add(self, row: Row) -> None:
-        """Note that a row has begun."""
         host = row.at.host
         self.rows[row.name] = row
         self.packages |= row.to_make
@@ -63,11 +62,10 @@ class Occupancy(NamedRows):
         return gone
 
     def cores(self, host: str) -> set[int]:
-        """The numbers of the cores that they have."""
         return {core for row in self._on.get(host, {}).values() for core in row.at.share.cores}
 
 
-class Taken(NamedTuple):
+class Load(NamedTuple):
     """The sum of what rows have taken of a host."""
 
     rows: int = 0
@@ -75,10 +73,10 @@ class Taken(NamedTuple):
     memory: int = 0
     gpus: int = 0
 
-    def after(self, row: Row, sign: int) -> Taken:
+    def after(self, row: Row, sign: int) -> Load:
         """The sum with a row more, or less."""
         share = row.at.share
-        return Taken(
+        return Load(
             self.rows + sign,
             self.cores + sign * len(share.cores),
             self.memory + sign * share.memory,
@@ -86,7 +84,7 @@ class Taken(NamedTuple):
         )
 
 
-_NOTHING = Taken()
+_NOTHING = Load()
 
 
 class Free(NamedTuple):
@@ -140,7 +138,6 @@ class Kind:
         self._cuts: dict[tuple[object, ...], tuple[Share, tuple[int, ...]]] = {}
 
     def add(self, free: Free, at: int) -> None:
-        """Let rows begin on a host of which this much is free."""
         places = self._places.get(free)
         if places is None:
             self._places[free] = [at]

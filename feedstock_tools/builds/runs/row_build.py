@@ -48,7 +48,6 @@ class RowBuild:
 
     @property
     def outputs(self) -> dict[str, PlannedOutput]:
-        """The outputs of the row, by name."""
         return {output.name: output for output in self.row.planned.outputs}
 
     def why_untested(self, output: PlannedOutput) -> str | None:
@@ -191,7 +190,6 @@ def _lock_names(row: Row, finished: Mapping[str, BuildRecord | None], channels: 
 
 
 def _finished(ledger: Ledger, row: Row) -> dict[str, BuildRecord | None]:
-    """The record of each finished output of a row."""
     return {output.name: ledger.done(row.wanted.identities[output.name]) for output in row.planned.outputs}
 
 

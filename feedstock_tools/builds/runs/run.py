@@ -53,7 +53,6 @@ class Outcome:
 
     @property
     def is_done(self) -> bool:
-        """Whether its package exists."""
         return self.record is not None and self.record.result == "done"
 
 
@@ -66,7 +65,6 @@ class BuildResult:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every output is done."""
         return all(outcome.is_done for outcome in self.outcomes)
 
     @property
@@ -155,7 +153,6 @@ def prepare(workspace: Workspace, agenda: Agenda, watch: Watch | None = None) ->
 
 
 def _sites(workspace: Workspace, agenda: Agenda, command: str) -> dict[str, Site]:
-    """The site of each configuration that has a row to build, by its name."""
     from feedstock_tools.builds.engines.comparable import DEFAULT_EPOCH
     from feedstock_tools.builds.runs.site import site_of
     from feedstock_tools.feedstock.git import commit_of, epoch_of

@@ -25,7 +25,7 @@ from feedstock_tools.builds.plan.hosts import Host, Limits
 from feedstock_tools.builds.plan.order import seconds_left
 from feedstock_tools.builds.plan.row import Ended, Row
 from feedstock_tools.builds.runs.crew import Crew, Elsewhere
-from feedstock_tools.builds.runs.observer import NextAttempt, Observer, Progress, Shown
+from feedstock_tools.builds.runs.observer import NextAttempt, Observer, Progress, Throttle
 from feedstock_tools.builds.runs.state import RunState
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.planned import PackageId
@@ -112,7 +112,6 @@ class _Run:
         self._threads.start(row)
 
     def take(self, row: Row, message: Event | NextAttempt | _ThreadEnd) -> None:
-        """Handle an event of a running row."""
         if not isinstance(message, _ThreadEnd):
             if isinstance(message, Built):
                 self._left.without(self._state.made(row.name, message.output))
@@ -130,7 +129,6 @@ class _Run:
             self._observer.end(ended)
 
     def progress(self) -> Progress:
-        """How far the run is."""
         now, state = time.monotonic(), self._state
         return Progress(
             done=len(state.ended) - state.failed,
@@ -218,7 +216,6 @@ class _RowThreads:
         return len(self._threads)
 
     def start(self, row: Row) -> None:
-        """Start to build a row."""
         thread = threading.Thread(target=self._run, args=(row,), name=row.name, daemon=True)
         self._threads[row.name] = thread
         thread.start()
@@ -252,7 +249,6 @@ class _RowThreads:
                 self._unread += sign * len(message.content)
 
     def _run(self, row: Row) -> None:
-        """A row's thread."""
         try:
             end = _ThreadEnd(self._attempts(row))
         except Elsewhere as reason:
@@ -263,7 +259,7 @@ class _RowThreads:
 
     def _attempts(self, row: Row) -> Ended | None:
         """Build a row, and try again if that can help."""
-        shown = Shown()
+        shown = Throttle()
 
         def watch(event: Event | NextAttempt) -> None:
             for shown_event in shown.of(event, full=self._unread > _MOST_UNREAD):

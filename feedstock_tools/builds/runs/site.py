@@ -51,7 +51,6 @@ class Site:
 def site_of(
     workspace: Workspace, agenda: Agenda, row: Row, *, commit: str = "", command: str = "", epoch: int = DEFAULT_EPOCH
 ) -> Site:
-    """The site of a row's configuration."""
     return Site(
         configuration=row.configuration,
         target=row.platform,
@@ -86,7 +85,6 @@ class Station:
 
     @property
     def builder(self) -> str:
-        """The subdir of the machine."""
         return Platform.here().subdir
 
 

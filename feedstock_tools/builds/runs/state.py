@@ -38,16 +38,13 @@ class RunState:
 
     @property
     def running(self) -> Mapping[str, Row]:
-        """The rows that are being built, by name."""
         return self._occupancy.rows
 
     @property
     def failed(self) -> int:
-        """The number of failed rows."""
         return sum(row.failed is not None for row in self.ended.values())
 
     def begin(self, hosts: Sequence[Host], now: float) -> list[Row]:
-        """Start the rows that `decide` chooses now."""
         rows = decide(self._pending, self._occupancy, hosts, now)
         for row in rows:
             self.take_over(row)

@@ -20,7 +20,7 @@ from feedstock_tools.builds.plan.rendering import PlannedInputs
 from feedstock_tools.builds.plan.row import Ended
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.building import build_row
-from feedstock_tools.builds.runs.observer import NextAttempt, Shown
+from feedstock_tools.builds.runs.observer import NextAttempt, Throttle
 from feedstock_tools.builds.runs.site import Site, open_station, provide_compilers
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.properties import Channels, properties_of
@@ -134,7 +134,7 @@ class _Report:
         self._folder = folder
         self._artifacts = artifacts
         self._ledger = ledger
-        self._shown = Shown()
+        self._shown = Throttle()
         self.packages: list[Path] = []
 
     def tell(self, line: str) -> None:
