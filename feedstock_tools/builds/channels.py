@@ -30,9 +30,9 @@ from feedstock_tools.platforms import Platform
 
 if TYPE_CHECKING:
     from feedstock_tools.channel.web.pip import Watch
-    from feedstock_tools.check.rehearsal.rehearse import RehearsalChannels
+    from feedstock_tools.check.rehearsal import RehearsalChannels
     from feedstock_tools.feedstock.folder import Feedstock
-    from feedstock_tools.rerender.configurations.configuration import Configuration
+    from feedstock_tools.rerender.configuration import Configuration
 
 #: The channel of a build if neither its configuration nor the command line names one.
 DEFAULT_CHANNELS = ("conda-forge",)
@@ -244,7 +244,7 @@ def channels_to_rehearse(
         InputError: the feedstock's conda-forge.yml or a channel's name is invalid.
         WorkError: a channel cannot be reached.
     """
-    from feedstock_tools.check.rehearsal.rehearse import RehearsalChannels, platforms_of
+    from feedstock_tools.check.rehearsal import RehearsalChannels, platforms_of
     from feedstock_tools.rerender.forge import read_forge
     from feedstock_tools.rerender.rules import Rules
 
