@@ -62,10 +62,13 @@ def read(form: str, tmp_path: Path) -> networkx.MultiDiGraph[str]:
     """The graph that `cuda graph` writes, as networkx reads it."""
     path = tmp_path / f"pins.{form}"
     assert drawn("--format", form, "--output", str(path)) == ""
-    if form == "json":
-        found = networkx.node_link_graph(json.loads(path.read_text(encoding="utf-8")), edges="edges")
-    else:
+    if form == "graphml":
         found = networkx.read_graphml(path)
+    else:
+        document, found = json.loads(path.read_text(encoding="utf-8")), networkx.MultiDiGraph()
+        found.add_nodes_from((node.pop("id"), node) for node in document["nodes"])
+        for edge in document["edges"]:
+            found.add_edge(edge.pop("source"), edge.pop("target"), edge.pop("key"), **edge)
     assert isinstance(found, networkx.MultiDiGraph)
     return found
 

@@ -198,7 +198,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def agree(question: Question, verdicts: Mapping[str, str], answer: tuple[frozenset[str], bool]) -> None:
     found, unknown = answer
     assert {cuda for cuda, verdict in verdicts.items() if verdict == YES} == found, question
-    # `cuda resolve` tells of the smallest conflict: that may be for missing facts where another is certain.
+    # `cuda resolve` names the smallest conflict, which missing facts may cause where another one is certain.
     if question.cuda and not found and verdicts[question.cuda] == UNKNOWN:
         assert unknown, question
 
