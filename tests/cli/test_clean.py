@@ -116,8 +116,8 @@ def test_the_work_of_a_killed_build_goes_with_the_next_one(feedstock: TinyFeedst
     feedstock.keep_outputs(1)
     program = """
 import os, signal
-from feedstock_tools.builds.runs import row
-row._build = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+from feedstock_tools.builds.runs import building
+building._build = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 """
     run = command.run(feedstock.patched_build(program, f"{CPU}_py3.11"), feedstock.folder)
     assert run.returncode == -9
