@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,7 +72,7 @@ def short_of(known: Record, now: Record, *, same_system: bool) -> list[str]:
 
 
 class Passing:
-    """Counts the tests of a run, lists the skips by reason, and fails a run that falls short of a record.
+    """Counts the tests of a run, and fails one that falls short of a record.
 
     Args:
         path: the file of the record.
@@ -117,27 +116,11 @@ class Passing:
             self._path.write_text(record_text(renewed(known, self._now())), encoding="utf-8")
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """List every skip with its reason, by kind, and say how the run compares."""
-        terminalreporter.section("skipped")
-        for line in listed(self._skips.items()):
-            terminalreporter.line(line)
-        mistakes = self._mistakes()
-        if mistakes:
+        """Say how the run falls short."""
+        if mistakes := self._mistakes():
             terminalreporter.section("short of tests/passing.toml", red=True)
             for mistake in mistakes:
                 terminalreporter.line(mistake)
-
-
-def listed(skips: Iterable[tuple[str, int]]) -> list[str]:
-    """The reasons with their numbers, grouped by kind."""
-    lines = []
-    by_kind: dict[str, list[tuple[str, int]]] = {}
-    for reason, count in sorted(skips):
-        by_kind.setdefault(kind_of(reason) or "", []).append((reason.partition(": ")[2] or reason, count))
-    for kind, reasons in sorted(by_kind.items()):
-        lines.append(f"{sum(count for _, count in reasons)} need {KINDS[kind]}" if kind else "for no reason known here")
-        lines += [f"{count:>6}  {reason}" for reason, count in reasons]
-    return lines or ["none"]
 
 
 def _reason_of(report: pytest.TestReport) -> str:
