@@ -11,8 +11,7 @@ from feedstock_tools.builds.channels import identity_of_channels, possible_chann
 from feedstock_tools.channel.properties import properties_of
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput
 
-#: The form of the identities of new builds, which the ledger records with the parts. Form 1 had the path of a channel's
-#: folder, and of the compilers behind the stand-in channel; form 2 has what is in them.
+#: The form of identities, which the ledger records with the parts. It changes when the same inputs give another one.
 FORM = "2"
 #: The parts of what goes into a build, in words.
 PARTS = {

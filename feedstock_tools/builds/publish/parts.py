@@ -98,7 +98,7 @@ def find_parts(folder: Path, target: Path) -> list[Path]:
 
 
 def read_part(root: Path, folder: Path) -> Part:
-    """Read the ledger of a part from a copy, since opening one of an older form would upgrade it.
+    """Read the ledger of a part from a copy, since opening it may end a transaction that was cut off.
 
     Args:
         folder: an empty folder for the copy. Close the part's ledger before you remove it.

@@ -117,8 +117,6 @@ def _zig_in(folder: Path) -> Zig:
 def _fetch(folder: Path, machine: Mapping[str, str], watch: Watch, why: str) -> None:
     sha256, size = _WHEELS[Platform.here().subdir]
     title, began = f"zig {ZIG_VERSION}", time.monotonic()
-    for left in folder.glob(".making-*"):  # left by a killed fetch: the holder of the lock is alone
-        shutil.rmtree(left, ignore_errors=True)
     with temporary_folder(folder) as temporary:
         requirement = f"ziglang=={ZIG_VERSION} --hash=sha256:{sha256}"
         (wheel,) = download_wheels(Download([requirement], title, size, why), temporary / "wheels", machine, watch)

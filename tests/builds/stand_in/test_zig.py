@@ -124,7 +124,9 @@ def test_a_full_disk_is_reported_and_leaves_nothing(
 
 @pytest.mark.usefixtures("copied")
 def test_what_a_killed_fetch_left_is_removed(tmp_path: Path, machine: dict[str, str]) -> None:
-    (tmp_path / "kept" / ".making-left" / "wheels").mkdir(parents=True)
+    program = "from feedstock_tools.files.temporary import owned_name; print(owned_name())"
+    left = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
+    (tmp_path / "kept" / left / "wheels").mkdir(parents=True)
     fetch_zig(tmp_path / "kept", machine)
     assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == [".lock", ZIG_VERSION]
 
