@@ -16,7 +16,7 @@ from feedstock_tools.builds.ledger.records import moment_of
 from feedstock_tools.builds.plan.identity import PARTS, Candidate, Candidates, candidates_of
 from feedstock_tools.builds.plan.refusals import refused
 from feedstock_tools.builds.plan.workspace import Workspace
-from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
+from feedstock_tools.feedstock.planned import PackageId, PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.processes import process_lives
 
 #: The number of builds in the picture of a matrix.
@@ -218,19 +218,25 @@ class _History:
 def _configuration_state(
     configuration: PlannedConfiguration, history: _History, around: Surroundings
 ) -> ConfigurationState:
-    makers: dict[tuple[str, str], list[PlannedRow]] = {}
-    outputs: dict[tuple[str, str], PlannedOutput] = {}
+    makers: dict[PackageId, list[PlannedRow]] = {}
+    outputs: dict[PackageId, PlannedOutput] = {}
     for row in configuration.rows:
         for output in row.outputs:
-            key = (output.subdir, output.stem)
-            outputs.setdefault(key, output)
-            makers.setdefault(key, []).append(row)
+            outputs.setdefault(output.package_id, output)
+            makers.setdefault(output.package_id, []).append(row)
     refusal = around.refused.get(configuration.name, "")
-    states_of_outputs = []
-    for key, output in outputs.items():
-        candidates = around.candidates.get((configuration.name, output.identity), ())
-        states_of_outputs.append(_output_state(output, tuple(makers[key]), candidates, history, around, refusal))
-    return ConfigurationState(configuration, tuple(states_of_outputs), refusal)
+    found = (
+        _output_state(
+            output,
+            tuple(makers[package]),
+            around.candidates.get((configuration.name, output.identity), ()),
+            history,
+            around,
+            refusal,
+        )
+        for package, output in outputs.items()
+    )
+    return ConfigurationState(configuration, tuple(found), refusal)
 
 
 def _output_state(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -94,9 +94,8 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
         )
         for configuration in possible
     }
-    rows, history = _rows(workspace, possible, bases)
     declared = Declared.of(workspace.plan.needs)
-    rows = _with_needs(rows, history, declared)
+    rows, history = _rows(workspace, possible, bases, declared)
     missing = [_timed(row, history, declared) for row in rows if row.wanted.missing]
     todo = tuple(_each_once(in_order(missing), history, declared))
     return Agenda(
@@ -119,28 +118,40 @@ def _changed(row: Row, history: History, bases: Mapping[str, str]) -> tuple[str,
     for output in row.wanted.missing:
         inputs = inputs_on(bases[row.configuration], output)
         for record in history.of_row.get((row.name, output.name), [])[-1:]:
-            if record.inputs:
-                changed |= {part for part in PARTS if record.inputs.get(part) != inputs.get(part)}
+            changed |= {part for part in PARTS if record.inputs.get(part) != inputs.get(part)}
     return tuple(text for part, text in PARTS.items() if part in changed)
 
 
 def _rows(
-    workspace: Workspace, possible: Sequence[PlannedConfiguration], bases: Mapping[str, str]
+    workspace: Workspace, possible: Sequence[PlannedConfiguration], bases: Mapping[str, str], declared: Declared
 ) -> tuple[list[Row], History]:
-    """Every row of some configurations with its finished outputs, and the history of earlier builds.
+    """Every row of some configurations, before its times are known, and the history of earlier builds.
+
+    Rows of equal needs share one value of them.
 
     Args:
         bases: configuration → the identity of its channels.
     """
     pairs = [(configuration, row) for configuration in possible for row in configuration.rows]
-    if not workspace.artifacts.ledger.is_file():
-        rows = [_row(workspace, each, row, bases[each.name], {}) for each, row in pairs]
-        return rows, History({}, {})
-    with Ledger(workspace.artifacts.ledger) as ledger:
-        rows = [
-            _row(workspace, each, row, bases[each.name], _done(ledger, row, bases[each.name])) for each, row in pairs
-        ]
-        return rows, History.of(ledger, ((row.name, output.name) for row in rows for output in row.wanted.missing))
+    done: list[Mapping[str, BuildRecord]] = [{} for _ in pairs]
+    history = History({}, {})
+    if workspace.artifacts.ledger.is_file():
+        with Ledger(workspace.artifacts.ledger) as ledger:
+            done = [_done(ledger, row, bases[configuration.name]) for configuration, row in pairs]
+            missing = (
+                (row.name, output.name)
+                for (_, row), built in zip(pairs, done, strict=True)
+                for output in row.outputs
+                if output.name not in built
+            )
+            history = History.of(ledger, missing)
+    rows: list[Row] = []
+    shared: dict[Needs, Needs] = {}
+    for (configuration, row), built in zip(pairs, done, strict=True):
+        remembered = history.memory(row.name, [output.name for output in row.outputs if output.name not in built])
+        needs = needs_of(declared, remembered, _engine_needs(workspace, configuration, row))
+        rows.append(_row(configuration.name, row, bases[configuration.name], built, shared.setdefault(needs, needs)))
+    return rows, history
 
 
 def _done(ledger: Ledger, row: PlannedRow, base: str) -> dict[str, BuildRecord]:
@@ -149,44 +160,26 @@ def _done(ledger: Ledger, row: PlannedRow, base: str) -> dict[str, BuildRecord]:
     return {name: record for name, record in records.items() if record is not None}
 
 
-def _row(
-    workspace: Workspace,
-    configuration: PlannedConfiguration,
-    planned: PlannedRow,
-    base: str,
-    done: Mapping[str, BuildRecord],
-) -> Row:
-    """A row before its cores, memory and times are known.
-
-    Args:
-        base: the identity of its channels.
-    """
-    missing = tuple(output for output in planned.outputs if output.name not in done)
+def _engine_needs(workspace: Workspace, configuration: PlannedConfiguration, row: PlannedRow) -> Needs:
+    """What the engine of a row asks of a host."""
     engine = workspace.engines.engine(configuration)
-    image = planned.values.get("docker_image")
-    runs_image = engine.name == "container" and image and configuration.platform.startswith("linux-")
+    runs_image = engine.name == "container" and configuration.platform.startswith("linux-")
+    image = row.values.get("docker_image") if runs_image else None
+    return Needs(platform=configuration.platform, engine=engine.name, image=image or None)
+
+
+def _row(configuration: str, planned: PlannedRow, base: str, done: Mapping[str, BuildRecord], needs: Needs) -> Row:
+    missing = tuple(output for output in planned.outputs if output.name not in done)
     wanted = Wanted(
         identities={output.name: identity_on(base, output) for output in planned.outputs},
         inputs={output.name: inputs_on(base, output) for output in planned.outputs},
         done=done,
         missing=missing,
         makes=missing,
-        needs=Needs(platform=configuration.platform, engine=engine.name, image=image if runs_image else None),
+        needs=needs,
         seconds_source="history",
     )
-    return Row(configuration.name, planned, wanted)
-
-
-def _with_needs(rows: Iterable[Row], history: History, declared: Declared) -> list[Row]:
-    """The rows with what they need by their spec and earlier builds; equal needs are one value."""
-    once: dict[Needs, Needs] = {}
-    found = []
-    for row in rows:
-        wanted = row.wanted
-        memory = history.memory(row.name, [output.name for output in wanted.missing])
-        needs = needs_of(declared, memory, wanted.needs)
-        found.append(replace(row, wanted=replace(wanted, needs=once.setdefault(needs, needs))))
-    return found
+    return Row(configuration, planned, wanted)
 
 
 def _each_once(todo: Sequence[Row], history: History, declared: Declared) -> Iterator[Row]:

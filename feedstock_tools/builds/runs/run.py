@@ -159,9 +159,10 @@ def _sites(workspace: Workspace, agenda: Agenda, command: str) -> dict[str, Site
 
     commit = commit_of(workspace.feedstock.folder)
     epoch = epoch_of(workspace.feedstock.folder, workspace.machine) or DEFAULT_EPOCH
+    one_row = {row.configuration: row for row in agenda.todo}
     return {
-        row.configuration: site_of(workspace, agenda, row, commit=commit, command=command, epoch=epoch)
-        for row in agenda.todo
+        name: site_of(workspace, agenda, row, commit=commit, command=command, epoch=epoch)
+        for name, row in one_row.items()
     }
 
 
