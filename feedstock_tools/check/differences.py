@@ -24,7 +24,7 @@ from feedstock_tools.reading import is_inside
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.requirements import Pin, Requirement, as_list
 from feedstock_tools.recipe.v0.meta import Meta
-from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.rerender.configuration import NO_LOOP, Configuration
 from feedstock_tools.rerender.forge import Forge
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.stages import stage
@@ -241,7 +241,7 @@ def _grouped(changed: Mapping[tuple[str, str], tuple[Lines, ...]]) -> Iterator[P
 
 
 #: Keys that say where a job runs, not what it makes.
-_OF_JOBS = frozenset({"docker_image", "channel_sources", "channel_targets", "github_actions_labels", "cdt_name"})
+_OF_JOBS = NO_LOOP | {"cdt_name"}
 
 
 def replaced_jobs(old: Mapping[str, Configuration], new: Mapping[str, Configuration]) -> dict[str, str]:

@@ -98,7 +98,7 @@ def _looping_keys(text: str, configs: Sequence[VariantConfig]) -> frozenset[str]
 
 
 def _rows(config: VariantConfig, looping: frozenset[str], source: Source) -> Iterator[Variant]:
-    space = explode(config).project(looping)
+    space = explode(config).along(looping)
     if space.count > most(_MOST):
         raise BoundError(f"the recipe distinguishes more than {_MOST} variants", path=source.recipe)
     yield from space

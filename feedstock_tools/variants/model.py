@@ -180,7 +180,10 @@ class VariantSpace:
         return self._first
 
     def along(self, keys: Collection[str]) -> VariantSpace:
-        """The axes that have one of some keys, complete and in their order; keys that no axis has are ignored."""
+        """The axes that have one of some keys, complete (no zip group is split) and in their order.
+
+        Keys that no axis has are ignored.
+        """
         wanted = sorted({self._axis_of[key] for key in keys if key in self._axis_of})
         return VariantSpace(tuple(self.axes[at] for at in wanted))
 
@@ -206,7 +209,3 @@ class VariantSpace:
         space = VariantSpace(tuple(axes))
         space.__dict__["_axis_of"] = self._axis_of  # as cached_property stores it; it is the same for both
         return space
-
-    def project(self, keys: Collection[str]) -> VariantSpace:
-        """The axes with one of `keys`, complete (a zip group is not split)."""
-        return VariantSpace(tuple(axis for axis in self.axes if any(key in keys for key in axis.keys)))

@@ -20,9 +20,7 @@ from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.requirements import Pin, Requirement
 from feedstock_tools.recipe.written.document import Document, Part
 from feedstock_tools.recipe.written.owners import Owner, name_of, requirement_lists
-
-#: Keys that say where a job runs, not what it makes.
-_OF_JOBS = frozenset({"docker_image", "channel_sources", "channel_targets", "github_actions_labels", "target_platform"})
+from feedstock_tools.rerender.configuration import NO_LOOP
 
 
 def without_package(subject: Subject) -> Iterator[LintFinding]:
@@ -85,7 +83,7 @@ def _difference(first: Package, second: Package, *, with_values: bool) -> str:
 
 def _values(package: Package) -> Mapping[str, str]:
     output = package.output
-    return {key: output.variant[key] for key in output.used.own - _OF_JOBS if key in output.variant}
+    return {key: output.variant[key] for key in output.used.own - NO_LOOP if key in output.variant}
 
 
 def ambiguous_builds(subject: Subject) -> Iterator[LintFinding]:

@@ -35,6 +35,7 @@ from feedstock_tools.recipe.v1.expressions import Scope
 from feedstock_tools.recipe.v1.expressions import holds as holds_v1
 from feedstock_tools.recipe.written.document import Document, Part, selector_in
 from feedstock_tools.recipe.written.owners import requirement_lists
+from feedstock_tools.rerender.configuration import NO_LOOP
 from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import holds
@@ -45,8 +46,6 @@ _SKIP = re.compile(r"\s*(?:-\s*)?skip\s*:")
 _OF_PYTHON, _OF_NUMPY = re.compile(r"py(?:\d*|[23]k)"), "np"
 #: Names that neither a variant nor a platform determines.
 _UNDETERMINED = frozenset({"os", "environ", "nomkl", "pl", "lua", "luajit", "context", "env"})
-#: Keys that say where a job runs and uploads; feedstocks beside conda-forge have other values.
-_OF_JOBS = frozenset({"channel_sources", "channel_targets", "docker_image", "github_actions_labels"})
 Row = tuple[Platform, Mapping[str, str]]
 #: Combinations of values of one condition; more are not tried.
 _MOST_COMBINATIONS = 2_000
@@ -132,7 +131,7 @@ def _holds_somewhere(condition: str, subject: Subject, keys: frozenset[str], *, 
     if tree is None or not subject.rows or names_of(tree) <= _PLATFORM_NAMES:
         return True
     configured = frozenset(key for _, values in subject.rows for key in values)
-    unknown = _PLATFORM_NAMES | _UNDETERMINED | _OF_JOBS | (keys - configured)
+    unknown = _PLATFORM_NAMES | _UNDETERMINED | NO_LOOP | (keys - configured)
     wanted = names_of(tree) | {"python", "numpy"}
     different: dict[tuple[Any, ...], Row] = {}
     for platform, values in subject.rows:

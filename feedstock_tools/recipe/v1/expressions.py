@@ -15,6 +15,7 @@ from typing import TypeAlias, cast
 
 from jinja2 import Environment, TemplateSyntaxError, nodes
 
+from feedstock_tools.conditions.tree import COMPARISONS
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.v1.certain_values import (
     NOTHING,
@@ -34,6 +35,8 @@ _TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 #: Functions and filters without side effects whose result is used but not looked into.
 _FUNCTIONS = frozenset({"compiler", "stdlib", "cdt", "pin_subpackage", "pin_compatible"})
 _FILTERS = frozenset({"int", "split", "replace", "join", "first", "last", "list", "slice", "lower", "upper", "trim"})
+#: Jinja's names of comparisons.
+_SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "lteq": "<=", "gt": ">", "gteq": ">="}
 _DEEPEST = 40
 #: The value of each variable and what was read for it; None: it has no certain value.
 Evaluated: TypeAlias = dict[str, tuple[Hashable, frozenset[Hashable]] | None]
@@ -251,11 +254,7 @@ def _compared(node: nodes.Compare, scope: Scope) -> bool:
         return _is_in(left, right) == (operator == "in")
     if type(left) is not type(right) or not isinstance(left, str | int) or not isinstance(right, str | int):
         raise UndecidedError
-    if operator in ("eq", "ne"):
-        return (left == right) == (operator == "eq")
-    before = bool(left < right)  # type: ignore[operator]
-    after = bool(right < left)  # type: ignore[operator]
-    return bool({"lt": before, "lteq": not after, "gt": after, "gteq": not before}[operator])
+    return bool(COMPARISONS[_SIGNS[operator]](left, right))
 
 
 def _is_in(left: Hashable, right: Hashable) -> bool:

@@ -119,7 +119,7 @@ def _built_rows(
     words = frozenset(_WORD.findall(str(recipe.probe.to_dict())))
     named = {key: items for key, items in values.items() if key in words or key in _PLATFORMS}
     looping = [key for key in named if key in config.values and len(set(named[key])) > 1]
-    space = explode(config).project(looping)
+    space = explode(config).along(looping)
     if space.count > most(_MOST_ROWS):
         raise BoundError(f"skip depends on more than {_MOST_ROWS} variants", path=recipe.path)
     built_by_values: dict[tuple[str, ...], bool] = {}

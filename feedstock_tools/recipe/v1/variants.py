@@ -155,7 +155,7 @@ def _agreeing(axis: Axis, used: Mapping[str, str]) -> Axis:
 def _choices(space: VariantSpace, keys: frozenset[str]) -> list[dict[str, tuple[str, ...]]]:
     if not keys:
         return [{}]
-    rows = {tuple((key, row[key]) for key in sorted(keys)): None for row in space.project(keys)}
+    rows = {tuple((key, row[key]) for key in sorted(keys)): None for row in space.along(keys)}
     return [{key: (value,) for key, value in row} for row in rows]
 
 

@@ -157,7 +157,7 @@ def skips_of(
     texts = [skip.condition for skip in skips] + [variable.expression for variable in read_variables(document)]
     words = {word for text in texts for word in _WORD.findall(text)}
     rows, all_rows = (
-        list(islice(part.project([key for key in part.keys if _is_named(key, words)]), _MOST_ROWS))
+        list(islice(part.along([key for key in part.keys if _is_named(key, words)]), _MOST_ROWS))
         for part in (space, everything)
     )
 
