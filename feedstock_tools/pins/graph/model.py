@@ -147,16 +147,6 @@ class PinGraph:
                 neighbours.setdefault(kind, set()).update(together - {kind})
         return {kind: frozenset(others) for kind, others in neighbours.items()}
 
-    def holds(self, chosen: Chosen) -> bool:
-        """Whether all releases of a set exist and meet each other's bounds; an unnamed kind is missing from the set."""
-        complete = {kind: chosen.get(kind) for kind in {*self.versions, *chosen}}
-        return all(
-            (release := Release(kind, version)) in self.releases
-            and all(bound.open_to(complete) for bound in self.bounds_of(release))
-            for kind, version in complete.items()
-            if version is not None
-        )
-
     def open_to(self, chosen: Chosen, release: Release) -> bool:
         """Whether a release is compatible with the choices so far, by the bounds of both."""
         return bool(self.open_versions(chosen, release.kind, (release.version,)))

@@ -8,7 +8,6 @@ newest first, kind after kind in the order of `kinds.KINDS`; requirements on the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from types import MappingProxyType
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.pins.graph.kinds import Demand, kind_named
@@ -31,14 +30,9 @@ def asked_kinds(graph: PinGraph, demands: Sequence[Demand], only: Sequence[str] 
     return tuple(kind for kind in graph.versions if kind in wanted)
 
 
-def is_satisfiable(graph: PinGraph, demands: Sequence[Demand], chosen: Chosen = MappingProxyType({})) -> bool:
-    """Whether some set with the releases in `chosen` (None: without that kind) meets all demands and bounds."""
-    return _Search(graph, demands).is_completable(dict(chosen))
-
-
-def first_set(graph: PinGraph, demands: Sequence[Demand], kinds: Sequence[str]) -> dict[str, str] | None:
-    """The first set that meets the demands; kinds that cannot be included are left out of it."""
-    return next(all_sets(graph, demands, kinds), None)
+def is_satisfiable(graph: PinGraph, demands: Sequence[Demand]) -> bool:
+    """Whether some set meets all demands and bounds."""
+    return _Search(graph, demands).is_completable({})
 
 
 def all_sets(graph: PinGraph, demands: Sequence[Demand], kinds: Sequence[str]) -> Iterator[dict[str, str]]:
