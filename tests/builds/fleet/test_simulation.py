@@ -38,19 +38,19 @@ def begun(simulation: Simulation) -> list[str]:
 
 @pytest.mark.parametrize(("count", "hours"), [("1", 45), ("3", 15), ("15", 3)])
 def test_fifteen_builds_of_three_hours(count: str, hours: float) -> None:
-    works = [
+    todo = [
         made_up_row(f"{kind}{at}", f"{kind}{at}", seconds=3 * HOUR)
         for kind, n in (("cpu", 12), ("gpu", 3))
         for at in range(n)
     ]
-    simulation = simulate(works, read_hosts(count, HERE))
+    simulation = simulate(todo, read_hosts(count, HERE))
     assert simulation.seconds == hours * HOUR
     assert simulation.rented == 45 * HOUR
 
 
 def test_machine_time_and_money_end_with_the_last_build_of_each_host() -> None:
-    works = [made_up_row("long", "a", seconds=4 * HOUR), made_up_row("short", "b", seconds=HOUR)]
-    simulation = simulate(works, hosts_of((3, replace(HERE, name="host", price=0.5))))
+    todo = [made_up_row("long", "a", seconds=4 * HOUR), made_up_row("short", "b", seconds=HOUR)]
+    simulation = simulate(todo, hosts_of((3, replace(HERE, name="host", price=0.5))))
     assert [use.rented for use in simulation.uses] == [4 * HOUR, HOUR, 0.0]
     assert simulation.cost == 2.5
 
@@ -74,11 +74,11 @@ def test_rows_that_fit_no_host_are_left_out_and_hold_up_no_other() -> None:
 
 def test_a_build_that_is_cut_off_begins_again_on_another_host_first_of_all() -> None:
     spot = replace(HERE, name="spot", preempted=0.3)
-    works = [made_up_row(f"row {at}", f"p{at}", seconds=2 * HOUR) for at in range(20)]
-    simulation = simulate(works, hosts_of((2, spot), back={"spot": 600.0}), seed=1)
+    todo = [made_up_row(f"row {at}", f"p{at}", seconds=2 * HOUR) for at in range(20)]
+    simulation = simulate(todo, hosts_of((2, spot), back={"spot": 600.0}), seed=1)
     cut_off = [build for build in simulation.builds if build.cut_off]
     assert cut_off
-    assert sorted(build.row for build in simulation.builds if not build.cut_off) == sorted(each.name for each in works)
+    assert sorted(build.row for build in simulation.builds if not build.cut_off) == sorted(each.name for each in todo)
     assert sum(use.lost for use in simulation.uses) == pytest.approx(sum(build.end - build.begin for build in cut_off))
     for build in cut_off:
         again = next(each for each in simulation.builds if each.row == build.row and each.begin >= build.end)
@@ -87,10 +87,10 @@ def test_a_build_that_is_cut_off_begins_again_on_another_host_first_of_all() -> 
 
 
 def test_the_seed_decides_what_chance_does() -> None:
-    works = [made_up_row(f"row {at}", f"p{at}", seconds=2 * HOUR) for at in range(10)]
+    todo = [made_up_row(f"row {at}", f"p{at}", seconds=2 * HOUR) for at in range(10)]
     hosts = hosts_of((2, replace(HERE, name="spot", preempted=0.3)))
-    assert simulate(works, hosts, seed=5) == simulate(works, hosts, seed=5)
-    assert simulate(works, hosts, seed=5) != simulate(works, hosts, seed=6)
+    assert simulate(todo, hosts, seed=5) == simulate(todo, hosts, seed=5)
+    assert simulate(todo, hosts, seed=5) != simulate(todo, hosts, seed=6)
 
 
 def test_a_row_that_no_host_stays_long_enough_for_is_reported() -> None:
@@ -109,14 +109,14 @@ ROWS = st.lists(
 def test_every_row_is_built_once_and_no_host_builds_more_than_it_can(
     rows: list[tuple[int, int, set[str]]], count: int, preempted: float, seed: int
 ) -> None:
-    works = [
+    todo = [
         made_up_row(f"row {at}", *sorted(shared), f"p{at}", seconds=hours * HOUR, needs=Needs(cores, GIB))
         for at, (hours, cores, shared) in enumerate(rows)
     ]
     kind = Host("kind", HERE.capacity, 2, preempted=preempted)
-    simulation = simulate(with_times(works, {}, None), hosts_of((count, kind)), seed)
-    assert sorted(build.row for build in simulation.builds if not build.cut_off) == sorted(each.name for each in works)
-    needs = {each.name: each.wanted.needs.cores or 0 for each in works}
+    simulation = simulate(with_times(todo, {}, None), hosts_of((count, kind)), seed)
+    assert sorted(build.row for build in simulation.builds if not build.cut_off) == sorted(each.name for each in todo)
+    needs = {each.name: each.wanted.needs.cores or 0 for each in todo}
     for use in simulation.uses:
         builds = [build for build in simulation.builds if build.host == use.host.name]
         for moment in {build.begin for build in builds}:
@@ -130,20 +130,20 @@ def timed(rows: tuple[Row, ...]) -> dict[str, float | None]:
 
 
 def test_times_are_given_by_name_glob_or_configuration_and_others_stay() -> None:
-    works = [
+    todo = [
         made_up_row("linux_a", "a", seconds=HOUR),
         made_up_row("linux_b", "b"),
         made_up_row("osx_c", "c", seconds=HOUR),
         made_up_row("win_d", "d"),
     ]
-    found = with_times(works, {"linux_b": 5 * HOUR, "linux_*": 2 * HOUR}, 4 * HOUR)
+    found = with_times(todo, {"linux_b": 5 * HOUR, "linux_*": 2 * HOUR}, 4 * HOUR)
     assert timed(found) == {"linux_b": 5 * HOUR, "win_d": 4 * HOUR, "linux_a": 2 * HOUR, "osx_c": HOUR}
     assert [each.name for each in found] == ["linux_b", "win_d", "linux_a", "osx_c"]  # the longest first
 
 
 def test_a_given_time_is_that_of_what_a_row_makes_itself() -> None:
-    works = [made_up_row("first", "lib", "a"), made_up_row("second", "lib", "b")]
-    assert timed(with_times(works, {}, HOUR)) == {"first": HOUR, "second": HOUR}
+    todo = [made_up_row("first", "lib", "a"), made_up_row("second", "lib", "b")]
+    assert timed(with_times(todo, {}, HOUR)) == {"first": HOUR, "second": HOUR}
 
 
 def test_a_row_of_unknown_time_is_an_error_that_names_it() -> None:
