@@ -123,20 +123,16 @@ _FIRST = ("number", "skip", "noarch")
 _OF_RECIPE = frozenset({"number", "string", "skip", "noarch", "script", "script_env", "entry_points", "run_exports"})
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """Lines for the section `build` of an owner, such as `string: …` with a selector, or a key with lines below."""
-
-    owner: Owner
-    lines: tuple[Line, ...]
-
-
 @dataclass
 class Edits:
-    """What a step changes: the recipe's text, settings and variables that it gets, and scripts; and its remarks."""
+    """What a step changes: the recipe's text, settings and variables that it gets, and scripts; and its remarks.
+
+    A setting is an owner with lines for its section `build`, such as `string: …` with a selector, or a key with lines
+    below.
+    """
 
     changes: list[TextEdit] = field(default_factory=list)
-    settings: list[Setting] = field(default_factory=list)
+    settings: list[tuple[Owner, tuple[Line, ...]]] = field(default_factory=list)
     variables: list[Line] = field(default_factory=list)
     scripts: list[Document] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
@@ -147,19 +143,20 @@ class Edits:
 
     def set(self, owner: Owner, *lines: Line) -> None:
         """Add lines to the section `build` of an owner."""
-        self.settings.append(Setting(owner, lines))
+        self.settings.append((owner, lines))
 
 
-def set_in(settings: Sequence[Setting], recipe: Owner) -> list[TextEdit]:
+def set_in(settings: Iterable[tuple[Owner, tuple[Line, ...]]], recipe: Owner) -> list[TextEdit]:
     """The changes that add all settings, those of one owner in one place.
 
     An output of a `meta.yaml` without a section `build` inherits the recipe's. If it gets a section, that also gets
     the recipe's settings for linking and run exports.
     """
+    by_owner: dict[Owner, list[tuple[Line, ...]]] = {}
+    for owner, lines in settings:
+        by_owner.setdefault(owner, []).append(lines)
     changes: list[TextEdit] = []
-    owners = list(dict.fromkeys(setting.owner for setting in settings))
-    for owner in owners:
-        groups = [setting.lines for setting in settings if setting.owner is owner]
+    for owner, groups in by_owner.items():
         inherits = owner.document.has_templates and owner.build is None and owner.name != recipe.name
         changes += _below_build(owner, [*groups, *_inherited(recipe)] if inherits else groups)
     return changes

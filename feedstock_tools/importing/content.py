@@ -13,7 +13,7 @@ from feedstock_tools.conditions.tree import Name, VersionTest
 from feedstock_tools.importing.inference import NEVER, Conditions, Merger, mask_of, merged_order
 from feedstock_tools.importing.output_content import (
     InexpressibleError,
-    Place,
+    Remainder,
     Seen,
     Writer,
     about_of,
@@ -61,7 +61,7 @@ class _Importer:
         self.first = self.trees[min(self.trees)]
         self.writer = Writer("v1" if source.v1 is not None else "v0")
         self.comments = Comments(source.text)
-        self.place = Place("the recipe", self.writer, self.comments)
+        self.remainder = Remainder("the recipe", self.writer, self.comments)
         self.lost: list[str] = []
 
     def content(self) -> Content:
@@ -86,12 +86,12 @@ class _Importer:
         content["build"] = self._build()
         content["skip"] = self._skip()
         content["outputs"] = outputs
-        about = about_of(first.about, self.place, first.version)
+        about = about_of(first.about, self.remainder, first.version)
         content["about"] = {"homepage": "", "license": "", "summary": "", **about}
         maintainers = first.extra.get("recipe-maintainers") or ["conda-forge"]
         content["maintainers"] = list(maintainers) if isinstance(maintainers, list) else [str(maintainers)]
         self._more_extra()
-        content["verbatim"] = self.place.verbatim
+        content["verbatim"] = self.remainder.verbatim
         content["conda_forge"] = _plain(self.source.forge.settings)
         content_text = repr(content)
         values = {name: value for tree in self.trees.values() for name, value in tree.values.items()}
@@ -99,7 +99,7 @@ class _Importer:
         content["values"] = {name: values[name] for name in used}
         kept = {key: value for key, value in content.items() if value or key == "cuda"}
         comments_left = self.comments.lines - self.comments.taken
-        return Content(kept, (*self.place.lost, *self.lost, *lost), comments_left)
+        return Content(kept, (*self.remainder.lost, *self.lost, *lost), comments_left)
 
     def _outputs(self) -> list[dict[str, Any]]:
         names = merged_order([[output.name for output in tree.outputs] for tree in self.trees.values()])
@@ -111,9 +111,9 @@ class _Importer:
             if all(tree.skip for tree in trees.values()):
                 self.lost.append(f"the output {name} is built nowhere")
                 continue
-            place = Place(f"output {name}", self.writer, self.comments)
-            outputs.append(output_content(name, self.samples, trees, self.merger, place, alone=self.first.alone))
-            self.lost += place.lost
+            remainder = Remainder(f"output {name}", self.writer, self.comments)
+            outputs.append(output_content(name, self.samples, trees, self.merger, remainder, alone=self.first.alone))
+            self.lost += remainder.lost
         return outputs
 
     def _sources(self) -> list[Any]:
@@ -145,7 +145,7 @@ class _Importer:
             source = {name: value for name, value in source.items() if name not in unknown}
             among = mask_of(patches[key])
             listed = self.merger.within(among).entries(patches[key])
-            source["patches"] = self.place.values(
+            source["patches"] = self.remainder.values(
                 "patches",
                 listed,
                 lambda entry: explained(
@@ -173,7 +173,9 @@ class _Importer:
         if offsets := self._offsets({index: number - base for index, number in numbers.items()}):
             build["offsets"] = offsets
         if not self.first.alone:
-            seen = Seen(self.samples, {index: tree.top for index, tree in self.trees.items()}, self.merger, self.place)
+            seen = Seen(
+                self.samples, {index: tree.top for index, tree in self.trees.items()}, self.merger, self.remainder
+            )
             content = {
                 "script": self._top_script(seen),
                 "requirements": requirements_of(seen),
@@ -244,7 +246,7 @@ class _Importer:
             key: value for key, value in self.first.extra.items() if key not in ("recipe-maintainers", "feedstock-name")
         }
         single = Merger(self.merger.conditions, 1 << min(self.trees), self.merger.written)
-        self.place.copy("extra", self.writer.mapping(single, {min(self.trees): more}))
+        self.remainder.copy("extra", self.writer.mapping(single, {min(self.trees): more}))
 
 
 def _source_value(value: Any, version: str) -> Any:

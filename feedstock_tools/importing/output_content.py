@@ -212,8 +212,8 @@ ABOUT = {
 
 
 @dataclass
-class Place:
-    """A place in a recipe, and what of it the spec cannot hold."""
+class Remainder:
+    """What the spec cannot hold of the recipe or of one of its outputs: blocks to copy, and what is lost."""
 
     name: str
     writer: Writer
@@ -241,13 +241,13 @@ class Place:
 class Seen:
     """An output, or what runs before the outputs, in each setting that has it.
 
-    `merger` merges what it is in those settings; `place` takes what the spec cannot hold.
+    `merger` merges what it is in those settings; `remainder` takes what the spec cannot hold.
     """
 
     samples: Sequence[Sample]
     trees: Mapping[int, OutputTree]
     merger: Merger
-    place: Place
+    remainder: Remainder
 
     def each(self, read: Callable[[OutputTree], _Read]) -> dict[int, _Read]:
         """One thing of it, by setting."""
@@ -261,15 +261,21 @@ class Seen:
         self, title: str, read: Callable[[OutputTree], Sequence[str]], value_of: Callable[[Entry], Any]
     ) -> list[Any]:
         """The spec's entries for a list."""
-        return self.place.values(title, self.entries(read), value_of)
+        return self.remainder.values(title, self.entries(read), value_of)
 
     def copy(self, section: str, read: Callable[[OutputTree], Mapping[str, Any]]) -> None:
         """Put keys without a place in a spec into a verbatim block."""
-        self.place.copy(section, self.place.writer.mapping(self.merger, self.each(read)))
+        self.remainder.copy(section, self.remainder.writer.mapping(self.merger, self.each(read)))
 
 
 def output_content(
-    name: str, samples: Sequence[Sample], trees: Mapping[int, OutputTree], merger: Merger, place: Place, *, alone: bool
+    name: str,
+    samples: Sequence[Sample],
+    trees: Mapping[int, OutputTree],
+    merger: Merger,
+    remainder: Remainder,
+    *,
+    alone: bool,
 ) -> dict[str, Any]:
     """The content of one output.
 
@@ -280,9 +286,9 @@ def output_content(
     building = mask_of(index for index, tree in trees.items() if not tree.skip)
     own = merger.within(building)
     trees = {index: tree for index, tree in trees.items() if own.among >> index & 1}
-    seen = Seen(samples, trees, own, place)
+    seen = Seen(samples, trees, own, remainder)
     content: dict[str, Any] = {"name": name, "kind": _kind(trees)}
-    if why := place.comments.take_output(name):
+    if why := remainder.comments.take_output(name):
         content["why"] = why
     version = next(iter(trees.values())).version
     if version != mark("version"):
@@ -301,12 +307,12 @@ def output_content(
         content["skip"] = [to_spec(skipped)]
     if test := _test(seen):
         content["test"] = test
-    if about := about_of(trees[min(trees)].about, place):
+    if about := about_of(trees[min(trees)].about, remainder):
         content["about"] = about
     seen.copy("build", lambda tree: tree.more_build)
     seen.copy("top", lambda tree: tree.more)
-    if place.verbatim:
-        content["verbatim"] = place.verbatim
+    if remainder.verbatim:
+        content["verbatim"] = remainder.verbatim
     return content
 
 
@@ -333,7 +339,7 @@ def _strings(seen: Seen) -> Any:
         if text and text.endswith(f"_{number}"):
             text = text[: -len(number)] + mark("build_number")
         values[index] = text
-    return _alone(seen.place.values("build string", seen.merger.choices(values), _keyed("value")))
+    return _alone(seen.remainder.values("build string", seen.merger.choices(values), _keyed("value")))
 
 
 def _alone(values: list[Any]) -> Any:
@@ -352,7 +358,7 @@ def requirements_of(seen: Seen) -> dict[str, list[Any]]:
     def with_comment(entry: Entry) -> Any:
         spec_entry = requirement(entry)
         is_package = not isinstance(spec_entry, dict) or "package" in spec_entry
-        return explained("package", spec_entry, seen.place.comments.take(entry[0]) if is_package else None)
+        return explained("package", spec_entry, seen.remainder.comments.take(entry[0]) if is_package else None)
 
     by_section = {
         section: seen.values(section, _under(section, lambda tree: tree.requirements), with_comment)
@@ -386,13 +392,13 @@ def _lists(seen: Seen) -> dict[str, Any]:
     for key in ("use_keys", "ignore_keys"):
         content[key] = merged_order([tree.keys[key] for tree in trees])
     points = merged_order([tree.entry_points for tree in trees])
-    content["entry_points"] = seen.place.values("entry points", [(point, None) for point in points], _text_of_entry)
+    content["entry_points"] = seen.remainder.values("entry points", [(point, None) for point in points], _text_of_entry)
     return {key: value for key, value in content.items() if value}
 
 
 def script_of(seen: Seen) -> Any:
     """The script of an output; one that a spec cannot express goes into a verbatim block."""
-    place = seen.place
+    remainder = seen.remainder
     files: dict[str, str] = {}
     for index, tree in seen.trees.items():
         if tree.script.file:
@@ -400,7 +406,7 @@ def script_of(seen: Seen) -> Any:
             files["win" if windows else "unix"] = _with_suffix(tree.script.file, windows=windows)
     environment = {
         name: _alone(
-            place.values(
+            remainder.values(
                 "script variables",
                 seen.merger.choices({index: tree.script.variables.get(name) for index, tree in seen.trees.items()}),
                 _keyed("value"),
@@ -409,8 +415,8 @@ def script_of(seen: Seen) -> Any:
         for name in merged_order([list(tree.script.variables) for tree in seen.trees.values()])
     }
     passed = seen.entries(lambda tree: tree.script.passed)
-    if passed and place.writer.recipe_format == "v0":
-        place.copy("build", place.writer.texts("script_env", passed))
+    if passed and remainder.writer.recipe_format == "v0":
+        remainder.copy("build", remainder.writer.texts("script_env", passed))
     commands = seen.entries(lambda tree: tree.script.commands)
     script: dict[str, Any] = {}
     if files:
@@ -419,7 +425,7 @@ def script_of(seen: Seen) -> Any:
         try:
             script = {"commands": [_command(entry) for entry in commands]}
         except InexpressibleError:
-            place.copy("build", place.writer.texts("script", commands))
+            remainder.copy("build", remainder.writer.texts("script", commands))
             return None
     if environment and script:
         script["environment"] = environment
@@ -454,28 +460,28 @@ def _command(entry: Entry) -> Any:
 
 
 def _test(seen: Seen) -> dict[str, Any]:
-    place = seen.place
+    remainder = seen.remainder
     content: dict[str, Any] = {}
     for key, entry_of in _TEST_ENTRIES.items():
         entries = seen.entries(_under(key, lambda tree: tree.tests))
         try:
             values = [entry_of(entry) for entry in entries]
         except InexpressibleError:
-            if place.writer.recipe_format == "v0":
-                place.copy("test", place.writer.texts(key, entries))
+            if remainder.writer.recipe_format == "v0":
+                remainder.copy("test", remainder.writer.texts(key, entries))
             else:
-                first, *rest = place.writer.texts("script", entries)
-                place.copy("test", [f"- {first}", *(f"  {line}" for line in rest)])
+                first, *rest = remainder.writer.texts("script", entries)
+                remainder.copy("test", [f"- {first}", *(f"  {line}" for line in rest)])
             continue
         if values:
             content[key] = values
     if any(tree.tests.get("pip_check") for tree in seen.trees.values()):
         content["pip_check"] = "true"
-    if place.writer.recipe_format == "v0":
+    if remainder.writer.recipe_format == "v0":
         seen.copy("test", lambda tree: tree.more_test)
     else:
         more = seen.each(lambda tree: tree.more_test.get("tests", []))
-        place.copy("test", place.writer.listed(seen.merger, more))
+        remainder.copy("test", remainder.writer.listed(seen.merger, more))
     return content
 
 
@@ -488,7 +494,7 @@ _TEST_ENTRIES: Mapping[str, Callable[[Entry], Any]] = {
 }
 
 
-def about_of(about: Mapping[str, Any], place: Place, version: str = "") -> dict[str, Any]:
+def about_of(about: Mapping[str, Any], remainder: Remainder, version: str = "") -> dict[str, Any]:
     """A description; what has no key in a spec goes into a verbatim block."""
     content: dict[str, Any] = {}
     others: dict[str, Any] = {}
@@ -504,15 +510,17 @@ def about_of(about: Mapping[str, Any], place: Place, version: str = "") -> dict[
                 others[key] = value
         except InexpressibleError:
             others[key] = value
-    block = place.writer.block("about", [line for key, value in others.items() for line in _plain(key, value, place)])
+    block = remainder.writer.block(
+        "about", [line for key, value in others.items() for line in _plain(key, value, remainder)]
+    )
     if others:
-        place.verbatim.append(block)
+        remainder.verbatim.append(block)
     return content
 
 
-def _plain(key: str, value: Any, place: Place) -> list[str]:
+def _plain(key: str, value: Any, remainder: Remainder) -> list[str]:
     from feedstock_tools.generate.texts.rendering import block_lines
 
     return block_lines(
-        {key: [place.writer.templated(str(item)) for item in value] if isinstance(value, list) else value}
+        {key: [remainder.writer.templated(str(item)) for item in value] if isinstance(value, list) else value}
     )

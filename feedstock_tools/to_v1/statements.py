@@ -62,7 +62,7 @@ class Remark:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class Assignment:
     """`{% set name = expression %}`."""
 
     name: str
@@ -108,7 +108,7 @@ class Macro:
     body: tuple[Statement, ...]
 
 
-Statement = TextLine | Remark | Setting | Block | Loop | Macro
+Statement = TextLine | Remark | Assignment | Block | Loop | Macro
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class _Reader:
 
     def _statement(self, word: str, mark: _Mark) -> Iterator[Statement]:
         if word == "set" and (match := _SET.fullmatch(mark.words)):
-            yield Setting(match[1], match[2], mark.number, mark.selector, mark.remark)
+            yield Assignment(match[1], match[2], mark.number, mark.selector, mark.remark)
         elif word == "if":
             yield self._if(mark)
         elif word == "for" and (match := _FOR.fullmatch(mark.words)):
@@ -316,7 +316,7 @@ class _Follower:
                         self.lines.append(FlatLine("", when, statement.number))
                 case TextLine():
                     self._text(statement, when)
-                case Setting():
+                case Assignment():
                     self._set(statement, when)
                 case Block():
                     self._block(statement, when, first=first)
@@ -332,7 +332,7 @@ class _Follower:
             self.head += [*self.pending, ""]
             self.pending.clear()
 
-    def _taken(self) -> tuple[str, ...]:
+    def _pending_comments(self) -> tuple[str, ...]:
         taken = tuple(self.pending)
         self.pending.clear()
         return taken
@@ -363,7 +363,7 @@ class _Follower:
         if len(self.lines) >= _MOST_LINES:
             raise UntranslatableError(f"the recipe has more than {_MOST_LINES} lines with its loops unrolled")
         text = self._translated(line, selected)
-        self.lines.append(FlatLine(text, selected, line.number, self._taken(), line.remark))
+        self.lines.append(FlatLine(text, selected, line.number, self._pending_comments(), line.remark))
 
     def _call(self, macro: Macro, argument_text: str, when: When) -> None:
         """The lines of a macro in place of its call."""
@@ -396,9 +396,9 @@ class _Follower:
             parts.append(str(node.value) if isinstance(node, nodes.Const) else f"{{{{ {expression} }}}}")
         return "".join(parts)
 
-    def _set(self, setting: Setting, when: When) -> None:
+    def _set(self, setting: Assignment, when: When) -> None:
         selected = self._selected(when, setting.selector, setting.number)
-        comments = self._taken()
+        comments = self._pending_comments()
         if selected == NEVER:
             return
         try:

@@ -213,7 +213,7 @@ def _continues(item: Node) -> bool:
 
 
 #: A value, and the conditions under which it counts.
-Choice = tuple[When, str]
+Option = tuple[When, str]
 
 #: A template, a word, or a character between words.
 _PIECE = re.compile(r"\{\{.*?\}\}|[^\W_]+|.", re.DOTALL)
@@ -229,13 +229,13 @@ def template(text: str) -> str:
     return "".join(f"${{{{ {piece} }}}}" if is_template else piece for is_template, piece in parts)
 
 
-def choices(nodes: Sequence[Node], outer: When) -> list[Choice]:
+def choices(nodes: Sequence[Node], outer: When) -> list[Option]:
     """The scalars among nodes, each with its conditions within `outer`."""
     leaves = [node for node in nodes if isinstance(node, Leaf) and node.when != NEVER]
     return [(without(leaf.when, outer), leaf.text) for leaf in leaves if leaf.text]
 
 
-def scalar(options: Sequence[Choice], default: str | None = None, *, whole: bool = False) -> str | None:
+def scalar(options: Sequence[Option], default: str | None = None, *, whole: bool = False) -> str | None:
     """One text for several under conditions, of which the last whose conditions hold counts; None without any.
 
     Args:
@@ -265,11 +265,11 @@ def scalar(options: Sequence[Choice], default: str | None = None, *, whole: bool
     return f"{template(before)}${{{{ {inner} }}}}{template(after)}"
 
 
-def _are_apart(chain: Sequence[Choice]) -> bool:
+def _are_apart(chain: Sequence[Option]) -> bool:
     return all(exclude(first[0], second[0]) for index, first in enumerate(chain) for second in chain[index + 1 :])
 
 
-def _chained(chain: Sequence[Choice], default: str | None) -> str:
+def _chained(chain: Sequence[Option], default: str | None) -> str:
     """`a if x else b if y else c`."""
     text = "" if default is None else f" else {_branch(default)}"
     for index, (when, value) in reversed(list(enumerate(chain))):
@@ -293,7 +293,7 @@ def _branch(text: str) -> str:
     return f"({expression})" if isinstance(parsed(expression), nodes.CondExpr) else expression
 
 
-def _covers(chain: Sequence[Choice]) -> bool:
+def _covers(chain: Sequence[Option]) -> bool:
     """Whether one of several values that exclude each other always applies."""
     if len(chain) == 2:
         return are_exhaustive(chain[0][0], chain[1][0])
