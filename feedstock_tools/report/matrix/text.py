@@ -6,15 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.builds.ledger.records import BuildRecord
-from feedstock_tools.builds.matrix.matrix import Matrix, OutputState
 from feedstock_tools.channel.properties import properties_of
 from feedstock_tools.report.matrix.view import Group, Line, by_state, groups, lines
 from feedstock_tools.report.run.text import are_same, comparison_words, verified_json
 from feedstock_tools.wording import counted, duration, moment, table
 
 if TYPE_CHECKING:
+    from feedstock_tools.builds.ledger.records import BuildRecord
     from feedstock_tools.builds.matrix.listing import Listed, ListedOutput
+    from feedstock_tools.builds.matrix.matrix import Matrix, OutputState
 
 #: What is shown in place of a table without lines.
 NO_CONFIGURATIONS = "The feedstock has no configurations; 'feedstock-tools rerender' writes them."

@@ -7,9 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from feedstock_tools.builds.ledger.records import BuildRecord
-from feedstock_tools.builds.matrix.matrix import STATES, ConfigurationState, Matrix, OutputState
+if TYPE_CHECKING:
+    from feedstock_tools.builds.ledger.records import BuildRecord
+    from feedstock_tools.builds.matrix.matrix import ConfigurationState, Matrix, OutputState
 
 #: Terminal codes, other control characters, marks that turn the direction of a line around, and lone surrogates.
 _CONTROL = re.compile(
@@ -85,12 +87,16 @@ def _logs(records: Sequence[BuildRecord]) -> tuple[str, ...]:
 
 def by_state(table_lines: Sequence[Line]) -> dict[str, int]:
     """State → the number of configurations that have it, the most urgent first, without unused states."""
+    from feedstock_tools.builds.matrix.matrix import STATES
+
     counts = Counter(line.state.state for line in table_lines)
     return {state: counts[state] for state in STATES if counts[state]}
 
 
 def groups(table_lines: Sequence[Line]) -> tuple[Group, ...]:
     """Unfinished outputs with a reason, the most urgent first; none for a configuration without outputs."""
+    from feedstock_tools.builds.matrix.matrix import STATES
+
     collected: dict[tuple[str, str], list[tuple[str, OutputState]]] = {}
     for line in table_lines:
         for output in line.state.outputs:

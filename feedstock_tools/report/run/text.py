@@ -6,18 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.builds.ledger import BuildRecord, ComparisonRecord
-from feedstock_tools.builds.ledger.records import columns_of
-from feedstock_tools.builds.plan.refusals import in_words
-from feedstock_tools.builds.runs.run import BuildResult, Outcome
-from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.names import ShortName, select
 from feedstock_tools.units import size_text
 from feedstock_tools.wording import counted, shown, table
 
 if TYPE_CHECKING:
+    from feedstock_tools.builds.ledger import BuildRecord, ComparisonRecord
     from feedstock_tools.builds.plan.agenda import Agenda
     from feedstock_tools.builds.plan.workspace import Workspace
+    from feedstock_tools.builds.runs.run import BuildResult, Outcome
+    from feedstock_tools.feedstock.layout import Artifacts
     from feedstock_tools.feedstock.planned import PlannedConfiguration
 
 #: The maximum number of earlier packages that are listed with the new ones.
@@ -28,6 +26,8 @@ _FEW = 4
 
 def left_out_notes(left_out: Mapping[str, str], where: str = "here") -> Iterator[str]:
     """The configurations that `--all` leaves out, with the reasons; `where` they cannot be built."""
+    from feedstock_tools.builds.plan.refusals import in_words
+
     return (f"Left out: {line}" for line in in_words(left_out, where))
 
 
@@ -283,6 +283,8 @@ def verified_text(comparisons: Sequence[ComparisonRecord], artifacts: Artifacts)
 
 def verified_json(comparisons: Sequence[ComparisonRecord]) -> list[dict[str, Any]]:
     """The same for programs: the ledger's record of each comparison."""
+    from feedstock_tools.builds.ledger.records import ComparisonRecord, columns_of
+
     return [{column: getattr(record, column) for column in columns_of(ComparisonRecord)} for record in comparisons]
 
 
