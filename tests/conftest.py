@@ -117,6 +117,15 @@ def whole_feedstock(tmp_path: Path, tiny_channel: Path, _all_built_once: Path) -
 
 
 @pytest.fixture
+def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the commands of a test out of coverage: bombs, whole ways from a spec to packages, Ctrl-C at any moment.
+
+    While coverage holds the lock of its data, the next line after Ctrl-C would wait for that lock forever.
+    """
+    monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+
+
+@pytest.fixture
 def within_limits() -> Iterator[None]:
     """Fail a test that hangs, or takes more processor time or memory than hostile input may; its commands count too."""
     with limited(), commands_limited():

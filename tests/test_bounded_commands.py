@@ -14,7 +14,11 @@ from tests.support.needs import needs
 from tests.support.pairs import pairs
 from tests.support.smithy_release import write_release
 
-pytestmark = [pytest.mark.slow, needs("system", hasattr(os, "wait4"), "one that says what a process used")]
+pytestmark = [
+    pytest.mark.usefixtures("unmeasured"),
+    pytest.mark.slow,
+    needs("system", hasattr(os, "wait4"), "one that says what a process used"),
+]
 
 #: The most that a refusal may take, the start of the command included.
 SECONDS = 2.0 * (3 if os.environ.get("COVERAGE_RUN") else 1)  # measuring coverage takes time

@@ -48,6 +48,7 @@ AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@localhost")
 PYTHON = f"py{sys.version_info.major}.{sys.version_info.minor}"
 
 pytestmark = [
+    pytest.mark.usefixtures("unmeasured"),
     pytest.mark.slow,
     needs("system", Platform.here().subdir == "linux-64", "the guides build on linux-64"),
 ]

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
+
 from feedstock_tools.platforms import Platform
 from tests.support import command
 from tests.support.needs import needs
@@ -26,11 +28,14 @@ FIXTURE = ROOT / "tests" / "support" / "wavekit"
 ADDRESS = "https://example.org/wavekit/"
 _CONSOLE = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
-pytestmark = needs(
-    "system",
-    Platform.here().subdir == "linux-64" and sys.version_info[:2] == (3, 11),
-    "the page builds on linux-64, and its Python 3.11 is the one that runs feedstock-tools",
-)
+pytestmark = [
+    pytest.mark.usefixtures("unmeasured"),
+    needs(
+        "system",
+        Platform.here().subdir == "linux-64" and sys.version_info[:2] == (3, 11),
+        "the page builds on linux-64, and its Python 3.11 is the one that runs feedstock-tools",
+    ),
+]
 
 
 @dataclass(frozen=True)

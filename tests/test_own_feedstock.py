@@ -27,6 +27,8 @@ from tests.support.compilers import lend_channels, lend_own_requirements, lend_s
 from tests.support.needs import needs
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.usefixtures("unmeasured")
+
 EXAMPLE = ROOT / "examples" / "feedstock-tools"
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT, BUILD_SYSTEM = PYPROJECT["project"], PYPROJECT["build-system"]

@@ -14,7 +14,7 @@ from tests.support import command
 from tests.support.feedstocks import CPU, TinyFeedstock
 from tests.support.needs import needs
 
-pytestmark = needs("system", sys.platform != "win32", "SIGINT for one process")
+pytestmark = [pytest.mark.usefixtures("unmeasured"), needs("system", sys.platform != "win32", "SIGINT for one process")]
 
 #: Prints a line once Ctrl-C is handled, before any module of the command is imported.
 READY = """

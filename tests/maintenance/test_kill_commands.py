@@ -16,7 +16,11 @@ from tests.support.needs import needs
 from tests.support.options import COMMANDS
 from tests.test_promises import defined_tests
 
-pytestmark = [needs("system", sys.platform == "linux", "looks at processes through /proc"), pytest.mark.slow]
+pytestmark = [
+    pytest.mark.usefixtures("unmeasured"),
+    needs("system", sys.platform == "linux", "looks at processes through /proc"),
+    pytest.mark.slow,
+]
 
 
 @pytest.fixture(scope="module")

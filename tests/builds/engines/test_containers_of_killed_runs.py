@@ -19,7 +19,10 @@ from tests.support.feedstocks import GPU, HERE, TinyFeedstock, copy_of_example
 from tests.support.needs import needs
 from tests.support.waiting import wait_until
 
-pytestmark = needs("system", HERE.subdir == "linux-64", "the containers tested are those for linux-64")
+pytestmark = [
+    pytest.mark.usefixtures("unmeasured"),
+    needs("system", HERE.subdir == "linux-64", "the containers tested are those for linux-64"),
+]
 IMAGE = os.environ.get("FEEDSTOCK_TOOLS_TEST_IMAGE", "")
 RUNTIME = os.environ.get("DOCKER_EXECUTABLE") or ("podman" if shutil.which("podman") else "docker")
 ROW = f"linux_64_cuda11.2_py{sys.version_info[0]}.{sys.version_info[1]}"

@@ -17,6 +17,7 @@ from tests.support.needs import needs
 from tests.support.waiting import wait_until
 
 pytestmark = [
+    pytest.mark.usefixtures("unmeasured"),
     needs("system", why_no_namespaces() is None, f"namespaces and mounts ({why_no_namespaces()})"),
     pytest.mark.slow,
 ]

@@ -19,7 +19,11 @@ from tests.support.needs import needs
 from tests.support.slurm import Cluster, cluster_of, why_no_slurm
 from tests.support.waiting import wait_until
 
-pytestmark = [needs("system", why_no_slurm() is None, f"Slurm ({why_no_slurm()})"), pytest.mark.slow]
+pytestmark = [
+    pytest.mark.usefixtures("unmeasured"),
+    needs("system", why_no_slurm() is None, f"Slurm ({why_no_slurm()})"),
+    pytest.mark.slow,
+]
 SLOW = 'echo "$PKG_BUILD_STRING" >> "$RECIPE_DIR/../../../../../begun"; sleep 8; mkdir'
 
 

@@ -21,6 +21,8 @@ from tests.support.feedstocks import HERE, TinyFeedstock, copy_of_example
 from tests.support.gpuprobe import PYTHON, built_gpuprobe, crossed_gpuprobe
 from tests.support.needs import lacks, needs
 
+pytestmark = pytest.mark.usefixtures("unmeasured")
+
 #: The packages that a row of gpuprobe makes.
 PACKAGES = 4
 GPU = "linux_64_cuda11.2_py3.11"

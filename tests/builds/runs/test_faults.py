@@ -24,7 +24,10 @@ from tests.support.feedstocks import CPU, GPU, HERE, STUBBORN, TinyFeedstock
 from tests.support.needs import needs
 from tests.support.waiting import processes_below, wait_until
 
-pytestmark = needs("system", sys.platform == "linux", "looks at processes through /proc")
+pytestmark = [
+    pytest.mark.usefixtures("unmeasured"),
+    needs("system", sys.platform == "linux", "looks at processes through /proc"),
+]
 
 
 def indexed(feedstock: TinyFeedstock) -> dict[str, str]:

@@ -29,6 +29,7 @@ HEADERS = Path(sysconfig.get_path("include"), "Python.h").is_file()
 HAS_NVCC = shutil.which("g++") and any(toolkit.version == "13.0" for toolkit in found_toolkits(TOOLKITS))
 
 pytestmark = [
+    pytest.mark.usefixtures("unmeasured"),
     pytest.mark.slow,
     needs("system", HERE.subdir == "linux-64", "the first spec of init builds for linux-64"),
 ]

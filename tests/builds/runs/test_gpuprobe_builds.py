@@ -23,6 +23,7 @@ from tests.support.needs import needs
 from tests.support.timestamps import decided_by_time
 
 pytestmark = [
+    pytest.mark.usefixtures("unmeasured"),
     pytest.mark.slow,
     needs("system", HERE.subdir == "linux-64", "these GPU configurations are for linux-64"),
 ]

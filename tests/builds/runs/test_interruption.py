@@ -18,7 +18,10 @@ from tests.support.feedstocks import HERE, STUBBORN, TinyFeedstock
 from tests.support.needs import lacks, needs
 from tests.support.waiting import processes_below, wait_until
 
-pytestmark = needs("system", sys.platform == "linux", "looks at processes through /proc")
+pytestmark = [
+    pytest.mark.usefixtures("unmeasured"),
+    needs("system", sys.platform == "linux", "looks at processes through /proc"),
+]
 NAME = f"{HERE.name}_cpu_py3.11"
 
 
