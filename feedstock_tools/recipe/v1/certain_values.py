@@ -6,7 +6,6 @@ import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from feedstock_tools.conditions.tree import COMPARISONS
 from feedstock_tools.platforms import Platform
 from feedstock_tools.variants.model import WholeNumber
 
@@ -100,7 +99,15 @@ def _is_within(version: tuple[int, ...], limit: str) -> bool:
     if match[3]:
         prefix = tuple(int(number) for number in match[3].split("."))
         return (version + (0,) * len(prefix))[: len(prefix)] == prefix
-    return bool(COMPARISONS[match[1]](version, _numbers(match[2])))
+    other = _numbers(match[2])
+    return {
+        ">=": version >= other,
+        "<=": version <= other,
+        "==": version == other,
+        "!=": version != other,
+        "<": version < other,
+        ">": version > other,
+    }[match[1]]
 
 
 def _numbers(version: str) -> tuple[int, ...]:
