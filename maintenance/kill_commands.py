@@ -178,7 +178,7 @@ SCENARIOS = {
 ALIKE = {
     **{f"edit {each}": "edit" for each in ("add-cuda", "add-python", "drop-cuda", "drop-python", "maintainer")},
     **{f"edit {each}": "edit" for each in ("provider", "requirement", "version")},
-    **{"pinning update": "pinning fetch", "env": "cuda show"},
+    **{"pinning update": "pinning fetch", "cuda graph": "cuda show", "env": "cuda show"},
 }
 #: Commands that serve until they are ended, with the tests that kill them.
 SERVING = {
