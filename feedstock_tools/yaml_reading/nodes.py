@@ -118,6 +118,8 @@ def as_input_error(error: Exception, path: Path | None) -> InputError:
     problem = getattr(error, "problem", None) or getattr(error, "context", None)
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     line, column = (None, None) if mark is None else (mark.line + 1, mark.column + 1)
+    if problem == "exceeded maximum nesting depth":  # libyaml 0.2.6 has a limit of its own
+        return InputError("is nested too deep", path=path, line=line, column=column)
     return InputError(f"is not YAML: {problem or error}", path=path, line=line, column=column)
 
 
