@@ -16,6 +16,7 @@ from typing import Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.content import content_of
+from feedstock_tools.facts.gpus import Gpu, find_gpu, load_gpus
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import Version, parse_version
 
@@ -273,6 +274,14 @@ class CudaFacts:
         return (
             cuda if own is None else [toolkit.version for toolkit in self.toolkits.values() if toolkit.ptx == own][-1]
         )
+
+    def gpu(self, name: str) -> Gpu:
+        """The GPU with a name such as `RTX 3080` or `NVIDIA A100-SXM4-80GB`; see `find_gpu`.
+
+        Raises:
+            InputError: there is no such GPU, or several of different capabilities.
+        """
+        return find_gpu(name, load_gpus())
 
     def versions(self, platform: Platform) -> tuple[str, ...]:
         """The CUDA versions of the pinning and its migrations for a platform, oldest first."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.facts import CudaFacts, Gpu, Toolkit, load_cuda
-from feedstock_tools.facts.gpus import driver_version, find_gpu, load_gpus, reaches
+from feedstock_tools.facts.gpus import driver_version, load_gpus, reaches
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures, service_of
 from feedstock_tools.pins.channels import FoundBuild, search
 from feedstock_tools.pins.driver import Machine, probe
@@ -71,7 +71,7 @@ def card_named(facts: CudaFacts, name: str, driver: str | None = None, *, window
     Raises:
         InputError: the GPU is unknown, or the driver is not a version.
     """
-    gpu = find_gpu(name, load_gpus())
+    gpu = facts.gpu(name)
     return _with_driver(facts, Card(gpu.name, gpu.capability, windows=windows, gpus=(gpu,)), driver)
 
 

@@ -1,4 +1,4 @@
-"""The rule that a set of releases must meet, checked for every bound: what tests hold answers of the graph against."""
+"""The rule that a set of releases must meet, bound by bound: tests compare the answers of the pin graph with it."""
 
 from __future__ import annotations
 
