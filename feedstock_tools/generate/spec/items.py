@@ -191,11 +191,8 @@ class Shorthand:
         return {self.keys[kind]: value} if kind in self.keys else value
 
 
-class OrNames:
+class OrNames(Shorthand):
     """A mapping that may be written as the list of its keys, for the reader and for the schema."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return no_info_before_validator_function(self._expanded, handler(source))
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {"anyOf": [{"type": "array", "items": {"type": "string"}}, handler(core)]}
@@ -204,18 +201,12 @@ class OrNames:
         return {name: {} for name in value if isinstance(name, str)} if isinstance(value, list) else value
 
 
-ConditionField = Annotated[
-    Condition,
-    PlainValidator(_condition),
-    WithJsonSchema({"type": "string", "examples": ["linux and cuda", "not osx", "cuda >= 12", "python < 3.12"]}),
-]
-MaybeCondition = Annotated[
-    Condition | None,
-    PlainValidator(_condition),
-    WithJsonSchema({"type": "string", "examples": ["linux and cuda", "not osx", "cuda >= 12", "python < 3.12"]}),
-]
+_CONDITION_SCHEMA = WithJsonSchema(
+    {"type": "string", "examples": ["linux and cuda", "not osx", "cuda >= 12", "python < 3.12"]}
+)
+ConditionField = Annotated[Condition, PlainValidator(_condition), _CONDITION_SCHEMA]
+MaybeCondition = Annotated[Condition | None, PlainValidator(_condition), _CONDITION_SCHEMA]
 PackageName = Annotated[str, AfterValidator(_check_package_name)]
-SubpackageName = PackageName
 PackageSpec = Annotated[str, AfterValidator(_check_package_spec)]
 #: A list whose single entry may be written without the list.
 Items = Annotated[tuple[_Item, ...], BeforeValidator(_list_of), _OrOne()]
@@ -234,9 +225,7 @@ class Requirement(Model):
     )
     stdlib: _Language | None = Field(default=None, description="The standard library of a language: `c`.")
     cdt: PackageSpec | None = Field(default=None, description="A package of the system that the sysroot has.")
-    pin: SubpackageName | None = Field(
-        default=None, description="Another output, pinned to the very build made with it."
-    )
+    pin: PackageName | None = Field(default=None, description="Another output, pinned to the very build made with it.")
     compatible: PackageName | None = Field(default=None, description="A package compatible with the one in `host`.")
     use: str | None = Field(default=None, description="A group of requirements, or `cuda-libraries`.")
     max: _PinExpression | None = Field(
