@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from importlib import metadata
 from typing import Any, Literal
 
 from feedstock_tools import __version__
@@ -200,6 +199,8 @@ class Rules:
         >>> print(Rules.parse("3.50.1+25.3.1").commit_message("2025.06.01.00.00.00"))
         MNT: Re-rendered with conda-build 25.3.1, conda-smithy 3.50.1, and conda-forge-pinning 2025.06.01.00.00.00
         """
+        from importlib.metadata import version  # needed where a rerender is committed
+
         if not self.names_tools_below:
             last = f", conda-smithy {self.smithy}, and conda-forge-pinning {pinning}"
             return (
@@ -211,7 +212,7 @@ class Rules:
             subject += f" and conda-forge-pinning {pinning}"
         tools = {
             "conda-build": self.conda_build_version,
-            "rattler-build": metadata.version("py-rattler-build"),
+            "rattler-build": version("py-rattler-build"),
             "feedstock-tools": __version__,
         }
         return "\n".join([subject, "", "Other tools:", *(f"- {tool} {number}" for tool, number in tools.items())])
