@@ -14,6 +14,7 @@ from typing import Any
 
 from feedstock_tools.facts import CudaFacts, load_cuda
 from feedstock_tools.generate.spec.content import (
+    ARCHITECTURE,
     Finding,
     as_list,
     as_mapping,
@@ -22,7 +23,6 @@ from feedstock_tools.generate.spec.content import (
     names_cuda,
     outputs_of,
 )
-from feedstock_tools.generate.spec.items import ARCHITECTURE
 from feedstock_tools.generate.spec.placeholders import PlaceholderError, check_names, check_text
 from feedstock_tools.generate.spec.review_checks import check_for_review
 from feedstock_tools.reading import is_file

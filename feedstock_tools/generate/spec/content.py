@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ class Finding:
     hint: str | None = None
 
 
+#: `sm_86` (machine code), `compute_86` (PTX), and the variants of an architecture, `sm_90a`.
+ARCHITECTURE = re.compile(r"(sm|compute)_\d{2,3}[af]?")
 _SECTIONS = ("build", "host", "run", "run_constrained")
 
 

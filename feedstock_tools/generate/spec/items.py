@@ -17,19 +17,18 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
-    PlainValidator,
     Tag,
-    WithJsonSchema,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
-from pydantic_core.core_schema import no_info_before_validator_function
+from pydantic_core.core_schema import no_info_before_validator_function, no_info_plain_validator_function
 
 from feedstock_tools.conditions.grammar import ConditionError
 from feedstock_tools.conditions.spec import parse
 from feedstock_tools.conditions.tree import Condition
 from feedstock_tools.errors import InputError
+from feedstock_tools.generate.spec.content import ARCHITECTURE
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 
 
@@ -88,8 +87,6 @@ def _check_sha256(text: str) -> str:
     return text
 
 
-#: `sm_86` (machine code), `compute_86` (PTX), and the variants of an architecture, `sm_90a`.
-ARCHITECTURE = re.compile(r"(sm|compute)_\d{2,3}[af]?")
 Subdir = Annotated[str, AfterValidator(_check_subdir)]
 RecipeFile = Annotated[str, AfterValidator(_check_relative)]
 SourceFolder = Annotated[str, AfterValidator(_check_folder)]
@@ -201,11 +198,18 @@ class OrNames(Shorthand):
         return {name: {} for name in value if isinstance(name, str)} if isinstance(value, list) else value
 
 
-_CONDITION_SCHEMA = WithJsonSchema(
-    {"type": "string", "examples": ["linux and cuda", "not osx", "cuda >= 12", "python < 3.12"]}
-)
-ConditionField = Annotated[Condition, PlainValidator(_condition), _CONDITION_SCHEMA]
-MaybeCondition = Annotated[Condition | None, PlainValidator(_condition), _CONDITION_SCHEMA]
+class _ParsedCondition:
+    """Reads a condition, without a schema of its tree, which pydantic would build for each field."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_plain_validator_function(_condition)
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"type": "string", "examples": ["linux and cuda", "not osx", "cuda >= 12", "python < 3.12"]}
+
+
+ConditionField = Annotated[Condition, _ParsedCondition()]
+MaybeCondition = Annotated[Condition | None, _ParsedCondition()]
 PackageName = Annotated[str, AfterValidator(_check_package_name)]
 PackageSpec = Annotated[str, AfterValidator(_check_package_spec)]
 #: A list whose single entry may be written without the list.
