@@ -27,7 +27,7 @@ from feedstock_tools.files.temporary import temporary_folder
 _TWIN = "recipe-v1"
 _CACHE = "converted"
 #: The rooms of this package whose change makes an earlier conversion obsolete.
-_ROOMS = ("feedstock", "to_v1", "edit", "recipe")
+_ROOMS = ("feedstock", "to_v1", "edit", "recipe", "conditions")
 #: The file in a twin with the digest of the files that it was made from.
 _INPUTS = ".made-from"
 

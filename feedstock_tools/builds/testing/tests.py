@@ -188,6 +188,7 @@ def run_tests(
     Args:
         places: the packages, as `built_packages` and `packages_in_files` give them.
         options: whether on a GPU, with the benchmark, and within which time.
+        machine: the environment of this machine, such as `os.environ`.
         observer: called with every event of the tests.
 
     Raises:

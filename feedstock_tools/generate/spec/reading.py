@@ -1,6 +1,6 @@
 """From a file to a `Spec`, or to all its mistakes: where, what was expected, and the nearest valid word.
 
-Local sources, and the time stamps of migrations that are only named, are asked for when recipes are generated and not
+Local sources, and the time stamps of migrations that are only named, are needed when recipes are generated and not
 when a spec is read: a copy of a feedstock on another machine need not have its sources.
 """
 
