@@ -123,7 +123,13 @@ def test_the_commands_of_a_page_exist(page: Path) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_is_documented(name: str) -> None:
     """On the page of the command (`cuda.md` for `cuda resolve`), or on that of the options that commands share."""
-    pages = {"schema": "spec", "collect": "ci", "completion": "command-line", "smithy": "pinning", "edit enable-gpu": "enable-gpu"}
+    pages = {
+        "schema": "spec",
+        "collect": "ci",
+        "completion": "command-line",
+        "smithy": "pinning",
+        "edit enable-gpu": "enable-gpu",
+    }
     own = pages.get(name, name.split()[0])
     text = "".join((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in (own, "command-line"))
     options = {option for each in COMMANDS[name].params if isinstance(each, click.Option) for option in each.opts}
