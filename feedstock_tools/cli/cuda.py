@@ -99,13 +99,7 @@ def archs(cuda: str, form: str, preset: str, as_json: bool) -> int:
 @_CHANNELS
 @_PLATFORM
 @_NO_FACTS
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "markdown", "json", "mermaid", "dot", "html"]),
-    default="text",
-    help="Form of the result (default: text).",
-)
+@options.form("text", "markdown", "json", "mermaid", "dot", "html")
 @options.markdown
 @options.as_json
 @options.output("the terminal", kind="file")
@@ -143,13 +137,7 @@ def show(
 @_CHANNELS
 @_PLATFORM
 @_NO_FACTS
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["graphml", "json"]),
-    default="graphml",
-    help="Form of the graph (default: graphml).",
-)
+@options.form("graphml", "json")
 @options.as_json
 @options.output("the terminal", kind="file")
 @suggesting_stand_in()

@@ -74,6 +74,20 @@ def option(*names: str, meaning: str, default_text: str = "", repeatable: bool =
     return click.option(*names, help=text, multiple=repeatable, **settings)
 
 
+def form(*forms: str) -> Decorator:
+    """`--format FORM`: one of these, by default the first."""
+    first, *others = forms
+    return option(
+        "--format",
+        "form",
+        type=click.Choice(forms),
+        default=first,
+        metavar="FORM",
+        meaning="Form of the result",
+        default_text=f"{first}; or {', '.join(others)}",
+    )
+
+
 def folder(function: Function) -> Function:
     """`[FEEDSTOCK]` and `--feedstock DIR`, for commands that take the feedstock alone: `feedstock`, a `Path`.
 
