@@ -19,8 +19,9 @@ from feedstock_tools.generate.texts.lines import quoted
 from feedstock_tools.generate.texts.rendering import block_lines
 from feedstock_tools.importing.inference import NEVER, Entry, Merger, mask_of, merged_order
 from feedstock_tools.importing.samples import Sample
-from feedstock_tools.importing.trees import CLOSE, OPEN, SECTIONS, OutputTree, as_placeholders, mark
+from feedstock_tools.importing.trees import CLOSE, OPEN, OutputTree, as_placeholders, mark
 from feedstock_tools.importing.written import Comments
+from feedstock_tools.recipe.requirements import SECTIONS
 
 _Read = TypeVar("_Read")
 _MARK = re.compile(f"{OPEN}([^{OPEN}{CLOSE}]*){CLOSE}")

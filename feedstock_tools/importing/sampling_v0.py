@@ -13,7 +13,6 @@ from typing import Any
 
 from feedstock_tools.importing.trees import (
     RESERVED,
-    SECTIONS,
     Marked,
     OutputTree,
     RecipeTree,
@@ -25,7 +24,7 @@ from feedstock_tools.importing.trees import (
     unmarked,
 )
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.requirements import requirement_lists
+from feedstock_tools.recipe.requirements import SECTIONS, requirement_lists
 from feedstock_tools.recipe.v0.functions import Functions, PackageNames, template_context
 from feedstock_tools.recipe.v0.jinja import render
 from feedstock_tools.recipe.v0.meta import Meta, output_dicts, output_meta, parse_rendered

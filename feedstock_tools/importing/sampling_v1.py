@@ -34,6 +34,7 @@ from feedstock_tools.importing.trees import (
     unmarked,
 )
 from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.requirements import SECTIONS
 from feedstock_tools.recipe.v0.functions import Functions
 from feedstock_tools.recipe.v0.jinja import Sandbox
 from feedstock_tools.recipe.v1.certain_values import (
@@ -291,10 +292,9 @@ def any_true(value: Any) -> bool:
     return any(str(item).lower() == "true" for item in as_items(value))
 
 
-_SECTIONS = {"build": "build", "host": "host", "run": "run", "run_constrained": "run_constraints"}
 _BUILD = frozenset({"number", "string", "skip", "script", "noarch", "files", "variant"})
 _EXPORTS = {"weak_constraints": "weak_constrains", "strong_constraints": "strong_constrains"}
-_REQUIREMENTS = frozenset({*_SECTIONS.values(), "run_exports", "ignore_run_exports"})
+_REQUIREMENTS = frozenset({*SECTIONS.values(), "run_exports", "ignore_run_exports"})
 _PARTS = frozenset({"package", "build", "requirements", "tests", "about", "inherit", "staging"})
 
 
@@ -364,7 +364,7 @@ def _output(item: Mapping[str, Any], version: str, above: Mapping[str, Any], *, 
         script=_script(build.get("script")),
         files=as_texts(included),
         excluded=as_texts(files.get("exclude")) if isinstance(files, Mapping) else (),
-        requirements={key: _needs(requirements.get(name)) for key, name in _SECTIONS.items()},
+        requirements={key: _needs(requirements.get(name)) for key, name in SECTIONS.items()},
         exports=_exports(requirements.get("run_exports")),
         ignored={"packages": _needs(ignored.get("by_name")), "exporters": _needs(ignored.get("from_package"))},
         features=tuple(f"{package.get('name', '')}-p-{step}" for step in range(_steps(variant))),

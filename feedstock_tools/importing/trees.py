@@ -111,9 +111,6 @@ def as_placeholders(text: str) -> str | None:
     return _MARK.sub(lambda match: f"{{{match[1]}}}", text)
 
 
-SECTIONS = ("build", "host", "run", "run_constrained")
-
-
 @dataclass(frozen=True, slots=True)
 class ScriptTree:
     """A script: a file, or commands, and the variables that it sees; `passed` are those that come from the machine."""

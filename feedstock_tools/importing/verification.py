@@ -24,6 +24,7 @@ from feedstock_tools.importing.content import Content
 from feedstock_tools.importing.output_content import conditional
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
+from feedstock_tools.recipe.requirements import SECTIONS
 from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.rerender.configuration import Configuration, read_configurations
 from feedstock_tools.rerender.forge import read_forge
@@ -241,7 +242,7 @@ def _meaning(output: RenderedOutput, requirements: Mapping[str, Any], exports: A
         "noarch": (str(output.noarch),),
     }
     lists = {section: items for section, items in requirements.items() if isinstance(items, list | tuple)}
-    for section in ("build", "host", "run", "run_constrained", "run_constraints"):
+    for section in dict.fromkeys([*SECTIONS, *SECTIONS.values()]):
         meaning[section] = _texts(lists.get(section, ()))
     for kind in ("weak", "strong", "noarch", "weak_constrains", "strong_constrains"):
         items = by_kind.get(kind) or by_kind.get(kind.replace("constrains", "constraints"))

@@ -14,6 +14,8 @@ from typing import Any
 
 from feedstock_tools.variants.model import Variant
 
+#: The sections of requirements: the name in a `meta.yaml` → the name in a `recipe.yaml`.
+SECTIONS: Mapping[str, str] = {"build": "build", "host": "host", "run": "run", "run_constrained": "run_constraints"}
 _NEEDS_STAR = re.compile(r"([\w\d\.\-\_]+)\s+((?<![><=])[\w\d\.\-\_]+?(?!\*))(\s+[\w\d\.\_]+)?$")
 _BARE_NAME = re.compile(r"^([\w.\-]+)\s*$")
 _X_X = re.compile(r"([0-9a-zA-Z.\-_]+)\s+x\.x")

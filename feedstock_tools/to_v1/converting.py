@@ -17,7 +17,14 @@ from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.platforms import with_key
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.recipe.requirements import Pin, as_list, ensure_valid_spec, pin_of_mapping, requirement_of_text
+from feedstock_tools.recipe.requirements import (
+    SECTIONS,
+    Pin,
+    as_list,
+    ensure_valid_spec,
+    pin_of_mapping,
+    requirement_of_text,
+)
 from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.recipe.v1.recipe import render_with_contents_v1
 from feedstock_tools.recipe.v1_engine import parse_v1
@@ -125,7 +132,6 @@ def _shown(difference: Difference) -> Iterator[str]:
 
 _HASH = re.compile(r"(?<![0-9a-z])[0-9a-f]{7}(?![0-9a-z])_?|h[0-9a-f]{7}_?")
 #: The requirements that conda-build reads; it ignores other keys, such as `run_exports` among them.
-_SECTIONS = frozenset({"build", "host", "run", "run_constrained"})
 _EXACTLY = "exactly as"
 _BOUNDS = re.compile(r"[,|]")
 #: A package: name, version, number, build string, platform, requirements by section.
@@ -222,7 +228,7 @@ def _differing(before: Counter[_Package], after: Counter[_Package]) -> Iterator[
 def _of_v0(meta: Meta, output: RenderedOutput) -> _Package:
     build = meta.section("build")
     exports = build.get("run_exports")
-    sections = {name: items for name, items in output.requirements.items() if name in _SECTIONS}
+    sections = {name: items for name, items in output.requirements.items() if name in SECTIONS}
     return _package(output, sections, exports if isinstance(exports, Mapping) else {"weak": exports})
 
 

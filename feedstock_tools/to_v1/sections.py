@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from jinja2 import nodes
 
 from feedstock_tools.generate.spec.review_checks import license_mistake
+from feedstock_tools.recipe.requirements import SECTIONS
 from feedstock_tools.to_v1.conditions import NEVER, When, exclude, without
 from feedstock_tools.to_v1.expressions import Names, expression_of, parsed, quoted
 from feedstock_tools.to_v1.layout import Dict, Item, Key, List, Scalar, keyed
 from feedstock_tools.to_v1.statements import Problem
 from feedstock_tools.to_v1.tree import Leaf, Mapped, Node, Sequenced, choices, grouped, listed, scalar, template
 
-_SECTIONS = {"build": "build", "host": "host", "run": "run", "run_constrained": "run_constraints"}
 _EXPORTS = {
     "weak": "weak",
     "strong": "strong",
@@ -80,14 +80,14 @@ def requirement_sections(requirements: Sequence[Node], outer: When, given: Given
     if listed(plain):
         items = requirement_items(listed(plain), outer, given)
         keys += [Key("host", List(items)), Key("run", List(items))]
-    for name, section in _SECTIONS.items():
+    for name, section in SECTIONS.items():
         nodes = [value for node in mapped for value in node.all(name)]
         items = requirement_items(listed(nodes), outer, given)
         if items:
             keys.append(Key(section, List(items), nodes[0].comments, nodes[0].remark))
     for node in mapped:
         for name, value in node.entries:
-            if name not in _SECTIONS and listed([value]):
+            if name not in SECTIONS and listed([value]):
                 given.problem(value.line, f"conda-build does not read 'requirements: {name}'")
     return keys
 

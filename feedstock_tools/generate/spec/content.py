@@ -10,6 +10,7 @@ from typing import Any
 from feedstock_tools.conditions.grammar import ConditionError
 from feedstock_tools.conditions.spec import parse
 from feedstock_tools.conditions.tree import names_of
+from feedstock_tools.recipe.requirements import SECTIONS
 from feedstock_tools.yaml_reading.positions import Location
 
 
@@ -24,7 +25,6 @@ class Finding:
 
 #: `sm_86` (machine code), `compute_86` (PTX), and the variants of an architecture, `sm_90a`.
 ARCHITECTURE = re.compile(r"(sm|compute)_\d{2,3}[af]?")
-_SECTIONS = ("build", "host", "run", "run_constrained")
 
 
 def is_automatic(content: dict[str, Any]) -> bool:
@@ -63,7 +63,7 @@ def requirement_lists(content: dict[str, Any]) -> Iterator[tuple[Location, list[
         yield ("groups", group), as_list(items)
     for location, owner in owners(content):
         for section, items in as_mapping(owner.get("requirements")).items():
-            if section in _SECTIONS:
+            if section in SECTIONS:
                 yield (*location, "requirements", section), as_list(items)
         exports = owner.get("run_exports")
         by_strength = exports if isinstance(exports, dict) else {"": exports}

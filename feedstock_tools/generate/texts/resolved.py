@@ -12,6 +12,7 @@ from feedstock_tools.generate.spec.items import Glob, Requirement, Test
 from feedstock_tools.generate.spec.model import Output, Requirements, Script, Spec
 from feedstock_tools.generate.texts.cuda_facts import known_cuda_versions
 from feedstock_tools.generate.texts.scripts import named_script
+from feedstock_tools.recipe.requirements import SECTIONS
 from feedstock_tools.versions import parse_version
 
 CUDA = Name("cuda")
@@ -110,7 +111,6 @@ def _is_open(spec: Spec) -> bool:
 
 #: The kinds of run exports, in the order of a recipe.
 EXPORTS = ("noarch", "strong", "strong_constrains", "weak", "weak_constrains")
-SECTIONS = ("build", "host", "run", "run_constrained")
 _WHY_PYTHON = "With it a solver goes by the version of Python, and without it by time stamps."
 
 

@@ -15,7 +15,6 @@ from feedstock_tools.generate.texts.lines import Line, aligned, comment, quoted
 from feedstock_tools.generate.texts.resolved import (
     CPU,
     CUDA,
-    SECTIONS,
     Need,
     ResolvedOutput,
     flatten,
@@ -37,6 +36,7 @@ from feedstock_tools.generate.texts.wording import (
     skips,
     verbatim_lines,
 )
+from feedstock_tools.recipe.requirements import SECTIONS
 
 #: Placeholder → what it is in the templates of conda-build; others are names of variables there.
 NAMES = {

@@ -34,6 +34,7 @@ from feedstock_tools.generate.texts.wording import (
     skips,
     verbatim_lines,
 )
+from feedstock_tools.recipe.requirements import SECTIONS
 
 #: Placeholder → what it is in the templates of rattler-build; others are names of variables there.
 NAMES = {
@@ -52,7 +53,6 @@ _LIMITS = {
 _EXPORTS = {"weak_constrains": "weak_constraints", "strong_constrains": "strong_constraints"}
 #: The first part of a build string, as a variable of the context: `cuda129` or `cpu_`.
 ACCELERATOR = f'${{{{ "cuda" ~ ({CUDA_DIGITS}) if cuda_compiler_version != "None" else "cpu_" }}}}'
-_SECTIONS = {"build": "build", "host": "host", "run": "run", "run_constrained": "run_constraints"}
 
 #: A conditional entry of a list: its text, its condition, its comment.
 Entry = tuple[str, Condition | None, str | None]
@@ -211,7 +211,7 @@ def _stage(spec: Spec) -> dict[str, Any]:
         "name": f"{spec.name}-build",
         "script": _script(script, spec) if script else [],
         "requirements": [
-            (key, requirement_lines(needs[section])) for section, key in _SECTIONS.items() if needs[section]
+            (key, requirement_lines(needs[section])) for section, key in SECTIONS.items() if needs[section]
         ],
     }
 
@@ -219,7 +219,7 @@ def _stage(spec: Spec) -> dict[str, Any]:
 def _output(output: ResolvedOutput, spec: Spec) -> dict[str, Any]:
     staged = spec.build.script is not None and output.kind != "metapackage"
     requirements = [
-        (key, requirement_lines(output.needs[section])) for section, key in _SECTIONS.items() if output.needs[section]
+        (key, requirement_lines(output.needs[section])) for section, key in SECTIONS.items() if output.needs[section]
     ]
     exports = _run_exports(output)
     if exports:

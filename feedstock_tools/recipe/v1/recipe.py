@@ -13,6 +13,7 @@ from typing import Any
 from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVariables
+from feedstock_tools.recipe.requirements import SECTIONS
 from feedstock_tools.recipe.v1.variants import InputVariants, batches, mentioned_variables
 from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, is_built, render, text_of
 from feedstock_tools.variants.algebra import explode
@@ -26,7 +27,7 @@ _WORD = re.compile(r"\w+")
 _PLATFORMS = ("target_platform", "build_platform")
 #: More rows than any recipe of conda-forge reads.
 _MOST_ROWS = 5_000
-_SECTIONS = {"build": "build", "host": "host", "run": "run", "run_constraints": "run_constrained"}
+_SECTIONS = {name: of_model for of_model, name in SECTIONS.items()}
 
 
 def render_recipe_v1(

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from feedstock_tools.recipe import requirements
 from feedstock_tools.recipe.written.document import Document, Entry, Part
 from feedstock_tools.recipe.written.variables import expand
 
 #: The sections of requirements in both formats.
-SECTIONS = ("build", "host", "run", "run_constrained", "run_constraints")
+SECTIONS = tuple(dict.fromkeys([*requirements.SECTIONS, *requirements.SECTIONS.values()]))
 _NAMES = (("package", "name"), ("recipe", "name"), ("staging", "name"), ("name",))
 _CALL = re.compile(r"""\$?\{\{-?\s*(\w+)\(\s*['"]([^'"]+)['"].*\}\}""")
 _COMPILER = re.compile(r"""\$?\{\{-?\s*(?:compiler|stdlib)\(\s*['"]([^'"]+)['"]""")
