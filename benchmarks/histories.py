@@ -9,11 +9,9 @@ import bisect
 import calendar
 import re
 import subprocess
-import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from io import BytesIO
 from pathlib import Path
 
 from feedstock_tools.errors import FeedstockError
@@ -114,8 +112,9 @@ def main_line(repository: Path) -> Iterator[Commit]:
 
 def unpack(repository: Path, commit: str, folder: Path, *paths: str) -> Path:
     """Write files of a commit into a new folder."""
-    with tarfile.open(fileobj=BytesIO(git(repository, "archive", commit, *paths))) as archive:
-        archive.extractall(folder, filter="data")
+    folder.mkdir(exist_ok=True)
+    archive = git(repository, "archive", commit, *paths)
+    subprocess.run(["tar", "-x", "-C", str(folder)], input=archive, check=True)
     return folder
 
 
