@@ -137,7 +137,7 @@ def identity_of_channels(channels: Channels, platform: str, machine: Mapping[str
     Args:
         platform: the subdir built for.
     """
-    if channels.properties.origin:
+    if channels.properties.made_here:
         from feedstock_tools.builds.stand_in import channel_identity
 
         return f"{channels.properties.origin} {channel_identity(Platform.parse(platform), machine)}"
@@ -200,7 +200,7 @@ def open_channels(
         InputError: a channel's name is invalid.
     """
     subdirs = (platform, "noarch")
-    if channels.properties.origin:
+    if channels.properties.made_here:
         from feedstock_tools.builds.stand_in import open_channel
 
         opened = open_channel(machine, Platform.parse(platform), pythons, fallback)
@@ -219,7 +219,7 @@ def names_to_solve_in(
     """
     return {
         platform.subdir: open_channels(channels, platform.subdir, (), machine, fallback).urls
-        if channels.properties.origin
+        if channels.properties.made_here
         else channels.names
         for platform in platforms
     }
@@ -268,7 +268,7 @@ def prepare_channels(
     Returns:
         The configurations that this machine still cannot build: name → reason.
     """
-    demands = [demand for demand in demands if demand.channels.properties.origin]
+    demands = [demand for demand in demands if demand.channels.properties.made_here]
     if not demands:
         return {}
     from feedstock_tools.builds.stand_in import prepare
@@ -290,7 +290,7 @@ def note_on_script(
         required: the names of the packages in its environments.
         cuda: the CUDA version of the row.
     """
-    if not channels.properties.origin:
+    if not channels.properties.made_here:
         return None
     from feedstock_tools.builds import stand_in
 

@@ -17,10 +17,12 @@ class ChannelProperties:
     """Where the packages of channels come from, what they have, and what may be done with packages built on them.
 
     Attributes:
-        origin: empty for channels of servers and folders. Any other origin marks what is built on them: in a package's
-            metadata, in the ledger, and in the names of folders and locks.
+        origin: empty for channels of servers and folders. Any other is their name, and marks what is built on them: in
+            a package's metadata, in the ledger, and in the names of folders and locks.
         mark: the text of the mark in a package's metadata, whose key is `origin`.
-        may_be_published: packages built on them may leave this machine.
+        made_here: the machine that builds makes their packages, under the names of other packages; nobody else can
+            read them.
+        may_leave_machine: packages built on them may be published to other machines.
         is_complete: a package that they lack does not exist. If not, whether it exists is unknown.
         limit: what they lack, in words, for a build that meets it; `remedy` is what to do about it.
         pythons: the versions (`3.12`) of Python that run; None if all do. The others are metadata only.
@@ -29,7 +31,8 @@ class ChannelProperties:
 
     origin: str = ""
     mark: str = ""
-    may_be_published: bool = True
+    made_here: bool = False
+    may_leave_machine: bool = True
     is_complete: bool = True
     limit: str = ""
     remedy: str = ""
@@ -59,7 +62,8 @@ REAL = ChannelProperties()
 STAND_IN = ChannelProperties(
     origin="stand-in",
     mark="built on the stand-in channel of feedstock-tools",
-    may_be_published=False,
+    made_here=True,
+    may_leave_machine=False,
     is_complete=False,
     limit="The stand-in channel has compilers, Python, packages of CUDA and some build tools only.",
     remedy="Build this on conda-forge (--channel conda-forge).",
@@ -75,7 +79,7 @@ _BY_ORIGIN = {each.origin: each for each in KINDS}
 def properties_of(origin: str) -> ChannelProperties:
     """The properties of channels by their origin, which is also the name of channels that have one.
 
-    >>> properties_of("stand-in").may_be_published
+    >>> properties_of("stand-in").may_leave_machine
     False
     >>> properties_of("conda-forge") == REAL
     True

@@ -40,7 +40,7 @@ _LARGEST = 256 << 20
 
 def channel_folder(built_on: ChannelProperties) -> str:
     """The folder of the output channel for packages that are built on some channels, within the artifacts folder."""
-    return f"built-on-{built_on.origin}" if built_on.origin else "."
+    return f"built-on-{built_on.origin}" if built_on.made_here else "."
 
 
 #: The folders of output channels, and those of them that are not the artifacts folder itself.
@@ -72,8 +72,8 @@ class Artifacts:
         return self.root / ".cache"
 
     def package_cache(self, channels: ChannelProperties) -> Path:
-        """The folder in which engines unpack packages; those of channels with an origin have the names of real ones."""
-        return self.cache / f"{channels.origin}-packages" if channels.origin else self.root / "pkg_cache"
+        """The folder in which engines unpack packages; packages made here have the names of real ones."""
+        return self.cache / f"{channels.origin}-packages" if channels.made_here else self.root / "pkg_cache"
 
     @property
     def quarantine(self) -> Path:

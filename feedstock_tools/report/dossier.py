@@ -325,7 +325,7 @@ def dossier_page(
         left_out=left_out,
         with_packages=with_packages,
         commits=sorted({record.commit_id for view in views for record in view["records"]}),
-        stand_in=any(record.origin for view in views for record in view["records"]),
+        stand_in=any(record.built_on.made_here for view in views for record in view["records"]),
         count=len(files),
         uploaded=uploaded,
         copying=copying(uploaded, files),

@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from feedstock_tools.channel.properties import STAND_IN
+from feedstock_tools.channel.properties import KINDS, REAL, ChannelProperties
 from feedstock_tools.redaction import redacted
 
 #: The time in a package, in seconds since 1970, where neither the environment nor a commit gives one: the first that
@@ -32,7 +32,7 @@ _MACHINE = re.compile(rb"^ *- __(?:linux|archspec|osx|win)=[^\n]*\n", re.MULTILI
 _LISTS = re.compile(rb"(?:^    - .*\n(?:^      .*\n)*)+", re.MULTILINE)
 _ITEM = re.compile(rb"^    - .*\n(?:^      .*\n)*", re.MULTILINE)
 _HASHES = re.compile(rb"^      (?:md5|sha256|size): .*\n", re.MULTILINE)
-_MADE_HERE = f"channel: {_FOLDER}{STAND_IN.origin}".encode()
+_MADE_HERE = re.compile("|".join(f"channel: {_FOLDER}{kind.origin}" for kind in KINDS if kind.made_here).encode())
 _BYTECODE_HEAD = 16
 _ABOUT, _EXPORTS, _INDEX, _RENDERED = NORMALISED = (
     "info/about.json",
@@ -50,13 +50,13 @@ _DOCUMENTS = (
 )
 
 
-def names_of(channels: Sequence[str], private: str, origin: str = "") -> dict[str, str]:
+def names_of(channels: Sequence[str], private: str, built_on: ChannelProperties = REAL) -> dict[str, str]:
     """The URLs of channels that are folders, each with its name in packages.
 
     Args:
         channels: the URLs that a build solves in.
         private: the URL of its private channel.
-        origin: of the channels, if they have one.
+        built_on: the properties of the channels.
 
     >>> names_of(["https://conda.anaconda.org/conda-forge", "file:///home/me/mine"], "file:///build")
     {'file:///build': 'file:///feedstock-tools/private', 'file:///home/me/mine': 'file:///feedstock-tools/2'}
@@ -64,7 +64,7 @@ def names_of(channels: Sequence[str], private: str, origin: str = "") -> dict[st
     names = {private.rstrip("/"): f"{_FOLDER}private"}
     for number, url in enumerate(channels, 1):
         if url.startswith("file:"):
-            names.setdefault(url.rstrip("/"), f"{_FOLDER}{origin or number}")
+            names.setdefault(url.rstrip("/"), f"{_FOLDER}{built_on.origin if built_on.made_here else number}")
     return names
 
 
@@ -147,7 +147,7 @@ def _sorted_items(found: re.Match[bytes]) -> bytes:
 
     The hash of a package that is made on the machine that builds, for its compilers, says nothing.
     """
-    items = [_HASHES.sub(b"", item) if _MADE_HERE in item else item for item in _ITEM.findall(found[0])]
+    items = [_HASHES.sub(b"", item) if _MADE_HERE.search(item) else item for item in _ITEM.findall(found[0])]
     return b"".join(sorted(items))
 
 

@@ -15,7 +15,7 @@ from itertools import islice
 from types import NoneType, UnionType
 from typing import Any, ClassVar, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from feedstock_tools.channel.properties import properties_of
+from feedstock_tools.channel.properties import ChannelProperties, properties_of
 
 T = TypeVar("T")
 _Record = TypeVar("_Record")
@@ -114,9 +114,9 @@ class BuildRecord:
     RESULTS: ClassVar[tuple[str, ...]] = ("running", "done", "failed", "interrupted")
 
     @property
-    def origin(self) -> str:
-        """The origin of the channels that it was built on; empty for channels without one."""
-        return properties_of(self.marks.get("channel", "")).origin
+    def built_on(self) -> ChannelProperties:
+        """The properties of the channels that it was built on."""
+        return properties_of(self.marks.get("channel", ""))
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ def inputs_on(base: str, output: PlannedOutput) -> dict[str, str]:
 
 def _with_tools(base: str, output: PlannedOutput) -> str:
     """The channels' part of an output's identity; for channels made on the spot with the tools that it needs."""
-    if not output.tools or not properties_of(base.partition(" ")[0]).origin:
+    if not output.tools or not properties_of(base.partition(" ")[0]).made_here:
         return base
     listed = "\n".join(f"{name} {digest}" for name, digest in sorted(output.tools.items()))
     return f"{base} {sha256(listed.encode()).hexdigest()}"

@@ -200,7 +200,7 @@ def _wrong_contents(source: Path, record: BuildRecord, package: PackageRecord) -
         actual = f"{metadata.subdir}/{stem}"
         yield Mistake(f"the package is {actual}, but it is recorded as a build of {record.output}", path=source)
     built_on = properties_by_marks(metadata.extra)
-    if built_on.origin and package.channel != channel_folder(built_on):
+    if built_on.made_here and package.channel != channel_folder(built_on):
         message = f"the package was built on the {built_on.origin} channel, but it is recorded as a real one"
         yield Mistake(message, path=source)
 

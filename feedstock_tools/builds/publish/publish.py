@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.builds.matrix.matrix import ConfigurationState, Matrix
-from feedstock_tools.channel.properties import properties_of
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError, WorkError
 
@@ -197,8 +196,8 @@ def _records(chosen: Sequence[ConfigurationState]) -> Iterator[BuildRecord]:
 
 def _refuse_to_leave(chosen: Sequence[ConfigurationState], target: Target) -> None:
     """Refuse to publish to another machine what was built on channels without real contents."""
-    built_on = [properties_of(record.origin) for record in _records(chosen)]
-    private = next((channels for channels in built_on if not channels.may_be_published), None)
+    built_on = (record.built_on for record in _records(chosen))
+    private = next((channels for channels in built_on if not channels.may_leave_machine), None)
     if private is not None and not target.on_this_machine:
         hint = "That channel's packages have no real contents. Publish to a folder."
         raise InputError(f"packages built on the {private.origin} channel cannot leave this machine", hint=hint)

@@ -100,7 +100,7 @@ class SolvedIn:
     @property
     def names(self) -> Mapping[str, str]:
         """The URLs of those that are folders, each with its name in packages."""
-        return names_of(self.channels.urls, self.private, self.channels.properties.origin)
+        return names_of(self.channels.urls, self.private, self.channels.properties)
 
 
 @dataclass(frozen=True, slots=True)

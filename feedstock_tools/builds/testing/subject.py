@@ -72,7 +72,7 @@ def subject_of(path: Path, channels: Sequence[str], machine: Mapping[str, str]) 
     emulator = _emulator(path, metadata, machine)
     urls = tuple(channel_url(channel) for channel in channels)
     built_on = properties_by_marks(metadata.extra)
-    if not urls and built_on.origin:
+    if not urls and built_on.made_here:
         platform = Platform.parse(metadata.subdir) if emulator else Platform.here()
         its_channels = Channels((built_on.origin,), built_on)
         fallback = path.parent / ".cache"

@@ -172,7 +172,7 @@ def _channels_of_packages(artifacts: Artifacts) -> Mapping[str, tuple[str, ...]]
 
 
 def _channels_of(record: BuildRecord) -> tuple[str, ...]:
-    return () if record.origin else record.channels
+    return () if record.built_on.made_here else record.channels
 
 
 def run_tests(

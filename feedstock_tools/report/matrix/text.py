@@ -91,7 +91,7 @@ def _built(outputs: Sequence[ListedOutput]) -> str:
     if not done:
         return "no"
     where = sorted({output.built_on for output in done if output.built_on})
-    note = f" ({', '.join(where)})" if len(where) == 1 and properties_of(where[0]).origin else ""
+    note = f" ({', '.join(where)})" if len(where) == 1 and properties_of(where[0]).made_here else ""
     return f"yes{note}" if len(done) == len(outputs) else f"{len(done)} of {len(outputs)}{note}"
 
 

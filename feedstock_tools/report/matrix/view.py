@@ -76,7 +76,7 @@ def _line(state: ConfigurationState, ambiguous: bool) -> Line:
         ended=max((record.ended or record.started for record in records), default=""),
         seconds=sum(times) if times else None,
         machines=tuple(sorted({record.machine for record in records if record.machine})),
-        origin=next((record.origin for record in records if record.origin), ""),
+        origin=next((record.built_on.origin for record in records if record.built_on.made_here), ""),
         logs=_logs(records),
     )
 

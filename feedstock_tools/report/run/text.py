@@ -89,7 +89,7 @@ def _some(lines: Sequence[str], elsewhere: str) -> Iterator[str]:
 
 def channel_notes(agenda: Agenda) -> Iterator[str]:
     """Why channels without real contents are used, once for each reason."""
-    made_here = [channels for channels in agenda.channels.values() if channels.properties.origin]
+    made_here = [channels for channels in agenda.channels.values() if channels.properties.made_here]
     for reason in dict.fromkeys(channels.why for channels in made_here):
         yield f"Building on the STAND-IN channel: {reason}."
         yield "Its packages have the metadata of real ones and no real contents; packages built on it are marked."

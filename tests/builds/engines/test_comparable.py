@@ -18,6 +18,7 @@ from feedstock_tools.builds.engines.comparable import (
     with_digests,
     with_paths,
 )
+from feedstock_tools.channel.properties import STAND_IN
 
 PRIVATE, MINE = "file:///tmp/build/output", "file:///home/me/channel"
 NAMES = names_of([MINE, "https://conda.anaconda.org/conda-forge"], PRIVATE)
@@ -102,7 +103,7 @@ def test_a_path_that_only_begins_like_a_channel_stays() -> None:
 
 
 def test_hashes_of_packages_of_the_stand_in_channel_say_nothing() -> None:
-    names = names_of([MINE], PRIVATE, "stand-in")
+    names = names_of([MINE], PRIVATE, STAND_IN)
     found = rendered(RENDERED, names)
     assert "channel: file:///feedstock-tools/stand-in/\n" in found
     assert "abc" not in found

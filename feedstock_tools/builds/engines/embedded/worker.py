@@ -199,7 +199,7 @@ def _build_output(variant: Rendering, request: BuildRequest, events: _Events, pl
 def _make_comparable(package: Path, request: BuildRequest, place: Path) -> None:
     """Pack a package again without what differs between two builds of the same inputs."""
     private = (place / request.output.name).as_uri()
-    names = names_of(request.channels, private, properties_by_marks(request.extra).origin)
+    names = names_of(request.channels, private, properties_by_marks(request.extra))
     repacked(package, request.folder / "repacked", names, request.epoch, request.cores or 1)
 
 

@@ -68,7 +68,7 @@ def parcels_of(workspace: Workspace, agenda: Agenda) -> Parcels:
     }
     files = pack(roots)
     refuse_credentials(files.files.values(), workspace.machine)
-    names = {name for choice in agenda.channels.values() for name in choice.names if not choice.properties.origin}
+    names = {name for choice in agenda.channels.values() for name in choice.names if not choice.properties.made_here}
     for name in sorted(names):
         if redacted(name) != name:
             hint = "Let the hosts read it without credentials, or build on this machine."
