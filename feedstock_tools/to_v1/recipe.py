@@ -83,6 +83,7 @@ def _converted(text: str, path: Path, names: Names, files: frozenset[str]) -> Co
     root = tree_of(_with_words(lines, numbered), path)
     variables = tuple((entry.name, entry.expression) for entry in numbered)
     given = Given(names, files, variables, list(flat.problems))
+    _ensure_shared(root, given, path)
     keys, platforms = with_hoisted_platforms(_keys(root, given))
     context = keyed("context", Dict([*_context(numbered), *platforms]))
     version = Key("schema_version", Scalar("1", literal=True))
@@ -181,6 +182,15 @@ class Top:
         return next((self.given.plain(text) for _, text in choices(package.all("name"), package.when)), "")
 
     @property
+    def has_script(self) -> bool:
+        return bool(self.scripts) or self.root.mapping("build").has("script")
+
+    def is_named_by(self, output: Mapped) -> bool:
+        """Whether an output has the name of the top level, in some variants at least."""
+        names = (self.given.plain(text) for _, text in choices(output.all("name"), output.when))
+        return self.name in names
+
+    @property
     def outputs(self) -> tuple[Mapped, ...]:
         nodes = self.root.all("outputs")
         items = [item for node in nodes if isinstance(node, Sequenced) for item in node.items]
@@ -214,13 +224,27 @@ def _top(root: Mapped, given: Given) -> Top:
     """The top level, with an output that runs its script if none of the recipe's outputs does."""
     scripts = tuple(name for name in _SCRIPTS if name in given.files)
     top = Top(root, scripts, given)
-    names = {given.plain(text) for output in top.outputs for _, text in choices(output.all("name"), output.when)}
-    own = root.mapping("build").all("script")
-    needs_stage = bool(top.outputs) and top.name not in names and bool(scripts or own)
-    fills_outputs = any(
-        output.has("script") or output.has("files") or output.mapping("build").has("script") for output in top.outputs
-    )
+    needs_stage = top.has_script and not any(top.is_named_by(output) for output in top.outputs)
+    fills_outputs = any(map(_is_filled, top.outputs))
     return replace(top, stage=template(f"{top.name}-build") if needs_stage and fills_outputs else "")
+
+
+def _is_filled(output: Mapped) -> bool:
+    """Whether an output has files of the top level's build, or a script, which finds its files and its work folder."""
+    return output.has("script") or output.has("files") or output.mapping("build").has("script")
+
+
+def _ensure_shared(root: Mapped, given: Given, path: Path) -> None:
+    """Refuse outputs that need what the script of the top level makes, where an output of its name would run it."""
+    top = _top(root, given)
+    filled = next((output for output in top.outputs if _is_filled(output)), None)
+    if filled is not None and top.has_script and not top.stage:
+        raise InputError(
+            f"cannot be converted: this output needs what the script of '{top.name}' builds, which is also the name of"
+            " an output",
+            path=path,
+            line=filled.line,
+        )
 
 
 def _single(top: Top) -> list[Key]:

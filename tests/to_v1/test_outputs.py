@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.to_v1 import HEAD, content
+import pytest
+
+from feedstock_tools.errors import InputError
+from tests.support.to_v1 import HEAD, content, convert
 
 SPLIT = """\
 {% set version = "2.0" %}
@@ -129,3 +132,15 @@ outputs:
         (),
     )
     assert "skips" not in made.get("context", {})
+
+
+@pytest.mark.parametrize(
+    "needs", ["    files:\n      - lib\n", "    script: install.sh\n", "    build:\n      script: make install\n"]
+)
+def test_outputs_that_need_what_an_output_of_the_top_level_s_name_builds_are_refused(
+    tmp_path: Path, needs: str
+) -> None:
+    with pytest.raises(InputError, match=r"meta\.yaml:7: cannot be converted: .* what the script of 'demo' builds"):
+        convert(tmp_path, f"{HEAD}outputs:\n  - name: demo\n  - name: demo-extra\n{needs}")
+    with pytest.raises(InputError, match=r"meta\.yaml:6: "):
+        convert(tmp_path, f"{HEAD}outputs:\n  - name: demo\n{needs}")
