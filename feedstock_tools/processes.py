@@ -1,11 +1,14 @@
-"""Which machine and which process something belongs to, to distinguish dead runs from live ones."""
+"""Processes: which one a record belongs to, to distinguish dead runs from live ones, and the command of a worker."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+
+from feedstock_tools.data import PACKAGE
 
 
 @cache
@@ -64,3 +67,29 @@ def _state_and_start(pid: int) -> tuple[str, str]:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and 0 < len(text) < 20 and int(text) > 0
+
+
+#: The folder that contains this program's own package.
+PACKAGES = PACKAGE.parent
+#: The program of a worker. Its arguments: the folders of packages, with colons between them; the module; the arguments
+#: of its `main`. By default, collecting garbage would take a tenth of its time.
+_START = (
+    "import gc, sys; from importlib import import_module; sys.path[:0] = sys.argv[1].split(':');"
+    "gc.set_threshold(50_000, 20, 20);"
+    "sys.exit(import_module(sys.argv[2]).main(*sys.argv[3:]))"
+)
+
+
+def worker_command(module: str, *arguments: str) -> list[str]:
+    """The command that calls `main` of a module of this program with some strings, in a process of this Python.
+
+    That process runs the same code in whatever folder it starts, with the packages of this one, which may come from a
+    `PYTHONPATH` that it does not inherit. Its exit status is the result of `main`.
+    """
+    places = [str(PACKAGES), *(place for place in sys.path if place and ":" not in place)]
+    return [sys.executable, "-P", "-c", *worker_words(places, module, *arguments)]
+
+
+def worker_words(places: Sequence[str], module: str, *arguments: str) -> list[str]:
+    """The arguments after `python -P -c` to do the same with packages in other folders."""
+    return [_START, ":".join(places), module, *arguments]

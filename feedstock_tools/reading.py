@@ -1,4 +1,7 @@
-"""Reading files that strangers may have written: regular ones, up to a size, and through no link out of a folder."""
+"""The files of a feedstock: the names that more than one room knows, and how they are read.
+
+Strangers may have written them: only regular ones are read, up to a size, and through no link out of a folder.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,13 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from feedstock_tools.errors import InputError
+
+#: What a person writes to have a recipe generated.
+SPEC_NAME = "feedstock.yaml"
+#: conda-smithy's settings.
+FORGE_FILE = "conda-forge.yml"
+#: The folder that holds the configurations, and the migrations in a folder of their own.
+CI_SUPPORT = ".ci_support"
 
 #: Bytes, far above any recipe or variant file of conda-forge. A larger one is a mistake or an attack.
 LARGEST_FILE = 512 * 1024

@@ -31,7 +31,7 @@ from feedstock_tools.bounds.held import Note, end_with_parent, enter
 from feedstock_tools.bounds.limits import Bounds, factor, widen
 from feedstock_tools.bounds.results import answer, value_of, whole
 from feedstock_tools.errors import WorkError
-from feedstock_tools.workers import worker_command
+from feedstock_tools.processes import worker_command
 
 T = TypeVar("T")
 

@@ -25,10 +25,10 @@ from feedstock_tools.channel.web.asking import NoAnswerError, ask
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.locks import SAID_AFTER, named_wait, say_wait
+from feedstock_tools.processes import worker_command
 from feedstock_tools.reading import open_file
 from feedstock_tools.redaction import redacted
-from feedstock_tools.units import size_text
-from feedstock_tools.workers import worker_command
+from feedstock_tools.wording import size_text
 
 if TYPE_CHECKING:
     import subprocess

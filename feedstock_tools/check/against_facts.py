@@ -28,11 +28,10 @@ from feedstock_tools.check.row_checks import (
 from feedstock_tools.check.scripts.architectures import ScriptList, lists_in_scripts
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, load_cuda
-from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.pins.graph.from_facts import graph_of_facts
 from feedstock_tools.pins.graph.model import PinGraph
 from feedstock_tools.platforms import Platform
-from feedstock_tools.reading import read_text
+from feedstock_tools.reading import CI_SUPPORT, read_text
 from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.source import Pinning, find_pinning
 from feedstock_tools.stages import stage

@@ -55,13 +55,13 @@ class _Run:
 
     def capacity(self) -> Capacity:
         from feedstock_tools.builds.plan.hosts import Capacity
-        from feedstock_tools.units import size_of
+        from feedstock_tools.wording import size_of
 
         return Capacity.of_machine(self.cores, size_of(self.memory) if self.memory else None)
 
     def limits(self) -> Limits:
         from feedstock_tools.builds.plan.hosts import Limits
-        from feedstock_tools.units import size_of, time_limit_of
+        from feedstock_tools.wording import size_of, time_limit_of
 
         timeout, log_limit = time_limit_of(self.timeout), size_of(self.log_limit)
         return Limits(self.jobs, timeout, self.retries, not self.keep_going, log_limit)

@@ -12,7 +12,7 @@ from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.names import rows_by_short_name, select, with_filter
 from feedstock_tools.feedstock.planned import PlannedConfiguration
-from feedstock_tools.file_names import CI_SUPPORT
+from feedstock_tools.reading import CI_SUPPORT
 from feedstock_tools.wording import shown
 
 if TYPE_CHECKING:

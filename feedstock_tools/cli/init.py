@@ -38,10 +38,10 @@ def command(project: str | None, output: Path | None, maintainer: str | None, se
     PROJECT is a folder with a CMakeLists.txt or a pyproject.toml, the address of a git repository (file:// too), or the
     name of a project on PyPI (NAME==VERSION too); without one the command asks. No code of the project is run.
     """
-    from feedstock_tools.file_names import SPEC_NAME
     from feedstock_tools.files.changes import write_whole
     from feedstock_tools.generate.first_spec import first_spec
     from feedstock_tools.generate.spec.reading import spec_from_text
+    from feedstock_tools.reading import SPEC_NAME
 
     source = project or str(click.prompt("Folder, git address or PyPI name of the project", err=True))
     name = maintainer or (str(click.prompt("Your name on GitHub", err=True)) if project is None else "someone")

@@ -90,7 +90,7 @@ def command(
     from feedstock_tools.cli.opening import note_on_stderr, opened_ahead
     from feedstock_tools.report.plan import plan_json, plan_markdown, plan_text
     from feedstock_tools.report.run.text import channel_notes, engine_notes
-    from feedstock_tools.units import size_of
+    from feedstock_tools.wording import size_of
 
     capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)
     with opened_ahead(place) as workspace:
@@ -122,7 +122,7 @@ def _simulated(
     from feedstock_tools.builds.fleet.simulation.times import read_times, with_times
     from feedstock_tools.builds.plan.hosts import local_host
     from feedstock_tools.errors import InputError, Mistake
-    from feedstock_tools.units import time_of
+    from feedstock_tools.wording import time_of
 
     hosts = read_hosts(settings.hosts or "", local_host(planned.capacity, planned.jobs))
     times = read_times(settings.times) if settings.times else {}

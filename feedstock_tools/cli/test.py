@@ -53,7 +53,7 @@ def command(
     from feedstock_tools.builds.engines.process.supervision import signals_as_exit
     from feedstock_tools.builds.testing.tests import TestOptions, run_tests
     from feedstock_tools.report.testing import TestFailures, TestLines, tested_json, tested_text
-    from feedstock_tools.units import time_limit_of
+    from feedstock_tools.wording import time_limit_of
 
     test_options = TestOptions(gpu, benchmark, place.channels, jobs, time_limit_of(timeout))
     packages = _packages(targets, place)

@@ -9,7 +9,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.names import select
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
-from feedstock_tools.file_names import CI_SUPPORT
+from feedstock_tools.reading import CI_SUPPORT
 from feedstock_tools.rerender.configuration import (
     Configuration,
     cuda_version,

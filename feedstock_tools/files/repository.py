@@ -13,9 +13,9 @@ from pathlib import Path
 
 from feedstock_tools.bounds.held import released
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.files.changes import Changes
 from feedstock_tools.files.locks import named_wait
+from feedstock_tools.reading import CI_SUPPORT
 
 #: The time limit of a command of git with its hooks, in seconds.
 _SECONDS = 3600.0

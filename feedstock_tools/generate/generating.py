@@ -8,10 +8,10 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.file_names import SPEC_NAME
 from feedstock_tools.generate.applying import FileChange, apply, compare
 from feedstock_tools.generate.spec.reading import read_spec_as_written, require_local_sources, with_time_stamps
 from feedstock_tools.generate.texts.rendering import render
+from feedstock_tools.reading import SPEC_NAME
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.file_names import SPEC_NAME
 from feedstock_tools.files.changes import Changes
 from feedstock_tools.generate.spec.reading import spec_from_text
 from feedstock_tools.generate.texts.lines import quoted
@@ -18,6 +17,7 @@ from feedstock_tools.generate.texts.rendering import render
 from feedstock_tools.importing.content import recipe_content
 from feedstock_tools.importing.samples import Sample, take_samples
 from feedstock_tools.importing.verification import Difference, compare, with_ignored_keys, with_used_keys
+from feedstock_tools.reading import SPEC_NAME
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.source import Source, read_source
 from feedstock_tools.stages import stage

@@ -18,11 +18,11 @@ from typing import Any
 from feedstock_tools.conditions.spec import Setting, holds
 from feedstock_tools.conditions.tree import And, Condition, Name
 from feedstock_tools.errors import InputError
-from feedstock_tools.file_names import CI_SUPPORT, FORGE_FILE
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.importing.content import Content
 from feedstock_tools.importing.output_content import conditional
 from feedstock_tools.platforms import Platform
+from feedstock_tools.reading import CI_SUPPORT, FORGE_FILE
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.requirements import SECTIONS
 from feedstock_tools.recipe.v0.meta import Meta

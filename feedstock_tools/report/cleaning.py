@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from feedstock_tools.feedstock.cleaning import KINDS, Removable
-from feedstock_tools.units import size_text
-from feedstock_tools.wording import table
+from feedstock_tools.wording import size_text, table
 
 _HEAD = ("what", "size", "where")
 

@@ -32,8 +32,7 @@ from feedstock_tools.reading import LARGEST_SETTINGS, read_bytes
 from feedstock_tools.redaction import Redaction, known_secrets, redacted, secrets_in_file
 from feedstock_tools.report.matrix.view import printable
 from feedstock_tools.report.run.text import are_same, comparison_words
-from feedstock_tools.units import size_text
-from feedstock_tools.wording import duration, moment
+from feedstock_tools.wording import duration, moment, size_text
 
 if TYPE_CHECKING:
     from feedstock_tools.channel.targets import Target

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.units import size_text
-from feedstock_tools.wording import counted, duration, shown, table
+from feedstock_tools.wording import counted, duration, shown, size_text, table
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.fleet.carrying.link import HostState, Listing

@@ -50,8 +50,7 @@ def _policy_hash(text: str) -> str:
 def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    from feedstock_tools.units import size_text
-    from feedstock_tools.wording import counted, duration, moment
+    from feedstock_tools.wording import counted, duration, moment, size_text
 
     environment = Environment(
         loader=FileSystemLoader(data_folder("templates")),

@@ -9,8 +9,7 @@ from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.hosts import Host, local_host, portion_on
 from feedstock_tools.builds.plan.refusals import in_words
 from feedstock_tools.builds.plan.row import Row
-from feedstock_tools.units import size_text
-from feedstock_tools.wording import counted, duration, table
+from feedstock_tools.wording import counted, duration, size_text, table
 
 _HEAD = ("", "row", "builds", "cores", "memory", "disk", "GPU", "about", "image")
 _RIGHT = frozenset({0, 3, 4, 5, 7})

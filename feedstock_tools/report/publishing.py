@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from feedstock_tools.builds.publish.publish import untested_in_words
-from feedstock_tools.units import size_text
-from feedstock_tools.wording import shown, table
+from feedstock_tools.wording import shown, size_text, table
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.publish.publish import Published

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.files.changes import Changes
 from feedstock_tools.platforms import Platform
-from feedstock_tools.reading import LARGEST_SCRIPT, LARGEST_SETTINGS, read_bytes
+from feedstock_tools.reading import CI_SUPPORT, LARGEST_SCRIPT, LARGEST_SETTINGS, read_bytes
 from feedstock_tools.rerender.configuration import Configuration, platform_of
 from feedstock_tools.rerender.smithy import Tree
 

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
-from feedstock_tools.reading import LARGEST_SETTINGS, read_text
+from feedstock_tools.reading import CI_SUPPORT, LARGEST_SETTINGS, read_text
 from feedstock_tools.variants.model import WholeNumber
 from feedstock_tools.yaml_reading.nodes import parse_with_numbers
 

@@ -15,9 +15,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from feedstock_tools.errors import InputError, Mistake
-from feedstock_tools.file_names import FORGE_FILE
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
-from feedstock_tools.reading import LARGEST_SETTINGS, is_inside, read_text
+from feedstock_tools.reading import FORGE_FILE, LARGEST_SETTINGS, is_inside, read_text
 from feedstock_tools.rerender.ci_rules import ci_rules
 from feedstock_tools.rerender.ci_settings import placements, section
 from feedstock_tools.rerender.rules import Rules

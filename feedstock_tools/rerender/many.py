@@ -19,9 +19,8 @@ from typing import IO, Literal
 from feedstock_tools.bounds.limits import READING, Bounds
 from feedstock_tools.bounds.pool import each_bounded
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
-from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.files.changes import Changes
-from feedstock_tools.reading import read_text
+from feedstock_tools.reading import CI_SUPPORT, read_text
 from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.rerendering import Request, Rerender, rerendered
 from feedstock_tools.rerender.rules import Rules

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.platforms import Platform
+from feedstock_tools.reading import CI_SUPPORT
 from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe
 from feedstock_tools.rerender.forge import Forge, Rendering, read_forge
 from feedstock_tools.rerender.rules import Rules

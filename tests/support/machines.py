@@ -16,7 +16,7 @@ from pathlib import Path
 
 from feedstock_tools.builds.fleet.folder import FleetFolder, add_host, make_fleet
 from feedstock_tools.builds.fleet.local import HUB, WORKER
-from feedstock_tools.workers import worker_command
+from feedstock_tools.processes import worker_command
 from tests.support.fleets import wait_for_hosts
 from tests.support.namespaces import kill_first, network, overlay, run, scratch, started
 

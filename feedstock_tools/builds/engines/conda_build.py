@@ -12,7 +12,7 @@ from pathlib import Path
 
 from feedstock_tools.builds.engines.contract import BuildRequest, CrossTests, Event
 from feedstock_tools.builds.engines.process.program import Command, run_command
-from feedstock_tools.file_names import CI_SUPPORT
+from feedstock_tools.reading import CI_SUPPORT
 from feedstock_tools.yaml_reading.nodes import read_texts
 
 _ASKING_SECONDS = 120

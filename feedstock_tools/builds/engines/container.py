@@ -24,7 +24,7 @@ from feedstock_tools.builds.engines.embedded.engine import WORKER, RattlerBuild,
 from feedstock_tools.builds.engines.process.child import started
 from feedstock_tools.builds.engines.process.program import write_order
 from feedstock_tools.builds.engines.process.program_worker import REMOVAL_SECONDS
-from feedstock_tools.workers import PACKAGES, worker_words
+from feedstock_tools.processes import PACKAGES, worker_words
 
 _ASKING_SECONDS = 30
 _SELINUX = Path("/sys/fs/selinux/enforce")

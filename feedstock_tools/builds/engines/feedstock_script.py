@@ -20,8 +20,7 @@ from feedstock_tools.builds.engines.container import Runtime, share_arguments
 from feedstock_tools.builds.engines.contract import BuildRequest, CrossTests, Event
 from feedstock_tools.builds.engines.process.program import Command, run_command
 from feedstock_tools.errors import WorkError
-from feedstock_tools.file_names import CI_SUPPORT
-from feedstock_tools.reading import read_bytes, read_text
+from feedstock_tools.reading import CI_SUPPORT, read_bytes, read_text
 from feedstock_tools.rerender.configuration import NO_LOOP, Configuration
 
 DOCKER_SCRIPT = ".scripts/run_docker_build.sh"

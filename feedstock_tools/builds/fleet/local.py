@@ -12,7 +12,7 @@ from typing import Any
 
 from feedstock_tools.builds.fleet.folder import FleetFolder, add_host, make_fleet
 from feedstock_tools.errors import WorkError
-from feedstock_tools.workers import worker_command
+from feedstock_tools.processes import worker_command
 
 HUB, WORKER = "feedstock_tools.builds.fleet.hub", "feedstock_tools.builds.fleet.worker"
 _ENDS_WITHIN = 20.0

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.processes import this_machine
-from feedstock_tools.units import size_text
-from feedstock_tools.wording import counted, duration
+from feedstock_tools.wording import counted, duration, size_text
 
 #: The default time limit of a row in seconds: several times the longest builds of conda-forge.
 BUILD_SECONDS = 48 * 3600.0

@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from feedstock_tools.builds.ledger.records import BuildRecord
-from feedstock_tools.units import size_of, time_of
+from feedstock_tools.wording import size_of, time_of
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.ledger import Ledger

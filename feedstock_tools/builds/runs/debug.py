@@ -24,7 +24,7 @@ from feedstock_tools.channel.web.pip import Watch, unwatched
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.files.locks import Locks, named_wait
-from feedstock_tools.workers import worker_command
+from feedstock_tools.processes import worker_command
 
 #: The time limit for creating the environments of an output, in seconds.
 _SECONDS = 4 * 3600.0

@@ -19,7 +19,7 @@ from feedstock_tools.builds.engines.process.child import LastLines
 from feedstock_tools.builds.plan.hosts import LOG_LIMIT
 from feedstock_tools.errors import WorkError
 from feedstock_tools.redaction import Redaction, known_secrets
-from feedstock_tools.units import size_text
+from feedstock_tools.wording import size_text
 
 #: The largest share of the end in a file that is too small for its log, and its most bytes, which are held in memory.
 _SHARE_OF_END = 4

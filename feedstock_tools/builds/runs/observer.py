@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from feedstock_tools.builds.engines.contract import Event, Log, Output
 from feedstock_tools.builds.engines.process.child import LastLines
-from feedstock_tools.units import size_text
+from feedstock_tools.wording import size_text
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.contract import Event

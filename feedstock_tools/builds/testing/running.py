@@ -34,8 +34,8 @@ from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.pins.driver import probe
+from feedstock_tools.processes import worker_command
 from feedstock_tools.versions import parse_version
-from feedstock_tools.workers import worker_command
 
 #: The variable by which the driver shows a process some of the GPUs.
 VISIBLE = "CUDA_VISIBLE_DEVICES"

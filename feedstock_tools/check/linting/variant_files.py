@@ -9,8 +9,7 @@ from pathlib import Path
 
 from feedstock_tools.check.linting.subject import Job, LintFinding, Subject
 from feedstock_tools.errors import FeedstockError
-from feedstock_tools.file_names import CI_SUPPORT
-from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes
+from feedstock_tools.reading import CI_SUPPORT, LARGEST_SCRIPT, read_bytes
 from feedstock_tools.recipe.written.document import Document, read_document
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.source import migrations_of

@@ -43,8 +43,8 @@ from feedstock_tools.edit.variants.migrations import (
 from feedstock_tools.edit.variants.skips import add_skip, drop_skip, keep_skipped, list_in_selectors, list_in_skip
 from feedstock_tools.edit.writing import added_entry, added_item, quoted_like
 from feedstock_tools.errors import InputError
-from feedstock_tools.file_names import CI_SUPPORT
 from feedstock_tools.platforms import Platform
+from feedstock_tools.reading import CI_SUPPORT
 from feedstock_tools.recipe.written.document import Document, Part, read_document
 from feedstock_tools.recipe.written.files import VARIANT_FILES
 

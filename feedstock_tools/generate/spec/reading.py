@@ -15,12 +15,11 @@ from pathlib import Path, PurePosixPath
 from pydantic import ValidationError
 
 from feedstock_tools.errors import InputError, Mistake
-from feedstock_tools.file_names import CI_SUPPORT, SPEC_NAME
 from feedstock_tools.generate.spec.checks import check_files, cross_check
 from feedstock_tools.generate.spec.content import Finding
 from feedstock_tools.generate.spec.items import Migration
 from feedstock_tools.generate.spec.model import Script, Source, Spec
-from feedstock_tools.reading import is_file, read_text
+from feedstock_tools.reading import CI_SUPPORT, SPEC_NAME, is_file, read_text
 from feedstock_tools.yaml_reading.checking import mistakes_of
 from feedstock_tools.yaml_reading.positions import Document, Location, parse_document
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.file_names import CI_SUPPORT
+from feedstock_tools.reading import CI_SUPPORT
 from feedstock_tools.recipe.written.document import Document, read_document
 
 _RECIPES = ("meta.yaml", "recipe.yaml")

@@ -10,8 +10,7 @@ from typing import Any
 from feedstock_tools.channel.comparing import FileDifference, PackageComparison
 from feedstock_tools.check.differences import Differences, JobChange, Lines
 from feedstock_tools.report.html_pages import html_page, shortened
-from feedstock_tools.units import size_text
-from feedstock_tools.wording import counted, shown
+from feedstock_tools.wording import counted, shown, size_text
 
 
 def comparison_text(found: PackageComparison) -> str:

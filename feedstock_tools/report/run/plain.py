@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 from feedstock_tools.builds.engines.contract import Event, Failed, Log, Output
 from feedstock_tools.builds.engines.process.child import LastLines
 from feedstock_tools.builds.runs.observer import NextAttempt
-from feedstock_tools.units import size_text
-from feedstock_tools.wording import counted, shown, shown_log
+from feedstock_tools.wording import counted, shown, shown_log, size_text
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.plan.row import Row

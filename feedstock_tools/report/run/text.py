@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.feedstock.names import ShortName, select
-from feedstock_tools.units import size_text
-from feedstock_tools.wording import counted, shown, table
+from feedstock_tools.wording import counted, shown, size_text, table
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.ledger import BuildRecord, ComparisonRecord

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from feedstock_tools.file_names import CI_SUPPORT
-from feedstock_tools.reading import read_bytes
+from feedstock_tools.reading import CI_SUPPORT, read_bytes
 from feedstock_tools.rerender.ci_rules import ci_rules
 from feedstock_tools.rerender.ci_settings import old_placements, placements, section
 from feedstock_tools.rerender.configuration import Configuration

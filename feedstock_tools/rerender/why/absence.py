@@ -14,9 +14,8 @@ from pathlib import Path
 
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
-from feedstock_tools.file_names import FORGE_FILE
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
-from feedstock_tools.reading import read_text
+from feedstock_tools.reading import FORGE_FILE, read_text
 from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.source import Source, render_source, variants_of

@@ -16,9 +16,8 @@ from pathlib import Path
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.errors import InputError
-from feedstock_tools.file_names import FORGE_FILE
 from feedstock_tools.platforms import Platform
-from feedstock_tools.reading import read_text
+from feedstock_tools.reading import FORGE_FILE, read_text
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.forge import Rendering

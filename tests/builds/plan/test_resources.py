@@ -20,7 +20,7 @@ from feedstock_tools.builds.plan.hosts import (
 )
 from feedstock_tools.builds.plan.needs import Declared, needs_of
 from feedstock_tools.errors import InputError
-from feedstock_tools.units import size_of, time_limit_of, time_of
+from feedstock_tools.wording import size_of, time_limit_of, time_of
 
 GIB = 1 << 30
 

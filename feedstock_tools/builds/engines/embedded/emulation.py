@@ -21,7 +21,7 @@ from pathlib import Path
 from feedstock_tools.builds.engines.embedded.fixed_place import NEW_MOUNTS, NEW_USERS, check_call, enter_namespaces
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
-from feedstock_tools.workers import worker_command
+from feedstock_tools.processes import worker_command
 
 #: Subdir → QEMU's name of the architecture, that of compilers, and its number in an ELF header (elf.h, EM_…).
 _ARCHITECTURES = {

@@ -17,7 +17,7 @@ from feedstock_tools.builds.engines.contract import BuildRequest, Built, CrossTe
 from feedstock_tools.builds.engines.embedded.fixed_place import PLACE
 from feedstock_tools.builds.engines.process.child import LastLines, Lines, how_it_ended, output_of, started, status_of
 from feedstock_tools.errors import WorkError
-from feedstock_tools.workers import worker_command
+from feedstock_tools.processes import worker_command
 
 if TYPE_CHECKING:
     import subprocess

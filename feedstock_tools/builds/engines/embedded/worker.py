@@ -32,8 +32,8 @@ from feedstock_tools.builds.engines.embedded.script_output import EngineLog, pri
 from feedstock_tools.builds.engines.process.child import TEST_WORKER
 from feedstock_tools.builds.engines.process.supervision import supervise
 from feedstock_tools.channel.properties import properties_by_marks
+from feedstock_tools.processes import worker_command
 from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, parse_v1, read_v1, render_row
-from feedstock_tools.workers import worker_command
 from feedstock_tools.yaml_reading.nodes import compose, is_mapping, members, place_of
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from feedstock_tools.builds.engines.process.child import (
     whole_lines,
 )
 from feedstock_tools.builds.engines.process.program_worker import REMOVAL_SECONDS
-from feedstock_tools.workers import worker_command
+from feedstock_tools.processes import worker_command
 
 _ENDINGS = (".conda", ".tar.bz2")
 _KEPT = 30

@@ -14,8 +14,7 @@ from feedstock_tools.builds.fleet.folder import FleetFolder
 from feedstock_tools.builds.fleet.local import HUB
 from feedstock_tools.builds.fleet.trust.certificates import write_private
 from feedstock_tools.errors import WorkError
-from feedstock_tools.processes import process_lives, start_time, this_machine
-from feedstock_tools.workers import worker_command
+from feedstock_tools.processes import process_lives, start_time, this_machine, worker_command
 
 _PROCESS, _LOG = "hub.process", "hub.log"
 _BEGINS_WITHIN = 15.0

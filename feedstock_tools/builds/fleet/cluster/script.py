@@ -20,7 +20,7 @@ from feedstock_tools.builds.fleet.host.settings import EMBEDDED
 from feedstock_tools.builds.plan.hosts import Capacity, Host
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
-from feedstock_tools.units import size_of, time_of
+from feedstock_tools.wording import size_of, time_of
 
 #: What a worker needs to start and to end its builds before its allocation ends, in seconds.
 _MARGIN = 60.0

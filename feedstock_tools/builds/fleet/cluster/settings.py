@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from feedstock_tools.builds.fleet.folder import fleet_name
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_text
-from feedstock_tools.units import size_of, time_of
+from feedstock_tools.wording import size_of, time_of
 from feedstock_tools.yaml_reading.checking import mistakes_of
 from feedstock_tools.yaml_reading.positions import parse_document
 

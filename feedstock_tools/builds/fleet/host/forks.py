@@ -25,7 +25,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
-from feedstock_tools.workers import worker_command
+from feedstock_tools.processes import worker_command
 
 _LENGTH = struct.Struct("<I")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.units import size_of
+from feedstock_tools.wording import size_of
 
 PREFIX = "fleet_"
 #: In place of a version: the one that the feedstock's recipe pins.

@@ -14,7 +14,7 @@ from feedstock_tools.builds.plan.hosts import Capacity, Host
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
-from feedstock_tools.units import size_of, time_of
+from feedstock_tools.wording import size_of, time_of
 from feedstock_tools.yaml_reading.checking import mistakes_of
 from feedstock_tools.yaml_reading.positions import parse_document
 

@@ -15,7 +15,7 @@ import pytest
 from feedstock_tools import __version__
 from feedstock_tools.builds.fleet.folder import FleetFolder, open_fleet
 from feedstock_tools.builds.fleet.local import HUB, free_port
-from feedstock_tools.workers import worker_command
+from feedstock_tools.processes import worker_command
 from tests.support import command
 from tests.support.feedstocks import TinyFeedstock
 from tests.support.fleets import wait_for_hosts
