@@ -47,7 +47,7 @@ class Content:
 def recipe_content(source: Source, samples: Sequence[Sample], name: str) -> Content:
     """The content of the spec of a feedstock called `name`."""
     written = WrittenConditions(source.text, is_v1=source.v1 is not None)
-    conditions = Conditions(samples, written.all)
+    conditions = Conditions(samples, written.all, source.recipe)
     built = mask_of(index for index, sample in enumerate(samples) if not sample.tree.skip)
     return _Importer(source, samples, name, Merger(conditions, built, written)).content()
 
@@ -290,7 +290,7 @@ def variant_content(source: Source) -> tuple[dict[str, Any], list[Any], list[str
     samples = [
         Sample(Setting(rendering.platform, rendering.platform), {}, _NOTHING, frozenset()) for rendering in renderings
     ]
-    merger = Merger(Conditions(samples, ()), (1 << len(samples)) - 1, WrittenConditions("", is_v1=False))
+    merger = Merger(Conditions(samples, (), path), (1 << len(samples)) - 1, WrittenConditions("", is_v1=False))
     variants: dict[str, Any] = {}
     for key in merged_order([list(config.values) for config in configs]):
         entries = merger.entries({index: config.values.get(key, ()) for index, config in enumerate(configs)})

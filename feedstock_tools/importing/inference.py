@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Literal, TypeVar
 
 from feedstock_tools.conditions.spec import equal, holds
 from feedstock_tools.conditions.tree import And, Compare, Condition, Constant, Name, Not, Or, VersionTest, both, negated
+from feedstock_tools.errors import InputError
 from feedstock_tools.importing.samples import Sample
 from feedstock_tools.importing.written import WrittenConditions
 from feedstock_tools.versions import parse_version
@@ -31,8 +33,8 @@ def mask_of(settings: Iterable[int]) -> int:
 class Conditions:
     """The conditions that distinguish some settings, each with the settings in which it holds."""
 
-    def __init__(self, samples: Sequence[Sample], written: Iterable[Condition]) -> None:
-        self._samples = tuple(samples)
+    def __init__(self, samples: Sequence[Sample], written: Iterable[Condition], path: Path) -> None:
+        self._samples, self._path = tuple(samples), path
         self.everywhere = (1 << len(self._samples)) - 1
         self._known: dict[int, Condition] = {}
         self._order: list[tuple[int, Condition]] = []
@@ -93,7 +95,11 @@ class Conditions:
                 yield Or((left, right))
 
     def _tree(self, present: int, among: int, depth: int = 0) -> Condition | None:
-        """A tree of questions, each the one that leaves the fewest settings undecided."""
+        """A tree of questions, each the one that leaves the fewest settings undecided.
+
+        Raises:
+            InputError: no question tells some of the settings apart.
+        """
 
         def undecided(mask: int) -> int:
             parts = (among & mask, among & ~mask)
@@ -103,7 +109,7 @@ class Conditions:
             (undecided(mask), index) for index, (mask, _) in enumerate(self._order) if among & mask not in (0, among)
         ]
         if not options or depth > 12:
-            raise LookupError("no condition tells these settings apart")
+            raise self._alike(present, among)
         mask, question = self._order[min(options)[1]]
         answers: list[Condition] = []
         for side, condition in ((mask, question), (~mask, negated(question))):
@@ -116,6 +122,21 @@ class Conditions:
                 joined = both(condition, nested)
                 answers += [joined] if joined is not None else []
         return answers[0] if len(answers) == 1 else Or(tuple(answers))
+
+    def _alike(self, present: int, among: int) -> InputError:
+        one, other = (
+            next(sample for index, sample in enumerate(self._samples) if mask >> index & 1)
+            for mask in (present, among & ~present)
+        )
+        unset = sorted(key for key in one.looping if (key in one.variant) != (key in other.variant))
+        return InputError(
+            f"the recipe differs between settings that no condition of a spec tells apart: {one}, and {other}",
+            path=self._path,
+            hint=f"Expected a value of {', '.join(unset)} in every setting: give conda-forge's pinning with --pinning, or "
+            "set it in the variant file."
+            if unset
+            else "Expected a difference that follows from the platform, the versions of CUDA and Python, or a key's value.",
+        )
 
 
 def leaves(condition: Condition) -> int:

@@ -39,6 +39,13 @@ class Sample:
     tree: RecipeTree
     looping: frozenset[str]
 
+    def __str__(self) -> str:
+        """The platform, and the values of the keys that the recipe can distinguish."""
+        builder, keys = self.setting.build_platform, sorted(self.looping)
+        on = [f"built on {builder.subdir}"] if builder != self.setting.platform else []
+        values = (f"{key} {self.variant[key]}" if key in self.variant else f"no {key}" for key in keys)
+        return " ".join((self.setting.platform.subdir, *on, f"with {', '.join(values)}" if keys else "")).strip()
+
     @property
     def built(self) -> bool:
         return not self.tree.skip and not all(output.skip for output in self.tree.outputs)

@@ -14,7 +14,7 @@ from feedstock_tools.importing import import_recipe
 from feedstock_tools.importing.content import Content, recipe_content
 from feedstock_tools.importing.samples import Sample
 from feedstock_tools.rerender.source import Source
-from tests.support.importing import RECIPE, imported
+from tests.support.importing import RECIPE, feedstock, imported
 
 
 def test_a_meta_yaml_becomes_a_spec_that_means_the_same(v0: Path) -> None:
@@ -163,3 +163,18 @@ def test_a_recipe_that_builds_nothing_is_refused(v1: Path) -> None:
 
     with pytest.raises(InputError, match="builds nothing in any configuration"):
         imported(v1)
+
+
+def test_settings_that_no_condition_tells_apart_are_refused(tmp_path: Path) -> None:
+    recipe = "package: {name: solver, version: '1'}\nbuild:\n  skip: true  # [not cuda_compiler_version]\n"
+    configuration = "cuda_compiler_version: ['None', '12.9']\ntarget_platform: [linux-64]\n"
+    made = {"recipe/meta.yaml": recipe, "conda-forge.yml": "", ".ci_support/linux_64_.yaml": configuration}
+    folder = feedstock(tmp_path, {f"solver-feedstock/{name}": text for name, text in made.items()})
+
+    with pytest.raises(InputError) as refused:
+        import_recipe(folder)
+
+    (mistake,) = refused.value.mistakes
+    assert mistake.path == folder / "recipe/meta.yaml"
+    assert "linux-64 with no cuda_compiler_version, and linux-64 with cuda_compiler_version None" in mistake.message
+    assert "--pinning" in str(mistake.hint)
