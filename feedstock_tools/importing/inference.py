@@ -128,14 +128,13 @@ class Conditions:
             next(sample for index, sample in enumerate(self._samples) if mask >> index & 1)
             for mask in (present, among & ~present)
         )
-        unset = sorted(key for key in one.looping if (key in one.variant) != (key in other.variant))
+        hint = "Expected a difference that follows from the platform, CUDA, Python, or the value of another key."
+        if unset := sorted(key for key in one.looping if (key in one.variant) != (key in other.variant)):
+            hint = f"Expected a value of {', '.join(unset)} in each: set it in the variant file, or give a --pinning."
         return InputError(
             f"the recipe differs between settings that no condition of a spec tells apart: {one}, and {other}",
             path=self._path,
-            hint=f"Expected a value of {', '.join(unset)} in every setting: give conda-forge's pinning with --pinning, or "
-            "set it in the variant file."
-            if unset
-            else "Expected a difference that follows from the platform, the versions of CUDA and Python, or a key's value.",
+            hint=hint,
         )
 
 

@@ -69,7 +69,7 @@ def take_samples(source: Source) -> tuple[Sample, ...]:
                 if (platform, builder, values) not in samples:
                     variant = {**base, **row}
                     tree = _tree(source, variant, reading.config, reading.rendering, builder)
-                    sample = Sample(_setting(variant, platform, builder), variant, tree, looping)
+                    sample = Sample(setting_of(variant, platform, builder), variant, tree, looping)
                     samples[platform, builder, values] = sample
     return tuple(samples.values())
 
@@ -111,16 +111,11 @@ def _rows(config: VariantConfig, looping: frozenset[str], source: Source) -> Ite
     yield from space
 
 
-def _setting(variant: Variant, platform: Platform, builder: Platform) -> Setting:
-    cuda = variant.get("cuda_compiler_version", "None")
-    python = variant.get("python")
-    return Setting(
-        platform,
-        builder,
-        None if cuda in ("None", "") else cuda,
-        python.split(" ")[0].removesuffix(".*") if python else None,
-        variant,
-    )
+def setting_of(variant: Variant, platform: Platform, builder: Platform) -> Setting:
+    """The setting in which conditions of a spec see a variant."""
+    cuda, python = variant.get("cuda_compiler_version", "None"), variant.get("python")
+    version = python.split(" ")[0].removesuffix(".*") if python else None
+    return Setting(platform, builder, None if cuda in ("None", "") else cuda, version, variant)
 
 
 def _tree(

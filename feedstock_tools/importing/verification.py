@@ -21,6 +21,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.importing.content import Content
 from feedstock_tools.importing.output_content import conditional
+from feedstock_tools.importing.samples import setting_of
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import CI_SUPPORT, FORGE_FILE
 from feedstock_tools.recipe.model import RenderedOutput
@@ -335,8 +336,13 @@ def _with_keys(
 
 def _condition(split: _Split, configurations: Mapping[str, Configuration]) -> Condition | None:
     """The simplest condition that holds wherever the key is missing, and nowhere that it must be absent."""
-    needed = [_setting(configurations[name]) for name in split.missing]
-    others = [_setting(configurations[name]) for name in split.never]
+    settings = {
+        name: setting_of(
+            {key: values[0] for key, values in each.values.items() if values}, each.platform, each.platform
+        )
+        for name, each in configurations.items()
+    }
+    needed, others = ([settings[name] for name in names] for names in (split.missing, split.never))
     for condition in _candidates(needed):
         if all(holds(condition, each) for each in needed) and not any(holds(condition, each) for each in others):
             return condition
@@ -349,9 +355,3 @@ def _candidates(settings: list[Setting]) -> Iterator[Condition | None]:
     subdirs = [Name(subdir) for subdir in sorted({setting.platform.subdir for setting in settings})]
     yield from (*words, *subdirs)
     yield from (And((word, other)) for word in (*words[:4], *subdirs) for other in words[4:])
-
-
-def _setting(configuration: Configuration) -> Setting:
-    platform: Platform = configuration.platform
-    cuda = configuration.values.get("cuda_compiler_version", ("None",))[0]
-    return Setting(platform, platform, None if cuda in ("None", "") else cuda)

@@ -91,8 +91,8 @@ def test_what_a_spec_cannot_hold_is_verbatim_and_counted(v0: Path) -> None:
 
 
 def test_requirements_pins_and_variants_are_never_verbatim(v0: Path, v1: Path) -> None:
-    for feedstock in (v0, v1):
-        assert not {block.section for block in imported(feedstock).verbatim} & {"requirements", "variants"}
+    for folder in (v0, v1):
+        assert not {block.section for block in imported(folder).verbatim} & {"requirements", "variants"}
 
 
 def test_the_spec_generates_without_further_words(v0: Path) -> None:
