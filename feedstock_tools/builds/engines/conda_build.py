@@ -29,6 +29,7 @@ class CondaBuild:
     machine: Mapping[str, str]
     name: str = "conda-build"
     shares_staging: bool = True
+    keeps_shared: bool = False
     own_channels: bool = False
     cross_tests: CrossTests = "left out"
 

@@ -143,6 +143,7 @@ class Container:
     machine: Mapping[str, str]
     name: str = "container"
     shares_staging: bool = False
+    keeps_shared: bool = False
     own_channels: bool = False
     cross_tests: CrossTests = "left out"
 

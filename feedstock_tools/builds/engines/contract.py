@@ -37,6 +37,9 @@ class BuildRequest:
         channels: URLs to solve in, the first has priority.
         folder: the private folder: the build writes only below it.
         wanted: names of the outputs to build; the others of the row are already in `folder/output`.
+        shared: the folders of the shared builds that the wanted outputs take files from, by name. They are complete,
+            and nobody may write to them: other rows read them at the same time.
+        only_shared: this is a shared build alone: `wanted` has its name, and `shared` the empty folder for its files.
         untested: outputs whose tests are left out, by name.
         emulator: runs the tests of packages for another platform; None if they are left out, or none is needed.
         extra: entries for the `extra` section of each package's metadata.
@@ -55,6 +58,8 @@ class BuildRequest:
     channels: tuple[str, ...]
     folder: Path
     wanted: tuple[str, ...]
+    shared: Mapping[str, Path] = field(default_factory=dict)
+    only_shared: bool = False
     untested: tuple[str, ...] = ()
     emulator: Emulator | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
@@ -84,6 +89,8 @@ class BuildRequest:
             "channels": list(self.channels),
             "folder": str(self.folder),
             "wanted": list(self.wanted),
+            "shared": {name: str(folder) for name, folder in self.shared.items()},
+            "only_shared": self.only_shared,
             "untested": list(self.untested),
             "emulator": self.emulator.to_json() if self.emulator else None,
             "extra": dict(self.extra),
@@ -100,7 +107,8 @@ class BuildRequest:
         from feedstock_tools.builds.engines.embedded.emulation import Emulator
         from feedstock_tools.variants.model import values_from_json
 
-        paths = {key: Path(content[key]) for key in ("recipe", "folder", "feedstock")}
+        paths: dict[str, Any] = {key: Path(content[key]) for key in ("recipe", "folder", "feedstock")}
+        paths["shared"] = {name: Path(folder) for name, folder in content["shared"].items()}
         lists = {key: tuple(content[key]) for key in ("channels", "wanted", "untested")}
         emulator = Emulator(**content["emulator"]) if content["emulator"] else None
         values = values_from_json(content["values"])
@@ -133,7 +141,10 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """An output is complete and its tests have passed (or were left out): the package's file, and how long it took."""
+    """An output is complete and its tests have passed (or were left out): the package's file, and how long it took.
+
+    Of a shared build `package` is its folder.
+    """
 
     output: str
     package: Path
@@ -167,6 +178,14 @@ class Engine(Protocol):
     def shares_staging(self) -> bool:
         """Whether a staging output is built once for all outputs of a row that inherit from it, and not once for
         each."""
+        ...
+
+    @property
+    def keeps_shared(self) -> bool:
+        """Whether it runs a shared build by itself (`BuildRequest.only_shared`) and builds rows from what that left.
+
+        The shared build of several rows is then planned, recorded and kept as an item of its own.
+        """
         ...
 
     @property

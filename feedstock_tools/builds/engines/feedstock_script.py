@@ -62,6 +62,7 @@ class FeedstockScript:
     runtime: Runtime | None
     name: str = "container"
     shares_staging: bool = True
+    keeps_shared: bool = False
     own_channels: bool = True
     cross_tests: CrossTests = "its own"
 

@@ -40,6 +40,7 @@ class RattlerBuild:
 
     name = "rattler-build"
     shares_staging = False
+    keeps_shared = False
     own_channels = False
     cross_tests: CrossTests = "emulated"
 
