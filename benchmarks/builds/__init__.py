@@ -1,1 +1,1 @@
-"""Builds: the order of rows, ledgers, logs, a matrix, a fleet."""
+"""Builds: a ledger of years, a matrix."""
