@@ -1,6 +1,6 @@
 """The form of the files of facts, as pydantic models.
 
-They check a file before it is trusted: in tests, in `maintenance/facts.py`, and for a user's own file.
+They check a file before it is trusted: in tests, in `maintenance/facts`, and for a user's own file.
 The shipped files are read without them, since pydantic takes longer to import than the facts take to read. The JSON
 Schemas in `variants/`, which editors read, are generated from them (`python -m maintenance.facts schemas`).
 """

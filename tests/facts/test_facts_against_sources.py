@@ -1,4 +1,4 @@
-"""The facts compared with their sources, as `maintenance/recorded_facts.py` read them from clones of feedstocks.
+"""The facts compared with their sources, as `maintenance/facts/feedstocks.py` read them from clones of feedstocks.
 
 The tables in `recorded/` make this possible without the clones; where those exist (in the folder that FEEDSTOCK_MIRROR
 names, default `../.mirror`), the tables themselves are compared with them.
@@ -11,8 +11,9 @@ import pytest
 from feedstock_tools.facts import CudaFacts, Library, PinningRow, load_cuda
 from feedstock_tools.facts.packages import KnownPackage, read_packages
 from feedstock_tools.platforms import Platform
-from maintenance import pinning_rows
-from maintenance.recorded_facts import DROPPED, TABLES, read_table
+from maintenance.facts import pinning_rows
+from maintenance.facts.feedstocks import DROPPED, TABLES, entry_of
+from maintenance.facts.records import read_table
 from tests.support.needs import lacks, needs
 from tests.support.paths import MIRROR, clone_of
 
@@ -24,7 +25,7 @@ RECORDED = {name: read_table(name) for name in TABLES}
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_is_what_the_clones_say(name: str) -> None:
-    read = {key: reader(MIRROR) for key, reader in TABLES[name].items()}
+    read = {key: entry_of(reader, MIRROR) for key, reader in TABLES[name].items()}
     there = {key: entry for key, entry in read.items() if entry is not None}
     assert there == {key: RECORDED[name].get(key) for key in there}
     if missing := sorted({key.split(" ")[0] for key in read if key not in there}):

@@ -10,8 +10,8 @@ import pytest
 
 from feedstock_tools.facts import CudaFacts, load_cuda
 from feedstock_tools.versions import parse_version
-from maintenance import libraries, toolkits
-from maintenance.recorded_facts import read_table
+from maintenance.facts import libraries, toolkits
+from maintenance.facts.records import read_table
 
 FACTS = load_cuda()
 NVCC = read_table(toolkits.TABLE)

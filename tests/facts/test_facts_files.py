@@ -9,6 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError, Mistake
@@ -18,6 +19,7 @@ from feedstock_tools.facts.frameworks import load_frameworks
 from feedstock_tools.facts.gpus import load_gpus
 from feedstock_tools.facts.models import FILES, CudaFile, json_schema
 from feedstock_tools.facts.packages import read_packages
+from maintenance.facts.__main__ import program
 
 GOOD = """\
 sources:
@@ -128,3 +130,11 @@ def test_binary_and_missing_files_are_named(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="is not a text file"):
         checked(path, CudaFile)
+
+
+def test_the_files_that_ship_have_no_mistakes_and_one_of_yours_has_its_place(tmp_path: Path) -> None:
+    assert CliRunner().invoke(program, ["check"]).output.count(": no mistakes\n") == len(FILES)
+    path = tmp_path / "mine.yaml"
+    path.write_text("toolkits: 12\n")
+    found = CliRunner().invoke(program, ["check", "cuda.yaml", str(path)])
+    assert (found.exit_code, f"{path}:1" in found.output) == (2, True)

@@ -1,20 +1,15 @@
-"""Write the entries of `variants/tools.yaml` for wheels: the packages of the stand-in channel that are made of them.
+"""Entries of `variants/tools.yaml` for wheels: the packages of the stand-in channel that are made of them.
 
-    pip download --no-deps --only-binary=:all: --dest FOLDER PROJECT==VERSION …
-    python -m maintenance.tool_wheels FOLDER DAY
-
-prints the three parts of the file (`sources`, `packages`, `wheels`) for all wheels in FOLDER, with their hashes, sizes,
-licenses and dependencies; DAY (2026-11-22) becomes the time stamp of their packages. A wheel with compiled code becomes
-a package for its own Python, or one for each of `PYTHONS` if it uses the stable ABI.
+They are the lines of three parts of the file (`sources`, `packages`, `wheels`), with hashes, sizes, licenses and
+dependencies. A wheel with compiled code becomes a package for its own Python, or one for each of `PYTHONS` if it uses
+the stable ABI.
 """
 
 from __future__ import annotations
 
-import argparse
 import email.parser
 import hashlib
 import re
-import sys
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -24,6 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from feedstock_tools.facts.tools import read_tools
+from feedstock_tools.versions import parse_version
 
 #: The Pythons that get packages with compiled code.
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
@@ -138,7 +134,7 @@ def _package(name: str, files: Sequence[ToolWheel]) -> Iterator[str]:
         yield f"    depends: [{_listed([f'python {first.python}', *first.requires])}]"
         yield f"    rows: [{{version: {first.version}, source: {name}}}]"
         return
-    glibc = max((wheel.glibc for wheel in files), key=lambda text: [int(part) for part in text.split(".")])
+    glibc = max((wheel.glibc for wheel in files), key=parse_version)
     python = ["python >={python},<{next}.0a0", "python_abi {python}.* *_cp{compact}"]
     yield f"    subdirs: [{', '.join(sorted({wheel.subdir for wheel in files}))}]"
     yield "    build: py{compact}h{hash}_{number}"
@@ -169,18 +165,3 @@ def _files(name: str, files: Sequence[ToolWheel], tools: Set[str]) -> Iterator[s
 
 def _listed(specs: Iterable[str]) -> str:
     return ", ".join(f'"{spec}"' for spec in specs)
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Print the entries."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("day", metavar="DAY")
-    given = parser.parse_args(arguments)
-    wheels = [read_wheel(path) for path in given.folder.glob("*.whl")]
-    sys.stdout.write("\n".join(entries(wheels, given.day)) + "\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,23 +1,18 @@
-"""Read the names of GPUs, and the drivers that know them, from the lists that drivers bring along.
+"""The names of GPUs, and the drivers that know them, read from the lists that come with drivers.
 
-    python -m maintenance.gpus --pci-ids PCI.IDS --drivers CLONE --branches FOLDER
+They are `names` and `listed` of each chip in `variants/gpus.yaml`; all else in the file is written by hand. The lists:
 
-rewrites `names` and `listed` of each chip of `variants/gpus.yaml`, and prints every chip whose `first_driver`
-contradicts the lists, every chip that the lists have and the file lacks, and every GPU that appeared or disappeared
-(exit code 1 if there is a contradiction). All else in the file is written by hand and stays as it is.
+- the file of github.com/pciutils/pciids (Debian's package pci.ids);
+- a clone of github.com/NVIDIA/open-gpu-kernel-modules, whose tags are driver versions, 515.43.04 and later: the names
+  of all GPUs that a driver knows;
+- a folder with the lists `*.ids` of Debian's package nvidia-detect: the devices of the branches 304 to 550.
 
-PCI.IDS is the file of github.com/pciutils/pciids (Debian's package pci.ids). CLONE is a clone of
-github.com/NVIDIA/open-gpu-kernel-modules, whose tags are driver versions, 515.43.04 and later; it holds the names of
-all GPUs that a driver knows. FOLDER has the lists `*.ids` of Debian's package nvidia-detect: the devices of the
-branches 304 to 550. A name that the first open driver already had has no entry in `listed`.
+A name that the first open driver already had has no entry in `listed`.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +22,7 @@ import yaml
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.versions import parse_version
+from maintenance.facts.records import git, say
 
 #: The lists of Debian's nvidia-detect by branch. Two lists of 390: the second has the GPUs of 64-bit systems only.
 BRANCH_LISTS = {
@@ -42,6 +38,12 @@ BRANCH_LISTS = {
     "550": ("nvidia",),
 }
 HEADER = "src/nvidia/generated/g_nv_name_released.h"
+HEADER_OF_FILE = """\
+# yaml-language-server: $schema=gpus.schema.json
+#
+# GPUs: their chips, drivers and names. docs/facts.md explains the keys. `names` and `listed` are written by
+# `python -m maintenance.facts gpus`, the rest by hand.
+"""
 FIRST_OPEN = "515.43.04"
 #: Entries of pci.ids that contradict what was sold under the name.
 NOT_SOLD = frozenset(
@@ -70,14 +72,6 @@ class Listed:
 
     chip: str
     drivers: set[str] = field(default_factory=set)
-
-
-def git(clone: Path, *arguments: str) -> str:
-    """The output of a git command in a clone, or in a bare repository."""
-    folder = clone / ".git" if (clone / ".git").exists() else clone
-    return subprocess.run(
-        ["git", "--git-dir", str(folder), *arguments], check=True, capture_output=True, text=True
-    ).stdout
 
 
 def chips_of(pci_ids: Path) -> dict[str, tuple[str, str]]:
@@ -207,57 +201,31 @@ def rewritten(document: dict[str, Any], names: Mapping[str, Listed], drivers: Ma
 
 def dump(document: dict[str, Any]) -> str:
     """The document as text, one section after the other, lists filled to the width of the other files."""
-    lines = ["# yaml-language-server: $schema=gpus.schema.json"]
-    lines += [
-        "#",
-        "# GPUs: their chips, drivers and names. docs/facts.md explains the keys. `names` and `listed` are written by",
-    ]
-    lines += ["# `python -m maintenance.gpus`, the rest by hand.", ""]
-    lines.append(_plain({"sources": document["sources"]}))
-    lines.append(_plain({"generations": document["generations"]}))
-    lines.append("chips:")
+    lines = [HEADER_OF_FILE, _plain(document, "sources"), _plain(document, "generations"), "chips:"]
     for chip, entry in document["chips"].items():
         lines.append(f"  {chip}:")
         for key, value in entry.items():
             text = yaml.dump(value, default_flow_style=True, width=108, sort_keys=False).removesuffix("...\n").strip()
+            first, *others = text.splitlines()
             if len(text) + len(key) > 110:
-                lines += [
-                    f"    {key}:",
-                    *(
-                        f"      {line.strip() if at == 0 else ' ' + line.strip()}"
-                        for at, line in enumerate(text.splitlines())
-                    ),
-                ]
+                lines += [f"    {key}:", f"      {first.strip()}", *(f"       {line.strip()}" for line in others)]
             else:
                 lines.append(f"    {key}: {text}")
-    lines.append("")
-    lines.append(_plain({"familiar": document["familiar"]}))
-    lines.append(_plain({"machines": document["machines"]}))
-    return "\n".join(lines)
+    return "\n".join([*lines, "", _plain(document, "familiar"), _plain(document, "machines")])
 
 
-def _plain(section: dict[str, Any]) -> str:
-    return yaml.dump(section, default_flow_style=None, width=116, sort_keys=False)
+def _plain(document: dict[str, Any], section: str) -> str:
+    return yaml.dump({section: document[section]}, default_flow_style=None, width=116, sort_keys=False)
 
 
-def main(arguments: list[str]) -> int:
-    """The exit code: 1 if a fact contradicts the lists."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pci-ids", type=Path, required=True)
-    parser.add_argument("--drivers", type=Path, required=True)
-    parser.add_argument("--branches", type=Path, required=True)
-    given = parser.parse_args(arguments)
+def update(pci_ids: Path, clone: Path, branches: Path) -> int:
+    """Rewrite the file and report what is new, gone or contradictory; return how many contradictions there are."""
     path = data_folder("variants") / "gpus.yaml"
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
     before = {name for entry in document["chips"].values() for name in entry.get("names", ())}
-    problems = rewritten(document, *read_lists(given.pci_ids, given.drivers, given.branches))
+    problems = rewritten(document, *read_lists(pci_ids, clone, branches))
     after = {name for entry in document["chips"].values() for name in entry["names"]}
     path.write_text(dump(document), encoding="utf-8")
-    for sign, changed in (("new", after - before), ("gone", before - after)):
-        sys.stdout.writelines(f"{sign}: {name}\n" for name in sorted(changed))
-    sys.stdout.writelines(f"{problem}\n" for problem in problems)
-    return 1 if problems else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    say(*(f"new: {name}" for name in sorted(after - before)), *(f"gone: {name}" for name in sorted(before - after)))
+    say(*problems)
+    return len(problems)

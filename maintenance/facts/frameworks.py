@@ -1,30 +1,27 @@
-"""Read from an index of wheels which CUDA, cuDNN and Python each release of a framework is for.
+"""Which CUDA, cuDNN and Python each release of a framework is for, read from an index of wheels.
 
-    python -m maintenance.wheels [--index URL]
-
-rewrites `variants/wheels.yaml`: for the last release of each minor version of a framework, the versions of Python and
-the platforms of its wheels, and the CUDA and cuDNN that its metadata asks for. A release that the file has is not read
-again, so that a rerun reads what is new; differences are printed. URL is a simple index that answers in JSON (PEP 691).
-Only the metadata of a wheel is read: beside it (PEP 658), or out of it by ranges, never the whole wheel.
+For the last release of each minor version of a framework, `variants/wheels.yaml` has the versions of Python and the
+platforms of its wheels, and the CUDA and cuDNN that its metadata asks for. Only the metadata of a wheel is read: beside
+it (PEP 658), or out of it by ranges, never the whole wheel.
 """
 
 # ruff: noqa: S310 - the index is the maintainer's own choice
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import yaml
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.versions import parse_version
-from maintenance.wheel_index import Wheel, add_index_option, archive, wheels_of
+from maintenance.facts.index import LINUX, Wheel, archive, by_minor, wheels_of
+from maintenance.facts.records import Entry, Release, read_new
 
 #: The projects of each framework on the index, the extra that brings CUDA along, and the first version that is read.
 PROJECTS: Mapping[str, tuple[str, str | None, str]] = {
@@ -37,7 +34,7 @@ PROJECTS: Mapping[str, tuple[str, str | None, str]] = {
     "cupy-cuda13x": ("cupy-cuda13x", "ctk", "13"),
 }
 PLATFORMS = (
-    (re.compile(r"manylinux.*x86_64"), "linux-64"),
+    (LINUX, "linux-64"),
     (re.compile(r"manylinux.*aarch64"), "linux-aarch64"),
     (re.compile(r"win_amd64"), "win-64"),
     (re.compile(r"macosx.*(?:arm64|universal2)"), "osx-arm64"),
@@ -60,21 +57,13 @@ def metadata_of(url: str) -> str:
             return opened.read(name).decode()
 
 
-def last_of_minors(versions: Iterable[str]) -> list[str]:
-    """The last release of each minor version, oldest first."""
-    last: dict[tuple[str, ...], str] = {}
-    for version in sorted(versions, key=parse_version):
-        last[tuple(version.split(".")[:2])] = version
-    return list(last.values())
-
-
-def read_release(version: str, files: list[Wheel], extra: str | None) -> dict[str, Any]:
+def read_release(version: str, files: list[Wheel], extra: str | None, _before: Entry | None = None) -> Entry:
     """One release: the Pythons and platforms of its wheels, and what its metadata asks for."""
     tags = {file.python for file in files}
     pythons = sorted({f"{tag[2]}.{tag[3:]}" for tag in tags if re.fullmatch(r"cp3\d+", tag)}, key=parse_version)
     subdirs = [subdir for pattern, subdir in PLATFORMS if any(pattern.search(file.platform) for file in files)]
-    chosen = next((file for file in files if "manylinux" in file.platform and "x86_64" in file.platform), files[-1])
-    entry: dict[str, Any] = {"version": version, "python": pythons, "platforms": subdirs}
+    chosen = next((file for file in files if LINUX.search(file.platform)), files[-1])
+    entry: Entry = {"version": version, "python": pythons, "platforms": subdirs}
     for name, spec, marker in requirements(metadata_of(chosen.url)):
         if "extra ==" in marker and (extra is None or f'"{extra}"' not in marker.replace("'", '"')):
             continue
@@ -96,34 +85,22 @@ def requirements(metadata: str) -> Iterable[tuple[str, str, str]]:
             yield match["name"].lower().replace("_", "-"), match["spec"].strip(), match["marker"] or ""
 
 
-def main(arguments: list[str]) -> int:
-    """The exit code: 0, or 1 if a release that the file has differs from the index."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_index_option(parser)
-    parser.add_argument("--again", action="store_true", help="Read every release again, and report what differs.")
-    given = parser.parse_args(arguments)
+def update(index: str, again: bool) -> int:
+    """Rewrite the file with what is new on the index; return how many releases differ or could not be read."""
     path = data_folder("variants") / "wheels.yaml"
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    known = document["wheels"]
-    differs = 0
-    table: dict[str, list[dict[str, Any]]] = {}
+    wrong = 0
+    table: dict[str, list[Entry]] = {}
     for framework, (project, extra, oldest) in PROJECTS.items():
-        every = wheels_of(given.index, project)
-        files = {version: every[version] for version in every if parse_version(version) >= parse_version(oldest)}
-        before = {entry["version"]: entry for entry in known.get(framework, ())}
-        for version in last_of_minors(files):
-            entry = before.get(version)
-            if entry is None or given.again:
-                read = read_release(version, files[version], extra)
-                if entry is not None and entry != read:
-                    differs += 1
-                sys.stdout.write(
-                    f"{framework} {version}: {'differs' if entry not in (None, read) else 'read'} {read}\n"
-                )
-                entry = read
-            table.setdefault(framework, []).append(entry)
+        files = wheels_of(index, project)
+        since = [version for version in files if parse_version(version) >= parse_version(oldest)]
+        last = {f"{framework} {group[-1]}": group[-1] for group in by_minor(since)}
+        known = {f"{framework} {entry['version']}": entry for entry in document["wheels"].get(framework, ())}
+        new = (Release(key, partial(read_release, version, files[version], extra)) for key, version in last.items())
+        wrong += read_new(new, known, again, lambda: None)
+        table[framework] = [known[key] for key in last if key in known]
     path.write_text(dump(document["tested"], table), encoding="utf-8")
-    return 1 if differs else 0
+    return wrong
 
 
 def dump(tested: Mapping[str, Any], table: Mapping[str, list[dict[str, Any]]]) -> str:
@@ -133,7 +110,7 @@ def dump(tested: Mapping[str, Any], table: Mapping[str, list[dict[str, Any]]]) -
         "#",
         "# The last release of each minor version of frameworks: the Pythons and platforms of its wheels, and the",
         "# CUDA, cuDNN and NumPy that its metadata asks for. All but `tested` is written by",
-        "# `python -m maintenance.wheels`.",
+        "# `python -m maintenance.facts frameworks`.",
         "",
         "# Releases whose metadata names no CUDA: what their makers tested them with.",
         yaml.dump({"tested": tested}, sort_keys=False, default_flow_style=None, width=116),
@@ -146,7 +123,3 @@ def dump(tested: Mapping[str, Any], table: Mapping[str, list[dict[str, Any]]]) -
             for entry in entries
         ]
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

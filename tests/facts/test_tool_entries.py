@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from feedstock_tools.facts.tools import read_tools
-from maintenance.tool_wheels import entries, read_wheel
+from maintenance.facts.tools import entries, read_wheel
 
 
 def wheel(folder: Path, name: str, *lines: str) -> Path:

@@ -1,18 +1,13 @@
-"""Read rows for `variants/cuda.yaml` from a clone of conda-forge-pinning-feedstock.
+"""Rows for `variants/cuda.yaml`, read from a clone of conda-forge-pinning-feedstock.
 
-    python -m maintenance.pinning_rows CLONE linux-64 12.9
-    python -m maintenance.pinning_rows CLONE osx-arm64 cpu
-
-prints the row as it stood at the last commit whose pinning, or a migration beside it, named that CUDA version for the
+A row is read as it stood at the last commit whose pinning, or a migration beside it, named its CUDA version for the
 platform. A value that is the same for all rows of a pinning is taken as it is, one of a zip group from the row of the
 version. A person may then add to the row (a note, keys that an old pinning did not have), and says so in the row.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -24,40 +19,21 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.variants.files import parse, select_yaml
 from feedstock_tools.variants.model import VariantConfig
 from feedstock_tools.variants.rules import CondaBuildRules
+from maintenance.facts.records import git
 
 CONFIG = "recipe/conda_build_config.yaml"
 MIGRATIONS = "recipe/migrations"
 #: The keys of a row, in the order in which they are written.
 KEYS = (
-    "c_compiler",
-    "c_compiler_version",
-    "cxx_compiler",
-    "cxx_compiler_version",
-    "fortran_compiler",
-    "fortran_compiler_version",
-    "c_stdlib",
-    "c_stdlib_version",
-    "macos_machine",
-    "cuda_compiler",
-    "cuda_compiler_version",
-    "cudnn",
-    "arm_variant_type",
-    "cdt_name",
-    "cdt_arch",
-    "BUILD",
+    *("c_compiler", "c_compiler_version", "cxx_compiler", "cxx_compiler_version"),
+    *("fortran_compiler", "fortran_compiler_version", "c_stdlib", "c_stdlib_version", "macos_machine"),
+    *("cuda_compiler", "cuda_compiler_version", "cudnn", "arm_variant_type", "cdt_name", "cdt_arch", "BUILD"),
     "docker_image",
 )
 #: Platforms that conda-forge builds for on another one, whose image is used.
 BUILT_ON = {"linux-riscv64": "linux-64"}
 #: Before alma8 the pinning asked which CentOS is wanted; CUDA images were CentOS 7 by then.
 OLD_DEFAULT_LINUX = "cos7"
-
-
-def git(clone: Path, *arguments: str) -> str:
-    """The output of a git command in a clone, or in a bare repository."""
-    folder = clone / ".git" if (clone / ".git").exists() else clone
-    command = ["git", "--git-dir", str(folder), *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 @lru_cache(maxsize=256)
@@ -160,26 +136,21 @@ def last_row(clone: Path, platform: Platform, cuda: str | None) -> tuple[str, st
     raise LookupError(f"no commit names CUDA {cuda} for {platform}")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("clone", type=Path)
-    parser.add_argument("platform", type=Platform.parse)
-    parser.add_argument("cuda", help="a CUDA version, or cpu")
-    options = parser.parse_args()
-    cuda = None if options.cuda == "cpu" else options.cuda
-    commit, origin, row = last_row(options.clone, options.platform, cuda)
-    date = git(options.clone, "log", "-1", "--format=%cs", commit).strip()
+def as_text(clone: Path, platform: Platform, cuda: str | None) -> str:
+    """The last row as it stands in the file.
+
+    Raises:
+        LookupError: no commit names it.
+    """
+    commit, origin, row = last_row(clone, platform, cuda)
+    date = git(clone, "log", "-1", "--format=%cs", commit).strip()
     lines = [
         f"    - cuda: {json.dumps(cuda)}",
-        f"      platform: {options.platform}",
+        f"      platform: {platform}",
         f"      commit: {json.dumps(commit)}",
         f"      date: {json.dumps(date)}",
         f"      origin: {origin}",
         "      values:",
         *(f"        {key}: {json.dumps(value)}" for key, value in row.items()),
     ]
-    sys.stdout.write("\n".join(lines) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+    return "\n".join(lines) + "\n"

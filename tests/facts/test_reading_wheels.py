@@ -14,9 +14,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from feedstock_tools.builds.stand_in.nvcc_from_nvrtc import fatbin
-from maintenance import libraries, recorded_facts, toolkits, wheel_index
+from maintenance.facts import index as wheel_index
+from maintenance.facts import libraries, records, toolkits
+from maintenance.facts.__main__ import program
 
 HEADER = """\
 #if defined(__GNUC__)
@@ -73,30 +76,27 @@ class Index:
         ]
         return json.dumps({"files": files}).encode()
 
-    def part(self, name: str, span: str | None) -> bytes:
-        """A wheel, or the bytes of it that a header `Range` names."""
+    def part(self, name: str, span: str | None) -> tuple[int, bytes]:
+        """A wheel, or the bytes of it that a header `Range` names, with the place of the first."""
         self.asked.append((name, span or "all"))
-        if span is None:
-            return self.wheels[name]
-        first, last = span.removeprefix("bytes=").split("-")
-        return self.wheels[name][int(first) : int(last) + 1]
+        content = self.wheels[name]
+        first, _, last = (span or "bytes=0-").removeprefix("bytes=").partition("-")
+        start = int(first) if first else max(0, len(content) - int(last))
+        return start, content[start : int(last) + 1 if first and last else None]
 
 
 def handler(index: Index) -> type[BaseHTTPRequestHandler]:
     """What answers for an index."""
 
     class Handler(BaseHTTPRequestHandler):
-        def do_HEAD(self) -> None:
-            self.send_response(HTTPStatus.OK)
-            self.send_header("Content-Length", str(len(index.wheels[self.path.split("/")[-1]])))
-            self.end_headers()
-
         def do_GET(self) -> None:
             name = self.path.strip("/").split("/")[-1]
             span = self.headers["Range"]
-            content = index.part(name, span) if "/files/" in self.path else index.listing(name)
+            start, content = index.part(name, span) if "/files/" in self.path else (0, index.listing(name))
             self.send_response(HTTPStatus.PARTIAL_CONTENT if span else HTTPStatus.OK)
             self.send_header("Content-Length", str(len(content)))
+            if span:
+                self.send_header("Content-Range", f"bytes {start}-{start + len(content) - 1}/{len(index.wheels[name])}")
             self.end_headers()
             self.wfile.write(content)
 
@@ -112,11 +112,16 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler(made))
     made.address = f"http://127.0.0.1:{server.server_port}"
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    for module in (libraries, toolkits, recorded_facts):
-        monkeypatch.setattr(module, "RECORDED", tmp_path)
+    monkeypatch.setattr(records, "RECORDED", tmp_path)
     yield made
     server.shutdown()
     server.server_close()
+
+
+def ran(*words: str) -> tuple[int, str]:
+    """The exit code of a command of `maintenance.facts`, and what it prints."""
+    result = CliRunner(catch_exceptions=False).invoke(program, words)
+    return result.exit_code, result.output
 
 
 def library(*names: str) -> bytes:
@@ -135,7 +140,7 @@ def test_releases_that_were_withdrawn_betas_and_placeholders_are_left_out(index:
     assert list(wheel_index.wheels_of(index.address, "tool")) == ["1.4"]
 
 
-def test_libraries_are_read_by_ranges_and_once(index: Index, capsys: pytest.CaptureFixture[str]) -> None:
+def test_libraries_are_read_by_ranges_and_once(index: Index) -> None:
     name = "nvidia_cudnn_cu12-9.11.0.98-py3-none-manylinux_2_27_x86_64.whl"
     unread = {"big.bin": bytes(200_000), "lib/libcudnn.so.9": b"\x7fELF" + bytes(50)}
     index.add(
@@ -147,9 +152,9 @@ def test_libraries_are_read_by_ranges_and_once(index: Index, capsys: pytest.Capt
         },
     )
     index.add("nvidia_cudnn_cu12-9.11.0.98-py3-none-win_amd64.whl", {"bin/cudnn.dll": library("sm_75")})
-    arguments = ["--index", index.address, "nvidia-cudnn-cu12"]
-    assert libraries.main(arguments) == 0
-    recorded = recorded_facts.read_table(libraries.TABLE)["nvidia-cudnn-cu12 9.11.0.98"]
+    arguments = ["libraries", "--index", index.address, "nvidia-cudnn-cu12"]
+    assert ran(*arguments)[0] == 0
+    recorded = records.read_table(libraries.TABLE)["nvidia-cudnn-cu12 9.11.0.98"]
     assert recorded["wheel"] == name
     assert recorded["sha256"] == hashlib.sha256(index.wheels[name]).hexdigest()
     assert {path: file["code"] for path, file in recorded["files"].items()} == {
@@ -159,37 +164,34 @@ def test_libraries_are_read_by_ranges_and_once(index: Index, capsys: pytest.Capt
     assert libraries.oldest_capability(recorded) == 75, "a GPU needs code in every library"
     assert {asked for asked, span in index.asked if span == "all"} == set()
     before = len(index.asked)
-    assert libraries.main(arguments) == 0
+    assert ran(*arguments) == (0, "1 wheels in the record, 0 contradict the facts\n")
     assert len(index.asked) == before, "a wheel that the record has is not read again"
-    assert "1 wheels in the record, 0 contradict the facts" in capsys.readouterr().out
 
 
 def test_large_libraries_can_be_left_for_a_later_run(index: Index) -> None:
     name = "nvidia_cudnn_cu12-9.11.0.98-py3-none-manylinux_2_27_x86_64.whl"
     large = library("sm_50", "sm_75") + bytes(1_000_000)
     index.add(name, {"lib/libcudnn_adv.so.9": large, "lib/libcudnn_cnn.so.9": library("sm_75")})
-    arguments = ["--index", index.address, "nvidia-cudnn-cu12"]
-    assert libraries.main([*arguments, "--largest", "0.5"]) == 0
-    (first,) = recorded_facts.read_table(libraries.TABLE).values()
+    arguments = ["libraries", "--index", index.address, "nvidia-cudnn-cu12"]
+    assert ran(*arguments, "--largest", "0.5")[0] == 0
+    (first,) = records.read_table(libraries.TABLE).values()
     assert (list(first["files"]), first["unread"]) == (["libcudnn_cnn.so.9"], ["libcudnn_adv.so.9"])
     index.asked.clear()
-    assert libraries.main(arguments) == 0
-    (whole,) = recorded_facts.read_table(libraries.TABLE).values()
+    assert ran(*arguments)[0] == 0
+    (whole,) = records.read_table(libraries.TABLE).values()
     assert list(whole["files"]) == ["libcudnn_adv.so.9", "libcudnn_cnn.so.9"]
     assert "unread" not in whole
     assert whole["files"]["libcudnn_cnn.so.9"] == first["files"]["libcudnn_cnn.so.9"]
 
 
-def test_a_wheel_that_changed_is_reported_when_it_is_read_again(
-    index: Index, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wheel_that_changed_is_reported_when_it_is_read_again(index: Index) -> None:
     name = "nvidia_cudnn_cu12-9.11.0.98-py3-none-manylinux_2_27_x86_64.whl"
     index.add(name, {"lib/libcudnn_cnn.so.9": library("sm_75")})
-    arguments = ["--index", index.address, "nvidia-cudnn-cu12"]
-    assert libraries.main(arguments) == 0
+    arguments = ["libraries", "--index", index.address, "nvidia-cudnn-cu12"]
+    assert ran(*arguments)[0] == 0
     index.add(name, {"lib/libcudnn_cnn.so.9": library("sm_80")})
-    assert libraries.main([*arguments, "--again"]) == 1
-    out = capsys.readouterr().out
+    code, out = ran(*arguments, "--again")
+    assert code == 1
     assert "nvidia-cudnn-cu12 9.11.0.98: differs" in out
     assert "nvidia-cudnn-cu12 9.11.0.98 has code for GPUs from 80 on; the facts say 75" in out
 
@@ -209,42 +211,42 @@ def test_the_oldest_gpu_is_the_one_that_every_library_has_code_for(files: list[s
     assert libraries.oldest_capability(entry) == oldest
 
 
-def test_a_damaged_library_is_an_error_and_not_recorded(index: Index, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_library_is_an_error_and_not_recorded(index: Index) -> None:
     name = "nvidia_cudnn_cu12-9.11.0.98-py3-none-manylinux_2_27_x86_64.whl"
     index.add(name, {"lib/libcudnn_cnn.so.9": library("sm_75")})
     index.wheels[name] = index.wheels[name].replace(b"code", b"cold", 1)
-    assert libraries.main(["--index", index.address, "nvidia-cudnn-cu12"]) == 1
-    assert "not read: lib/libcudnn_cnn.so.9 is damaged or cut off" in capsys.readouterr().out
-    assert recorded_facts.read_table(libraries.TABLE) == {}
+    code, out = ran("libraries", "--index", index.address, "nvidia-cudnn-cu12")
+    assert code == 1
+    assert "not read: lib/libcudnn_cnn.so.9 is damaged or cut off" in out
+    assert records.read_table(libraries.TABLE) == {}
 
 
-def test_a_toolkit_is_read_from_its_wheels_without_running_it(index: Index, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_toolkit_is_read_from_its_wheels_without_running_it(index: Index) -> None:
     files = {"nvidia/bin/ptxas": PTXAS, "nvidia/include/crt/host_config.h": HEADER.encode()}
     index.add("nvidia_cuda_nvcc_cu12-12.9.86-py3-none-manylinux2014_x86_64.whl", files)
     index.add("nvidia_cuda_nvcc-13.9.1-py3-none-manylinux2014_x86_64.whl", {"cu13/bin/ptxas": PTXAS})
     index.add("nvidia_cuda_crt-13.9.1-py3-none-manylinux2014_x86_64.whl", {"cu13/crt/host_config.h": HEADER.encode()})
-    assert toolkits.main(["--index", index.address]) == 1
-    recorded = recorded_facts.read_table(toolkits.TABLE)
+    code, out = ran("toolkits", "--index", index.address)
+    assert code == 1
+    recorded = records.read_table(toolkits.TABLE)
     assert list(recorded) == ["12.9.86", "13.9.1"]
     entry = recorded["13.9.1"]
     assert entry["architectures"] == "75 80 90a"
     assert (entry["newest_gcc"], entry["newest_clang"]) == (14, 19)
     assert (entry["oldest_msvc"], entry["newest_msvc"]) == (1910, 1949)
     assert len(entry["wheels"]) == 2
-    out = capsys.readouterr().out
     assert "CUDA 12.9: architectures is 50 52 53" in out
     assert "CUDA 13.9 has no facts; 13.9.1 has {'architectures': '75 80 90a'" in out
 
 
-def test_a_wheel_that_is_not_the_one_the_index_names_is_an_error(
-    index: Index, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wheel_that_is_not_the_one_the_index_names_is_an_error(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"nvidia/bin/ptxas": PTXAS, "nvidia/include/crt/host_config.h": HEADER.encode()}
     name = "nvidia_cuda_nvcc_cu12-12.9.86-py3-none-manylinux2014_x86_64.whl"
     index.add(name, files)
-    monkeypatch.setattr(index, "part", lambda *_: b"another file")
-    assert toolkits.main(["--index", index.address]) == 1
-    assert f"12.9.86: not read: {name} is not the file that the index names" in capsys.readouterr().out
+    monkeypatch.setattr(index, "part", lambda *_: (0, b"another file"))
+    code, out = ran("toolkits", "--index", index.address)
+    assert code == 1
+    assert f"12.9.86: not read: {name} is not the file that the index names" in out
 
 
 @pytest.mark.parametrize("form", ["", HEADER.replace("__GNUC__ > 14", "__GNUC__ >= 15")])
