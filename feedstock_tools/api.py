@@ -60,8 +60,7 @@ if TYPE_CHECKING:
     from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
     from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
     from feedstock_tools.files.changes import Changes
-    from feedstock_tools.generate.applying import FileChange
-    from feedstock_tools.generate.generating import Generated, generate
+    from feedstock_tools.generate.generating import FileChange, Generated, generate
     from feedstock_tools.importing import Difference, Imported, VerbatimBlock, import_recipe
     from feedstock_tools.pins.graph.answers import Answer, resolve
     from feedstock_tools.pins.graph.explain import Conflict
@@ -245,8 +244,7 @@ _WHERE = {
     "enable_gpu": "GpuWishes enable_gpu",
     "errors": "FeedstockError InputError Mistake WorkError",
     "feedstock.planned": "PlannedConfiguration PlannedOutput PlannedRow",
-    "generate.applying": "FileChange",
-    "generate.generating": "Generated generate",
+    "generate.generating": "FileChange Generated generate",
     "importing": "Difference Imported VerbatimBlock import_recipe",
     "pins.graph.answers": "Answer resolve",
     "pins.graph.explain": "Conflict",

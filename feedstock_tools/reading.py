@@ -18,6 +18,8 @@ SPEC_NAME = "feedstock.yaml"
 FORGE_FILE = "conda-forge.yml"
 #: The folder that holds the configurations, and the migrations in a folder of their own.
 CI_SUPPORT = ".ci_support"
+#: The hashes of the files that were generated from the spec; it belongs in version control.
+GENERATED = ".feedstock-tools/generated.json"
 
 #: Bytes, far above any recipe or variant file of conda-forge. A larger one is a mistake or an attack.
 LARGEST_FILE = 512 * 1024

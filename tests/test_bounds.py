@@ -27,7 +27,7 @@ def program(statements: str, within: str = "NARROW") -> str:
     start = f"""
 import os, time
 from pathlib import Path
-from feedstock_tools.bounds.held import released, step
+from feedstock_tools.bounds.limits import released, step
 from feedstock_tools.bounds.supervision import hold
 from feedstock_tools.bounds.limits import READING, VARIABLE, Bounds, widen
 NARROW = {NARROW!r}
@@ -96,7 +96,7 @@ subprocess.run([sys.executable, '-c', {limits!r}], check=True)
 def test_a_process_binds_itself_while_it_renders() -> None:
     statements = """
 import resource
-from feedstock_tools.bounds.held import bounded, is_held, step
+from feedstock_tools.bounds.limits import bounded, is_held, step
 from feedstock_tools.bounds.limits import Bounds
 def now(): return is_held(), resource.getrlimit(resource.RLIMIT_CPU)[0], resource.getrlimit(resource.RLIMIT_DATA)[0]
 before = now()

@@ -15,8 +15,8 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.facts import PinningRow, load_cuda
 from feedstock_tools.generate.named_variants import choose, compare, variant_files, write
 from feedstock_tools.platforms import Platform
-from feedstock_tools.variants.algebra import explode
 from feedstock_tools.variants.files import load
+from feedstock_tools.variants.model import explode
 
 FACTS = load_cuda()
 FILES = variant_files(FACTS)

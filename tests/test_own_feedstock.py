@@ -19,7 +19,8 @@ from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.properties import STAND_IN, properties_by_marks
 from feedstock_tools.channel.solving import install, solve, virtual_packages
 from feedstock_tools.feedstock.layout import Artifacts
-from feedstock_tools.generate import read_spec, render
+from feedstock_tools.generate.spec.reading import read_spec
+from feedstock_tools.generate.texts.rendering import render
 from feedstock_tools.platforms import Platform
 from tests.support import command
 from tests.support.archives import own_archives

@@ -19,7 +19,7 @@ from feedstock_tools.recipe.v0 import jinja, meta, text
 from feedstock_tools.recipe.v1 import templates
 from feedstock_tools.recipe.v1 import variants as variants_v1
 from feedstock_tools.rerender.smithy import readme
-from feedstock_tools.variants import files as variant_files
+from feedstock_tools.variants import model as variant_model
 from feedstock_tools.variants import selectors
 from feedstock_tools.yaml_reading import nodes
 from tests.support.paths import ROOT
@@ -94,7 +94,7 @@ LIMITS = {
         f"{v1_engine._MOST_LINES:,} lines",
         f"templates of {templates._LONGEST:,} characters and {templates._DEEPEST} levels",
     ),
-    "variants": (f"{variant_files._LARGEST_GROUP} keys", f"{variants_v1.MOST_VARIANTS:,} renderings"),
+    "variants": (f"{variant_model._LARGEST_GROUP} keys", f"{variants_v1.MOST_VARIANTS:,} renderings"),
     "a pinning from a channel": (_mib(fetching._MOST_BYTES), f"{fetching._MOST_FILES:,} files"),
     "a ledger": (
         f"{database._MOST_PACKAGES:,} packages of a build",

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.data import data_folder
-from feedstock_tools.generate import apply, read_spec, render
+from feedstock_tools.generate.generating import apply
+from feedstock_tools.generate.spec.reading import read_spec
+from feedstock_tools.generate.texts.rendering import render
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.rerender.configuration import Configuration, read_configurations

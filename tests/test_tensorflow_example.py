@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.data import data_folder
-from feedstock_tools.generate import apply, read_spec, render
+from feedstock_tools.generate.generating import apply
+from feedstock_tools.generate.spec.reading import read_spec
+from feedstock_tools.generate.texts.rendering import render
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.v0 import recipe as v0
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.variants import combine, defaults, load
+from feedstock_tools.variants.files import defaults, load
+from feedstock_tools.variants.model import combine
 from tests.support.needs import needs
 from tests.support.paths import CORPUS
 

@@ -27,9 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from feedstock_tools.bounds.held import Note, end_with_parent, enter
-from feedstock_tools.bounds.limits import Bounds, factor, widen
-from feedstock_tools.bounds.results import answer, value_of, whole
+from feedstock_tools.bounds.limits import Bounds, Note, answer, end_with_parent, enter, factor, value_of, whole, widen
 from feedstock_tools.errors import WorkError
 from feedstock_tools.processes import worker_command
 

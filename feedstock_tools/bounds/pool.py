@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Generic, NoReturn, TypeVar
 
-from feedstock_tools.bounds.held import Note, reason_of, renew
-from feedstock_tools.bounds.limits import READING, Bounds, factor
+from feedstock_tools.bounds.limits import READING, Bounds, Note, factor, reason_of, renew
 from feedstock_tools.bounds.supervision import fork_bound, threads
 from feedstock_tools.errors import FeedstockError, WorkError
 

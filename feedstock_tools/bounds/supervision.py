@@ -15,8 +15,18 @@ import time
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
-from feedstock_tools.bounds.held import Note, end_with_parent, enter, is_held, reason_of
-from feedstock_tools.bounds.limits import READING, Bounds
+from feedstock_tools.bounds.limits import (
+    READING,
+    Bounds,
+    Note,
+    answer,
+    end_with_parent,
+    enter,
+    is_held,
+    reason_of,
+    value_of,
+    whole,
+)
 from feedstock_tools.errors import FeedstockError, WorkError
 
 T = TypeVar("T")
@@ -75,8 +85,6 @@ def run_bounded(work: Callable[[], T], bounds: Bounds | None = READING) -> T:
         from feedstock_tools.bounds.apart import run_apart
 
         return run_apart(work, bounds)
-    from feedstock_tools.bounds.results import value_of, whole
-
     note = Note()
     read_end, write_end = os.pipe()
     child = fork_bound(bounds, note)
@@ -170,8 +178,6 @@ def _leave(number: int, reason: FeedstockError) -> NoReturn:
 def _give(work: Callable[[], object], pipe: int) -> NoReturn:
     """Do the work, and send its result or error through a pipe."""
     import gc
-
-    from feedstock_tools.bounds.results import answer
 
     gc.freeze()  # a garbage collection over the parent's objects would copy all of its memory
     status = 1

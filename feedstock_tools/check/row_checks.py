@@ -30,7 +30,7 @@ from feedstock_tools.check.scripts.architectures import ScriptList
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, Toolkit
 from feedstock_tools.generate.spec.reading import read_spec
-from feedstock_tools.generate.texts.cuda_facts import architectures_by_version
+from feedstock_tools.generate.texts.resolved import architectures_by_version
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
 from feedstock_tools.pins.graph.kinds import Demand, msvc_of, msvc_words
 from feedstock_tools.pins.graph.model import PinGraph

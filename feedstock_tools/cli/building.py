@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from feedstock_tools.cli.printing import say, say_json
 from feedstock_tools.errors import InputError
-from feedstock_tools.feedstock.names import rows_by_short_name, select, with_filter
-from feedstock_tools.feedstock.planned import PlannedConfiguration
+from feedstock_tools.feedstock.planned import PlannedConfiguration, rows_by_short_name, select, with_filter
 from feedstock_tools.reading import CI_SUPPORT
 from feedstock_tools.wording import shown
 

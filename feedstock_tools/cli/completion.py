@@ -57,7 +57,7 @@ def _folder(context: click.Context) -> Path:
 def _configurations(context: click.Context, incomplete: str) -> Iterable[str]:
     """Short names and names of the files in `.ci_support`; until something is typed, short names alone."""
     from feedstock_tools.feedstock.configurations import outline
-    from feedstock_tools.feedstock.names import rows_by_short_name
+    from feedstock_tools.feedstock.planned import rows_by_short_name
 
     planned = outline(_folder(context))
     yield from sorted(rows_by_short_name(planned))

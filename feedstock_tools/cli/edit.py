@@ -20,7 +20,7 @@ from feedstock_tools.errors import InputError
 if TYPE_CHECKING:
     from feedstock_tools.edit.draft import Draft
     from feedstock_tools.edit.variants.lists import VersionKey
-    from feedstock_tools.files.repository import Repository
+    from feedstock_tools.feedstock.git import Repository
     from feedstock_tools.recipe.written.document import Document
 
 #: Of a build number: more digits are a mistake.
@@ -153,7 +153,7 @@ def _merged(endings: Sequence[Ending]) -> Ending:
 
 
 def _repository(folder: Path) -> Repository:
-    from feedstock_tools.files.repository import find_repository
+    from feedstock_tools.feedstock.git import find_repository
 
     return find_repository(folder, os.environ)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from feedstock_tools.cli.building import Named, candidates_of, choose, report, say_all, watched
 from feedstock_tools.cli.fleet_extra import linked
 from feedstock_tools.errors import InputError
-from feedstock_tools.feedstock.names import select
+from feedstock_tools.feedstock.planned import select
 from feedstock_tools.wording import counted
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ def command(
 
     The pinning (default: the newest fetched one) has the time stamps of migrations that the spec only names.
     """
-    from feedstock_tools.generate import generate
+    from feedstock_tools.generate.generating import generate
 
     if as_json and show_diff:
         raise click.UsageError("--json and --diff exclude each other")

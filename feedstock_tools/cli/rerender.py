@@ -26,8 +26,8 @@ from feedstock_tools.stages import stage
 from feedstock_tools.wording import counted
 
 if TYPE_CHECKING:
+    from feedstock_tools.feedstock.git import Repository
     from feedstock_tools.files.changes import Changes
-    from feedstock_tools.files.repository import Repository
     from feedstock_tools.rerender.many import Record, RerenderedFeedstock
     from feedstock_tools.rerender.rerendering import Rerender
     from feedstock_tools.rerender.rules import Rules
@@ -165,7 +165,7 @@ def _refuse_mixtures(feedstock: Path, modes: _Modes) -> None:
 
 
 def _repository(feedstock: Path) -> Repository:
-    from feedstock_tools.files.repository import find_repository
+    from feedstock_tools.feedstock.git import find_repository
 
     return find_repository(feedstock, os.environ)
 
@@ -329,7 +329,7 @@ def rerender_all(feedstocks: Sequence[Path], shared: Shared, resume: Path | None
     Args:
         resume: the record of outcomes; the feedstocks that it has are skipped.
     """
-    from feedstock_tools.bounds.held import released
+    from feedstock_tools.bounds.limits import released
     from feedstock_tools.rerender.many import opened_record
 
     began = time.monotonic()

@@ -12,7 +12,7 @@ from feedstock_tools.cli.printing import say_json
 def command() -> int:
     """Print the JSON Schema of feedstock.yaml."""
 
-    from feedstock_tools.generate import json_schema
+    from feedstock_tools.generate.spec.model import json_schema
 
     say_json(json_schema())
     return 0

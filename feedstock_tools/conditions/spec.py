@@ -290,7 +290,7 @@ def _leaf_v1(leaf: Leaf) -> str:
 
 
 def _typed(value: str) -> str:
-    """A value as selectors see it, where whole numbers and booleans are no text (variants.namespace)."""
+    """A value as selectors see it, where whole numbers and booleans are no text (variants.selectors)."""
     if re.fullmatch(r"[+-]?\d+", value.strip()):
         return str(int(value))
     return value.capitalize() if value.lower() in ("true", "false") else f'"{value}"'

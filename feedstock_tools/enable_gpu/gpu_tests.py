@@ -10,8 +10,8 @@ from feedstock_tools.conditions.tree import And, Condition, Name
 from feedstock_tools.edit.writing import added_entry
 from feedstock_tools.enable_gpu.inputs import GpuParts, GpuWishes
 from feedstock_tools.enable_gpu.insertion import Edits, added_to_list, in_one_style, placed, with_selectors
-from feedstock_tools.generate.texts.lines import Line, quoted
 from feedstock_tools.generate.texts.resolved import CPU, CUDA
+from feedstock_tools.generate.texts.wording import Line, quoted
 from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
 from feedstock_tools.recipe.written.owners import Owner
 

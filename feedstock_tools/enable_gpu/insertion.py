@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from feedstock_tools.edit.writing import added_line
-from feedstock_tools.generate.texts.lines import Line
+from feedstock_tools.generate.texts.wording import Line
 from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
 from feedstock_tools.recipe.written.owners import Owner
 from feedstock_tools.recipe.written.variables import read_variables

@@ -9,9 +9,9 @@ from typing import Any
 from feedstock_tools.enable_gpu.inputs import GpuParts, GpuWishes
 from feedstock_tools.enable_gpu.insertion import placed, shifted, with_selectors
 from feedstock_tools.enable_gpu.needs import spec_of
-from feedstock_tools.generate.texts.lines import Line
 from feedstock_tools.generate.texts.v0 import v0_view
 from feedstock_tools.generate.texts.v1 import v1_view
+from feedstock_tools.generate.texts.wording import Line
 from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
 from feedstock_tools.recipe.written.owners import Owner, outputs_of
 

@@ -18,10 +18,10 @@ from feedstock_tools.enable_gpu.inputs import (
 from feedstock_tools.enable_gpu.insertion import added_to_list, below_key, in_one_style, with_selectors
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.generate.spec.model import Spec
-from feedstock_tools.generate.texts.lines import Line
 from feedstock_tools.generate.texts.resolved import CUDA, Need, resolve_outputs
 from feedstock_tools.generate.texts.v0 import requirement_line
 from feedstock_tools.generate.texts.v1 import requirement_lines
+from feedstock_tools.generate.texts.wording import Line
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.written.document import Document, TextEdit
 from feedstock_tools.recipe.written.owners import Owner, name_of

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from feedstock_tools.conditions.spec import to_expression, to_selector
 from feedstock_tools.enable_gpu.inputs import GpuParts, GpuWishes
 from feedstock_tools.enable_gpu.insertion import Edits, free_name, placed
-from feedstock_tools.generate.texts.lines import Line
 from feedstock_tools.generate.texts.resolved import CPU, CUDA
 from feedstock_tools.generate.texts.v0 import PYTHON_PREFIX, build_strings
 from feedstock_tools.generate.texts.v1 import ACCELERATOR, build_string
-from feedstock_tools.generate.texts.wording import CUDA_DIGITS, PREFERRED_CPU, RAISED
+from feedstock_tools.generate.texts.wording import CUDA_DIGITS, PREFERRED_CPU, RAISED, Line
 from feedstock_tools.recipe.written.document import Document, Entry, TextEdit
 from feedstock_tools.recipe.written.owners import Owner
 from feedstock_tools.recipe.written.variables import Variable, read_variables

@@ -13,7 +13,7 @@ from feedstock_tools.yaml_reading.nodes import parse_json_types
 
 if TYPE_CHECKING:
     from feedstock_tools.facts.models import FactsFile
-    from feedstock_tools.yaml_reading.positions import Document
+    from feedstock_tools.yaml_reading.nodes import Document
 
 
 def content_of(name: str, path: Path | None) -> Any:
@@ -44,7 +44,7 @@ def checked(path: Path, model: type[FactsFile]) -> Any:
     Raises:
         InputError: the file cannot be read, is not YAML, or breaks the model; all mistakes in one error.
     """
-    from feedstock_tools.yaml_reading.positions import parse_document
+    from feedstock_tools.yaml_reading.nodes import parse_document
 
     text = read_text(path, within=None)
     document = parse_document(text, path)

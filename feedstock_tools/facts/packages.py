@@ -333,7 +333,7 @@ def read_packages(path: Path | None = None) -> tuple[KnownPackage, ...]:
         return _shipped()
     from feedstock_tools.facts.content import check_document
     from feedstock_tools.facts.models import PackagesFile
-    from feedstock_tools.yaml_reading.positions import parse_document
+    from feedstock_tools.yaml_reading.nodes import parse_document
 
     document = parse_document(read_text(path, within=None), path)
     check_document(document, document.content, PackagesFile)

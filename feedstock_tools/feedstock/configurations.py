@@ -7,8 +7,7 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.folder import Feedstock
-from feedstock_tools.feedstock.names import select
-from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
+from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow, select
 from feedstock_tools.reading import CI_SUPPORT
 from feedstock_tools.rerender.configuration import (
     Configuration,

@@ -14,7 +14,7 @@ from feedstock_tools.yaml_reading.nodes import read_texts
 if TYPE_CHECKING:
     from feedstock_tools.rerender.configuration import Configuration
     from feedstock_tools.rerender.rerendering import Rerender
-    from feedstock_tools.yaml_reading.positions import Document, Location
+    from feedstock_tools.yaml_reading.nodes import Document, Location
 
 _SPEC = "feedstock.yaml"
 _STDLIB = re.compile(r"^c_stdlib:", re.MULTILINE)
@@ -45,7 +45,7 @@ def require_what_is_asked(feedstock: Path, result: Rerender, pinning: Path | Non
     """
     if result.platforms is not None or not follows_pinning(feedstock):
         return
-    from feedstock_tools.yaml_reading.positions import parse_document
+    from feedstock_tools.yaml_reading.nodes import parse_document
 
     path = feedstock / _SPEC
     document = parse_document(read_text(path, within=feedstock), path)

@@ -21,6 +21,7 @@ from feedstock_tools.feedstock.folder import Feedstock, user_cache
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.twin import is_twin, make_twin, recipe_to_build, twin_inputs
 from feedstock_tools.files.temporary import temporary_folder
+from feedstock_tools.reading import GENERATED
 
 if TYPE_CHECKING:
     from feedstock_tools.files.changes import Changes
@@ -78,7 +79,7 @@ def refresh(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, st
     remembered = _remembered(feedstock, artifacts, machine)
     if remembered is not None and remembered.is_empty:
         return remembered
-    from feedstock_tools.generate import read_spec
+    from feedstock_tools.generate.spec.reading import read_spec
 
     spec = read_spec(feedstock.folder)
     done = update(feedstock, spec)
@@ -99,7 +100,7 @@ def outdated(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, s
     remembered = _remembered(feedstock, artifacts, machine)
     if remembered is not None:
         return remembered
-    from feedstock_tools.generate import read_spec
+    from feedstock_tools.generate.spec.reading import read_spec
 
     spec = read_spec(feedstock.folder)
     pending = _pending(feedstock, spec)
@@ -119,7 +120,8 @@ def update(feedstock: Feedstock, spec: Spec) -> Updates:
         InputError: the recipe or the variant files are invalid.
         WorkError: a file cannot be written.
     """
-    from feedstock_tools.generate import apply, render
+    from feedstock_tools.generate.generating import apply
+    from feedstock_tools.generate.texts.rendering import render
 
     texts = render(spec)
     done = _regenerated(feedstock, texts)
@@ -169,12 +171,11 @@ def behind_spec(folder: Path) -> str | None:
     feedstock = Feedstock(folder)
     if not feedstock.spec.is_file():
         return None
-    from feedstock_tools.generate.applying import RECORD
-
-    record = folder / RECORD
+    record = folder / GENERATED
     if not record.is_file() or feedstock.spec.stat().st_mtime_ns <= record.stat().st_mtime_ns:
         return None
-    from feedstock_tools.generate import read_spec, render
+    from feedstock_tools.generate.spec.reading import read_spec
+    from feedstock_tools.generate.texts.rendering import render
 
     hint = f"run 'feedstock-tools generate {folder}'"
     try:
@@ -189,7 +190,7 @@ def behind_spec(folder: Path) -> str | None:
 
 def _pending(feedstock: Feedstock, spec: Spec) -> Updates:
     """What `update` would do; the configurations are compared only with a recipe that stays as it is."""
-    from feedstock_tools.generate import render
+    from feedstock_tools.generate.texts.rendering import render
 
     pending = _regenerated(feedstock, render(spec))
     if pending.generated or spec.pinning != "self-contained":
@@ -199,7 +200,7 @@ def _pending(feedstock: Feedstock, spec: Spec) -> Updates:
 
 def _regenerated(feedstock: Feedstock, texts: Mapping[PurePosixPath, str]) -> Updates:
     """The outdated files; none of them is generated again if a person has edited one."""
-    from feedstock_tools.generate import compare
+    from feedstock_tools.generate.generating import compare
 
     stale = [change for change in compare(feedstock.folder, texts) if change.kind != "same"]
     edited = tuple(str(change.path) for change in stale if change.kind == "edited")
@@ -217,7 +218,7 @@ def _update_twin(feedstock: Feedstock, artifacts: Artifacts, spec: Spec) -> None
         return
     digest = _digest(feedstock)
     if digest != twin_inputs(artifacts):
-        from feedstock_tools.generate import render
+        from feedstock_tools.generate.texts.rendering import render
 
         make_twin(feedstock, artifacts, render(spec, "v1"), digest)
 
@@ -237,7 +238,8 @@ def _mirror(original: Path, copy: Path) -> None:
 
 def _updated_recipe(copy: Feedstock) -> Path:
     """Update the generated files of the copy; return its recipe to build."""
-    from feedstock_tools.generate import read_spec, render
+    from feedstock_tools.generate.spec.reading import read_spec
+    from feedstock_tools.generate.texts.rendering import render
 
     spec = read_spec(copy.folder)
     update(copy, spec)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from feedstock_tools.generate.project import Project
-from feedstock_tools.generate.texts.lines import quoted
+from feedstock_tools.generate.texts.wording import quoted
 
 #: The minor version of the oldest Python in conda-forge's pinning.
 _OLDEST = 10

@@ -30,7 +30,7 @@ from feedstock_tools.importing.samples import Sample
 from feedstock_tools.importing.trees import RecipeTree, unmarked
 from feedstock_tools.importing.written import Comments, WrittenConditions
 from feedstock_tools.rerender.source import Source
-from feedstock_tools.variants import load
+from feedstock_tools.variants.files import load
 
 _SOURCE = {"git_url": "git", "git_rev": "rev", "fn": "file_name"}
 

@@ -12,8 +12,8 @@ from typing import Any
 from feedstock_tools.errors import InputError
 from feedstock_tools.files.changes import Changes
 from feedstock_tools.generate.spec.reading import spec_from_text
-from feedstock_tools.generate.texts.lines import quoted
 from feedstock_tools.generate.texts.rendering import render
+from feedstock_tools.generate.texts.wording import quoted
 from feedstock_tools.importing.content import recipe_content
 from feedstock_tools.importing.samples import Sample, take_samples
 from feedstock_tools.importing.verification import Difference, compare, with_ignored_keys, with_used_keys

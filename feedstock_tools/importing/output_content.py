@@ -15,8 +15,8 @@ from feedstock_tools.conditions.spec import to_expression, to_selector, to_spec
 from feedstock_tools.conditions.tree import Condition
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.generate.texts import v0, v1
-from feedstock_tools.generate.texts.lines import quoted
 from feedstock_tools.generate.texts.rendering import block_lines
+from feedstock_tools.generate.texts.wording import quoted
 from feedstock_tools.importing.inference import NEVER, Entry, Merger, mask_of, merged_order
 from feedstock_tools.importing.samples import Sample
 from feedstock_tools.importing.trees import CLOSE, OPEN, OutputTree, as_placeholders, mark

@@ -15,9 +15,8 @@ from feedstock_tools.rerender import own_variants
 from feedstock_tools.rerender.configuration import read_configurations
 from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.source import Source, variants_of
-from feedstock_tools.variants import combine, defaults
-from feedstock_tools.variants.algebra import explode
-from feedstock_tools.variants.model import Variant, VariantConfig
+from feedstock_tools.variants.files import defaults
+from feedstock_tools.variants.model import Variant, VariantConfig, combine, explode
 
 #: More settings than any recipe of conda-forge distinguishes on one platform.
 _MOST = 2_000

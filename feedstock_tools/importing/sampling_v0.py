@@ -30,8 +30,7 @@ from feedstock_tools.recipe.v0.jinja import render
 from feedstock_tools.recipe.v0.meta import Meta, output_dicts, output_meta, parse_rendered
 from feedstock_tools.recipe.v0.text import RecipeText
 from feedstock_tools.variants.model import Variant, VariantSpace
-from feedstock_tools.variants.namespace import Namespace
-from feedstock_tools.variants.selectors import has_selectors, select_lines
+from feedstock_tools.variants.selectors import Namespace, has_selectors, select_lines
 
 _SET = re.compile(r"""(\{%-?\s*set\s+(\w+)\s*=\s*)("[^"{}]*"|'[^'{}]*')(\s*-?%\})""")
 _IF, _ENDIF = re.compile(r"\{%-?\s*(?:if|for)\b"), re.compile(r"\{%-?\s*end(?:if|for)\b")

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from feedstock_tools.bounds.held import is_held, step
-from feedstock_tools.bounds.limits import BoundError, most
+from feedstock_tools.bounds.limits import BoundError, is_held, most, step
 from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform

@@ -20,7 +20,8 @@ from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.forge import Forge, read_forge
 from feedstock_tools.rerender.own_variants import configured_variants, variants_of
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.variants import VariantConfig, combine, defaults, load
+from feedstock_tools.variants.files import defaults, load
+from feedstock_tools.variants.model import VariantConfig, combine
 
 _RECIPE_CONFIG = "conda_build_config.yaml"
 

@@ -42,7 +42,8 @@ from feedstock_tools.rerender.source import (
     variants_of,
 )
 from feedstock_tools.stages import stage
-from feedstock_tools.variants import VariantConfig, combine, defaults, load
+from feedstock_tools.variants.files import defaults, load
+from feedstock_tools.variants.model import VariantConfig, combine
 
 _PYTHON_MIN = re.compile(r".*\{\{ python_min \}\}")
 

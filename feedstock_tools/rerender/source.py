@@ -16,8 +16,9 @@ from feedstock_tools.reading import CI_SUPPORT
 from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe
 from feedstock_tools.rerender.forge import Forge, Rendering, read_forge
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.variants import VariantConfig, combine, defaults, load, load_migration, migrate
-from feedstock_tools.variants.files import load_conditional
+from feedstock_tools.variants.files import defaults, load, load_conditional
+from feedstock_tools.variants.migration import load_migration, migrate
+from feedstock_tools.variants.model import VariantConfig, combine
 from feedstock_tools.yaml_reading.nodes import read_texts
 
 _CONFIG = "conda_build_config.yaml"

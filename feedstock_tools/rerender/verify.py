@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from feedstock_tools.bounds.held import released
+from feedstock_tools.bounds.limits import released
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.changes import Changes
 from feedstock_tools.files.locks import named_wait

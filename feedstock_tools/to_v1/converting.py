@@ -36,7 +36,7 @@ from feedstock_tools.rerender.own_variants import variants_of
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.to_v1.expressions import Names, names_of
 from feedstock_tools.to_v1.recipe import Converted, recipe_text
-from feedstock_tools.variants.namespace import DEFAULT_VARIANT
+from feedstock_tools.variants.selectors import DEFAULT_VARIANT
 from feedstock_tools.wording import counted
 
 _FORGE = "conda-forge.yml"

@@ -17,18 +17,12 @@ from typing import Any
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import LARGEST_SETTINGS, read_text
-from feedstock_tools.variants.model import Origin, VariantConfig, WholeNumber
-from feedstock_tools.variants.namespace import Namespace, default_variant
+from feedstock_tools.variants.model import EXTENDING_KEYS, Origin, VariantConfig, WholeNumber, faults
 from feedstock_tools.variants.rules import CondaBuildRules
-from feedstock_tools.variants.selectors import INVALID, evaluate, select_lines
+from feedstock_tools.variants.selectors import INVALID, Namespace, default_variant, evaluate, select_lines
 from feedstock_tools.yaml_reading.nodes import compose, is_mapping, items, members, pairs, place_of
 from feedstock_tools.yaml_reading.quick import parse_variant_yaml
 
-#: Keys whose entries grow from file to file (conda_build/variants.py, DEFAULT_VARIANTS["extend_keys"]).
-EXTENDING_KEYS = ("pin_run_as_build", "ignore_version", "ignore_build_only_deps", "extend_keys")
-
-#: Keys in one zip group; the largest of conda-forge has nine.
-_LARGEST_GROUP = 100
 _X_X = {"min_pin": "x.x", "max_pin": "x.x"}
 _TOP_LEVEL_KEY = re.compile(r"^([^\s#:\-][^:]*?)\s*:(?:\s|$)")
 
@@ -207,29 +201,6 @@ def _check(config: VariantConfig, path: Path | None, lines: Mapping[str, int]) -
     mistakes = [Mistake(message, path, lines.get(key, lines.get("zip_keys"))) for key, message in faults(config)]
     if mistakes:
         raise InputError.of(mistakes)
-
-
-def faults(config: VariantConfig) -> list[tuple[str, str]]:
-    """The mistakes for which conda-build refuses a configuration: pairs of key and message."""
-    mistakes = [(key, f"the key '{key}' has a '-'; use '_' in keys") for key in config.values if "-" in key]
-    seen: set[str] = set()
-    # The same keys in another order are the same group, as conda-build compares groups as sets.
-    for group in {frozenset(group): group for group in reversed(config.zip_keys)}.values():
-        names = ", ".join(group)
-        if len(group) > _LARGEST_GROUP:
-            mistakes.append((group[0], f"the zip group has more than {_LARGEST_GROUP} keys"))
-            continue
-        for key in group:
-            if key not in config.values:
-                mistakes.append((key, f"'{key}' of the zip group [{names}] has no values"))
-            elif key in seen:
-                mistakes.append((key, f"'{key}' is in more than one zip group"))
-            seen.add(key)
-        lengths = {key: len(config.values[key]) for key in group if key in config.values}
-        if len(set(lengths.values())) > 1:
-            counts = ", ".join(f"{key}: {count}" for key, count in lengths.items())
-            mistakes.append((group[0], f"the keys of a zip group have different numbers of values ({counts})"))
-    return mistakes
 
 
 _WHOLE = re.compile(r"[-+]?[0-9]+")

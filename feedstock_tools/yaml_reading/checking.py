@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from feedstock_tools.errors import Mistake
-from feedstock_tools.yaml_reading.positions import Document, Location
+from feedstock_tools.yaml_reading.nodes import Document, Location
 
 #: pydantic's kind of mistake → our message. `{input}` is the value in the file, the rest comes from pydantic.
 _MESSAGES = {

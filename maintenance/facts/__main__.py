@@ -28,8 +28,7 @@ from feedstock_tools.facts.models import FILES, json_schema
 from feedstock_tools.facts.packages import read_packages
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
-from feedstock_tools.yaml_reading.nodes import parse_texts
-from feedstock_tools.yaml_reading.positions import parse_document
+from feedstock_tools.yaml_reading.nodes import parse_document, parse_texts
 from maintenance.facts import feedstocks, frameworks, gpus, libraries, pinning_rows, toolkits, tools
 
 

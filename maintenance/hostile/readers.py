@@ -44,8 +44,9 @@ from feedstock_tools.check.rehearsal import rehearse_configurations
 from feedstock_tools.check.reviewing import review_feedstock
 from feedstock_tools.edit.draft import open_draft
 from feedstock_tools.feedstock.layout import Artifacts
-from feedstock_tools.feedstock.names import rows_by_short_name
-from feedstock_tools.generate import read_spec, render
+from feedstock_tools.feedstock.planned import rows_by_short_name
+from feedstock_tools.generate.spec.reading import read_spec
+from feedstock_tools.generate.texts.rendering import render
 from feedstock_tools.gpu_code.code import contents, gpu_code
 from feedstock_tools.importing import import_recipe
 from feedstock_tools.report.checks.differences import (

@@ -22,7 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.generate import apply, read_spec, render
+from feedstock_tools.generate.generating import apply
+from feedstock_tools.generate.spec.reading import read_spec
+from feedstock_tools.generate.texts.rendering import render
 from maintenance.release import changelog, contents
 from maintenance.release.sbom import bill_of_materials, installed_in, refuse_invalid
 

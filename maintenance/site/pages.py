@@ -164,7 +164,7 @@ def _signature(value: object) -> str:
 
 def spec_keys() -> Iterator[str]:
     """Every key of `feedstock.yaml`, from its JSON Schema."""
-    from feedstock_tools.generate import json_schema
+    from feedstock_tools.generate.spec.model import json_schema
 
     schema = json_schema()
     yield "# Every key of the spec\n\nFrom its JSON Schema (`feedstock-tools schema`); [the spec](spec.md) says more.\n"

@@ -6,8 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.feedstock.names import ShortName, rows_by_short_name, select, with_filter
-from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
+from feedstock_tools.feedstock.planned import (
+    PlannedConfiguration,
+    PlannedRow,
+    ShortName,
+    rows_by_short_name,
+    select,
+    with_filter,
+)
 from tests.support import command
 from tests.support.feedstocks import GPU, HERE, TinyFeedstock, copy_of_example
 

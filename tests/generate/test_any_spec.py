@@ -13,7 +13,8 @@ import yaml
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
-from feedstock_tools.generate import render, spec_from_text
+from feedstock_tools.generate.spec.reading import spec_from_text
+from feedstock_tools.generate.texts.rendering import render
 
 SPECS = [
     yaml.safe_load((data_folder("examples") / name / "feedstock.yaml").read_text())

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.generate import apply, compare
+from feedstock_tools.generate.generating import apply, compare
 
 A, B = PurePosixPath("recipe/a.yaml"), PurePosixPath("b.yml")
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from feedstock_tools.cli import generate, rerender
 from feedstock_tools.errors import InputError
-from feedstock_tools.generate import read_spec
+from feedstock_tools.generate.spec.reading import read_spec
 from tests.support.pinnings import write_pinning
 
 SPEC = dedent("""\

@@ -7,7 +7,8 @@ import re
 import pytest
 import yaml
 
-from feedstock_tools.generate import json_schema, spec_from_text
+from feedstock_tools.generate.spec.model import json_schema
+from feedstock_tools.generate.spec.reading import spec_from_text
 from tests.support.paths import ROOT
 
 TEXT = (ROOT / "docs" / "spec.md").read_text(encoding="utf-8")

@@ -10,11 +10,14 @@ import pytest
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.facts import load_cuda
-from feedstock_tools.generate import compare, read_spec, render
+from feedstock_tools.generate.generating import compare
+from feedstock_tools.generate.spec.reading import read_spec
+from feedstock_tools.generate.texts.rendering import render
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.v1.recipe import render_recipe_v1
 from feedstock_tools.recipe.v1_engine import read_v1
-from feedstock_tools.variants import combine, defaults, load
+from feedstock_tools.variants.files import defaults, load
+from feedstock_tools.variants.model import combine
 from tests.support.needs import lacks
 
 EXAMPLES = data_folder("examples")

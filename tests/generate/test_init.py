@@ -12,7 +12,8 @@ from click.testing import CliRunner, Result
 
 from feedstock_tools.cli.init import command
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.generate import generate, read_spec
+from feedstock_tools.generate.generating import generate
+from feedstock_tools.generate.spec.reading import read_spec
 from tests.channel.test_package_index import archive_of
 
 CMAKE = """\

@@ -13,7 +13,8 @@ from click.testing import CliRunner
 from feedstock_tools.cli.rerender import command
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.feedstock.up_to_date import behind_spec
-from feedstock_tools.generate import generate, read_spec
+from feedstock_tools.generate.generating import generate
+from feedstock_tools.generate.spec.reading import read_spec
 
 SPEC = """\
 name: demo

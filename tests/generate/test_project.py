@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.generate import read_spec
 from feedstock_tools.generate.project import read_project
+from feedstock_tools.generate.spec.reading import read_spec
 from tests.support.limits import SECONDS, limited
 from tests.support.projects import project_in, spec_text_of
 

@@ -8,13 +8,15 @@ from textwrap import dedent
 
 import pytest
 
-from feedstock_tools.generate import read_spec, render
+from feedstock_tools.generate.spec.reading import read_spec
+from feedstock_tools.generate.texts.rendering import render
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.v0 import recipe as v0
 from feedstock_tools.recipe.v1 import recipe as v1
 from feedstock_tools.recipe.v1_engine import read_v1
 from feedstock_tools.rerender.rerendering import rerender
-from feedstock_tools.variants import combine, defaults, load
+from feedstock_tools.variants.files import defaults, load
+from feedstock_tools.variants.model import combine
 
 PINNING = dedent("""\
     c_compiler: [gcc]

@@ -6,7 +6,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from feedstock_tools.generate import read_spec, render
+from feedstock_tools.generate.spec.reading import read_spec
+from feedstock_tools.generate.texts.rendering import render
 
 DATA = Path(__file__).parent / "data" / "demo"
 

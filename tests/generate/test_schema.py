@@ -14,7 +14,8 @@ import yaml
 from jsonschema import Draft7Validator
 
 from feedstock_tools.data import data_folder
-from feedstock_tools.generate import json_schema, read_spec
+from feedstock_tools.generate.spec.model import json_schema
+from feedstock_tools.generate.spec.reading import read_spec
 
 SCHEMA = json_schema()
 DEMO = Path(__file__).parent / "data" / "demo" / "feedstock.yaml"

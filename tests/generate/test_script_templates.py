@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.generate import render, spec_from_text
+from feedstock_tools.generate.spec.reading import spec_from_text
+from feedstock_tools.generate.texts.rendering import render
 from tests.generate.test_spec_mistakes import REVIEWED
 
 SCRIPT = "{template: cmake}"

@@ -8,7 +8,8 @@ from difflib import unified_diff
 import pytest
 
 from feedstock_tools.data import data_folder
-from feedstock_tools.generate import render, spec_from_text
+from feedstock_tools.generate.spec.reading import spec_from_text
+from feedstock_tools.generate.texts.rendering import render
 
 TENSORFLOW = (data_folder("examples") / "tensorflow" / "feedstock.yaml").read_text()
 GPUPROBE = (data_folder("examples") / "gpuprobe" / "feedstock.yaml").read_text()

@@ -12,7 +12,7 @@ from packaging.licenses import canonicalize_license_expression
 
 from feedstock_tools.data import PACKAGE
 from feedstock_tools.errors import InputError, Mistake
-from feedstock_tools.generate import read_spec, spec_from_text
+from feedstock_tools.generate.spec.reading import read_spec, spec_from_text
 
 GOOD = dedent("""\
     name: demo

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.generate import generate
+from feedstock_tools.generate.generating import generate
 from feedstock_tools.generate.spec.reading import spec_from_text
 from feedstock_tools.importing import import_recipe
 from feedstock_tools.importing.content import Content, recipe_content

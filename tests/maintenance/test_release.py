@@ -12,7 +12,9 @@ import pytest
 
 import feedstock_tools
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
-from feedstock_tools.generate import compare, read_spec, render
+from feedstock_tools.generate.generating import compare
+from feedstock_tools.generate.spec.reading import read_spec
+from feedstock_tools.generate.texts.rendering import render
 from maintenance.release import contents, releasing
 from tests.support.archives import make_archives, own_archives
 from tests.support.paths import ROOT

@@ -16,7 +16,9 @@ from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.v0 import jinja
 from feedstock_tools.recipe.v0 import recipe as v0
 from feedstock_tools.recipe.v0.recipe import read_recipe, render_recipe
-from feedstock_tools.variants import CondaBuildRules, VariantConfig, combine, defaults
+from feedstock_tools.variants.files import defaults
+from feedstock_tools.variants.model import VariantConfig, combine
+from feedstock_tools.variants.rules import CondaBuildRules
 
 LINUX = Platform("linux", "64")
 PINNING = VariantConfig(

@@ -12,7 +12,7 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.v1.recipe import render_recipe_v1
 from feedstock_tools.recipe.v1_engine import read_v1
-from feedstock_tools.variants import VariantConfig
+from feedstock_tools.variants.model import VariantConfig
 
 LINUX = Platform("linux", "64")
 PYTHONS = ("3.10.* *_cpython", "3.11.* *_cpython")

@@ -13,8 +13,8 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.v1.recipe import render_recipe_v1
 from feedstock_tools.recipe.v1.variants import batches
 from feedstock_tools.recipe.v1_engine import read_v1
-from feedstock_tools.variants import combine, defaults
-from feedstock_tools.variants.files import parse
+from feedstock_tools.variants.files import defaults, parse
+from feedstock_tools.variants.model import combine
 
 LINUX = Platform.parse("linux-64")
 

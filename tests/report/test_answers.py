@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from feedstock_tools.cli.cuda import command
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.variants import load
+from feedstock_tools.variants.files import load
 
 
 def resolve(*arguments: str, code: int = 0) -> str:

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from feedstock_tools.bounds.held import step
+from feedstock_tools.bounds.limits import step
 from feedstock_tools.errors import InputError
 
 

@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from feedstock_tools.variants import Axis, VariantConfig, VariantSpace, combine, explode, squash
+from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace, combine, explode, squash
 
 KEYS = ("a", "b", "c", "d", "e")
 VALUES = st.text("xyz", min_size=1, max_size=2)

@@ -10,7 +10,8 @@ import yaml
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.variants import VariantConfig, combine, defaults, explode, load
+from feedstock_tools.variants.files import defaults, load
+from feedstock_tools.variants.model import VariantConfig, combine, explode
 
 LINUX = Platform("linux", "64")
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules
-from feedstock_tools.variants.selectors import evaluate, select_lines, selected_text
+from feedstock_tools.variants.selectors import Namespace, evaluate, select_lines, selected_text
 
 RULES = CondaBuildRules()
 

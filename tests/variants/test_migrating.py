@@ -9,7 +9,9 @@ import pytest
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.variants import Migration, MigrationRules, VariantConfig, explode, load_migration, migrate
+from feedstock_tools.variants.migration import Migration, load_migration, migrate
+from feedstock_tools.variants.model import VariantConfig, explode
+from feedstock_tools.variants.rules import MigrationRules
 
 LINUX = Platform("linux", "64")
 PINNING = VariantConfig(

@@ -10,10 +10,16 @@ import pytest
 from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.forge import parse_settings
-from feedstock_tools.variants import load
-from feedstock_tools.variants.files import load_conditional
-from feedstock_tools.yaml_reading.nodes import Schema, compose, parse_first, parse_json_types, parse_texts, parse_types
-from feedstock_tools.yaml_reading.positions import parse_document
+from feedstock_tools.variants.files import load, load_conditional
+from feedstock_tools.yaml_reading.nodes import (
+    Schema,
+    compose,
+    parse_document,
+    parse_first,
+    parse_json_types,
+    parse_texts,
+    parse_types,
+)
 from tests.support.limits import limited, refusal_of
 
 

@@ -233,7 +233,8 @@ def _outputs(
     recipe: RecipeText, row: PlannedRow, platform: Platform, builder: Platform, parts: Mapping[str, str]
 ) -> tuple[PlannedOutput, ...]:
     from feedstock_tools.recipe.v0.recipe import render_recipe
-    from feedstock_tools.variants import VariantConfig, combine, defaults
+    from feedstock_tools.variants.files import defaults
+    from feedstock_tools.variants.model import VariantConfig, combine
 
     values = VariantConfig({key: (value,) for key, value in row.values.items()})
     rendered = render_recipe(recipe, combine([defaults(builder), values]), builder)

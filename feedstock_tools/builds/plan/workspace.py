@@ -24,8 +24,7 @@ from feedstock_tools.digests import stamp_of_files
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.folder import Feedstock, find_feedstock
 from feedstock_tools.feedstock.layout import Artifacts
-from feedstock_tools.feedstock.names import select
-from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
+from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow, select
 from feedstock_tools.feedstock.twin import Conversion, converted, has_meta_alone, recipe_to_build
 from feedstock_tools.feedstock.up_to_date import own_stamp
 from feedstock_tools.platforms import Platform
@@ -308,7 +307,7 @@ def _own_stamp() -> str:
 
 
 def _needs_of(feedstock: Feedstock) -> dict[str, Any]:
-    from feedstock_tools.generate import read_spec
+    from feedstock_tools.generate.spec.reading import read_spec
 
     return read_spec(feedstock.folder).needs.model_dump(exclude_none=True)
 

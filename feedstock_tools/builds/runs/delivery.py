@@ -306,7 +306,7 @@ def _promises(spec: Path, changed: int) -> tuple[Mapping[str, tuple[Architecture
     """Architectures by CUDA version, and `kernels` by output; `changed` is the time that the file was changed."""
     from feedstock_tools.generate.spec.checks import output_names
     from feedstock_tools.generate.spec.reading import read_spec
-    from feedstock_tools.generate.texts.cuda_facts import architectures_by_version
+    from feedstock_tools.generate.texts.resolved import architectures_by_version
 
     content = read_spec(spec)
     chosen = architectures_by_version(content)

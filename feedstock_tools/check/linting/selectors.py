@@ -36,9 +36,8 @@ from feedstock_tools.recipe.v1.expressions import holds as holds_v1
 from feedstock_tools.recipe.written.document import Document, Part, selector_in
 from feedstock_tools.recipe.written.owners import requirement_lists
 from feedstock_tools.rerender.configuration import NO_LOOP
-from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules
-from feedstock_tools.variants.selectors import holds
+from feedstock_tools.variants.selectors import Namespace, holds
 
 #: Lines that skip are not meant to hold.
 _SKIP = re.compile(r"\s*(?:-\s*)?skip\s*:")

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from feedstock_tools.conditions.recipes import parse, unbracketed
 from feedstock_tools.conditions.tree import Compare, Condition, Constant, Leaf, Match, Name, Or, Other, names_of, truth
 from feedstock_tools.platforms import Platform
-from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules
-from feedstock_tools.variants.selectors import holds
+from feedstock_tools.variants.selectors import Namespace, holds
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,17 +16,19 @@ from feedstock_tools.facts import CudaFacts, load_cuda
 from feedstock_tools.generate.spec.content import (
     ARCHITECTURE,
     Finding,
+    PlaceholderError,
     as_list,
     as_mapping,
+    check_names,
+    check_text,
     entries,
     is_automatic,
     names_cuda,
     outputs_of,
 )
-from feedstock_tools.generate.spec.placeholders import PlaceholderError, check_names, check_text
 from feedstock_tools.generate.spec.review_checks import check_for_review
 from feedstock_tools.reading import is_file
-from feedstock_tools.yaml_reading.positions import Location
+from feedstock_tools.yaml_reading.nodes import Location
 
 #: The group of requirements that `cuda.libraries` defines.
 CUDA_LIBRARIES = "cuda-libraries"

@@ -21,7 +21,7 @@ from feedstock_tools.generate.spec.items import Migration
 from feedstock_tools.generate.spec.model import Script, Source, Spec
 from feedstock_tools.reading import CI_SUPPORT, SPEC_NAME, is_file, read_text
 from feedstock_tools.yaml_reading.checking import mistakes_of
-from feedstock_tools.yaml_reading.positions import Document, Location, parse_document
+from feedstock_tools.yaml_reading.nodes import Document, Location, parse_document
 
 _LARGEST_SPEC = 1024 * 1024
 

@@ -17,7 +17,7 @@ from feedstock_tools.facts import load_cuda
 from feedstock_tools.generate.spec.content import Finding, as_list, as_mapping, entries, names_cuda, outputs_of, owners
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
-from feedstock_tools.yaml_reading.positions import Location
+from feedstock_tools.yaml_reading.nodes import Location
 
 #: The languages whose compilers conda-forge's pinning has.
 _COMPILERS = ("c", "cxx", "cuda", "fortran", "go", "rust", "m2w64_c", "m2w64_cxx", "m2w64_fortran", "nim", "dmd", "hip")

@@ -15,13 +15,12 @@ from feedstock_tools.data import text_templates
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate.spec.checks import output_names
 from feedstock_tools.generate.spec.model import Spec
-from feedstock_tools.generate.texts.cuda_facts import known_cuda_versions
-from feedstock_tools.generate.texts.lines import aligned, comment, quoted
+from feedstock_tools.generate.texts.resolved import known_cuda_versions
 from feedstock_tools.generate.texts.scripts import architecture_script, build_scripts
 from feedstock_tools.generate.texts.v0 import v0_view
 from feedstock_tools.generate.texts.v1 import v1_view
 from feedstock_tools.generate.texts.variant_files import variant_blocks
-from feedstock_tools.generate.texts.wording import ON_BY_DEFAULT, number_why
+from feedstock_tools.generate.texts.wording import ON_BY_DEFAULT, aligned, comment, number_why, quoted
 from feedstock_tools.platforms import Platform
 
 if TYPE_CHECKING:

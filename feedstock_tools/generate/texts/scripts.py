@@ -10,19 +10,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from feedstock_tools.generate.spec.model import Script, Spec
-from feedstock_tools.generate.texts.cuda_facts import architectures_by_version
+from feedstock_tools.generate.texts.resolved import architectures_by_version, named_script
 
 #: The templates of build systems that need none of their own.
 _TEMPLATES = {"setuptools": "pip"}
-
-
-def named_script(script: Script | None, output: str | None) -> Script | None:
-    """The script by the names of its files; `output` is None for the build that runs once."""
-    if script is None or script.template is None:
-        return script
-    if output is None:
-        return Script(unix="build.sh", win="bld.bat")  # conda-build's default names
-    return Script(unix=f"build-{output}.sh", win=f"build-{output}.bat")
 
 
 def build_scripts(spec: Spec) -> Mapping[PurePosixPath, tuple[str, dict[str, Any]]]:

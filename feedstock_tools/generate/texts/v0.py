@@ -11,7 +11,6 @@ from feedstock_tools.conditions.spec import to_selector
 from feedstock_tools.conditions.tree import Condition
 from feedstock_tools.generate.spec.items import IgnoredExports
 from feedstock_tools.generate.spec.model import Patch, Script, Source, Spec
-from feedstock_tools.generate.texts.lines import Line, aligned, comment, quoted
 from feedstock_tools.generate.texts.resolved import (
     CPU,
     CUDA,
@@ -19,20 +18,24 @@ from feedstock_tools.generate.texts.resolved import (
     ResolvedOutput,
     flatten,
     is_alone,
+    named_script,
     resolve_outputs,
     top_level_needs,
 )
-from feedstock_tools.generate.texts.scripts import named_script
 from feedstock_tools.generate.texts.wording import (
     CUDA_DIGITS,
     PREFERRED_CPU,
     RAISED,
+    Line,
     about,
+    aligned,
+    comment,
     exclusive,
     features_why,
     filled,
     limits,
     numbered,
+    quoted,
     skips,
     verbatim_lines,
 )

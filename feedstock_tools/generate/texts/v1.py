@@ -11,26 +11,27 @@ from feedstock_tools.conditions.spec import to_expression
 from feedstock_tools.conditions.tree import Condition
 from feedstock_tools.generate.spec.items import Glob
 from feedstock_tools.generate.spec.model import Output, Script, Source, Spec
-from feedstock_tools.generate.texts.lines import comment, quoted
 from feedstock_tools.generate.texts.resolved import (
     Need,
     ResolvedOutput,
     flatten,
     is_alone,
+    named_script,
     resolve_outputs,
     top_level_needs,
 )
-from feedstock_tools.generate.texts.scripts import named_script
 from feedstock_tools.generate.texts.wording import (
     CUDA_DIGITS,
     PREFERRED_CPU,
     RAISED,
     about,
     chosen_v1,
+    comment,
     features_why,
     filled,
     limits,
     numbered,
+    quoted,
     skips,
     verbatim_lines,
 )

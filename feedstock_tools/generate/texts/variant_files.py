@@ -10,9 +10,14 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, PinningRow, load_cuda
 from feedstock_tools.generate.spec.items import VariantValue
 from feedstock_tools.generate.spec.model import Spec
-from feedstock_tools.generate.texts.cuda_facts import known_cuda_versions, versions_on
-from feedstock_tools.generate.texts.lines import Line, quoted
-from feedstock_tools.generate.texts.resolved import Need, resolve_outputs, top_level_needs
+from feedstock_tools.generate.texts.resolved import (
+    Need,
+    known_cuda_versions,
+    resolve_outputs,
+    top_level_needs,
+    versions_on,
+)
+from feedstock_tools.generate.texts.wording import Line, quoted
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import parse_version
 

@@ -17,7 +17,7 @@ from typing import Any
 from feedstock_tools.reading import is_below, is_file, read_bytes
 from feedstock_tools.recipe.requirements import ensure_valid_spec
 from feedstock_tools.variants.model import Variant
-from feedstock_tools.variants.namespace import DEFAULT_VARIANT, Namespace
+from feedstock_tools.variants.selectors import DEFAULT_VARIANT, Namespace
 from feedstock_tools.yaml_reading.nodes import parse_first
 
 _NATIVE = {

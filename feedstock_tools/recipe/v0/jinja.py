@@ -25,8 +25,7 @@ from jinja2.runtime import Context
 from jinja2.sandbox import SandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
-from feedstock_tools.bounds.held import step
-from feedstock_tools.bounds.limits import BoundError, most
+from feedstock_tools.bounds.limits import BoundError, most, step
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import is_file, read_text
 

@@ -26,10 +26,9 @@ from feedstock_tools.recipe.v0.meta import Meta, force_keys, named_outputs, outp
 from feedstock_tools.recipe.v0.names import BuildStrings, Hashes, build_string_without_hash, pins_numpy
 from feedstock_tools.recipe.v0.text import RecipeText, View, recipe_text, requirements_in
 from feedstock_tools.recipe.v0.used import trim_requirements, usage_finder, words_of_script
-from feedstock_tools.variants import Axis, CondaBuildRules, Variant, VariantConfig, VariantSpace, explode
-from feedstock_tools.variants.model import values_of
-from feedstock_tools.variants.namespace import Namespace, default_variant
-from feedstock_tools.variants.selectors import has_selectors, select_lines
+from feedstock_tools.variants.model import Axis, Variant, VariantConfig, VariantSpace, explode, values_of
+from feedstock_tools.variants.rules import CondaBuildRules
+from feedstock_tools.variants.selectors import Namespace, default_variant, has_selectors, select_lines
 from feedstock_tools.versions import parse_version
 
 #: Called with each output and the package that it was made from, which is shared by variants that render alike.

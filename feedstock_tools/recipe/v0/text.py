@@ -16,9 +16,8 @@ from pathlib import Path
 
 from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.errors import InputError
-from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules
-from feedstock_tools.variants.selectors import evaluate, select_lines, selected_text, split_lines
+from feedstock_tools.variants.selectors import Namespace, evaluate, select_lines, selected_text, split_lines
 
 #: Longer than any recipe's lines; the regular expressions below take time that grows with the square of a line.
 _LONGEST_LINE = 10_000

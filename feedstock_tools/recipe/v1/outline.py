@@ -41,8 +41,7 @@ from feedstock_tools.recipe.v1.recipe import (
 from feedstock_tools.recipe.v1.variants import MOST_VARIANTS, InputVariants
 from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, as_reported, is_built, render
 from feedstock_tools.recipe.written.sites import ContextValue, Site, context_of, sites_of
-from feedstock_tools.variants.algebra import explode
-from feedstock_tools.variants.model import VariantConfig, VariantSpace
+from feedstock_tools.variants.model import VariantConfig, VariantSpace, explode
 from feedstock_tools.yaml_reading.nodes import compose
 
 _WORD = re.compile(r"\w+")

@@ -16,8 +16,7 @@ from feedstock_tools.recipe.model import RenderedOutput, RenderedRecipe, UsedVar
 from feedstock_tools.recipe.requirements import SECTIONS
 from feedstock_tools.recipe.v1.variants import InputVariants, batches, mentioned_variables
 from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, is_built, render, text_of
-from feedstock_tools.variants.algebra import explode
-from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace
+from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace, explode
 from feedstock_tools.yaml_reading.nodes import parse_texts
 
 #: Called with each output and the rendered recipe that it was made from.

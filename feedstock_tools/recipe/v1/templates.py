@@ -2,7 +2,7 @@
 
 The engine limits neither the result of a template (`'a' * 10 ** 10`) nor its nesting. An upper bound for each result is
 computed before the engine sees it: the characters of all names and strings in it, times the numbers that it
-multiplies with. What this cannot see, the limits of the process meet (`bounds.held`).
+multiplies with. What this cannot see, the limits of the process meet (`bounds.limits`).
 """
 
 from __future__ import annotations

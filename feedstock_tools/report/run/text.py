@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.feedstock.names import ShortName, select
+from feedstock_tools.feedstock.planned import ShortName, select
 from feedstock_tools.wording import counted, shown, size_text, table
 
 if TYPE_CHECKING:

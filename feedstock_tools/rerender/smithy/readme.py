@@ -14,8 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.bounds.held import step
-from feedstock_tools.bounds.limits import BoundError, most
+from feedstock_tools.bounds.limits import BoundError, most, step
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.model import RenderedOutput
@@ -23,10 +22,9 @@ from feedstock_tools.rerender.ci_rules import ci_rules
 from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.rerender.smithy.config import template_settings
+from feedstock_tools.rerender.smithy.config import template_settings, tree_rules
 from feedstock_tools.rerender.smithy.release import Release
 from feedstock_tools.rerender.smithy.services import File, Workshop
-from feedstock_tools.rerender.smithy.tree_rules import tree_rules
 from feedstock_tools.yaml_reading.nodes import Schema, compose, items, pairs
 from feedstock_tools.yaml_reading.quick import may_have_anchors
 

@@ -21,12 +21,13 @@ from typing import Any, TypeVar
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.rerender.smithy.tree_rules import NEWEST
 from feedstock_tools.versions import parse_version
 from feedstock_tools.yaml_reading.nodes import parse_types
 
 Answer = TypeVar("Answer")
 
+#: The newest version for which the whole tree is known; the oldest is that of `Rules`.
+NEWEST = "2026.8.5"
 _CODE = "configure_feedstock.py"
 _TEMPLATES = "templates"
 _COPIED = "feedstock_content"

@@ -19,11 +19,11 @@ from feedstock_tools.rerender.ci_rules import CiRules
 from feedstock_tools.rerender.ci_settings import Placement, docker_run_args, section, workflow_settings
 from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.forge import Forge
+from feedstock_tools.rerender.smithy.config import TreeRules
 from feedstock_tools.rerender.smithy.job_lists import dumped_settings
 from feedstock_tools.rerender.smithy.jobs import azure_jobs, runner, short_name, target_platform
 from feedstock_tools.rerender.smithy.release import Release
 from feedstock_tools.rerender.smithy.templates import Templates
-from feedstock_tools.rerender.smithy.tree_rules import TreeRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +335,7 @@ _SETUP = "run_conda_forge_build_setup"
 def fixed_scripts(provider: str, system: str, rules: TreeRules) -> tuple[str, ...]:
     """The paths of the scripts that every job of a service calls on a system, whatever its settings.
 
-    >>> from feedstock_tools.rerender.smithy.tree_rules import tree_rules
+    >>> from feedstock_tools.rerender.smithy.config import tree_rules
     >>> fixed_scripts("circle", "osx", tree_rules("3.6.0")), fixed_scripts("circle", "osx", tree_rules("3.7.0"))
     (('.circleci/run_osx_build.sh',), ('.scripts/run_osx_build.sh',))
     """

@@ -22,7 +22,7 @@ from jinja2 import meta, nodes
 from jinja2.bccache import Bucket, BytecodeCache
 from jinja2.sandbox import SandboxedEnvironment
 
-from feedstock_tools.bounds.held import step
+from feedstock_tools.bounds.limits import step
 from feedstock_tools.errors import InputError
 from feedstock_tools.files.temporary import owned_name
 from feedstock_tools.reading import read_bytes

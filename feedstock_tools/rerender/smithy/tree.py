@@ -16,7 +16,7 @@ from feedstock_tools.rerender.ci_rules import ci_rules
 from feedstock_tools.rerender.ci_settings import old_placements, placements, section
 from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.forge import Forge
-from feedstock_tools.rerender.smithy.config import template_settings
+from feedstock_tools.rerender.smithy.config import TreeRules, template_settings, tree_rules
 from feedstock_tools.rerender.smithy.readme import CODE_OWNERS, README, Package, readme_files
 from feedstock_tools.rerender.smithy.release import Release
 from feedstock_tools.rerender.smithy.services import (
@@ -28,7 +28,6 @@ from feedstock_tools.rerender.smithy.services import (
     render_provider,
 )
 from feedstock_tools.rerender.smithy.templates import Templates
-from feedstock_tools.rerender.smithy.tree_rules import TreeRules, tree_rules
 
 #: Files that conda-smithy once wrote, by their paths.
 _OBSOLETE = (

@@ -7,24 +7,249 @@ the recipe uses, what it skips. The first that lost the value answers.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 from feedstock_tools.reading import FORGE_FILE, read_text
+from feedstock_tools.recipe.v1.expressions import Scope
+from feedstock_tools.recipe.v1.expressions import holds as holds_v1
+from feedstock_tools.recipe.written.document import Document
+from feedstock_tools.recipe.written.owners import owners_of
+from feedstock_tools.recipe.written.sites import context_of, sites_of
+from feedstock_tools.recipe.written.variables import read_variables
 from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.source import Source, render_source, variants_of
-from feedstock_tools.rerender.why.losses import losses_of_value, skips_of, uses_of
-from feedstock_tools.rerender.why.model import Absence, FileLine, Loss, Wish, read_wish
+from feedstock_tools.rerender.why.model import Absence, FileLine, Loss, VariantStep, Wish, read_wish
 from feedstock_tools.rerender.why.reasons import RerenderedSource, rerendered_source
 from feedstock_tools.rerender.why.values import TracedVariants, places_of, trace_variants
-from feedstock_tools.variants.algebra import explode
-from feedstock_tools.variants.model import VariantSpace
+from feedstock_tools.variants.model import Variant, VariantSpace, explode
+from feedstock_tools.variants.selectors import Namespace, evaluate, holds, select_lines, split_lines
+from feedstock_tools.yaml_reading.nodes import compose
+
+_KEY = re.compile(r"^([A-Za-z_][\w]*)\s*:")
+_ITEM = re.compile(r"^\s*-\s+(\S.*?)\s*$")
+_CUDA_SWITCH = "CF_CUDA_ENABLED"
+#: The values of `skip` that skip.
+_TRUE = frozenset({"true", "yes", "on", "1"})
+_PY = re.compile(r"py(?:\d\w*)?")
+_WORD = re.compile(r"\w+")
+#: Rows to try; a recipe of conda-forge skips by few keys.
+_MOST_ROWS = 2_000
+
+
+def losses_of_value(source: Source, rendering: Rendering, traced: TracedVariants, wish: Wish) -> Iterator[Loss]:
+    """Why the variants of a platform lack a value; nothing if they have it."""
+    values = traced.config.values.get(wish.key, ())
+    if any(wish.is_value(value) for value in values):
+        return
+    replaced = list(_replaced(traced.settings.get(wish.key, ()), wish))
+    yield from (
+        replaced
+        or list(_not_migrated(source, rendering, wish))
+        or list(_deselected(source, rendering, wish))
+        or [_nowhere(traced, wish)]
+    )
+
+
+def _replaced(settings: tuple[VariantStep, ...], wish: Wish) -> Iterator[Loss]:
+    """Steps after which the value is gone."""
+    for setting in settings:
+        wanted = [value for value in setting.replaced if wish.is_value(value)]
+        if wanted and not any(wish.is_value(value) for value in setting.values):
+            kind = "migration" if setting.source.startswith("the migration") else "file"
+            now = ", ".join(dict.fromkeys(setting.values)) or "nothing"
+            yield Loss(kind, f"{setting.source} replaces {', '.join(dict.fromkeys(wanted))} by {now}", setting.places)
+
+
+def _deselected(source: Source, rendering: Rendering, wish: Wish) -> Iterator[Loss]:
+    """Lines that have the value, and whose selector is false on the platform."""
+    subdir = rendering.platform.subdir
+    for path in (*source.files, *source.migrations.applied):
+        kept, lines = _lines_with(source, rendering, path, wish)
+        for place, selector in lines:
+            if place.line not in kept:
+                why = f"its selector is false on {subdir}"
+                if selector and _lacks_compiler(selector, source, rendering):
+                    why += ", since the recipe does not call compiler('cuda')"
+                yield Loss("selector", why, (place,))
+    if source.conditional is not None:
+        for place, _ in _lines_with(source, rendering, source.conditional, wish)[1]:
+            yield Loss("selector", f"its condition is false on {subdir}", (place,))
+
+
+def _lacks_compiler(selector: str, source: Source, rendering: Rendering) -> bool:
+    """Whether a selector would hold if the recipe called CUDA's compiler (conda-smithy then sets a variable)."""
+    if _CUDA_SWITCH not in selector or _CUDA_SWITCH in rendering.environ:
+        return False
+    subdir, environ = rendering.platform.subdir, {**rendering.environ, _CUDA_SWITCH: "True"}
+    return evaluate(selector, Namespace(subdir, subdir, {}, environ, source.rules.conda_build))
+
+
+def _not_migrated(source: Source, rendering: Rendering, wish: Wish) -> Iterator[Loss]:
+    """Migrations of the pinning that set the value on this platform, and that the feedstock does not have."""
+    folder = source.pinning.migrations if source.pinning else None
+    applied = {path.name for path in source.migrations.applied}
+    for path in sorted(folder.glob("*.yaml")) if folder else ():
+        if path.name in applied:
+            continue
+        kept, lines = _lines_with(source, rendering, path, wish)
+        places = tuple(place for place, _ in lines if place.line in kept)
+        if places:
+            why = f"the feedstock does not have {path.name} in .ci_support/migrations, which sets it"
+            yield Loss("missing migration", why, places)
+
+
+def _lines_with(
+    source: Source, rendering: Rendering, path: Path, wish: Wish
+) -> tuple[frozenset[int], list[tuple[FileLine, str | None]]]:
+    """The lines that selectors leave on a platform; and the lines of the key that have the value, with selectors."""
+    text, rules = read_text(path, within=source.within(path)), source.rules.conda_build
+    if wish.key not in text:
+        return frozenset(), []
+    subdir = rendering.platform.subdir
+    found, key = [], ""
+    selectors = {line.number: line.selector for line in split_lines(text)}
+    for number, line in enumerate(text.splitlines(), 1):
+        opening = _KEY.match(line)
+        if opening:
+            key = opening[1]
+        if key == wish.key and _names(line[opening.end() :] if opening else line, wish):
+            found.append((FileLine(path, number, " ".join(line.split())), selectors.get(number)))
+    kept = select_lines(text, Namespace(subdir, subdir, {}, rendering.environ, rules), rules, path)[1] if found else ()
+    return frozenset(kept), found
+
+
+def _nowhere(traced: TracedVariants, wish: Wish) -> Loss:
+    values = traced.config.values.get(wish.key)
+    if values is None:
+        return Loss("file", f"no variant file sets {wish.key}")
+    settings = traced.settings.get(wish.key, ())
+    shown = ", ".join(dict.fromkeys(values))
+    return Loss("file", f"no variant file has it: {wish.key} is {shown}", settings[-1].places if settings else ())
+
+
+def _names(line: str, wish: Wish) -> bool:
+    item = _ITEM.match(line)
+    written = re.sub(r"\s*#.*$", "", item[1] if item else line).strip().strip("'\"")
+    return bool(written) and wish.is_value(written)
+
+
+@dataclass(frozen=True)
+class _Skip:
+    """A line that skips the recipe, or one output, where a condition holds."""
+
+    place: FileLine
+    condition: str
+    output: str | None
+
+
+def skips_of(
+    source: Source, rendering: Rendering, space: VariantSpace, everything: VariantSpace, *, is_built: bool
+) -> list[Loss]:
+    """The lines that skip all of the variants `space`; nothing if some variant remains.
+
+    Args:
+        everything: all variants of the platform. An output that is skipped for all of them says nothing about `space`,
+            unless nothing is built.
+        is_built: anything is built on the platform.
+    """
+    document = Document(source.recipe, source.text)
+    skips = list(_skips_v1(document) if source.forge.is_v1 else _skips_v0(document))
+    is_true = _evaluator(source, rendering)
+    texts = [skip.condition for skip in skips] + [variable.expression for variable in read_variables(document)]
+    words = {word for text in texts for word in _WORD.findall(text)}
+    rows, all_rows = (
+        list(islice(part.along([key for key in part.keys if _is_named(key, words)]), _MOST_ROWS))
+        for part in (space, everything)
+    )
+
+    def skipped(output: str | None, among: Sequence[Variant]) -> list[list[_Skip]]:
+        own = [skip for skip in skips if skip.output in (None, output)]
+        return [[skip for skip in own if is_true(skip.condition, row)] for row in among]
+
+    if all(found := skipped(None, rows)):
+        return _as_losses(found, rows, "the recipe")
+    losses: list[Loss] = []
+    for name in dict.fromkeys(skip.output for skip in skips if skip.output is not None):
+        found = skipped(name, rows)
+        if all(found) and not (is_built and all(skipped(name, all_rows))):
+            losses += _as_losses(found, rows, name)
+    return losses
+
+
+def _is_named(key: str, words: Collection[str]) -> bool:
+    """Whether a key, or the name that selectors have for it, is among words."""
+    return key in words or (key == "python" and any(_PY.fullmatch(word) for word in words))
+
+
+def _as_losses(by_row: Sequence[Sequence[_Skip]], rows: Sequence[Variant], subject: str) -> list[Loss]:
+    """As few lines as skip all rows, those that skip most first."""
+    left = list(range(len(rows)))
+    losses = []
+    while left:
+        counts: dict[_Skip, int] = {}
+        for row in left:
+            for skip in by_row[row]:
+                counts[skip] = counts.get(skip, 0) + 1
+        best = max(counts, key=lambda skip: counts[skip])
+        of = "" if counts[best] == len(rows) else f" for {counts[best]} of {len(rows)} variants"
+        losses.append(Loss("skip", f"{subject} is skipped{of}", (best.place,)))
+        left = [row for row in left if best not in by_row[row]]
+    return losses
+
+
+def uses_of(source: Source, key: str) -> Iterator[FileLine]:
+    """The lines of the recipe that name a key, or call the compiler that it belongs to."""
+    language = re.fullmatch(r"(\w+)_(compiler|stdlib)(?:_version)?", key)
+    call = rf"|\b{language[2]}\(\s*[\"']{language[1]}[\"']" if language else ""
+    name = key.replace("_", "[-_]")
+    pattern = re.compile(rf"(?<![\w.-]){name}(?![\w-]){call}")
+    for number, line in enumerate(source.text.splitlines(), 1):
+        if pattern.search(line.partition("#")[0] if line.lstrip().startswith("#") else line):
+            yield FileLine(source.recipe, number, line.strip())
+
+
+def _skips_v0(document: Document) -> Iterator[_Skip]:
+    for owner in owners_of(document):
+        for entry in owner.part.below("build", "skip"):
+            if entry.value.text.lower() in _TRUE:
+                condition = document.selector_of(entry) or "True"
+                place = _place(document.path, document.text, document.line_of(entry.start))
+                yield _Skip(place, condition, None if owner.kind == "recipe" else owner.name)
+
+
+def _skips_v1(document: Document) -> Iterator[_Skip]:
+    """The conditions of all skips; one in a branch together with the conditions of its branches."""
+    for site in sites_of(compose(document.text, document.path)):
+        if site.kind == "value" and site.keys in (("build", "skip"), ("outputs", "build", "skip")):
+            condition = site.text
+            for outer, wanted in reversed(site.conditions):
+                condition = f"{'' if wanted else 'not '}({outer}) and ({condition})"
+            place = _place(document.path, document.text, site.lines[0])
+            yield _Skip(place, condition, None if site.keys[0] == "build" else site.output or "an output")
+
+
+def _place(path: Path, text: str, line: int) -> FileLine:
+    return FileLine(path, line, " ".join(text.splitlines()[line - 1].split()))
+
+
+def _evaluator(source: Source, rendering: Rendering) -> Callable[[str, Variant], bool | None]:
+    """Tells whether a condition of the recipe holds in a variant; None where that is not certain."""
+    subdir = rendering.platform.subdir
+    if source.forge.is_v1:
+        context = context_of(compose(source.text))
+        fixed = {"target_platform": subdir, "build_platform": subdir, "host_platform": subdir}
+        return lambda condition, row: holds_v1(condition, Scope(rendering.platform, context, {**row, **fixed}))
+    rules = source.rules.conda_build
+    return lambda condition, row: holds(condition, Namespace(subdir, subdir, row, rendering.environ, rules))
+
 
 _MOST_PLACES = 6
 

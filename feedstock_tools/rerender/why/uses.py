@@ -20,9 +20,8 @@ from feedstock_tools.recipe.v0.text import View
 from feedstock_tools.recipe.v0.used import UsageFinder, usage_finder
 from feedstock_tools.recipe.written.sites import Site, sites_of
 from feedstock_tools.rerender.why.model import FileLine, Use
-from feedstock_tools.variants.namespace import Namespace
 from feedstock_tools.variants.rules import CondaBuildRules
-from feedstock_tools.variants.selectors import holds
+from feedstock_tools.variants.selectors import Namespace, holds
 from feedstock_tools.yaml_reading.nodes import compose
 
 #: Kind of use -> the pattern of a line that holds it, in the order in which they are tried.

@@ -17,12 +17,10 @@ from feedstock_tools.reading import read_text
 from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.source import Source
 from feedstock_tools.rerender.why.model import FileLine, VariantStep
-from feedstock_tools.variants import Migration, VariantConfig, combine, defaults, load_migration, migrate
-from feedstock_tools.variants.files import config_of, load_conditional, trim_empty
-from feedstock_tools.variants.migration import OWN_KEYS
-from feedstock_tools.variants.model import WholeNumber
-from feedstock_tools.variants.namespace import Namespace
-from feedstock_tools.variants.selectors import select_lines
+from feedstock_tools.variants.files import config_of, defaults, load_conditional, trim_empty
+from feedstock_tools.variants.migration import OWN_KEYS, Migration, load_migration, migrate
+from feedstock_tools.variants.model import VariantConfig, WholeNumber, combine
+from feedstock_tools.variants.selectors import Namespace, select_lines
 from feedstock_tools.yaml_reading.nodes import compose, items, pairs
 
 Values = tuple[str, ...]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.feedstock.names import select, with_filter
-from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
+from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow, select, with_filter
 
 
 def configuration(name: str, platform: str, cuda: str | None, *pythons: str) -> PlannedConfiguration:

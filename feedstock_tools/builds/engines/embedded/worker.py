@@ -17,8 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.bounds.held import bounded
-from feedstock_tools.bounds.limits import READING, VARIABLE, widen
+from feedstock_tools.bounds.limits import READING, VARIABLE, bounded, widen
 from feedstock_tools.builds.engines.comparable import (
     NORMALISED,
     comparable_bytecode,

@@ -13,7 +13,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_text
 from feedstock_tools.wording import size_of, time_of
 from feedstock_tools.yaml_reading.checking import mistakes_of
-from feedstock_tools.yaml_reading.positions import parse_document
+from feedstock_tools.yaml_reading.nodes import parse_document
 
 _MOST = 10_000
 #: Slurm's forms of a time limit: sbatch(1), option --time.

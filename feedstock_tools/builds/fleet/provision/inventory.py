@@ -20,7 +20,7 @@ from feedstock_tools.builds.fleet.provision.playing import ansible, variables
 from feedstock_tools.builds.fleet.provision.settings import PREFIX, Plan, plan_of, why_not
 from feedstock_tools.errors import InputError, Mistake, WorkError
 from feedstock_tools.reading import read_text
-from feedstock_tools.yaml_reading.positions import Document, Location, parse_document
+from feedstock_tools.yaml_reading.nodes import Document, Location, parse_document
 
 _PARTS = frozenset({"hosts", "children", "vars"})
 _LONGEST = 300.0

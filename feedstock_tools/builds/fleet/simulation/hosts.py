@@ -16,7 +16,7 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
 from feedstock_tools.wording import size_of, time_of
 from feedstock_tools.yaml_reading.checking import mistakes_of
-from feedstock_tools.yaml_reading.positions import parse_document
+from feedstock_tools.yaml_reading.nodes import parse_document
 
 #: The most hosts of a simulation.
 _MOST = 100_000

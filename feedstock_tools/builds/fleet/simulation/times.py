@@ -14,7 +14,7 @@ from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.feedstock.planned import PackageId
 from feedstock_tools.reading import read_text
 from feedstock_tools.wording import counted, time_of
-from feedstock_tools.yaml_reading.positions import parse_document
+from feedstock_tools.yaml_reading.nodes import parse_document
 
 _NAMED = 5
 
