@@ -7,7 +7,6 @@ only after every check has passed, so that a release that fails leaves nothing b
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -19,14 +18,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.generate.generating import apply
 from feedstock_tools.generate.spec.reading import read_spec
 from feedstock_tools.generate.texts.rendering import render
 from maintenance.release import changelog, contents
-from maintenance.release.sbom import bill_of_materials, installed_in, refuse_invalid
 
 VERSION_FILE = Path("feedstock_tools/__init__.py")
 #: Exact versions of what makes the archives, so that the same commit gives the same bytes on another day.
@@ -144,12 +141,11 @@ def _made(folder: Path, version: str, target: Path) -> Release:
             if one.read_bytes() != again.read_bytes():
                 raise WorkError(f"{one.name} is not reproducible: two builds of the same commit differ")
         _check(folder, first, version)
-        materials = _installed(folder, first[1], version)
+        listed = Path(scratch, f"feedstock_tools-{version}.cdx.json")
+        _install(folder, first[1], version, listed)
         target.mkdir(parents=True, exist_ok=True)
-        sbom = target / f"feedstock_tools-{version}.cdx.json"
-        sbom.write_text(json.dumps(materials, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        archives = tuple(Path(shutil.copy2(path, target)) for path in first)
-    return Release(version, _git(folder, "rev-parse", "HEAD"), notes, archives, sbom)
+        *archives, sbom = (Path(shutil.copy2(path, target)) for path in (*first, listed))
+    return Release(version, _git(folder, "rev-parse", "HEAD"), notes, tuple(archives), sbom)
 
 
 def _built(folder: Path, target: Path, *, umask: int = -1) -> tuple[Path, ...]:
@@ -175,22 +171,34 @@ def _check(folder: Path, archives: Sequence[Path], version: str) -> None:
     _run([program, "--no-config", "--toplevel=feedstock_tools", f"--ignore={_MEANT}", str(wheel)])
 
 
-def _installed(folder: Path, wheel: Path, version: str) -> dict[str, Any]:
-    """Install the wheel with the locked dependencies, start the program, and list all that is installed then."""
-    with tempfile.TemporaryDirectory() as scratch:
-        _run([sys.executable, "-m", "venv", scratch])
-        python = str(Path(scratch, "Scripts", "python.exe") if os.name == "nt" else Path(scratch, "bin", "python"))
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+def _install(folder: Path, wheel: Path, version: str, sbom: Path) -> None:
+    """Install the wheel with the locked dependencies, start the program, and write what is installed then to `sbom`."""
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        _run([sys.executable, "-m", "venv", "--without-pip", str(scratch / "environment")])
+        python = str(scratch / "environment" / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+        quiet = ("--quiet", "--disable-pip-version-check")
+        pip = [sys.executable, "-m", "pip", *quiet, f"--python={python}", "install", "--no-deps"]
         _run([*pip, "--require-hashes", "--only-binary=:all:", "--requirement", str(folder / LOCK)])
         _run([*pip, str(wheel)])
         start = [python, "-P", "-m", "feedstock_tools"]
         if version not in _run([*start, "--version"]):
             raise WorkError(f"{wheel.name}: the program does not start as version {version}")
         _run([*start, "variants"])
-        where = "import sysconfig; print(sysconfig.get_path('purelib'))"
-        materials = bill_of_materials(installed_in(Path(_run([python, "-c", where]))), _epoch(folder))
-    refuse_invalid(materials)
-    return materials
+        project = (folder / "pyproject.toml").read_text(encoding="utf-8")
+        named = scratch / "pyproject.toml"
+        named.write_text(project.replace('dynamic = ["version"]', f'version = "{version}"'), encoding="utf-8")
+        options = (
+            "--output-reproducible",
+            "--short-PURLs",
+            "--spec-version=1.6",
+            "--validate",
+            f"--output-file={sbom}",
+        )
+        _run(
+            [sys.executable, "-m", "cyclonedx_py", "environment", f"--pyproject={named}", *options, python],
+            {**os.environ, "SOURCE_DATE_EPOCH": str(_epoch(folder))},
+        )
 
 
 def _epoch(folder: Path) -> int:
