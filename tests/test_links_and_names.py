@@ -333,7 +333,7 @@ OWN_FILES = frozenset(
         "feedstock/cleaning.py",
         "feedstock/git.py",
         "feedstock/layout.py",
-        "feedstock/twin.py",
+        "feedstock/up_to_date.py",
         "pins/driver.py",
         "processes.py",
         "recipe/v1_engine.py",

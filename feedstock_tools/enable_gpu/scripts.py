@@ -18,8 +18,8 @@ from feedstock_tools.enable_gpu.inputs import CudaVersions, GpuWishes
 from feedstock_tools.enable_gpu.insertion import Edits, added_to_list, free_name, in_one_style, shifted
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
+from feedstock_tools.generate.texts.rendering import architectures_in_style
 from feedstock_tools.generate.texts.resolved import CUDA
-from feedstock_tools.generate.texts.scripts import architectures_in_style
 from feedstock_tools.generate.texts.wording import Line, quoted
 from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit, read_document
 from feedstock_tools.recipe.written.owners import Owner

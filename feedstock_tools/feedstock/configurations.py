@@ -15,9 +15,9 @@ from feedstock_tools.rerender.configuration import (
     python_version,
     read_configurations,
     rows_of,
+    with_own_values,
     with_rows,
 )
-from feedstock_tools.rerender.own_variants import with_own_values
 
 
 def configurations_of(feedstock: Path, names: Sequence[str] = ()) -> tuple[Configuration, ...]:

@@ -11,8 +11,7 @@ from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.conditions.spec import Setting
 from feedstock_tools.importing.trees import RecipeTree
 from feedstock_tools.platforms import Platform
-from feedstock_tools.rerender import own_variants
-from feedstock_tools.rerender.configuration import read_configurations
+from feedstock_tools.rerender.configuration import completed_variants, read_configurations
 from feedstock_tools.rerender.forge import Rendering
 from feedstock_tools.rerender.source import Source, variants_of
 from feedstock_tools.variants.files import defaults
@@ -88,7 +87,7 @@ def _configured(source: Source) -> Iterator[_Reading]:
     for configuration in read_configurations(source.forge.folder):
         rendering = renderings.get(configuration.platform)
         if rendering is not None:
-            given = own_variants.variants_of(source.recipe.parent, configuration, behaviour)
+            given = completed_variants(source.recipe.parent, configuration, behaviour)
             yield _Reading(rendering, combine([defaults(configuration.platform, behaviour), given]))
 
 

@@ -16,9 +16,8 @@ from feedstock_tools.recipe.v0 import recipe as v0
 from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.recipe.v1 import recipe as v1
 from feedstock_tools.recipe.v1_engine import read_v1
-from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.rerender.configuration import Configuration, completed_variants, configured_variants
 from feedstock_tools.rerender.forge import Forge, read_forge
-from feedstock_tools.rerender.own_variants import configured_variants, variants_of
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.variants.files import defaults, load
 from feedstock_tools.variants.model import VariantConfig, combine
@@ -113,7 +112,7 @@ def contents_with_rattler_build(
     """
     recipe = read_v1(folder / "recipe.yaml")
     platform = configuration.platform
-    variants = variants_of(folder, configuration, rules.conda_build)
+    variants = completed_variants(folder, configuration, rules.conda_build)
     return v1.render_with_contents_v1(recipe, variants, platform, builder)
 
 

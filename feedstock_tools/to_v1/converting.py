@@ -29,10 +29,9 @@ from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.recipe.v1.recipe import render_with_contents_v1
 from feedstock_tools.recipe.v1_engine import parse_v1
 from feedstock_tools.recipe.written.document import Document
-from feedstock_tools.rerender.configuration import Configuration, read_configurations
+from feedstock_tools.rerender.configuration import Configuration, completed_variants, read_configurations
 from feedstock_tools.rerender.forge import Forge, read_forge
 from feedstock_tools.rerender.outputs import packages_with_conda_build
-from feedstock_tools.rerender.own_variants import variants_of
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.to_v1.expressions import Names, names_of
 from feedstock_tools.to_v1.recipe import Converted, recipe_text
@@ -184,7 +183,7 @@ def _packages_of(
 ) -> Counter[_Package]:
     """The packages of a `recipe.yaml` in a configuration."""
     recipe = parse_v1(text, folder / "recipe.yaml")
-    given = variants_of(folder, configuration, rules.conda_build)
+    given = completed_variants(folder, configuration, rules.conda_build)
     builder = forge.builder_of(configuration.platform)
     rendered = render_with_contents_v1(recipe, given, configuration.platform, builder)
     return _counted({output.file_stem: _of_v1(content, output) for content, output in rendered})

@@ -25,8 +25,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.folder import Feedstock, find_feedstock
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow, select
-from feedstock_tools.feedstock.twin import Conversion, converted, has_meta_alone, recipe_to_build
-from feedstock_tools.feedstock.up_to_date import own_stamp
+from feedstock_tools.feedstock.up_to_date import Conversion, converted, has_meta_alone, own_stamp, recipe_to_build
 from feedstock_tools.platforms import Platform
 
 _CACHE = "plan"

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.ci_rules import CiRules
-from feedstock_tools.rerender.ci_settings import docker_run_args, providers_of
+from feedstock_tools.rerender.forge import docker_run_args, providers_of
 from feedstock_tools.rerender.smithy.release import Release
 from feedstock_tools.versions import parse_version
 

@@ -17,8 +17,8 @@ from typing import Any, Literal
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_bytes
 from feedstock_tools.rerender.ci_rules import CiRules, ci_rules
-from feedstock_tools.rerender.ci_settings import read_conda_forge_yml, section
 from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.rerender.forge import read_conda_forge_yml, section
 from feedstock_tools.rerender.smithy.jobs import Job, azure_jobs, github_jobs
 
 #: System that builds -> its file of Azure Pipelines.

@@ -10,8 +10,8 @@ from typing import Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.ci_rules import CiRules
-from feedstock_tools.rerender.ci_settings import Placement, docker_run_args, placements, section, workflow_settings
 from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.rerender.forge import Placement, docker_run_args, placements, section, workflow_settings
 
 _FALLBACK_IMAGE = "quay.io/condaforge/linux-anvil-comp7"
 _MAC_IMAGES = {"osx-64": "macOS-15", "osx-arm64": "macOS-15-arm64"}

@@ -16,9 +16,8 @@ from typing import Any
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_text
 from feedstock_tools.rerender.ci_rules import CiRules
-from feedstock_tools.rerender.ci_settings import Placement, docker_run_args, section, workflow_settings
 from feedstock_tools.rerender.configuration import Configuration
-from feedstock_tools.rerender.forge import Forge
+from feedstock_tools.rerender.forge import Forge, Placement, docker_run_args, section, workflow_settings
 from feedstock_tools.rerender.smithy.config import TreeRules
 from feedstock_tools.rerender.smithy.job_lists import dumped_settings
 from feedstock_tools.rerender.smithy.jobs import azure_jobs, runner, short_name, target_platform

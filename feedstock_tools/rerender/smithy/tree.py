@@ -13,9 +13,8 @@ from typing import Any
 
 from feedstock_tools.reading import CI_SUPPORT, read_bytes
 from feedstock_tools.rerender.ci_rules import ci_rules
-from feedstock_tools.rerender.ci_settings import old_placements, placements, section
 from feedstock_tools.rerender.configuration import Configuration
-from feedstock_tools.rerender.forge import Forge
+from feedstock_tools.rerender.forge import Forge, old_placements, placements, section
 from feedstock_tools.rerender.smithy.config import TreeRules, template_settings, tree_rules
 from feedstock_tools.rerender.smithy.readme import CODE_OWNERS, README, Package, readme_files
 from feedstock_tools.rerender.smithy.release import Release

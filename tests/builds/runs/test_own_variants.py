@@ -13,9 +13,8 @@ import pytest
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.feedstock.configurations import outline
 from feedstock_tools.feedstock.planned import PlannedConfiguration
-from feedstock_tools.rerender.configuration import Configuration, read_configurations, rows_of
+from feedstock_tools.rerender.configuration import Configuration, read_configurations, rows_of, with_own_values
 from feedstock_tools.rerender.outputs import output_files
-from feedstock_tools.rerender.own_variants import with_own_values
 from feedstock_tools.variants.model import WholeNumber
 from tests.support.feedstocks import HERE, TinyFeedstock
 from tests.support.needs import needs

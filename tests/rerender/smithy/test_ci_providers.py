@@ -8,8 +8,8 @@ import pytest
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.ci_rules import ci_rules
-from feedstock_tools.rerender.ci_settings import placements
 from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.rerender.forge import placements
 from feedstock_tools.rerender.smithy.jobs import azure_jobs, github_jobs
 
 
