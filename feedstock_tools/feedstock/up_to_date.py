@@ -1,5 +1,5 @@
-"""Whether the generated files of a feedstock match their inputs: the recipe the spec, the configurations the recipe; and
-the recipe that a build reads.
+"""Whether the generated files of a feedstock match their inputs: the recipe the spec, the configurations the recipe.
+Here is also the recipe that a build reads.
 
 A build updates the files first (`refresh`); commands that only read report what is outdated (`outdated`).
 `updated_copy` is a feedstock as a build would leave it.
