@@ -17,10 +17,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from feedstock_tools.check.demands import Demands, Row
-from feedstock_tools.check.rehearsal import rehearse
+from feedstock_tools.check.rehearsal import RehearsedRow, rehearse
 from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.model import RenderedOutput, UsedVariables
+from feedstock_tools.recipe.packages import Package
 from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.variants.model import VariantSpace
 
 LINUX = Platform.parse("linux-64")
 VERSIONS = 50
@@ -63,11 +65,13 @@ def measure(folder: Path, environments: int, names: int) -> None:
     """Solve the environments and print the measurements."""
     configuration = Configuration("linux_64_", LINUX, {"target_platform": ("linux-64",)})
     rows = []
+    used = UsedVariables(*[frozenset[str]()] * 4)
     for number in range(environments):
         layer = (number % (names // 1000)) * 1000
         top = layer + 240 + number // (names // 1000)
-        outputs = [Demands(f"output-{number}", "1.0", "h0_0", 0, None, host=(f"p{top}", f"p{top - 1}", f"p{top - 7}"))]
-        rows.append((Row(f"linux_64_row{number}", configuration, LINUX, None), outputs))
+        output = RenderedOutput(f"output-{number}", "1.0", 0, "h0_0", None, {}, {}, VariantSpace(()), used)
+        package = Package(LINUX, output, host=(f"p{top}", f"p{top - 1}", f"p{top - 7}"))
+        rows.append(RehearsedRow(f"linux_64_row{number}", configuration, LINUX, [package]))
     started = time.perf_counter()
     found = rehearse(rows, {"linux-64": [folder.as_uri()]})
     wall = time.perf_counter() - started

@@ -12,17 +12,17 @@ from pathlib import Path
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.check.cuda_guards import missing_guards, wrong_guards
-from feedstock_tools.check.findings import Complaint, Finding
-from feedstock_tools.check.renderings import Built, Renderings, rendered
+from feedstock_tools.check.findings import Finding
+from feedstock_tools.check.renderings import Job, Renderings
 from feedstock_tools.check.row_checks import (
-    Row,
-    complaints_of_lists,
-    complaints_of_next,
-    complaints_of_row,
+    CudaRow,
+    cuda_rows,
+    findings_of_lists,
+    findings_of_next,
+    findings_of_row,
     findings_of_spec,
     lists_for_jetson,
     never_released,
-    rows_of,
     zips_out_of_step,
 )
 from feedstock_tools.check.scripts.architectures import ScriptList, lists_in_scripts
@@ -40,13 +40,11 @@ from feedstock_tools.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
-    """A configuration with its rows, the outputs that it builds, and the lists of architectures of each row."""
+class _CudaJob:
+    """A job, which builds nothing if it has no CUDA, with its rows and the lists of architectures of each."""
 
-    configuration: Configuration
-    rows: tuple[Row, ...]
-    outputs: tuple[Built, ...]
-    lists: tuple[tuple[ScriptList, ...], ...]
+    job: Job
+    rows: tuple[tuple[CudaRow, tuple[ScriptList, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +66,13 @@ def check(facts: CudaFacts, configurations: Sequence[Configuration]) -> tuple[Fi
 
 
 def _by_facts_alone(facts: CudaFacts, graph: PinGraph, configurations: Sequence[Configuration]) -> tuple[Finding, ...]:
-    findings: dict[Finding, None] = {}
+    findings: list[Finding] = []
     for configuration in configurations:
-        complaints = zips_out_of_step(configuration)
-        if not complaints:
-            complaints += never_released(facts, configuration)
-            for row in rows_of(facts, graph, configuration):
-                complaints += complaints_of_row(row)
-        findings.update((Finding.of(configuration.name, complaint), None) for complaint in complaints)
-    return tuple(findings)
+        out_of_step = zips_out_of_step(configuration)
+        findings += out_of_step or never_released(facts, configuration)
+        for row in cuda_rows(facts, graph, configuration) if not out_of_step else ():
+            findings += findings_of_row(row)
+    return tuple(dict.fromkeys(findings))
 
 
 def check_feedstock(
@@ -115,28 +111,20 @@ def check_renderings(
     against = find_pinning(pinning) if pinning else None
     view = _View(facts, graph_of_facts(facts), renderings, _recipe_folder(renderings))
     decided = named_by_feedstock(feedstock, view.recipe, against)
-    findings = dict.fromkeys(findings_of_spec(facts, feedstock / "feedstock.yaml"))
-    findings.update(dict.fromkeys(_by_facts_alone(facts, view.graph, configurations)))
+    findings = [*findings_of_spec(facts, feedstock / "feedstock.yaml")]
+    findings += _by_facts_alone(facts, view.graph, configurations)
     jobs = [_job(view, configuration) for configuration in configurations if not zips_out_of_step(configuration)]
-    for_jetson = frozenset(
-        place
-        for item in jobs
-        for row, lists in zip(item.rows, item.lists, strict=True)
-        for place in lists_for_jetson(row, lists)
-    )
+    for_jetson = frozenset(place for item in jobs for row, lists in item.rows for place in lists_for_jetson(row, lists))
     for item in jobs:
-        complaints: list[Complaint] = []
-        for row, lists in zip(item.rows, item.lists, strict=True):
-            complaints += complaints_of_lists(row, lists, for_jetson)
-        for version in dict.fromkeys(version for row in item.rows for version in row.values["cuda_compiler_version"]):
-            dropped = None if version in decided else why_dropped(version, item.configuration.platform, facts, against)
-            complaints += [Complaint("cuda_compiler_version", *dropped)] if dropped else []
-        complaints += wrong_guards(item.outputs, facts)
-        findings.update((Finding.of(item.configuration.name, complaint), None) for complaint in complaints)
-    built = [(item.configuration.name, output) for item in jobs for output in item.outputs]
-    findings.update((Finding.of(name, complaint), None) for name, complaint in missing_guards(built, facts))
-    findings.update((finding, None) for finding in _of_next(view, jobs))
-    return tuple(findings)
+        for row, lists in item.rows:
+            findings += findings_of_lists(row, lists, for_jetson)
+        for row, _ in item.rows:
+            version = row.values["cuda_compiler_version"][0]
+            dropped = None if version in decided else why_dropped(version, item.job.platform, facts, against)
+            findings += [row.finding("cuda_compiler_version", *dropped)] if dropped else []
+        findings += wrong_guards(item.job, facts)
+    findings += (finding for _, finding in missing_guards([item.job for item in jobs], facts))
+    return tuple(dict.fromkeys([*findings, *_of_next(view, jobs)]))
 
 
 def _recipe_folder(renderings: Renderings) -> Path:
@@ -147,33 +135,31 @@ def _recipe_folder(renderings: Renderings) -> Path:
         return renderings.feedstock / "recipe"
 
 
-def _job(view: _View, configuration: Configuration) -> _Job:
-    rows = tuple(rows_of(view.facts, view.graph, configuration))
+def _job(view: _View, configuration: Configuration) -> _CudaJob:
     has_cuda = configuration.values.get("cuda_compiler_version")
-    outputs = rendered(view.renderings, configuration) if has_cuda else ()
-    return _Job(configuration, rows, outputs, tuple(_lists(row, view, outputs) for row in rows))
+    job = view.renderings.job(configuration) if has_cuda else Job(configuration)
+    rows = cuda_rows(view.facts, view.graph, configuration)
+    return _CudaJob(job, tuple((row, _lists(row, view, job)) for row in rows))
 
 
-def _lists(row: Row, view: _View, outputs: Sequence[Built]) -> tuple[ScriptList, ...]:
+def _lists(row: CudaRow, view: _View, job: Job) -> tuple[ScriptList, ...]:
     values = {**row.values, **dict.fromkeys(("target_platform", "host_platform"), (row.subdir,))}
     cuda = row.values["cuda_compiler_version"][0]
-    of_row = [built for built in outputs if built.output.variant.get("cuda_compiler_version", cuda) == cuda]
+    of_row = [each for each in job.packages if each.output.variant.get("cuda_compiler_version", cuda) == cuda]
     return tuple(lists_in_scripts(view.recipe, view.renderings.feedstock, values, of_row))
 
 
-def _of_next(view: _View, jobs: Sequence[_Job]) -> Iterator[Finding]:
+def _of_next(view: _View, jobs: Sequence[_CudaJob]) -> Iterator[Finding]:
     """Remarks on the lists that the next CUDA version of the pinning would find, for the newest of each platform."""
-    cudas = {(item.configuration.platform, row.toolkit.version) for item in jobs for row in item.rows}
+    cudas = {(item.job.platform, row.toolkit.version) for item in jobs for row, _ in item.rows}
     for item in jobs:
-        platform = item.configuration.platform
+        configuration, platform = item.job.configuration, item.job.platform
         newer = next_cuda({version for where, version in cudas if where == platform}, platform, view.facts)
         if len(item.rows) != 1 or newer is None:
             continue
-        values = {**item.configuration.values, "cuda_compiler_version": (newer,)}
-        then = _job(view, replace(item.configuration, values=values))
-        for row, lists in zip(then.rows, then.lists, strict=True):
-            complaints = complaints_of_next(row.toolkit, lists)
-            yield from (Finding.of(item.configuration.name, complaint) for complaint in complaints)
+        values = {**configuration.values, "cuda_compiler_version": (newer,)}
+        for row, lists in _job(view, replace(configuration, values=values)).rows:
+            yield from findings_of_next(row, lists)
 
 
 _KEY = re.compile(r"^cuda_compiler_version\s*:\s*(?P<inline>.*)$")

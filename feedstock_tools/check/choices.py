@@ -11,23 +11,65 @@ old state's packages; after it, both states'.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from feedstock_tools.bounds.limits import BoundError, most
-from feedstock_tools.channel.many_solves import ManySolves
+from feedstock_tools.channel.many_solves import PROMISED, ManySolves
 from feedstock_tools.channel.metadata import Record, RunExports
 from feedstock_tools.channel.solving import Question, virtual_packages
 from feedstock_tools.channel.waiting import wait_for
-from feedstock_tools.check.demands import Demands, Promised, promise
 from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.recipe.requirements import Pin, Requirement, spec_name
+from feedstock_tools.recipe.model import RenderedOutput, UsedVariables
+from feedstock_tools.recipe.packages import Package, name_in
+from feedstock_tools.recipe.requirements import Requirement
+from feedstock_tools.rerender.configuration import cuda_version
+from feedstock_tools.variants.model import VariantSpace
 from feedstock_tools.versions import parse_version
 
 _FLAVOURS = ("-cpu", "-gpu")
+#: What a job builds.
+Packages = Sequence[Package]
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """The record and the run exports of a package that is not built yet."""
+
+    record: Record
+    run_exports: RunExports
+
+    @property
+    def spec(self) -> str:
+        """The requirement that only this build satisfies."""
+        return f"{self.record.name} =={self.record.version} {self.record.build}"
+
+
+def promise(package: Package, depends: Iterable[str], constrains: Iterable[str], exports: RunExports) -> Promised:
+    """The package that an output will be, with requirements and run exports whose pins are applied."""
+    output = package.output
+    subdir = "noarch" if output.noarch else package.platform.subdir
+    file_name = f"{output.file_stem}.conda"
+    record = Record(
+        name=output.name.lower(),
+        version=output.version,
+        build=output.build_string,
+        build_number=output.build_number,
+        subdir=subdir,
+        depends=tuple(dict.fromkeys(depends)),
+        constrains=tuple(dict.fromkeys(constrains)),
+        track_features=package.track_features,
+        noarch=output.noarch,
+        timestamp=0,
+        sha256="",
+        size=0,
+        file_name=file_name,
+        channel=PROMISED,
+        url=f"{PROMISED}/{subdir}/{file_name}",
+    )
+    return Promised(record, exports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,21 +248,11 @@ class ChoiceChange:
     after: str
 
 
-@dataclass(frozen=True)
-class Rendered:
-    """What one job of a state renders to: each output, and its requirements with their pins."""
-
-    platform: Platform
-    outputs: Sequence[tuple[RenderedOutput, Demands]] = field(default_factory=tuple)
-
-    def cuda_of(self, output: RenderedOutput) -> str | None:
-        """The CUDA version that an output is built for; None for CPU."""
-        version = output.variant.get("cuda_compiler_version", "None")
-        return None if version in ("", "None") else version
-
-
-def changed_choices(before: Sequence[Rendered], after: Sequence[Rendered]) -> tuple[ChoiceChange, ...]:
+def changed_choices(before: Sequence[Packages], after: Sequence[Packages]) -> tuple[ChoiceChange, ...]:
     """The machines whose users get a build for another CUDA version, or for CPU, than before; empty without CUDA.
+
+    Args:
+        before: the packages of each job.
 
     Raises:
         InputError, WorkError: a requirement is not a match specification, or the solver fails.
@@ -392,24 +424,24 @@ def _pair(version: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def _channel(jobs: Sequence[Rendered]) -> _Channel:
+def _channel(jobs: Sequence[Packages]) -> _Channel:
     """The packages of a state, and a `cuda-version` for each CUDA version, without any other requirement."""
-    names = {output.name.lower() for job in jobs for output, _ in job.outputs} | {_CUDA}
+    names = {package.name.lower() for job in jobs for package in job} | {_CUDA}
     offers: list[Offer] = []
     elsewhere: dict[str, frozenset[tuple[str, str]]] = {}
     for job in jobs:
-        for output, demands in job.outputs:
-            package = _promised(job, output, demands, names)
-            offers.append(Offer(job.platform, job.cuda_of(output), package))
-            elsewhere[package.record.url] = frozenset(_patterns(demands, names))
+        for package in job:
+            promised = _promised(package, job, names)
+            offers.append(Offer(package.platform, cuda_version(package.output.variant), promised))
+            elsewhere[promised.record.url] = frozenset(_patterns(package, names))
     versions = sorted({(offer.platform, offer.cuda) for offer in offers if offer.cuda})
     stubs = (Offer(platform, cuda, _cuda_version(platform, cuda)) for platform, cuda in versions)
     return _Channel((*offers, *stubs), elsewhere)
 
 
-def _patterns(demands: Demands, names: set[str]) -> Iterator[tuple[str, str]]:
+def _patterns(package: Package, names: set[str]) -> Iterator[tuple[str, str]]:
     """The requirements of a package on certain builds of others, which are not in the small channel."""
-    for spec in demands.run:
+    for spec in package.run:
         words = spec.split() if isinstance(spec, str) else []
         if len(words) == 3 and words[0] not in names and not words[0].startswith(("__", "python")):
             yield words[0], words[2]
@@ -418,48 +450,41 @@ def _patterns(demands: Demands, names: set[str]) -> Iterator[tuple[str, str]]:
 def _cuda_version(platform: Platform, cuda: str) -> Promised:
     """`cuda-version` as conda-forge has it: installable with a driver of its major version, or without one."""
     major = parse_version(cuda).major
-    demands = Demands(_CUDA, cuda, "0", 0, "generic")
-    return promise(demands, platform, (), (f"__cuda >={major if major >= 11 else cuda}",), RunExports())
+    nothing = frozenset[str]()
+    used = UsedVariables(nothing, nothing, nothing, nothing)
+    output = RenderedOutput(_CUDA, cuda, 0, "0", "generic", {}, {}, VariantSpace(()), used)
+    return promise(Package(platform, output), (), (f"__cuda >={major if major >= 11 else cuda}",), RunExports())
 
 
-def _promised(job: Rendered, output: RenderedOutput, demands: Demands, names: set[str]) -> Promised:
-    """An output as a package whose requirements are on its siblings, the machine and `cuda-version`."""
-    cuda = job.cuda_of(output)
-    depends = list(_resolved(demands.run, job, output, cuda, names))
-    if cuda and _is_compiled(demands) and _CUDA not in demands.ignored:
+def _promised(package: Package, job: Packages, names: set[str]) -> Promised:
+    """A package with requirements on the others of its job, the machine and `cuda-version` alone."""
+    cuda = cuda_version(package.output.variant)
+    depends = list(_resolved(package.run, package, job, names))
+    required = (*package.build, *(package.host or ()))
+    is_compiled = any(isinstance(spec, str) and spec.startswith(_COMPILERS) for spec in required)
+    if cuda and is_compiled and _CUDA not in package.ignored:
         depends.append(f"{_CUDA} >={cuda},<{parse_version(cuda).major + 1}")
-    limits = tuple(_resolved(demands.constrains, job, output, cuda, names))
-    return promise(replace(demands, name=demands.name.lower()), job.platform, depends, limits, RunExports())
+    return promise(package, depends, tuple(_resolved(package.constrains, package, job, names)), RunExports())
 
 
-def _is_compiled(demands: Demands) -> bool:
-    """Whether a CUDA compiler is among what an output is built with."""
-    required = (*demands.build, *(demands.host or ()))
-    return any(isinstance(spec, str) and spec.startswith(_COMPILERS) for spec in required)
-
-
-def _resolved(
-    specs: Sequence[Requirement], job: Rendered, output: RenderedOutput, cuda: str | None, names: set[str]
-) -> Iterator[str]:
+def _resolved(specs: Sequence[Requirement], package: Package, job: Packages, names: set[str]) -> Iterator[str]:
     for spec in specs:
-        name = (spec.name if isinstance(spec, Pin) else spec_name(spec)).lower()
-        if name.startswith("__") and isinstance(spec, str):
-            yield spec
-        elif name not in names:
-            continue
-        elif isinstance(spec, str):
-            yield spec
+        name = name_in(spec).lower()
+        if isinstance(spec, str):
+            if name.startswith("__") or name in names:
+                yield spec
         elif name == _CUDA:
-            yield spec.applied(cuda or "0", "0") if cuda else name
-        else:
-            sibling = _sibling(name, job, output)
+            cuda = cuda_version(package.output.variant)
+            yield spec.applied(cuda, "0") if cuda else name
+        elif name in names:
+            sibling = _sibling(name, package.output, job)
             yield spec.applied(sibling.version, sibling.build_string) if sibling else name
 
 
-def _sibling(name: str, job: Rendered, output: RenderedOutput) -> RenderedOutput | None:
+def _sibling(name: str, output: RenderedOutput, job: Packages) -> RenderedOutput | None:
     """The build of a sibling that is made together with an output: that of the most equal values."""
 
     def agreement(other: RenderedOutput) -> int:
         return sum(output.variant.get(key) == other.variant.get(key) for key in output.used.own | other.used.own)
 
-    return max((other for other, _ in job.outputs if other.name.lower() == name), key=agreement, default=None)
+    return max((each.output for each in job if each.name.lower() == name), key=agreement, default=None)

@@ -7,23 +7,22 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
-from feedstock_tools.check.choices import ChoiceChange, Rendered, changed_choices
-from feedstock_tools.check.demands import Demands
+from feedstock_tools.check.choices import ChoiceChange, Packages, changed_choices
 from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.digests import digest_of_files
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.reading import is_inside
-from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.recipe.requirements import Pin, Requirement, as_list
-from feedstock_tools.recipe.v0.meta import Meta
+from feedstock_tools.recipe.packages import Package
+from feedstock_tools.recipe.requirements import Pin, Requirement
 from feedstock_tools.rerender.configuration import NO_LOOP, Configuration
 from feedstock_tools.rerender.forge import Forge
 from feedstock_tools.rerender.rules import Rules
@@ -90,23 +89,6 @@ class Differences:
         return bool(jobs or self.packages_added or self.packages_removed or self.packages_changed or self.files)
 
 
-@dataclass(frozen=True, slots=True)
-class _Package:
-    """A package of a job, its parts as sorted lines."""
-
-    name: str
-    string: str
-    parts: Parts = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """What a job builds: its packages to compare, and to choose from."""
-
-    packages: Sequence[_Package]
-    rendered: Rendered
-
-
 def compare_feedstocks(
     before: Path, after: Path, *, rules: Rules | None = None, bounds: Bounds | None = None
 ) -> Differences:
@@ -139,15 +121,17 @@ def compare_renderings(before: Renderings, after: Renderings) -> Differences:
     replaced = replaced_jobs(old, new)
     both = {**{name: name for name in old if name in new}, **replaced}
     without = ONE_FORMAT if before.forge.is_v1 != after.forge.is_v1 else TWO_FORMATS
-    before_jobs = {name: _job(before, configuration) for name, configuration in old.items()}
-    after_jobs = {name: _job(after, configuration) for name, configuration in new.items()}
+    before_jobs = {name: before.packages(configuration) for name, configuration in old.items()}
+    after_jobs = {name: after.packages(configuration) for name, configuration in new.items()}
     pairs = [
-        (name, one, other)
-        for name, before_name in both.items()
-        for one, other in _paired(before_jobs[before_name].packages, after_jobs[name].packages)
+        (job, *pair) for job, before_job in both.items() for pair in _paired(before_jobs[before_job], after_jobs[job])
     ]
-    changed = {(name, one.name): _changes(one, other, without) for name, one, other in pairs if one and other}
-    hashes = {(name, one.name) for name, one, other in pairs if one and other and one.string != other.string}
+    changed = {(job, name): _changes(one, other, without) for job, name, one, other in pairs if one and other}
+    hashes = {
+        (job, name)
+        for job, name, one, other in pairs
+        if one and other and one.output.build_string != other.output.build_string
+    }
     unchanged = [key for key, lines in changed.items() if not lines]
     choices, why_no_choices = _choices(before_jobs.values(), after_jobs.values())
     return Differences(
@@ -157,8 +141,8 @@ def compare_renderings(before: Renderings, after: Renderings) -> Differences:
         jobs_changed=tuple(
             change for name, before_name in both.items() if (change := _job_change(old[before_name], new[name])).values
         ),
-        packages_added=tuple((name, other.name) for name, one, other in pairs if other and not one),
-        packages_removed=tuple((name, one.name) for name, one, other in pairs if one and not other),
+        packages_added=tuple((job, name) for job, name, one, _ in pairs if not one),
+        packages_removed=tuple((job, name) for job, name, _, other in pairs if not other),
         packages_changed=tuple(_grouped(changed)),
         only_hashes=sum(key in hashes for key in unchanged),
         same=sum(key not in hashes for key in unchanged),
@@ -182,9 +166,9 @@ def _files(forge: Forge) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): digest_of_files([path]) for path in inside}
 
 
-def _choices(before: Iterable[_Job], after: Iterable[_Job]) -> tuple[tuple[ChoiceChange, ...], str]:
+def _choices(before: Iterable[Packages], after: Iterable[Packages]) -> tuple[tuple[ChoiceChange, ...], str]:
     try:
-        return changed_choices([job.rendered for job in before], [job.rendered for job in after]), ""
+        return changed_choices([*before], [*after]), ""
     except FeedstockError as error:
         return (), str(error).splitlines()[0]
 
@@ -195,34 +179,28 @@ def _job_change(before: Configuration, after: Configuration) -> JobChange:
     return JobChange(after.name, tuple(each for each in values if each[1] != each[2]))
 
 
-def _job(renderings: Renderings, configuration: Configuration) -> _Job:
-    """The packages of a job; of several with one name (one for each Python) the second is `name (2)`."""
-    outputs = renderings.demands(configuration)
-    sources = [source for source, _ in renderings.packages(configuration)]
-    parts = [
-        parts_of_meta(source, *pair) if isinstance(source, Meta) else parts_of_content(source, *pair)
-        for source, pair in zip(sources, outputs, strict=True)
-    ]
-    found = [_Package(output.name, output.build_string, own) for (output, _), own in zip(outputs, parts, strict=True)]
-    counts: dict[str, int] = {}
-    numbered = []
-    for package in sorted(found, key=lambda package: (package.name, package.string)):
-        counts[package.name] = number = counts.get(package.name, 0) + 1
-        name = package.name if number == 1 else f"{package.name} ({number})"
-        numbered.append(_Package(name, package.string, package.parts))
-    return _Job(tuple(numbered), Rendered(configuration.platform, outputs))
+def _numbered(packages: Packages) -> dict[str, Package]:
+    """Packages by name; of several with one name (one for each Python) the second is `name (2)`."""
+    counts: Counter[str] = Counter()
+    numbered = {}
+    for package in sorted(packages, key=lambda package: (package.name, package.output.build_string)):
+        counts[package.name] += 1
+        number = counts[package.name]
+        numbered[package.name if number == 1 else f"{package.name} ({number})"] = package
+    return numbered
 
 
-def _paired(before: Sequence[_Package], after: Sequence[_Package]) -> Iterator[tuple[_Package | None, _Package | None]]:
-    old, new = ({package.name: package for package in packages} for packages in (before, after))
+def _paired(before: Packages, after: Packages) -> Iterator[tuple[str, Package | None, Package | None]]:
+    old, new = _numbered(before), _numbered(after)
     for name in dict.fromkeys([*old, *new]):
-        yield old.get(name), new.get(name)
+        yield name, old.get(name), new.get(name)
 
 
-def _changes(before: _Package, after: _Package, without: frozenset[str]) -> tuple[Lines, ...]:
+def _changes(before: Package, after: Package, without: frozenset[str]) -> tuple[Lines, ...]:
     found = []
-    for part in dict.fromkeys([*before.parts, *after.parts]):
-        old, new = before.parts.get(part, ()), after.parts.get(part, ())
+    old_parts, new_parts = parts_of(before), parts_of(after)
+    for part in dict.fromkeys([*old_parts, *new_parts]):
+        old, new = old_parts.get(part, ()), new_parts.get(part, ())
         if part not in without and sorted(old) != sorted(new):
             gone = tuple(line for line in dict.fromkeys(old) if line not in new)
             come = tuple(line for line in dict.fromkeys(new) if line not in old)
@@ -300,57 +278,25 @@ _PIP_CHECK = re.compile(r"(?:\S*python\S* -m )?pip check")
 _EXISTENCE = re.compile(r"(?:test|\[) !? ?-[edfLsx] |if (?:not )?exist |\$?\w*:? ?ls ")
 
 
-def parts_of_meta(meta: Meta, output: RenderedOutput, demands: Demands) -> Parts:
-    """The parts of a package of a `meta.yaml`."""
-    own = meta.output.get("test") if meta.is_output else (meta.output.get("test") or meta.data.get("test"))
-    test = own if isinstance(own, Mapping) else {}
-    commands = [str(line) for line in as_list(test.get("commands"))]
-    about = {**meta.section("about"), **_mapping(meta.output.get("about"))}
-    return {
-        **_common(output, demands),
-        "license": _texts(about.get("license")),
-        "source": tuple(_sources(meta.data.get("source"))),
-        "script": _texts(meta.section("build").get("script")) or _texts(meta.output.get("script")),
-        "tests": tuple(_lines(test)),
-        "imports of tests": _texts(test.get("imports")),
-        "commands of tests": tuple(_commands(commands)),
-    }
-
-
-def parts_of_content(content: Mapping[str, Any], output: RenderedOutput, demands: Demands) -> Parts:
-    """The parts of a package of a `recipe.yaml`, from the content that it was rendered to."""
-    tests = [test for test in content.get("tests") or () if isinstance(test, Mapping)]
-    commands = [line for test in tests for line in _script_lines(test.get("script"))]
-    python = [_mapping(test.get("python")) for test in tests]
-    checks = ["pip check"] if any(test and test.get("pip_check", True) for test in python) else []
-    script = (content.get("build") or {}).get("script")
-    return {
-        **_common(output, demands),
-        "license": _texts((content.get("about") or {}).get("license")),
-        "source": tuple(_sources(content.get("source"))),
-        "script": tuple(_lines(script)) if isinstance(script, Mapping) else _texts(script),
-        "tests": tuple(_lines(content.get("tests") or [])),
-        "imports of tests": tuple(name for test in python for name in _texts(test.get("imports"))),
-        "commands of tests": tuple(_commands([*commands, *checks])),
-    }
-
-
-def _common(output: RenderedOutput, demands: Demands) -> dict[str, tuple[str, ...]]:
-    """The parts that both formats have alike.
+def parts_of(package: Package) -> Parts:
+    """The parts of a package as lines.
 
     A requirement that conda-build pinned to the variant (`python 3.12.*`) is its name alone, as rattler-build has it.
     """
+    output = package.output
     variant = {key.replace("_", "-"): value for key, value in output.variant.items()}
     sections = {
-        "build": demands.build,
-        "host": demands.host or (),
-        "run": demands.run,
-        "run_constrained": demands.constrains,
+        "build": package.build,
+        "host": package.host or (),
+        "run": package.run,
+        "run_constrained": package.constrains,
     }
-    ignored = [*demands.ignored, *(f"from {name}" for name in demands.ignored_from)]
+    ignored = [*package.ignored, *(f"from {name}" for name in package.ignored_from)]
     exports = [
-        f"{kind}: {_requirement(spec, variant)}" for kind, specs in demands.run_exports.items() for spec in specs
+        f"{kind}: {_requirement(spec, variant)}" for kind, specs in package.run_exports.items() for spec in specs
     ]
+    script = package.scripts[-1]
+    imports, commands = _tests(package.tests)
     return {
         "version": (output.version,),
         "build number": (str(output.build_number),),
@@ -359,8 +305,25 @@ def _common(output: RenderedOutput, demands: Demands) -> dict[str, tuple[str, ..
         **{name: tuple(_requirement(spec, variant) for spec in specs) for name, specs in sections.items()},
         "run_exports": tuple(sorted(exports)),
         "ignored run exports": tuple(sorted(ignored)),
-        "track_features": (str(len(demands.track_features)),),
+        "track_features": (str(len(package.track_features)),),
+        "license": _texts(package.about.get("license")),
+        "source": tuple(_sources(package.source)),
+        "script": tuple(_lines(script)) if isinstance(script, Mapping) else _texts(script),
+        "tests": tuple(_lines(package.tests if isinstance(package.tests, Mapping | list) else [])),
+        "imports of tests": tuple(imports),
+        "commands of tests": tuple(_commands(commands)),
     }
+
+
+def _tests(tests: Any) -> tuple[list[str], list[str]]:
+    """The imports and the commands of tests."""
+    if isinstance(tests, Mapping):  # of a `meta.yaml`
+        return [*_texts(tests.get("imports"))], [*_texts(tests.get("commands"))]
+    each = [test for test in tests or () if isinstance(test, Mapping)]
+    python = [_mapping(test.get("python")) for test in each]
+    commands = [line for test in each for line in _script_lines(test.get("script"))]
+    commands += ["pip check"] if any(test and test.get("pip_check", True) for test in python) else []
+    return [name for test in python for name in _texts(test.get("imports"))], commands
 
 
 def _requirement(requirement: Requirement, variant: Mapping[str, str]) -> str:

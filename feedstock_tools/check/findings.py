@@ -10,29 +10,15 @@ Weight = Literal["mistake", "remark"]
 
 
 @dataclass(frozen=True, slots=True)
-class Complaint:
-    """What is wrong at a place: a key of a configuration, or a file with a line."""
-
-    key: str
-    message: str
-    source: str | None = None
-    weight: Weight = "mistake"
-
-
-@dataclass(frozen=True, slots=True)
 class Finding:
-    """One mistake or remark: the configuration, the key, the message, and the source of the violated fact."""
+    """One mistake or remark: the configuration, or a file without one; the key, or a place in a file; the message, and
+    the source of the violated fact."""
 
     configuration: str
     key: str
     message: str
     source: str | None = None
     weight: Weight = "mistake"
-
-    @classmethod
-    def of(cls, configuration: str, complaint: Complaint) -> Finding:
-        """A complaint about a configuration."""
-        return cls(configuration, complaint.key, complaint.message, complaint.source, complaint.weight)
 
     def __str__(self) -> str:
         weight = "remark: " if self.weight == "remark" else ""

@@ -24,8 +24,7 @@ from feedstock_tools.channel.metadata import RunExports
 from feedstock_tools.channel.repodata import repodata_state
 from feedstock_tools.channel.solving import Question, only_lacks, virtual_packages
 from feedstock_tools.channel.waiting import wait_for
-from feedstock_tools.check.choices import Offer, Pick, picks_of
-from feedstock_tools.check.demands import Demands, Promised, Row, demands_of, promise
+from feedstock_tools.check.choices import Offer, Pick, Promised, picks_of, promise
 from feedstock_tools.data import PACKAGE, data_folder
 from feedstock_tools.digests import digest_of_files, stamp_of_files
 from feedstock_tools.errors import InputError
@@ -33,9 +32,11 @@ from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.packages import Package, name_in
 from feedstock_tools.recipe.requirements import Pin, Requirement, spec_name
 from feedstock_tools.rerender.configuration import NO_LOOP, Configuration, cuda_version, rows_of
 from feedstock_tools.rerender.forge import Forge, read_forge
+from feedstock_tools.rerender.outputs import packages_of
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.stages import stage
 from feedstock_tools.versions import parse_version
@@ -112,20 +113,39 @@ _GLIBC = {"cos6": "2.12", "cos7": "2.17", "alma8": "2.28", "alma9": "2.34", "alm
 _GLIBC_OF_OTHERS = "2.28"
 
 
+@dataclass(frozen=True, slots=True)
+class RehearsedRow:
+    """One variant of a configuration, and the packages that it makes, in build order.
+
+    `configuration` has one value for each key and the usual name; `builder` is the platform that it is built on.
+    """
+
+    name: str
+    configuration: Configuration
+    builder: Platform
+    packages: Sequence[Package]
+
+    @property
+    def platform(self) -> Platform:
+        """The platform that it is built for."""
+        return self.configuration.platform
+
+    @property
+    def cuda(self) -> str | None:
+        """The CUDA version that it compiles for; None for a CPU build."""
+        return cuda_version({key: values[0] for key, values in self.configuration.values.items() if values})
+
+
 class RowEnvironments:
     """The work on one row; `environments`, `promised` and `installable` fill up as it goes on.
 
     Args:
-        outputs: in build order.
         own: the names of all outputs of the feedstock, also of other rows.
         partial: the channels are incomplete.
     """
 
-    def __init__(
-        self, row: Row, outputs: Sequence[Demands], solver: ManySolves, own: frozenset[str], *, partial: bool
-    ) -> None:
+    def __init__(self, row: RehearsedRow, solver: ManySolves, own: frozenset[str], *, partial: bool) -> None:
         self.row = row
-        self.outputs = outputs
         self.environments: list[Environment] = []
         self.promised: dict[str, Promised] = {}
         self.installable: list[Promised] = []
@@ -136,8 +156,8 @@ class RowEnvironments:
 
     async def build_and_host(self) -> None:
         """Solve the build and host environments, which determine the requirements of packages."""
-        for demands in self.outputs:
-            await self._prepare(demands)
+        for package in self.row.packages:
+            await self._prepare(package)
 
     async def run_and_test(self, everywhere: Sequence[Promised], same_job: Sequence[RowEnvironments]) -> None:
         """Solve the run and test environments.
@@ -153,49 +173,49 @@ class RowEnvironments:
             self._blocked |= {name: row._blocked[name] for name in missing}
         visible = [*self.promised.values()]
         visible += [package for package in others.values() if package.record.name not in self.promised]
-        for demands in self.outputs:
-            await self._use(demands, visible)
+        for package in self.row.packages:
+            await self._use(package, visible)
 
-    async def _prepare(self, demands: Demands) -> None:
+    async def _prepare(self, package: Package) -> None:
         before = list(self.promised.values())
-        built = await self._solve(demands, "build", self._resolved(demands.build, {}), before, self.row.builder)
-        from_build = await self._exports(demands, demands.build, built)
-        joint = demands.host is None and self.row.builder == self.row.platform
-        wanted = (*self._resolved(demands.host or (), {}), *from_build.strong)
-        hosted = await self._solve(demands, "host", wanted, before, self.row.platform) if not joint else built
-        from_host = await self._exports(demands, demands.build if joint else (demands.host or ()), hosted)
-        packages = {
+        built = await self._solve(package, "build", self._resolved(package.build, {}), before, self.row.builder)
+        from_build = await self._exports(package, package.build, built)
+        joint = package.host is None and self.row.builder == self.row.platform
+        wanted = (*self._resolved(package.host or (), {}), *from_build.strong)
+        hosted = await self._solve(package, "host", wanted, before, self.row.platform) if not joint else built
+        from_host = await self._exports(package, package.build if joint else (package.host or ()), hosted)
+        versions = {
             name: (solved.version, solved.build) for name, solved in (hosted.packages if hosted else {}).items()
         }
         if built is None or hosted is None:
             failed = any(
-                environment.output == demands.name and environment.state == "failed"
+                environment.output == package.name and environment.state == "failed"
                 for environment in self.environments
             )
-            self._blocked[demands.name.lower()] = "waiting" if failed else "unknown"
-        depends, constrains = _inherited(demands, from_build, from_host)
-        depends = (*self._at_run_time(demands, packages), *depends)
+            self._blocked[package.name.lower()] = "waiting" if failed else "unknown"
+        depends, constrains = _inherited(package, from_build, from_host)
+        depends = (*self._at_run_time(package, versions), *depends)
         exports = RunExports.from_json(
-            {kind: self._resolved(specs, packages, demands) for kind, specs in demands.run_exports.items()}
+            {kind: self._resolved(specs, versions, package) for kind, specs in package.run_exports.items()}
         )
-        limits = (*self._resolved(demands.constrains, packages, demands), *constrains)
-        self.promised[demands.name.lower()] = promise(demands, self.row.platform, depends, limits, exports)
+        limits = (*self._resolved(package.constrains, versions, package), *constrains)
+        self.promised[package.name.lower()] = promise(package, depends, limits, exports)
 
-    async def _use(self, demands: Demands, visible: Sequence[Promised]) -> None:
-        own = self.promised[demands.name.lower()]
-        kinds = {"run": ((),), "test": demands.tests or ()}
+    async def _use(self, package: Package, visible: Sequence[Promised]) -> None:
+        own = self.promised[package.name.lower()]
+        kinds = {"run": ((),), "test": package.tested_with}
         for kind, tests in kinds.items():
             for test in dict.fromkeys(tests):
                 specs = (own.spec, *self._resolved(test, {}))
-                answer = await self._solve(demands, kind, specs, visible, self.row.platform)
+                answer = await self._solve(package, kind, specs, visible, self.row.platform)
                 if kind == "run" and answer is not None:
                     self.installable.append(own)
 
-    def _at_run_time(self, demands: Demands, packages: Mapping[str, tuple[str, str]]) -> Iterable[str]:
+    def _at_run_time(self, package: Package, packages: Mapping[str, tuple[str, str]]) -> Iterable[str]:
         """Its own requirements at run time; bare names in `pin_run_as_build` follow the host environment."""
-        for spec in self._resolved(demands.run, packages, demands):
-            bounds = demands.run_pins.get(spec)
-            if bounds and spec in packages and not (demands.noarch and spec == "python"):
+        for spec in self._resolved(package.run, packages, package):
+            bounds = package.run_pins.get(spec)
+            if bounds and spec in packages and not (package.output.noarch and spec == "python"):
                 pin = Pin(spec, compatible=True, lower=bounds.get("min_pin"), upper=bounds.get("max_pin"))
                 yield pin.applied(*packages[spec])
             else:
@@ -205,17 +225,17 @@ class RowEnvironments:
         self,
         requirements: Iterable[Requirement],
         packages: Mapping[str, tuple[str, str]],
-        itself: Demands | None = None,
+        itself: Package | None = None,
     ) -> tuple[str, ...]:
         """Requirements with their pins applied; a pin on an unknown package becomes its bare name."""
         pinned = {name: (package.record.version, package.record.build) for name, package in self.promised.items()}
         pinned |= {
-            output.name.lower(): (output.version, output.build_string)
-            for output in self.outputs
-            if output.name not in pinned
+            each.name.lower(): (each.output.version, each.output.build_string)
+            for each in self.row.packages
+            if each.name not in pinned
         }
         if itself is not None:
-            pinned[itself.name.lower()] = (itself.version, itself.build_string)
+            pinned[itself.name.lower()] = (itself.output.version, itself.output.build_string)
         return tuple(
             requirement
             if isinstance(requirement, str)
@@ -224,27 +244,25 @@ class RowEnvironments:
         )
 
     async def _exports(
-        self, demands: Demands, requirements: Iterable[Requirement], answer: Answer | None
+        self, package: Package, requirements: Iterable[Requirement], answer: Answer | None
     ) -> RunExports:
         """The run exports of an environment's requested packages, except those that the recipe ignores."""
         if answer is None:
             return RunExports()
-        requested = {
-            requirement.name if isinstance(requirement, Pin) else spec_name(requirement) for requirement in requirements
-        }
+        requested = set(map(name_in, requirements))
         specs_of_kinds: dict[str, list[str]] = {}
-        for name in sorted(requested & answer.packages.keys() - demands.ignored_from):
+        for name in sorted(requested & answer.packages.keys() - package.ignored_from):
             own = self.promised.get(name)
             exports = own.run_exports if own else await self._solver.run_exports(answer.packages[name])
             for kind, specs in exports.to_json().items():
                 specs_of_kinds.setdefault(kind, []).extend(
-                    spec for spec in specs if spec_name(spec) not in demands.ignored
+                    spec for spec in specs if spec_name(spec) not in package.ignored
                 )
         return RunExports.from_json(specs_of_kinds)
 
     async def _solve(
         self,
-        demands: Demands,
+        package: Package,
         kind: str,
         specs: Sequence[str],
         visible: Sequence[Promised],
@@ -256,12 +274,12 @@ class RowEnvironments:
         own, others = _reached(specs, visible)
         blocked = next((self._blocked[name] for name in sorted(own) if name in self._blocked), None)
         if blocked is not None and kind in ("run", "test"):
-            self._note(demands, kind, platform, blocked, FOLLOWS)
+            self._note(package, kind, platform, blocked, FOLLOWS)
             return None
         absent = sorted(others - await self._solver.names(platform))
         if absent:
             unknown = self._partial and not self._own.intersection(absent)
-            self._note(demands, kind, platform, "unknown" if unknown else "failed", self._absence(absent))
+            self._note(package, kind, platform, "unknown" if unknown else "failed", self._absence(absent))
             return None
         question = Question(tuple(sorted(set(specs))), platform, self._machine(platform))
         try:
@@ -270,9 +288,9 @@ class RowEnvironments:
             answer = Answer({}, str(error))
         if answer.reason is not None:
             unknown = self._partial and only_lacks(answer.reason)
-            self._note(demands, kind, platform, "unknown" if unknown else "failed", answer.reason)
+            self._note(package, kind, platform, "unknown" if unknown else "failed", answer.reason)
             return None
-        self._note(demands, kind, platform, "solved", answer=answer)
+        self._note(package, kind, platform, "solved", answer=answer)
         return answer
 
     async def _ask(self, question: Question, visible: Sequence[Promised], *, uses_own: bool) -> Answer:
@@ -298,7 +316,7 @@ class RowEnvironments:
 
     def _note(
         self,
-        demands: Demands,
+        package: Package,
         kind: str,
         platform: Platform,
         state: State,
@@ -309,7 +327,7 @@ class RowEnvironments:
         by_time = "\n".join(f"{first} or {other}" for first, other in answer.by_time) or None if answer else None
         count = len(answer.packages) if answer else 0
         self.environments.append(
-            Environment(name, self.row.name, demands.name, kind, platform.subdir, state, count, reason, by_time)
+            Environment(name, self.row.name, package.name, kind, platform.subdir, state, count, reason, by_time)
         )
 
 
@@ -332,9 +350,9 @@ def _reached(specs: Iterable[str], visible: Sequence[Promised]) -> tuple[set[str
     return own, {name for name in seen - own if not name.startswith("__")}
 
 
-def _inherited(demands: Demands, build: RunExports, host: RunExports) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _inherited(package: Package, build: RunExports, host: RunExports) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The run requirements and constraints of an output that follow from the packages it was built with."""
-    if demands.noarch:
+    if package.output.noarch:
         return host.noarch, ()
     return (*build.strong, *host.strong, *host.weak), (
         *build.strong_constrains,
@@ -347,7 +365,6 @@ _CACHE = "rehearsals"
 #: The number of cached answers.
 _KEPT = 16
 
-Rows = Sequence[tuple[Row, Sequence[Demands]]]
 #: Called with the number of environments solved so far.
 Progress = Callable[[int], None]
 
@@ -454,8 +471,8 @@ def drivers_to_ask(platforms: Iterable[Platform]) -> list[str]:
 
 def rows_to_rehearse(
     feedstock: Path, configurations: Sequence[Configuration], rules: Rules, forge: Forge | None = None
-) -> Rows:
-    """Each row of some configurations with the requirements of its outputs.
+) -> list[RehearsedRow]:
+    """Each row of some configurations with its packages.
 
     Args:
         forge: the feedstock's conda-forge.yml, if already read.
@@ -471,8 +488,9 @@ def rows_to_rehearse(
             values = {key: (value,) for key, value in row.values.items()}
             kept = {key: configuration.values[key] for key in NO_LOOP & configuration.values.keys()}
             single = replace(configuration, values={**kept, **values})
-            rehearsed = Row(row.name, single, builder, cuda_version(row.values))
-            rows.append((rehearsed, demands_of(feedstock / forge.recipe_dir, rehearsed, rules, v1=forge.is_v1)))
+            packages = packages_of(feedstock / forge.recipe_dir, single, builder, rules, v1=forge.is_v1)
+            distinct = {package.output.file_stem: package for package in packages}
+            rows.append(RehearsedRow(row.name, single, builder, tuple(distinct.values())))
     return rows
 
 
@@ -504,7 +522,7 @@ def _from_cache(document: Any) -> Rehearsal | None:
 
 
 def rehearse(
-    rows: Rows,
+    rows: Sequence[RehearsedRow],
     channels: Mapping[str, Sequence[str]],
     *,
     drivers: Sequence[str] = (),
@@ -515,7 +533,6 @@ def rehearse(
     """Solve all environments of some rows, and determine which builds users would get.
 
     Args:
-        rows: each with its outputs in build order (`demands_of`).
         channels: by subdir, for platforms and builders; the first has priority.
         drivers: CUDA versions of drivers that users may have.
         why_incomplete: why packages that exist may be missing, if so: these are then unknown and not mistakes.
@@ -528,7 +545,7 @@ def rehearse(
 
 
 async def _rehearse(
-    rows: Rows,
+    rows: Sequence[RehearsedRow],
     channels: Mapping[str, Sequence[str]],
     drivers: Sequence[str],
     why_incomplete: str | None,
@@ -545,10 +562,8 @@ async def _rehearse(
 
     solver = ManySolves(channels, at_once=at_once, done=done)
     try:
-        own = frozenset(output.name.lower() for _, outputs in rows for output in outputs)
-        works = [
-            RowEnvironments(row, outputs, solver, own, partial=why_incomplete is not None) for row, outputs in rows
-        ]
+        own = frozenset(package.name.lower() for row in rows for package in row.packages)
+        works = [RowEnvironments(row, solver, own, partial=why_incomplete is not None) for row in rows]
         await _together(work.build_and_host() for work in works)
         everywhere = _noarch(work.promised for work in works)
         await _together(work.run_and_test(everywhere, _of_same_job(work, works)) for work in works)

@@ -300,9 +300,8 @@ def _listed(names: list[str]) -> str:
 def _numbers(renderings: Renderings) -> Mapping[str, _Numbers]:
     found: dict[str, list[tuple[str, int]]] = {}
     for configuration in renderings.configurations:
-        for _, output in renderings.packages(configuration):
-            if not output.skip:
-                found.setdefault(output.name, []).append((output.version, output.build_number))
+        for package in renderings.packages(configuration):
+            found.setdefault(package.name, []).append((package.output.version, package.output.build_number))
     return {
         name: _Numbers(frozenset(version for version, _ in each), min(n for _, n in each), max(n for _, n in each))
         for name, each in sorted(found.items())

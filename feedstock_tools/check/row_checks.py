@@ -25,7 +25,7 @@ from feedstock_tools.check.architecture_lists import (
     refused_by,
     unserved_by,
 )
-from feedstock_tools.check.findings import Complaint, Finding, Weight
+from feedstock_tools.check.findings import Finding, Weight
 from feedstock_tools.check.scripts.architectures import ScriptList
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, Toolkit
@@ -42,9 +42,10 @@ _NOT_CUDA = frozenset({"", "None", "none", "undefined"})
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One row of a configuration: the values for one CUDA version."""
+class CudaRow:
+    """One row of a configuration, of which it has the name: the values for one CUDA version."""
 
+    configuration: str
     facts: CudaFacts
     graph: PinGraph
     toolkit: Toolkit
@@ -63,8 +64,12 @@ class Row:
         sources = [source.url or source.title for name in names if (source := self.facts.sources.get(name))]
         return sources[0] if sources else None
 
+    def finding(self, key: str, message: str, source: str | None = None, weight: Weight = "mistake") -> Finding:
+        """A finding in the configuration."""
+        return Finding(self.configuration, key, message, source, weight)
 
-def rows_of(facts: CudaFacts, graph: PinGraph, configuration: Configuration) -> Iterator[Row]:
+
+def cuda_rows(facts: CudaFacts, graph: PinGraph, configuration: Configuration) -> Iterator[CudaRow]:
     """The rows with a CUDA version that has facts; others are unknown, and nothing is checked about them."""
     zipped = next((group for group in configuration.zip_keys if "cuda_compiler_version" in group), ())
     for number, cuda in enumerate(_cudas(configuration)):
@@ -72,21 +77,22 @@ def rows_of(facts: CudaFacts, graph: PinGraph, configuration: Configuration) -> 
         if cuda not in _NOT_CUDA and toolkit is not None:
             own = {key: (configuration.values[key][number],) for key in zipped if key in configuration.values}
             values = {**configuration.values, "cuda_compiler_version": (cuda,), **own}
-            yield Row(facts, graph, toolkit, configuration.platform.subdir, values)
+            yield CudaRow(configuration.name, facts, graph, toolkit, configuration.platform.subdir, values)
 
 
-def zips_out_of_step(configuration: Configuration) -> list[Complaint]:
+def zips_out_of_step(configuration: Configuration) -> list[Finding]:
     """Zipped keys with different numbers of values, which have no rows."""
-    complaints = []
+    findings = []
     for group in configuration.zip_keys:
         lengths = {key: len(configuration.values[key]) for key in group if key in configuration.values}
         if len(set(lengths.values())) > 1:
             words = ", ".join(f"{key} has {length}" for key, length in lengths.items())
-            complaints.append(Complaint("zip_keys", f"zipped keys must have the same number of values: {words}"))
-    return complaints
+            message = f"zipped keys must have the same number of values: {words}"
+            findings.append(Finding(configuration.name, "zip_keys", message))
+    return findings
 
 
-def never_released(facts: CudaFacts, configuration: Configuration) -> Iterator[Complaint]:
+def never_released(facts: CudaFacts, configuration: Configuration) -> Iterator[Finding]:
     """The CUDA versions of a configuration that NVIDIA never released.
 
     The facts have all from the oldest to the newest, so a version missing in between was never released.
@@ -101,7 +107,7 @@ def never_released(facts: CudaFacts, configuration: Configuration) -> Iterator[C
             before = versions[bisect_left(versions, wanted, key=parse_version) - 1]
             after = versions[bisect_right(versions, wanted, key=parse_version)]
             message = f"NVIDIA never released CUDA {version}: {after} followed {before}"
-            yield Complaint("cuda_compiler_version", message)
+            yield Finding(configuration.name, "cuda_compiler_version", message)
 
 
 def _cudas(configuration: Configuration) -> tuple[str, ...]:
@@ -118,13 +124,13 @@ _ARCH_SUBDIRS = {"x86_64": "linux-64", "aarch64": "linux-aarch64", "ppc64le": "l
 _COMPILERS = (("c_compiler", "c_compiler_version", "gcc"), ("cxx_compiler", "cxx_compiler_version", "gxx"))
 
 
-def complaints_of_row(row: Row) -> Iterator[Complaint]:
+def findings_of_row(row: CudaRow) -> Iterator[Finding]:
     """The mistakes in the values of one row; unknown values are skipped."""
     for find in _CHECKS:
         yield from find(row)
 
 
-def _host_compiler(row: Row) -> Iterator[Complaint]:
+def _host_compiler(row: CudaRow) -> Iterator[Finding]:
     """gcc only: clang may compile CUDA itself, and nvcc's limits do not apply to it."""
     limit, packaged = row.toolkit.newest_gcc, row.toolkit.newest_conda_forge_gcc
     if limit is None or not row.subdir.startswith("linux-"):
@@ -138,14 +144,14 @@ def _host_compiler(row: Row) -> Iterator[Complaint]:
             major = parse_version(version.split(".")[0]).major
             if major > limit:
                 message = f"nvcc of CUDA {row.toolkit.version} accepts host gcc up to {limit}, not {version}"
-                yield Complaint(of_version, message, row.source("newest_gcc"))
+                yield row.finding(of_version, message, row.source("newest_gcc"))
             elif packaged is not None and major > packaged:
                 message = f"conda-forge's packages of CUDA {row.toolkit.version} accept gcc up to {packaged}"
                 source = row.source("newest_conda_forge_gcc")
-                yield Complaint(of_version, f"{message}, not {version}", source)
+                yield row.finding(of_version, f"{message}, not {version}", source)
 
 
-def _visual_studio(row: Row) -> Iterator[Complaint]:
+def _visual_studio(row: CudaRow) -> Iterator[Finding]:
     if row.toolkit.visual_studio is None or not row.subdir.startswith("win-"):
         return
     for key in ("c_compiler", "cxx_compiler"):
@@ -153,10 +159,10 @@ def _visual_studio(row: Row) -> Iterator[Complaint]:
             year = re.fullmatch(r"vs(20\d\d)", compiler)
             if year and not row.toolkit.takes_msvc(msvc_of(year[1])):
                 message = f"nvcc of CUDA {row.toolkit.version} accepts {msvc_words(row.toolkit)}, not {year[1]}"
-                yield Complaint(key, message, row.source("visual_studio"))
+                yield row.finding(key, message, row.source("visual_studio"))
 
 
-def _libraries(row: Row) -> Iterator[Complaint]:
+def _libraries(row: CudaRow) -> Iterator[Finding]:
     if row.subdir not in row.graph.versions["platform"]:
         return
     for name, library in row.facts.libraries.items():
@@ -169,26 +175,26 @@ def _libraries(row: Row) -> Iterator[Complaint]:
                 matching = [release.version for release in library.releases if admits(wanted.spec, release.version)]
                 never_built = f"{name} {version} was never built for CUDA {row.toolkit.version} on {row.subdir}"
                 message = never_built if matching else f"there is no {name} {version} on conda-forge"
-                yield Complaint(name, message, library.repository)
+                yield row.finding(name, message, library.repository)
 
 
-def _image(row: Row) -> Iterator[Complaint]:
+def _image(row: CudaRow) -> Iterator[Finding]:
     for image in row.values.get("docker_image", ()):
         of_cuda = _IMAGE_CUDA.search(image)
         if of_cuda and of_cuda[1] != row.toolkit.version:
             message = f"{image} has CUDA {of_cuda[1]}, but the configuration needs {row.toolkit.version}"
-            yield Complaint("docker_image", message)
+            yield row.finding("docker_image", message)
         elif not of_cuda and row.toolkit.era == "cudatoolkit" and "linux-anvil" in image:
             message = f"nvcc of CUDA {row.toolkit.version} comes with an image, but {image} has none"
-            yield Complaint("docker_image", message)
+            yield row.finding("docker_image", message)
         of_arch = _IMAGE_ARCH.search(image)
         # An image for linux-64 also serves other platforms, which are cross-compiled on it.
         if of_arch and _ARCH_SUBDIRS[of_arch[1]] not in (row.subdir, "linux-64"):
             message = f"{image} is for {_ARCH_SUBDIRS[of_arch[1]]}, but the configuration is for {row.subdir}"
-            yield Complaint("docker_image", message)
+            yield row.finding("docker_image", message)
 
 
-def _glibc(row: Row) -> Iterator[Complaint]:
+def _glibc(row: CudaRow) -> Iterator[Finding]:
     if row.values.get("c_stdlib", ("sysroot",)) != ("sysroot",):
         return
     for pinned in row.facts.rows:
@@ -199,25 +205,25 @@ def _glibc(row: Row) -> Iterator[Complaint]:
             if version[:1].isdigit() and parse_version(version) < parse_version(least):
                 message = f"CUDA {row.toolkit.version} needs glibc {least} on {row.subdir}, not {version}"
                 source = f"{row.facts.pinning_repository}/tree/{pinned.commit}"
-                yield Complaint("c_stdlib_version", message, source)
+                yield row.finding("c_stdlib_version", message, source)
 
 
-def _architectures(row: Row) -> Iterator[Complaint]:
+def _architectures(row: CudaRow) -> Iterator[Finding]:
     for key in ARCHITECTURE_KEYS:
         for text in row.values.get(key, ()):
             if is_native(text):
-                yield Complaint(key, NATIVE)
+                yield row.finding(key, NATIVE)
                 continue
             try:
                 listed = read_list(text, form_of(key))
             except InputError as error:
-                yield Complaint(key, str(error))
+                yield row.finding(key, str(error))
                 continue
             for message, weight in faults_of(row.toolkit, listed, row.audience):
-                yield Complaint(key, message, row.source("architectures"), weight)
+                yield row.finding(key, message, row.source("architectures"), weight)
 
 
-_CHECKS: tuple[Callable[[Row], Iterator[Complaint]], ...] = (
+_CHECKS: tuple[Callable[[CudaRow], Iterator[Finding]], ...] = (
     _host_compiler,
     _visual_studio,
     _libraries,
@@ -262,9 +268,9 @@ def findings_of_spec(facts: CudaFacts, path: Path) -> Iterator[Finding]:
                 yield Finding(path.name, "cuda.architectures", f"{message} (CUDA {version})", weight=weight)
 
 
-def complaints_of_lists(
-    row: Row, lists: Iterable[ScriptList], shared: frozenset[tuple[str, int]]
-) -> Iterator[Complaint]:
+def findings_of_lists(
+    row: CudaRow, lists: Iterable[ScriptList], shared: frozenset[tuple[str, int]]
+) -> Iterator[Finding]:
     """The mistakes in the lists of one row.
 
     If a variable may have several values, only mistakes that all of them have are reported. Where a file sets several
@@ -275,49 +281,49 @@ def complaints_of_lists(
         shared: lists (path, line) that the feedstock also uses for Jetson modules, which may therefore name them.
     """
     for variables in _by_file(lists).values():
-        by_message: dict[tuple[str, Weight], Complaint] = {}  # names the first of variables that hold the same list
-        for complaint in (mistake for variable in variables for mistake in _of_variable(row, variable, shared)):
-            by_message.setdefault((complaint.message, complaint.weight), complaint)
+        by_message: dict[tuple[str, Weight], Finding] = {}  # names the first of variables that hold the same list
+        for finding in (mistake for variable in variables for mistake in _of_variable(row, variable, shared)):
+            by_message.setdefault((finding.message, finding.weight), finding)
         yield from by_message.values()
         yield from _left_out(row, [variable for variable in variables if not variable.last.is_command])
 
 
-def _of_variable(row: Row, variable: _Variable, shared: frozenset[tuple[str, int]]) -> Iterator[Complaint]:
+def _of_variable(row: CudaRow, variable: _Variable, shared: frozenset[tuple[str, int]]) -> Iterator[Finding]:
     """The mistakes of one variable, whatever else the build system is given."""
     source = row.source("architectures")
     if variable.last.is_native:
-        yield Complaint(variable.key, NATIVE)
+        yield row.finding(variable.key, NATIVE)
         return
     for message in _common(set(refused_by(row.toolkit, listed)) for listed in variable.readings):
-        yield Complaint(variable.key, message, source)
+        yield row.finding(variable.key, message, source)
     if not variable.last.is_command and (variable.last.path, variable.last.line) not in shared:
         jetson = _common(set(jetson_only(row.toolkit, listed, row.audience)) for listed in variable.readings)
-        yield from (Complaint(variable.key, message, source, weight) for message, weight in jetson)
+        yield from (row.finding(variable.key, message, source, weight) for message, weight in jetson)
 
 
-def _left_out(row: Row, variables: Sequence[_Variable]) -> Iterator[Complaint]:
+def _left_out(row: CudaRow, variables: Sequence[_Variable]) -> Iterator[Finding]:
     """The GPUs that all lists of a file leave out."""
     lists = [listed for variable in variables if not variable.last.is_native for listed in variable.readings]
     for message, weight in _common(set(unserved_by(row.toolkit, listed, row.audience)) for listed in lists):
-        yield Complaint(variables[0].key, message, row.source("architectures"), weight)
+        yield row.finding(variables[0].key, message, row.source("architectures"), weight)
 
 
-def lists_for_jetson(row: Row, lists: Iterable[ScriptList]) -> Iterator[tuple[str, int]]:
+def lists_for_jetson(row: CudaRow, lists: Iterable[ScriptList]) -> Iterator[tuple[str, int]]:
     """The lists (path, line) of a row whose builds Jetson modules run."""
     if row.audience.serves_jetson(row.toolkit):
         yield from ((listed.path, listed.line) for listed in lists)
 
 
-def complaints_of_next(toolkit: Toolkit, lists: Iterable[ScriptList]) -> Iterator[Complaint]:
-    """Remarks on lists that would be set for a later toolkit as well, though its nvcc has dropped some of them."""
+def findings_of_next(row: CudaRow, lists: Iterable[ScriptList]) -> Iterator[Finding]:
+    """Remarks on lists that a row for a later toolkit would have as well, though its nvcc has dropped some of them."""
     for variables in _by_file(lists).values():
-        by_message: dict[str, Complaint] = {}
+        by_message: dict[str, Finding] = {}
         for variable in variables:
-            dropped = _common(set(dropped_by(toolkit, listed)) for listed in variable.readings)
-            message = f"nvcc of CUDA {toolkit.version}, which conda-forge's pinning has next, has dropped"
+            dropped = _common(set(dropped_by(row.toolkit, listed)) for listed in variable.readings)
+            message = f"nvcc of CUDA {row.toolkit.version}, which conda-forge's pinning has next, has dropped"
             message = f"{message} {', '.join(dropped)}"
             if dropped:
-                by_message.setdefault(message, Complaint(variable.key, message, weight="remark"))
+                by_message.setdefault(message, row.finding(variable.key, message, weight="remark"))
         yield from by_message.values()
 
 

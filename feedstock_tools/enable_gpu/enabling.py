@@ -19,7 +19,7 @@ from feedstock_tools.generate.texts.wording import skips
 from feedstock_tools.recipe.written.owners import name_of
 from feedstock_tools.rerender.configuration import read_configurations
 from feedstock_tools.rerender.forge import read_forge
-from feedstock_tools.rerender.outputs import contents_with_rattler_build
+from feedstock_tools.rerender.outputs import packages_of
 from feedstock_tools.rerender.rules import Rules
 
 #: What the user must do next in any case.
@@ -87,7 +87,7 @@ def _refusals(draft: Draft) -> list[str]:
     by_platform = {configuration.platform: configuration for configuration in read_configurations(draft.folder)}
     for platform, configuration in by_platform.items():
         try:
-            contents_with_rattler_build(folder, configuration, forge.builder_of(platform), rules)
+            packages_of(folder, configuration, forge.builder_of(platform), rules, v1=True)
         except InputError as error:
             refused.setdefault(error.mistakes[0].message, []).append(platform.subdir)
     return [f"for {', '.join(names)}, even without the edit: {reason}" for reason, names in refused.items()]

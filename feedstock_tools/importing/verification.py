@@ -24,12 +24,11 @@ from feedstock_tools.importing.output_content import conditional
 from feedstock_tools.importing.samples import setting_of
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import CI_SUPPORT, FORGE_FILE
-from feedstock_tools.recipe.model import RenderedOutput
+from feedstock_tools.recipe.packages import EXPORTS, Package
 from feedstock_tools.recipe.requirements import SECTIONS
-from feedstock_tools.recipe.v0.meta import Meta
 from feedstock_tools.rerender.configuration import Configuration, read_configurations
 from feedstock_tools.rerender.forge import read_forge
-from feedstock_tools.rerender.outputs import contents_with_rattler_build, packages_with_conda_build
+from feedstock_tools.rerender.outputs import packages_of
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
 
@@ -39,22 +38,12 @@ PARTS = ("tests", "script", "about")
 _ENDING = re.compile(r"\.(sh|bat)$")
 
 
-def texts_of_meta(meta: Meta) -> dict[str, tuple[str, ...]]:
-    """Tests, script and description of an output of a `meta.yaml`."""
-    own = meta.output.get("test") if meta.is_output else (meta.output.get("test") or meta.data.get("test"))
-    about = {**meta.section("about"), **(meta.output.get("about") or {})}
-    script = meta.section("build").get("script") or meta.output.get("script")
-    return {"tests": _sorted(own), "script": tuple(_script(script)), "about": _sorted(about)}
-
-
-def texts_of_content(content: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Tests, script and description of an output of a rendered `recipe.yaml`."""
-    build = content.get("build")
-    script = build.get("script") if isinstance(build, Mapping) else None
+def texts_of(package: Package) -> dict[str, tuple[str, ...]]:
+    """Tests, script and description of a package."""
     return {
-        "tests": _sorted(content.get("tests")),
-        "script": tuple(_script(script)),
-        "about": _sorted(content.get("about")),
+        "tests": _sorted(package.tests),
+        "script": tuple(_script(package.scripts[-1])),
+        "about": _sorted(package.about),
     }
 
 
@@ -159,23 +148,13 @@ class _Recipe:
     def meanings(self, configuration: Configuration, builder: Platform) -> dict[str, list[_Meaning]]:
         """What each output means, by its name."""
         by_output: dict[str, list[_Meaning]] = {}
-        for output, requirements, exports, texts in self._rendered(configuration, builder):
-            by_output.setdefault(output.name, []).append({**_meaning(output, requirements, exports), **texts})
-            own, above = self.used.get((output.name, configuration.name), (frozenset(), frozenset()))
-            self.used[output.name, configuration.name] = own | output.used.own, above | output.used.top_level
+        v1 = (self.folder / "recipe.yaml").is_file()
+        for package in packages_of(self.folder, configuration, builder, self.rules, v1=v1):
+            by_output.setdefault(package.name, []).append({**_meaning(package, v1=v1), **texts_of(package)})
+            own, above = self.used.get((package.name, configuration.name), (frozenset(), frozenset()))
+            used = package.output.used
+            self.used[package.name, configuration.name] = own | used.own, above | used.top_level
         return by_output
-
-    def _rendered(
-        self, configuration: Configuration, builder: Platform
-    ) -> Iterator[tuple[RenderedOutput, Mapping[str, Any], Any, _Meaning]]:
-        """Each output, its requirements and run exports, and its texts."""
-        if (self.folder / "recipe.yaml").is_file():
-            for content, output in contents_with_rattler_build(self.folder, configuration, builder, self.rules):
-                requirements = content.get("requirements", {})
-                yield output, requirements, requirements.get("run_exports"), texts_of_content(content)
-            return
-        for meta, output in packages_with_conda_build(self.folder, configuration, builder, self.rules, keep_pins=True):
-            yield output, output.requirements, meta.section("build").get("run_exports"), texts_of_meta(meta)
 
 
 def _laid_out(feedstock: Path, recipe: str, texts: Mapping[PurePosixPath, str], folder: Path) -> Path:
@@ -234,20 +213,18 @@ def _outputs(before: _Recipe, after: _Recipe, configuration: Configuration, buil
     return differences
 
 
-def _meaning(output: RenderedOutput, requirements: Mapping[str, Any], exports: Any) -> _Meaning:
-    by_kind = exports if isinstance(exports, Mapping) else {"weak": exports}
+def _meaning(package: Package, *, v1: bool) -> _Meaning:
+    output = package.output
     meaning: _Meaning = {
         "version": (output.version,),
         "build number": (str(output.build_number),),
         "build string": (_HASH.sub("h", output.build_string),),
         "noarch": (str(output.noarch),),
     }
-    lists = {section: items for section, items in requirements.items() if isinstance(items, list | tuple)}
-    for section in dict.fromkeys([*SECTIONS, *SECTIONS.values()]):
-        meaning[section] = _texts(lists.get(section, ()))
-    for kind in ("weak", "strong", "noarch", "weak_constrains", "strong_constrains"):
-        items = by_kind.get(kind) or by_kind.get(kind.replace("constrains", "constraints"))
-        meaning[f"run exports, {kind}"] = _texts([items] if isinstance(items, str) else items or ())
+    for section, of_v1 in SECTIONS.items():
+        meaning[of_v1 if v1 else section] = _texts(package.sections.get(section, ()))
+    for kind in EXPORTS:
+        meaning[f"run exports, {kind}"] = _texts(package.exports.get(kind, ()))
     return meaning
 
 

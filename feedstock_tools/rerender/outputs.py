@@ -12,10 +12,11 @@ from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.recipe.v0 import recipe as v0
+from feedstock_tools.recipe.packages import Package, package_of_content, package_of_meta
+from feedstock_tools.recipe.v0 import recipe as v0_recipe
 from feedstock_tools.recipe.v0.meta import Meta
-from feedstock_tools.recipe.v1 import recipe as v1
-from feedstock_tools.recipe.v1_engine import read_v1
+from feedstock_tools.recipe.v1 import recipe as v1_recipe
+from feedstock_tools.recipe.v1_engine import parse_v1, read_v1
 from feedstock_tools.rerender.configuration import Configuration, completed_variants, configured_variants
 from feedstock_tools.rerender.forge import Forge, read_forge
 from feedstock_tools.rerender.rules import Rules
@@ -100,8 +101,28 @@ def output_files(
     return tuple(sorted(files))
 
 
+def packages_of(
+    folder: Path, configuration: Configuration, builder: Platform, rules: Rules, *, v1: bool, text: str | None = None
+) -> tuple[Package, ...]:
+    """The packages that the recipe in a folder makes in a configuration, in build order.
+
+    Args:
+        v1: the recipe is a `recipe.yaml`.
+        text: of that, in place of the file's.
+
+    Raises:
+        InputError: the recipe or its variant file cannot be read or rendered.
+    """
+    platform = configuration.platform
+    if v1:
+        contents = contents_with_rattler_build(folder, configuration, builder, rules, text)
+        return tuple(package_of_content(content, output, platform) for content, output in contents)
+    packages = packages_with_conda_build(folder, configuration, builder, rules, keep_pins=True)
+    return tuple(package_of_meta(meta, output, platform, configuration.pin_run_as_build) for meta, output in packages)
+
+
 def contents_with_rattler_build(
-    folder: Path, configuration: Configuration, builder: Platform, rules: Rules
+    folder: Path, configuration: Configuration, builder: Platform, rules: Rules, text: str | None = None
 ) -> tuple[tuple[Mapping[str, Any], RenderedOutput], ...]:
     """Each output with the content of the rendered recipe that it was made from.
 
@@ -110,10 +131,10 @@ def contents_with_rattler_build(
     Raises:
         InputError: the recipe or its variant file cannot be read or rendered.
     """
-    recipe = read_v1(folder / "recipe.yaml")
-    platform = configuration.platform
+    path = folder / "recipe.yaml"
+    recipe = read_v1(path) if text is None else parse_v1(text, path)
     variants = completed_variants(folder, configuration, rules.conda_build)
-    return v1.render_with_contents_v1(recipe, variants, platform, builder)
+    return v1_recipe.render_with_contents_v1(recipe, variants, configuration.platform, builder)
 
 
 def packages_with_conda_build(
@@ -133,8 +154,8 @@ def packages_with_conda_build(
         layers.append(load(own, builder, environ={}, rules=behaviour, within=folder))
     layers.append(configured_variants(configuration))
     config = _filtered(_without_torn_groups(combine(layers), configuration), layers[:0:-1])
-    recipe = v0.read_recipe(folder, behaviour)
-    return v0.render_with_packages(recipe, config, builder, keep_pins=keep_pins)
+    recipe = v0_recipe.read_recipe(folder, behaviour)
+    return v0_recipe.render_with_packages(recipe, config, builder, keep_pins=keep_pins)
 
 
 def _filtered(config: VariantConfig, layers: Sequence[VariantConfig]) -> VariantConfig:

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +18,18 @@ from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.platforms import with_key
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.model import RenderedOutput
+from feedstock_tools.recipe.packages import Package
 from feedstock_tools.recipe.requirements import (
     SECTIONS,
     Pin,
-    as_list,
     ensure_valid_spec,
     pin_of_mapping,
     requirement_of_text,
 )
-from feedstock_tools.recipe.v0.meta import Meta
-from feedstock_tools.recipe.v1.recipe import render_with_contents_v1
-from feedstock_tools.recipe.v1_engine import parse_v1
 from feedstock_tools.recipe.written.document import Document
-from feedstock_tools.rerender.configuration import Configuration, completed_variants, read_configurations
-from feedstock_tools.rerender.forge import Forge, read_forge
-from feedstock_tools.rerender.outputs import packages_with_conda_build
+from feedstock_tools.rerender.configuration import Configuration, read_configurations
+from feedstock_tools.rerender.forge import read_forge
+from feedstock_tools.rerender.outputs import packages_of
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.to_v1.expressions import Names, names_of
 from feedstock_tools.to_v1.recipe import Converted, recipe_text
@@ -130,11 +128,10 @@ def _shown(difference: Difference) -> Iterator[str]:
 
 
 _HASH = re.compile(r"(?<![0-9a-z])[0-9a-f]{7}(?![0-9a-z])_?|h[0-9a-f]{7}_?")
-#: The requirements that conda-build reads; it ignores other keys, such as `run_exports` among them.
 _EXACTLY = "exactly as"
 _BOUNDS = re.compile(r"[,|]")
 #: A package: name, version, number, build string, platform, requirements by section.
-_Package = tuple[str, ...]
+_Parts = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +161,10 @@ def compare_recipes(
     folder = feedstock / forge.recipe_dir
     differences = []
     for configuration in configurations:
-        builder = forge.builder_of(configuration.platform)
-        packages = packages_with_conda_build(folder, configuration, builder, chosen, keep_pins=True)
-        before = _counted({output.file_stem: _of_v0(meta, output) for meta, output in packages})
+        packages = partial(packages_of, folder, configuration, forge.builder_of(configuration.platform), chosen)
+        before = _counted(packages(v1=False))
         try:
-            after = _packages_of(text, folder, forge, configuration, chosen)
+            after = _counted(packages(v1=True, text=text))
         except InputError as error:
             differences.append(Difference(configuration.name, (error.mistakes[0].message,)))
             continue
@@ -178,27 +174,14 @@ def compare_recipes(
     return tuple(differences)
 
 
-def _packages_of(
-    text: str, folder: Path, forge: Forge, configuration: Configuration, rules: Rules
-) -> Counter[_Package]:
-    """The packages of a `recipe.yaml` in a configuration."""
-    recipe = parse_v1(text, folder / "recipe.yaml")
-    given = completed_variants(folder, configuration, rules.conda_build)
-    builder = forge.builder_of(configuration.platform)
-    rendered = render_with_contents_v1(recipe, given, configuration.platform, builder)
-    return _counted({output.file_stem: _of_v1(content, output) for content, output in rendered})
-
-
-def _counted(packages: Mapping[str, _Package]) -> Counter[_Package]:
+def _counted(packages: Iterable[Package]) -> Counter[_Parts]:
     """The number of times that each package is made, hashes aside.
 
     One that pins another exactly counts once: rattler-build makes it for each build of the other, while for conda-build
     the pin is not part of the hash, so that all have one name.
     """
-    counts = Counter(packages.values())
-    return Counter(
-        {package: 1 if any(_EXACTLY in part for part in package) else number for package, number in counts.items()}
-    )
+    counts = Counter({package.output.file_stem: _parts(package) for package in packages}.values())
+    return Counter({parts: 1 if any(_EXACTLY in part for part in parts) else count for parts, count in counts.items()})
 
 
 def without_hash(build: str) -> str:
@@ -210,7 +193,7 @@ def without_hash(build: str) -> str:
     return _HASH.sub("", build)
 
 
-def _differing(before: Counter[_Package], after: Counter[_Package]) -> Iterator[str]:
+def _differing(before: Counter[_Parts], after: Counter[_Parts]) -> Iterator[str]:
     """The lines in which the packages of a configuration differ, those of one name and build string side by side."""
     removed, added = list((before - after).elements()), list((after - before).elements())
     for package in removed:
@@ -224,22 +207,8 @@ def _differing(before: Counter[_Package], after: Counter[_Package]) -> Iterator[
     yield from (f"+ {package[0]}" for package in added)
 
 
-def _of_v0(meta: Meta, output: RenderedOutput) -> _Package:
-    build = meta.section("build")
-    exports = build.get("run_exports")
-    sections = {name: items for name, items in output.requirements.items() if name in SECTIONS}
-    return _package(output, sections, exports if isinstance(exports, Mapping) else {"weak": exports})
-
-
-def _of_v1(content: Mapping[str, Any], output: RenderedOutput) -> _Package:
-    requirements = content.get("requirements") or {}
-    sections = {name: as_list(requirements.get(name)) for name in ("build", "host", "run")}
-    sections["run_constrained"] = as_list(requirements.get("run_constraints"))
-    exports = requirements.get("run_exports") or {}
-    return _package(output, sections, exports if isinstance(exports, Mapping) else {"weak": exports})
-
-
-def _package(output: RenderedOutput, sections: Mapping[str, Sequence[Any]], exports: Mapping[str, Any]) -> _Package:
+def _parts(package: Package) -> _Parts:
+    output = package.output
     variant = {key.replace("_", "-"): value for key, value in {**DEFAULT_VARIANT, **output.variant}.items()}
     parts = [
         output.name,
@@ -248,11 +217,10 @@ def _package(output: RenderedOutput, sections: Mapping[str, Sequence[Any]], expo
         f"build string {without_hash(output.build_string)}",
         f"noarch {output.noarch or 'no'}",
     ]
-    for section, items in sections.items():
-        parts += _lines(section, items, output, variant)
-    for kind, items in exports.items():
-        name = str(kind).replace("constraints", "constrains")
-        parts += _lines(f"run export ({name})", as_list(items), output, {})
+    for section in SECTIONS:
+        parts += _lines(section, package.sections.get(section, ()), output, variant)
+    for kind, items in package.exports.items():
+        parts += _lines(f"run export ({kind})", items, output, {})
     return (parts[0], *sorted(set(parts[1:])))
 
 

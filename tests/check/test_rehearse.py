@@ -310,7 +310,7 @@ def test_a_meta_yaml_promises_the_names_in_outputs(tmp_path: Path) -> None:
 
     rows = rows_to_rehearse(feedstock, configurations, Rules.newest())
 
-    promised = {f"{one.name}-{one.version}-{one.build_string}" for _, outputs in rows for one in outputs}
+    promised = {package.output.file_stem for row in rows for package in row.packages}
     assert promised == {file.file_name.removesuffix(".conda") for file in output_files(feedstock, configurations)}
 
 

@@ -10,11 +10,13 @@ import pytest
 
 from feedstock_tools.channel.many_solves import ManySolves
 from feedstock_tools.channel.waiting import wait_for
-from feedstock_tools.check.demands import Demands, Row
-from feedstock_tools.check.rehearsal import RowEnvironments
+from feedstock_tools.check.rehearsal import RehearsedRow, RowEnvironments
 from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.model import RenderedOutput, UsedVariables
+from feedstock_tools.recipe.packages import Package
 from feedstock_tools.recipe.requirements import Pin, requirement_of_text
 from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.variants.model import VariantSpace
 
 LINUX = Platform.parse("linux-64")
 
@@ -44,13 +46,13 @@ def channel(tmp_path: Path) -> str:
     return tmp_path.as_uri()
 
 
-def required(channel: str, *outputs: Demands) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+def required(channel: str, *outputs: Package) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
     """Dependencies and constraints of each output."""
 
     async def work() -> RowEnvironments:
         solver = ManySolves({"linux-64": [channel]}, at_once=2)
-        row = Row("row", Configuration("linux_64_", LINUX, {}), LINUX, None)
-        made = RowEnvironments(row, outputs, solver, frozenset(one.name for one in outputs), partial=False)
+        row = RehearsedRow("row", Configuration("linux_64_", LINUX, {}), LINUX, outputs)
+        made = RowEnvironments(row, solver, frozenset(one.name for one in outputs), partial=False)
         await made.build_and_host()
         solver.close()
         return made
@@ -59,8 +61,10 @@ def required(channel: str, *outputs: Demands) -> dict[str, tuple[tuple[str, ...]
     return {name: (one.record.depends, one.record.constrains) for name, one in promised.items()}
 
 
-def output(name: str, **more: Any) -> Demands:
-    return Demands(name, "1.2.3", "h1_0", 0, more.pop("noarch", None), **more)
+def output(name: str, noarch: str | None = None, **more: Any) -> Package:
+    used = UsedVariables(*[frozenset[str]()] * 4)
+    rendered = RenderedOutput(name, "1.2.3", 0, "h1_0", noarch, {}, {}, VariantSpace(()), used)
+    return Package(LINUX, rendered, **more)
 
 
 def test_strong_exports_of_build_and_all_of_host_reach_run(channel: str) -> None:

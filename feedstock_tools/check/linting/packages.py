@@ -9,14 +9,15 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from feedstock_tools.check.cuda_guards import missing_guards
-from feedstock_tools.check.findings import Complaint
-from feedstock_tools.check.linting.subject import Job, LintFinding, Package, Subject, has_files, name_in
-from feedstock_tools.check.renderings import Built
+from feedstock_tools.check.findings import Finding
+from feedstock_tools.check.linting.subject import LintFinding, Subject, has_files
+from feedstock_tools.check.renderings import Job
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.generate.spec.review_checks import license_mistake
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 from feedstock_tools.reading import read_text
+from feedstock_tools.recipe.packages import Package, name_in
 from feedstock_tools.recipe.requirements import Pin, Requirement
 from feedstock_tools.recipe.written.document import Document, Part
 from feedstock_tools.recipe.written.owners import Owner, name_of, requirement_lists
@@ -33,7 +34,7 @@ def without_package(subject: Subject) -> Iterator[LintFinding]:
             return
     entry = next(recipe.entries("build"), None)
     at = entry.start if entry else 0
-    empty = [job.name for job in subject.jobs if job.packages is not None and not job.packages]
+    empty = [job.name for job in subject.jobs if not job.error and not job.packages]
     names = ", ".join(empty[:3]) + (f" and {len(empty) - 3} more" if len(empty) > 3 else "")
     if empty and len(empty) < len(subject.jobs):
         yield subject.finding(at, "no-package", f"everything is skipped in {names}: rerender the feedstock")
@@ -58,7 +59,7 @@ def collisions(subject: Subject) -> Iterator[LintFinding]:
     """Builds that would be the same file, although they differ in requirements or in the values that they use."""
     makers: dict[tuple[str, str], tuple[Job, Package]] = {}
     for job in subject.jobs:
-        for package in job.packages or ():
+        for package in job.packages:
             output = package.output
             if output.noarch:
                 continue
@@ -76,7 +77,7 @@ def _difference(first: Package, second: Package, *, with_values: bool) -> str:
     keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
     if keys and with_values:
         return ", ".join(keys)
-    if (first.demands.run, first.demands.constrains) != (second.demands.run, second.demands.constrains):
+    if (first.run, first.constrains) != (second.run, second.constrains):
         return "their requirements"
     return ""
 
@@ -88,25 +89,15 @@ def _values(package: Package) -> Mapping[str, str]:
 
 def ambiguous_builds(subject: Subject) -> Iterator[LintFinding]:
     """CUDA builds that solvers also choose, or may choose, on machines without a GPU."""
-    built = [
-        (job.name, Built(package.output, {}, "", bool(package.demands.track_features)))
-        for job in subject.jobs
-        for package in job.packages or ()
-    ]
     if not any("cuda_compiler_version" in job.configuration.values for job in subject.jobs):
         return
-    complaints: dict[str, tuple[Complaint, list[str]]] = {}
-    for job, complaint in missing_guards(built, load_cuda()):
-        complaints.setdefault(_name_in(complaint, subject), (complaint, []))[1].append(job)
-    for name, (complaint, jobs) in complaints.items():
-        where = f"{jobs[0]} and {len(jobs) - 1} more" if len(jobs) > 1 else jobs[0]
-        message = f"{complaint.message} ({where})"
-        yield subject.finding(subject.place_of(name), "ambiguous-builds", message, weight=complaint.weight)
-
-
-def _name_in(complaint: Complaint, subject: Subject) -> str:
-    """The output that a complaint about a missing guard is about."""
-    return next((name for name in sorted(subject.outputs) if f"build of {name} off " in complaint.message), "")
+    found: dict[str, list[Finding]] = {}
+    for package, finding in missing_guards(subject.jobs, load_cuda()):
+        found.setdefault(package.name, []).append(finding)
+    for name, (first, *others) in found.items():
+        where = f"{first.configuration} and {len(others)} more" if others else first.configuration
+        message = f"{first.message} ({where})"
+        yield subject.finding(subject.place_of(name), "ambiguous-builds", message, weight=first.weight)
 
 
 def licenses(subject: Subject) -> Iterator[LintFinding]:
@@ -155,10 +146,10 @@ def loose_metapackages(subject: Subject) -> Iterator[LintFinding]:
     """Packages without files whose siblings may come from another build than the one that they stand for."""
     reported: set[tuple[str, str]] = set()
     for job in subject.jobs:
-        for package in job.packages or ():
+        for package in job.packages:
             if not _is_metapackage(package, subject.output(package.name), subject.outputs):
                 continue
-            for requirement in package.demands.run:
+            for requirement in package.run:
                 wrong = _looseness(package, requirement, job, subject)
                 if wrong and (package.name, name_in(requirement)) not in reported:
                     reported.add((package.name, name_in(requirement)))
@@ -168,12 +159,9 @@ def loose_metapackages(subject: Subject) -> Iterator[LintFinding]:
 
 def _is_metapackage(package: Package, output: Owner | None, outputs: frozenset[str]) -> bool:
     """Whether a package only stands for siblings: it has no script, no files, and nothing that it is built with."""
-    demands = package.demands
-    if output is None or demands.build or demands.host or not demands.run:
+    if output is None or package.build or package.host or not package.run or has_files(output):
         return False
-    if has_files(output):
-        return False
-    return all(name_in(requirement) in outputs - {package.name} for requirement in demands.run)
+    return all(name_in(requirement) in outputs - {package.name} for requirement in package.run)
 
 
 def _looseness(package: Package, requirement: Requirement, job: Job, subject: Subject) -> str | None:
@@ -185,7 +173,7 @@ def _looseness(package: Package, requirement: Requirement, job: Job, subject: Su
     if isinstance(requirement, Pin) and requirement.exact:
         return None
     name = name_in(requirement)
-    builds = [other for other in job.packages or () if other.name == name]
+    builds = [other for other in job.packages if other.name == name]
     text = requirement if isinstance(requirement, str) else f"pin_subpackage('{requirement.name}')"
     pattern = _build_pattern(requirement)
     if pattern is None and len({_cuda(other) for other in _all_of(name, job, subject)}) > 1:
@@ -211,7 +199,7 @@ def _all_of(name: str, job: Job, subject: Subject) -> list[Package]:
         package
         for other in subject.jobs
         if other.platform == job.platform
-        for package in other.packages or ()
+        for package in other.packages
         if package.name == name
     ]
 
@@ -251,7 +239,7 @@ def unbuilt_pins(subject: Subject) -> Iterator[LintFinding]:
     """`pin_subpackage` of what a job does not build, and exact pins of noarch packages on builds of one platform."""
     reported: set[tuple[str, str]] = set()
     for job in subject.jobs:
-        built = {package.name: package for package in job.packages or ()}
+        built = {package.name: package for package in job.packages}
         for package in built.values():
             for pin in _subpackage_pins(package):
                 if (package.name, pin.name) in reported:
@@ -263,19 +251,19 @@ def unbuilt_pins(subject: Subject) -> Iterator[LintFinding]:
 
 
 def _why_unbuilt(package: Package, pin: Pin, job: Job, subject: Subject) -> str | None:
-    names = {other.name for other in job.packages or ()}
+    names = {other.name for other in job.packages}
     if pin.name not in names and pin.name in subject.outputs:
         return f"{package.name} pins its sibling {pin.name}, which {job.name} does not build"
     if pin.name not in names:
         return f"{package.name} pins {pin.name} with pin_subpackage, but no output has that name"
-    if not pin.exact or not package.output.noarch or pin not in package.demands.run:
+    if not pin.exact or not package.output.noarch or pin not in package.run:
         return None
     if any(subdir in package.name for subdir in KNOWN_SUBDIRS):
         return None  # one for each platform, beside the build that it pins
     builds = {
         other.output.build_string: each.platform.subdir
         for each in subject.jobs
-        for other in each.packages or ()
+        for other in each.packages
         if other.name == pin.name and not other.output.noarch
     }
     if len(builds) > 1 and len(set(builds.values())) > 1:
@@ -285,8 +273,7 @@ def _why_unbuilt(package: Package, pin: Pin, job: Job, subject: Subject) -> str 
 
 
 def _subpackage_pins(package: Package) -> Iterator[Pin]:
-    demands = package.demands
-    for requirement in (*(demands.host or ()), *demands.run):
+    for requirement in (*(package.host or ()), *package.run):
         if isinstance(requirement, Pin) and not requirement.compatible:
             yield requirement
 
@@ -297,7 +284,7 @@ def run_exports(subject: Subject) -> Iterator[LintFinding]:
     yield from _finer_than_pinning(subject)
     reported: set[tuple[str, str]] = set()
     for job in subject.jobs:
-        for package in job.packages or ():
+        for package in job.packages:
             for about, word, wrong in _export_mistakes(package, job, subject):
                 if (package.name, about) not in reported:
                     reported.add((package.name, about))
@@ -334,7 +321,7 @@ def _finer_than_pinning(subject: Subject) -> Iterator[LintFinding]:
     pinned = dict(_PINNED.findall(read_text(subject.pinning.config, within=None)))
     reported = set()
     for job in subject.jobs:
-        for package in job.packages or ():
+        for package in job.packages:
             for pin in _exported(package):
                 version = pinned.get(pin.name.replace("-", "_"), "")
                 if not version or pin.exact or pin.name in reported or not _EXPRESSION.fullmatch(pin.upper or ""):
@@ -349,7 +336,7 @@ def _finer_than_pinning(subject: Subject) -> Iterator[LintFinding]:
 
 def _export_mistakes(package: Package, job: Job, subject: Subject) -> Iterator[tuple[str, str, str]]:
     """What is wrong with a package's run exports: what it is about, a word of its line, and a sentence."""
-    siblings = [other for other in job.packages or () if other is not package]
+    siblings = [other for other in job.packages if other is not package]
     names = {other.name for other in siblings} | {package.name}
     for pin in _exported(package):
         if pin.name not in names:
@@ -358,7 +345,7 @@ def _export_mistakes(package: Package, job: Job, subject: Subject) -> Iterator[t
     linking = [
         other
         for other in siblings
-        if package.name in _names(other.demands.host or ()) and has_files(subject.output(other.name))
+        if package.name in _names(other.host or ()) and has_files(subject.output(other.name))
     ]
     for other in linking:
         yield from _bound_mistakes(package, other)
@@ -382,11 +369,11 @@ def _is_compiled(package: Package, job: Job) -> bool:
         if key.endswith("_compiler")
         for name in values
     }
-    return not compilers.isdisjoint(_names(package.demands.build))
+    return not compilers.isdisjoint(_names(package.build))
 
 
 def _exported(package: Package) -> Iterator[Pin]:
-    for specs in package.demands.run_exports.values():
+    for specs in package.run_exports.values():
         yield from (pin for pin in specs if isinstance(pin, Pin) and not pin.compatible)
 
 
@@ -395,8 +382,8 @@ def _is_library(package: Package, subject: Subject) -> bool:
     exporting = (
         name
         for job in subject.jobs
-        for other in job.packages or ()
-        for specs in other.demands.run_exports.values()
+        for other in job.packages
+        for specs in other.run_exports.values()
         for requirement in specs
         for name in (other.name, name_in(requirement))
     )
@@ -410,7 +397,7 @@ def _is_library(package: Package, subject: Subject) -> bool:
 def _bound_mistakes(package: Package, other: Package) -> Iterator[tuple[str, str, str]]:
     """A sibling that requires what a package exports with other bounds than the export has."""
     exported = {pin.name: pin for pin in _exported(package)}
-    for pin in other.demands.run:
+    for pin in other.run:
         export = exported.get(pin.name) if isinstance(pin, Pin) and not pin.compatible else None
         if export is None or not isinstance(pin, Pin) or pin.exact or export.exact or pin.upper == export.upper:
             continue
@@ -431,8 +418,8 @@ def _requires(package: Package, library: Package, siblings: list[Package]) -> bo
             return True
         if name not in seen and name in by_name:
             seen.add(name)
-            pending += _names(by_name[name].demands.run)
-    return bool(package.output.noarch) or library.name in package.demands.ignored
+            pending += _names(by_name[name].run)
+    return bool(package.output.noarch) or library.name in package.ignored
 
 
 def _names(requirements: tuple[Requirement, ...]) -> set[str]:

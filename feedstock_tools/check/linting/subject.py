@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
-from feedstock_tools.check.demands import Demands
 from feedstock_tools.check.findings import Weight
-from feedstock_tools.check.renderings import Renderings
+from feedstock_tools.check.renderings import Job, Renderings
 from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.model import RenderedOutput
-from feedstock_tools.recipe.requirements import Pin, Requirement, spec_name
 from feedstock_tools.recipe.written.document import Document
 from feedstock_tools.recipe.written.files import WrittenFiles
 from feedstock_tools.recipe.written.owners import Owner, outputs_of
@@ -54,38 +51,6 @@ class LintFinding:
     message: str
     fixable: bool = False
     weight: Weight = "mistake"
-
-
-@dataclass(frozen=True, slots=True)
-class Package:
-    """An output as a job renders it, and its requirements with their pins."""
-
-    output: RenderedOutput
-    demands: Demands
-
-    @property
-    def name(self) -> str:
-        """The name of the package."""
-        return self.output.name
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A configuration, and the packages that it builds; None, with the error, if the recipe cannot be rendered."""
-
-    configuration: Configuration
-    packages: tuple[Package, ...] | None
-    error: FeedstockError | None = None
-
-    @property
-    def name(self) -> str:
-        """The name of the configuration."""
-        return self.configuration.name
-
-    @property
-    def platform(self) -> Platform:
-        """The platform that the job builds for."""
-        return self.configuration.platform
 
 
 @dataclass(frozen=True)
@@ -167,16 +132,13 @@ def read_subject(files: WrittenFiles, renderings: Renderings, pinning: Pinning |
     Raises:
         InputError: conda-forge.yml or a configuration cannot be read, or the recipe cannot be rendered for any job.
     """
-    jobs = tuple(_jobs(renderings))
-    if jobs and all(job.packages is None for job in jobs):
+    if renderings.configurations:
+        renderings.forge  # noqa: B018 - an invalid one is a mistake of no single job
+    jobs = tuple(map(renderings.job, renderings.configurations))
+    if jobs and all(job.error for job in jobs):
         raise jobs[0].error or InputError("the recipe cannot be rendered", path=files.recipe_path)
-    outputs = frozenset(package.name for job in jobs for package in job.packages or ())
+    outputs = frozenset(package.name for job in jobs for package in job.packages)
     return Subject(files, jobs, pinning, outputs)
-
-
-def name_in(requirement: Requirement) -> str:
-    """The name of the package that a requirement is about."""
-    return requirement.name if isinstance(requirement, Pin) else spec_name(requirement)
 
 
 def _rows_at_most(configuration: Configuration) -> int:
@@ -185,16 +147,3 @@ def _rows_at_most(configuration: Configuration) -> int:
     lengths = [max((len(configuration.values.get(key, ())) for key in group), default=1) for group in zipped]
     alone = configuration.values.keys() - NO_LOOP - frozenset().union(*zipped)
     return prod([*lengths, *(len(configuration.values[key]) for key in alone if configuration.values[key])])
-
-
-def _jobs(renderings: Renderings) -> Iterator[Job]:
-    if renderings.configurations:
-        renderings.forge  # noqa: B018 - an invalid one is a mistake of no single job
-    for configuration in renderings.configurations:
-        try:
-            pairs = renderings.demands(configuration)
-        except FeedstockError as error:
-            yield Job(configuration, None, error)
-        else:
-            packages = (Package(output, demands) for output, demands in pairs if not output.skip)
-            yield Job(configuration, tuple(packages))

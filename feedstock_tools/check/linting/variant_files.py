@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from feedstock_tools.check.linting.subject import Job, LintFinding, Subject
+from feedstock_tools.check.linting.subject import LintFinding, Subject
+from feedstock_tools.check.renderings import Job
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.reading import CI_SUPPORT, LARGEST_SCRIPT, read_bytes
 from feedstock_tools.recipe.written.document import Document, read_document

@@ -17,14 +17,17 @@ from feedstock_tools.check.architecture_lists import (
     options_in,
     read_list,
 )
-from feedstock_tools.check.renderings import Built
 from feedstock_tools.check.scripts.batch import read_batch
 from feedstock_tools.check.scripts.shell import read_shell
 from feedstock_tools.check.scripts.tree import Assigned, Node, run
 from feedstock_tools.errors import InputError
 from feedstock_tools.gpu_code.architecture import Architecture
 from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes, read_text
+from feedstock_tools.recipe.packages import Package, texts_in
+from feedstock_tools.recipe.v1.certain_values import UndecidedError
+from feedstock_tools.recipe.v1.expressions import Scope, value_of
 
+_TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 _ARGUMENT = argument_pattern(r"[^\s\"')]+")
 #: bash's name of the system, by the first part of a subdir.
 _OSTYPES = {"linux": "linux-gnu", "osx": "darwin"}
@@ -73,7 +76,7 @@ class ScriptList:
 
 
 def lists_in_scripts(
-    folder: Path, feedstock: Path, values: Mapping[str, tuple[str, ...]], outputs: Iterable[Built] = ()
+    folder: Path, feedstock: Path, values: Mapping[str, tuple[str, ...]], outputs: Iterable[Package] = ()
 ) -> Iterator[ScriptList]:
     """The lists that the scripts and the recipe in a folder set with the values of one row of a configuration.
 
@@ -86,8 +89,8 @@ def lists_in_scripts(
     # A configuration that is not for ARM does not set this key, and scripts find it empty.
     settings = {"arm_variant_type": ("",), "OSTYPE": (_OSTYPES.get(platform.partition("-")[0], ""),), **values}
     initial = {key: frozenset({Assigned(texts[0], 0)}) for key, texts in settings.items() if len(texts) == 1}
-    built = list(outputs)
-    initial |= _environments(built)
+    built = [_settings(package) for package in outputs]
+    initial |= _environments(environment for environment, _ in built)
     on_windows = platform.startswith("win-")
     for path in sorted(folder.glob("*.bat" if on_windows else "*.sh")):
         name = path.relative_to(feedstock).as_posix()
@@ -99,11 +102,39 @@ def lists_in_scripts(
             return
 
 
-def _environments(outputs: Iterable[Built]) -> _Values:
+def _settings(package: Package) -> tuple[dict[str, str], str]:
+    """The variables that the recipe sets for a build, and the commands in the recipe itself (empty where the build runs
+    a file), with the values of templates, which rattler-build leaves to the build."""
+    scope = Scope(package.platform, {}, package.output.variant)
+    pairs = (text.partition("=") for text in package.script_env)
+    environment = {name.strip(): value.strip() for name, sign, value in pairs if sign}
+    commands: list[str] = []
+    for script in package.scripts:
+        if isinstance(script, Mapping):
+            environment |= {name: _expanded(str(value), scope) for name, value in (script.get("env") or {}).items()}
+            script = script.get("content")
+        commands += [_expanded(command, scope) for command in texts_in(script)]
+    return environment, "\n".join(commands)
+
+
+def _expanded(text: str, scope: Scope) -> str:
+    """A text with the values of its templates; those without a certain value stay."""
+
+    def value(match: re.Match[str]) -> str:
+        try:
+            found = value_of(match[1], scope)
+        except UndecidedError:
+            return match[0]
+        return str(found) if isinstance(found, str | int) else match[0]
+
+    return _TEMPLATE.sub(value, text)
+
+
+def _environments(environments: Iterable[Mapping[str, str]]) -> _Values:
     """The variables that the recipe sets for scripts; of those that outputs set differently, every value."""
     values: dict[str, set[Assigned]] = {}
-    for built in outputs:
-        for name, text in built.environment.items():
+    for environment in environments:
+        for name, text in environment.items():
             values.setdefault(name, set()).add(Assigned(text, 0))
     return {name: frozenset(texts) for name, texts in values.items()}
 
@@ -142,15 +173,19 @@ def _tree(path: Path, changed: int) -> tuple[Node, ...]:
 
 
 def _in_recipe(
-    text: str, path: str, initial: _Values, outputs: Iterable[Built], read: Callable[[str], tuple[Node, ...]]
+    text: str,
+    path: str,
+    initial: _Values,
+    built: Iterable[tuple[Mapping[str, str], str]],
+    read: Callable[[str], tuple[Node, ...]],
 ) -> Iterator[ScriptList]:
     """The lists in the variables and commands that a recipe has for its outputs, at their lines in its text."""
     lines = _Lines(text)
-    for built in outputs:
-        for variable, value in built.environment.items():
+    for environment, commands in built:
+        for variable, value in environment.items():
             for name, listed in _lists_of(variable, value).items():
                 yield ScriptList(path, lines.of(name, listed), name, listed)
-        for found in _in_tree(read(built.commands), path, initial):
+        for found in _in_tree(read(commands), path, initial):
             yield ScriptList(path, lines.of(found.name, found.text), found.name, found.text)
 
 

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from feedstock_tools import __version__
-from feedstock_tools.check.findings import Complaint, Finding
+from feedstock_tools.check.findings import Finding
 from feedstock_tools.check.linting.subject import RULES, LintFinding
 from feedstock_tools.wording import counted, shown
 
 
 def findings_text(findings: Sequence[Finding], count: int) -> str:
     """One line for each mistake and remark, with the configurations that have it, then the counts."""
-    where: dict[Complaint, list[str]] = {}
+    where: dict[Finding, list[str]] = {}
     for finding in findings:
-        complaint = Complaint(finding.key, finding.message, finding.source, finding.weight)
-        where.setdefault(complaint, []).append(finding.configuration)
+        where.setdefault(replace(finding, configuration=""), []).append(finding.configuration)
     lines = []
-    for complaint, names in where.items():
+    for finding, names in where.items():
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        lines.append(str(Finding.of(f"{names[0]}{more}", complaint)))
-    remarks = sum(complaint.weight == "remark" for complaint in where)
+        lines.append(str(replace(finding, configuration=f"{names[0]}{more}")))
+    remarks = sum(finding.weight == "remark" for finding in where)
     mistakes = counted(len(where) - remarks, "mistake") if len(where) > remarks else "No mistake"
     also = f", {counted(remarks, 'remark')}" if remarks else ""
     return "\n".join([*lines, f"{mistakes}{also} in {counted(count, 'configuration')}."])

@@ -67,11 +67,10 @@ def _pinned(feedstock: Path, subdir: str, python: str) -> Mapping[str, frozenset
     """The versions to which the outputs of a platform pin each package."""
     renderings = Renderings(feedstock, configurations=configurations_of(feedstock))
     outputs = [
-        output
+        package.output
         for configuration in renderings.configurations
         if configuration.platform.subdir == subdir
-        for _, output in renderings.packages(configuration)
-        if not output.skip
+        for package in renderings.packages(configuration)
     ]
     counted = [output for output in outputs if python_version(output.variant) == python] or outputs
     is_v1 = renderings.forge.is_v1
