@@ -7,13 +7,11 @@ import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import pexpect
 import pytest
 
-from maintenance.terminal.drawing import drawn
-from maintenance.terminal.recording import COLUMNS, ROWS
-from maintenance.terminal.screen import Screen
-from maintenance.terminal.session import COMMANDS as SESSION
-from maintenance.terminal.session import TITLE, played
+from maintenance.terminal import COLUMNS, ROWS, TITLE, Terminal, drawn, played
+from maintenance.terminal import COMMANDS as SESSION
 from tests.support.needs import needs
 from tests.support.options import COMMANDS
 from tests.support.paths import ROOT
@@ -62,7 +60,7 @@ def test_a_session_is_played_and_drawn(tmp_path: Path) -> None:
     call = "feedstock-tools cuda resolve cuda=11.2 gcc=11"
     session = played({call: (1, 1)}, tmp_path)
     assert ["".join(cell[0] for cell in row) for row in session.still][2] == "… 3 more lines"
-    picture = drawn(session.screens, session.seconds, session.still, (ROWS, COLUMNS), TITLE)
+    picture = drawn(session, (ROWS, COLUMNS), TITLE)
     shown = rows(picture)
     assert "$ feed" in shown
     assert f"$ {call}" in shown
@@ -72,14 +70,14 @@ def test_a_session_is_played_and_drawn(tmp_path: Path) -> None:
 
 
 def test_a_command_that_does_not_exist_ends_the_recording(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="no-such-program"):
+    with pytest.raises(pexpect.ExceptionPexpect, match="no-such-program"):
         played({"no-such-program": (1, 1)}, tmp_path)
 
 
 def test_a_screen_shows_what_a_terminal_would() -> None:
-    screen = Screen(3, 8)
-    screen.write("one\r\ntwo\r\n\x1b[1;31mthree\x1b[0m\r\nfour is long")
-    assert ["".join(cell[0] for cell in row) for row in screen.shown()] == ["two", "three", "four is "]
-    assert screen.shown()[1][0] == ("t", "bold red")
-    screen.write("\r\x1b[2K\x1b[1A\x1b[2Kgone")
-    assert ["".join(cell[0] for cell in row) for row in screen.shown()] == ["two", "gone", ""]
+    terminal = Terminal(3)
+    terminal.write(f"one\r\ntwo\r\n\x1b[1;33mthree\x1b[0m\r\n{'long' * 50}")
+    assert ["".join(cell[0] for cell in row) for row in terminal.rows()] == ["two", "three", "long" * 25]
+    assert terminal.rows()[1][0] == ("t", "bold yellow")
+    terminal.write("\r\x1b[2K\x1b[1A\x1b[2Kgone")
+    assert ["".join(cell[0] for cell in row) for row in terminal.rows()] == ["two", "gone"]
