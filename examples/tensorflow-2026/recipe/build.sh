@@ -10,7 +10,8 @@ export CC_OPT_FLAGS="${CFLAGS}"
 if [[ "${cuda_compiler_version}" != "None" ]]; then
     export TF_NEED_CUDA=1 TF_NCCL_VERSION=""
     export TF_CUDA_VERSION="${cuda_compiler_version}"
-    export TF_CUDA_COMPUTE_CAPABILITIES="sm_60,sm_70,sm_75,sm_80,sm_86,sm_89,sm_90,compute_90"
+    source "${RECIPE_DIR}/cuda_architectures.sh"
+    export HERMETIC_CUDA_COMPUTE_CAPABILITIES
     export TF_CUDA_PATHS="${PREFIX},${PREFIX}/targets/x86_64-linux,${BUILD_PREFIX}"
 fi
 

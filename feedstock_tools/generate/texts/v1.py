@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
@@ -51,6 +52,8 @@ _LIMITS = {
     "lower version": "lower_bound",
     "upper version": "upper_bound",
 }
+#: A requirement whose version has neither operator nor star. The value of `python` in a pinning has a star itself.
+_BARE_VERSION = re.compile(r"^([\w.-]+) (?!\{python\})((?:[\w.!+]|\{\w+\})+)(?: (\S+))?$")
 _EXPORTS = {"weak_constrains": "weak_constraints", "strong_constrains": "strong_constraints"}
 #: The first part of a build string, as a variable of the context: `cuda129` or `cpu_`.
 ACCELERATOR = f'${{{{ "cuda" ~ ({CUDA_DIGITS}) if cuda_compiler_version != "None" else "cpu_" }}}}'
@@ -104,7 +107,7 @@ def _context(spec: Spec) -> list[str]:
 
 def _expression(need: Need) -> str:
     if need.kind == "package":
-        text = filled(need.value, "${{", NAMES)
+        text = filled(_BARE_VERSION.sub(_with_operator, need.value), "${{", NAMES)
         return text if text.startswith("${{") else quoted(text)
     if need.kind in ("compiler", "stdlib", "cdt"):
         return f"${{{{ {need.kind}('{need.value}') }}}}"
@@ -113,6 +116,12 @@ def _expression(need: Need) -> str:
     if need.kind == "pin" and need.exact:
         bounds = ["exact=True"]
     return f"${{{{ {function}({', '.join([repr(need.value), *bounds])}) }}}}"
+
+
+def _with_operator(bare: re.Match[str]) -> str:
+    """A version without an operator as conda reads it: 1.2 and what refines it, or that very version of a build."""
+    name, version, build = bare.groups()
+    return f"{name} =={version} {build}" if build else f"{name} {version}.*"
 
 
 def _listed(entries: Iterable[Entry]) -> list[str]:
