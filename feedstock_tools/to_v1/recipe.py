@@ -20,7 +20,7 @@ from feedstock_tools.to_v1.layout import Dict, Item, Key, List, Scalar, Value, k
 from feedstock_tools.to_v1.sections import (
     Given,
     about_of,
-    items_of,
+    files_of,
     requirement_sections,
     sources_of,
     tests_of,
@@ -182,13 +182,13 @@ class Top:
         return next((self.given.plain(text) for _, text in choices(package.all("name"), package.when)), "")
 
     @property
-    def has_script(self) -> bool:
-        return bool(self.scripts) or self.root.mapping("build").has("script")
-
-    def is_named_by(self, output: Mapped) -> bool:
-        """Whether an output has the name of the top level, in some variants at least."""
-        names = (self.given.plain(text) for _, text in choices(output.all("name"), output.when))
-        return self.name in names
+    def named(self) -> tuple[Mapped, ...]:
+        """The outputs that have the name of the top level, in some variants at least: its requirements are theirs."""
+        return tuple(
+            output
+            for output in self.outputs
+            if self.name in {self.given.plain(text) for _, text in choices(output.all("name"), output.when)}
+        )
 
     @property
     def outputs(self) -> tuple[Mapped, ...]:
@@ -221,12 +221,11 @@ def _notes(root: Mapped, name: str) -> tuple[tuple[str, ...], str]:
 
 
 def _top(root: Mapped, given: Given) -> Top:
-    """The top level, with an output that runs its script if none of the recipe's outputs does."""
-    scripts = tuple(name for name in _SCRIPTS if name in given.files)
-    top = Top(root, scripts, given)
-    needs_stage = top.has_script and not any(top.is_named_by(output) for output in top.outputs)
-    fills_outputs = any(map(_is_filled, top.outputs))
-    return replace(top, stage=template(f"{top.name}-build") if needs_stage and fills_outputs else "")
+    """The top level, with an output that runs its script if other outputs need what that builds."""
+    top = Top(root, tuple(name for name in _SCRIPTS if name in given.files), given)
+    has_script = bool(top.scripts) or root.mapping("build").has("script")
+    is_shared = has_script and any(map(_is_filled, top.outputs))
+    return replace(top, stage=template(f"{top.name}-build") if is_shared else "")
 
 
 def _is_filled(output: Mapped) -> bool:
@@ -235,16 +234,17 @@ def _is_filled(output: Mapped) -> bool:
 
 
 def _ensure_shared(root: Mapped, given: Given, path: Path) -> None:
-    """Refuse outputs that need what the script of the top level makes, where an output of its name would run it."""
+    """Refuse what runs the script of the top level in an output of its own in some variants only."""
     top = _top(root, given)
-    filled = next((output for output in top.outputs if _is_filled(output)), None)
-    if filled is not None and top.has_script and not top.stage:
-        raise InputError(
-            f"cannot be converted: this output needs what the script of '{top.name}' builds, which is also the name of"
-            " an output",
-            path=path,
-            line=filled.line,
-        )
+    named = top.named if top.stage else ()
+    for output in named:
+        if output.when or len(named) > 1 or len(choices(output.all("name"), output.when)) > 1:
+            raise InputError(
+                f"cannot be converted: the outputs share what the script of '{top.name}' builds, and only some variants"
+                " have this output, whose name it has",
+                path=path,
+                line=output.line,
+            )
 
 
 def _single(top: Top) -> list[Key]:
@@ -308,15 +308,32 @@ def _stage_of(top: Top) -> list[Item]:
     """The output that runs the script of the top level, whose files the others divide among themselves."""
     if not top.stage:
         return []
-    build = top.root.mapping("build")
+    build, package = top.root.mapping("build"), top.root.mapping("package")
     script = script_of(build.all("script"), build.all("script_env"), (), top.given, top.scripts or ("build.sh",))
-    sections = requirement_sections(top.root.all("requirements"), (), top.given)
+    # rattler-build does not set these for an output that makes no package.
+    variables = {
+        "PKG_NAME": Scalar(template(top.name)),
+        "PKG_VERSION": value_of(package.all("version")),
+        "PKG_BUILDNUM": value_of(build.all("number")),
+    }
+    env = [Key(name, value) for name, value in variables.items() if value]
+    nodes = _with_top(top.named[0], top) if top.named else top.root.all("requirements")
+    sections = requirement_sections(nodes, (), top.given)
     keys = [
         Key("staging", Dict.of(name=Scalar(top.stage))),
-        Key("build", Dict.of(script=script or _DEFAULT_SCRIPT)),
+        Key("build", Dict.of(script=_with_env(script or _DEFAULT_SCRIPT, env))),
         *keyed("requirements", Dict([key for key in sections if key.name in {"build", "host"}])),
     ]
     return [Item(Dict(keys))]
+
+
+def _with_env(script: Value, env: Sequence[Key]) -> Dict:
+    """A script with more variables, which do not replace its own."""
+    keys = {key.name: key for key in script.keys} if isinstance(script, Dict) else {}
+    own = keys.pop("env").value if "env" in keys else Dict(())
+    assert isinstance(own, Dict)  # noqa: S101 - made so
+    rest = [*keys.values()] if isinstance(script, Dict) else [Key("content", script)]
+    return Dict([Key("env", Dict([*{key.name: key for key in (*env, *own.keys)}.values()])), *rest])
 
 
 def _output(output: Mapped, top: Top) -> Item:
@@ -334,8 +351,11 @@ def _output(output: Mapped, top: Top) -> Item:
     keys += keyed("source", sources_of(output.all("source"), outer, given))
     build = build_of(own, outer, given)
     default = top.scripts if is_top and not top.stage and not output.has("files") else ()
-    build.put(("script",), script_of(script, env, outer, given, default) or (_DEFAULT_SCRIPT if default else None))
-    build.put(("files",), List(items_of(output.all("files"), outer)) or None, _comments(output, "files"))
+    run = script_of(script, env, outer, given, default) or (_DEFAULT_SCRIPT if default else None)
+    if run and inherits and not output.has("files"):
+        run = _listing_own_files(run)
+    build.put(("script",), run)
+    build.put(("files",), files_of(output.all("files"), outer) or None, _comments(output, "files"))
     _skip_absent(build, output, top)
     requirements, others = _other_sections(output, top, build.exports, is_top=is_top)
     staged = requirement_sections(top.root.all("requirements"), (), replace(given, problems=[])) if inherits else []
@@ -412,9 +432,8 @@ def _other_sections(
     """The requirements of an output, and its sections besides `build`."""
     given = top.given
     nodes: tuple[Node, ...] = output.all("requirements")
-    above = top.root.all("requirements")
-    if is_top and not top.stage:
-        nodes = tuple(_with_top(nodes, above)) if nodes else above
+    if is_top:
+        nodes = _with_top(output, top)
     requirements = [*requirement_sections(nodes, output.when, given), *exports]
     tests = output.all("test") or (top.root.all("test") if is_top else ())
     tested = tests_of(tests, output.when, given, files=is_top)
@@ -425,15 +444,44 @@ def _other_sections(
     ]
 
 
-def _with_top(own: Sequence[Node], above: Sequence[Node]) -> list[Node]:
+def _with_top(output: Mapped, top: Top) -> tuple[Node, ...]:
     """The requirements of the output that is the top level: its own sections, and those above that it lacks."""
+    own, above = output.all("requirements"), top.root.all("requirements")
+    if not own:
+        return above
     mapped = [node for node in own if isinstance(node, Mapped)]
     names = {key for node in mapped for key, _ in node.entries}
     if not mapped:
-        return list(own)
+        return own
     inherited = [
         replace(node, entries=tuple(pair for pair in node.entries if pair[0] not in names))
         for node in above
         if isinstance(node, Mapped)
     ]
-    return [*own, *inherited]
+    return (*own, *inherited)
+
+
+#: What conda-build packs of an output with a script is what the script adds to the files that it found in the prefix.
+_FOUND = 'find "${PREFIX}" ! -type d | LC_ALL=C sort'
+_BEFORE = f'{_FOUND} > "${{SRC_DIR}}.before"'
+_AFTER = (
+    f'{_FOUND} | LC_ALL=C comm -13 "${{SRC_DIR}}.before" - > "${{RATTLER_BUILD_PACKAGE_FILES}}"',
+    'test -s "${RATTLER_BUILD_PACKAGE_FILES}" || { echo "The script has installed no files." >&2; exit 1; }',
+)
+_INTERPRETERS = {".py": "python", ".pl": "perl"}
+
+
+def _listing_own_files(script: Value) -> Value:
+    """The script of an output that inherits files, which it must not pack: it lists what it adds to them."""
+    unix, keys = ("unix",), list(script.keys) if isinstance(script, Dict) else []
+    body = next((key.value for key in keys if key.name in {"file", "content"}), script)
+    if any(key.name == "file" for key in keys) and isinstance(body, Scalar):
+        program = _INTERPRETERS.get(Path(body.text).suffix, "bash -e")
+        commands = [Item(Scalar(f'{program} "${{RECIPE_DIR}}/{body.text}"'), unix)]
+        if ".bat" in body.text:
+            commands.append(Item(Scalar(f'call "%RECIPE_DIR%\\{body.text}"'), negated(unix)))
+    else:
+        commands = [*body.items] if isinstance(body, List) else [Item(body)]
+    listed = [Item(Scalar(_BEFORE), unix), *commands, *(Item(Scalar(text), unix) for text in _AFTER)]
+    env = [key for key in keys if key.name == "env"]
+    return Dict([*env, Key("content", List(listed))]) if env else List(listed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 
 from jinja2 import nodes
 
@@ -23,6 +24,8 @@ _EXPORTS = {
     "weak_constrains": "weak_constraints",
     "strong_constrains": "strong_constraints",
 }
+#: A single star at the beginning of a name.
+_STAR = re.compile(r"(?<![^/])\*(?!\*)")
 _WORDS = re.compile(r"(?:\{\{.*?\}\}|[^\s{]|\{(?!\{))+", re.DOTALL)
 _TEMPLATE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _PARTS = re.compile(r"([,|])(?![^{]*\}\})")
@@ -63,6 +66,39 @@ def items_of(nodes: Sequence[Node], outer: When) -> tuple[Item, ...]:
     return tuple(
         Item(Scalar(template(leaf.text)), without(leaf.when, outer), leaf.comments, leaf.remark)
         for leaf in listed(nodes)
+    )
+
+
+def files_of(nodes: Sequence[Node], outer: When) -> List | Dict:
+    """The `files` of an output.
+
+    Unlike conda-build's, rattler-build's `*` also matches the separators of folders; so a name that begins with it
+    needs an exclusion, except where the recipe takes deeper files too.
+
+    >>> leaves = [Leaf("lib/*.so", (), 1), Leaf("include/a/*", (), 2), Leaf("include/a/b", (), 3)]
+    >>> [[item.value.text for item in key.value.items] for key in files_of(leaves, ()).keys]
+    [['lib/*.so', 'include/a/*', 'include/a/b'], ['lib/*/*.so']]
+    """
+    mapped = [node for node in nodes if isinstance(node, Mapped)]
+    include = items_of([*(node for node in nodes if node not in mapped), *_each(mapped, "include")], outer)
+    exclude = items_of(_each(mapped, "exclude"), outer)
+    texts = [item.value.text for item in include if isinstance(item.value, Scalar)]
+    for item, text in zip(include, texts, strict=True):
+        deeper = _STAR.sub("*/*", text)
+        if deeper != text and "**" not in text and not any(_takes(other, deeper) for other in texts if other != text):
+            exclude = (*exclude, Item(Scalar(deeper), item.when))
+    return Dict([Key("include", List(include)), Key("exclude", List(exclude))]) if exclude else List(include)
+
+
+def _each(mapped: Sequence[Mapped], name: str) -> list[Node]:
+    return [value for node in mapped for value in node.all(name)]
+
+
+def _takes(pattern: str, deeper: str) -> bool:
+    """Whether a pattern or folder may take files that an exclusion matches."""
+    is_deep = "**" in pattern or "*" not in pattern
+    return (is_deep and deeper.startswith(pattern.partition("*")[0])) or any(
+        fnmatchcase(path, deeper) for path in (pattern, f"{pattern}/x")
     )
 
 

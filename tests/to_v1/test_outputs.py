@@ -68,7 +68,9 @@ def test_outputs_inherit_what_the_top_level_builds(tmp_path: Path) -> None:
     assert stage["requirements"] == {"build": ['${{ compiler("c") }}']}
     assert library["inherit"] == {"from": "demo-split-build", "run_exports": False}
     assert library["build"]["files"] == ["lib/libdemo.*"]
-    assert python["build"]["script"] == {"file": '${{ "install.sh" if unix else "install.bat" }}'}
+    (first, last), run = python["build"]["script"], '${{ "install.sh" if unix else "install.bat" }}'
+    assert (first["then"][1], first["else"]) == (f'bash -e "${{RECIPE_DIR}}/{run}"', f'call "%RECIPE_DIR%\\{run}"')
+    assert "RATTLER_BUILD_PACKAGE_FILES" in last["then"][0]
     assert python["requirements"]["run"][1] == '${{ pin_subpackage("libdemo", exact=true) }}'
     assert python["tests"] == [{"python": {"imports": ["demo"], "pip_check": False}}]
     assert "inherit" not in meta
@@ -134,13 +136,18 @@ outputs:
     assert "skips" not in made.get("context", {})
 
 
-@pytest.mark.parametrize(
-    "needs", ["    files:\n      - lib\n", "    script: install.sh\n", "    build:\n      script: make install\n"]
-)
-def test_outputs_that_need_what_an_output_of_the_top_level_s_name_builds_are_refused(
-    tmp_path: Path, needs: str
-) -> None:
-    with pytest.raises(InputError, match=r"meta\.yaml:7: cannot be converted: .* what the script of 'demo' builds"):
-        convert(tmp_path, f"{HEAD}outputs:\n  - name: demo\n  - name: demo-extra\n{needs}")
-    with pytest.raises(InputError, match=r"meta\.yaml:6: "):
-        convert(tmp_path, f"{HEAD}outputs:\n  - name: demo\n{needs}")
+def test_an_output_of_the_top_level_s_name_shares_its_build(tmp_path: Path) -> None:
+    above = "requirements:\n  build:\n    - cmake\n"
+    library = "  - name: demo\n    requirements:\n      host:\n        - zlib\n"
+    meta = f"{HEAD}{above}outputs:\n{library}  - name: demo-extra\n    files:\n      - extra/*\n"
+    stage, library, extra = content(tmp_path, meta)["outputs"]
+    assert stage["requirements"] == library["requirements"] == {"build": ["cmake"], "host": ["zlib"]}
+    assert stage["build"]["script"] == {"env": {"PKG_NAME": "demo", "PKG_VERSION": "${{ version }}"}, "file": "build"}
+    assert library["inherit"] == extra["inherit"]
+    assert "build" not in library
+    assert extra["build"]["files"] == {"include": ["extra/*"], "exclude": ["extra/*/*"]}
+
+
+def test_a_name_that_only_some_variants_share_with_the_top_level_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"meta\.yaml:6: cannot be converted: .* only some variants have this output"):
+        convert(tmp_path, f"{HEAD}outputs:\n  - name: demo  # [linux]\n    files:\n      - lib\n")
