@@ -4,32 +4,43 @@ users, only after hours."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
-from feedstock_tools.check.cuda_guards import missing_guards, wrong_guards
-from feedstock_tools.check.findings import Finding
-from feedstock_tools.check.renderings import Job, Renderings
-from feedstock_tools.check.row_checks import (
-    CudaRow,
-    cuda_rows,
-    findings_of_lists,
-    findings_of_next,
-    findings_of_row,
-    findings_of_spec,
-    lists_for_jetson,
-    never_released,
-    zips_out_of_step,
+from feedstock_tools.channel.specs import admits
+from feedstock_tools.check.architecture_lists import (
+    ARCHITECTURE_KEYS,
+    COMPANIONS,
+    NATIVE,
+    Audience,
+    dropped_by,
+    faults_of,
+    form_of,
+    is_native,
+    jetson_only,
+    read_list,
+    refused_by,
+    unserved_by,
 )
-from feedstock_tools.check.scripts.architectures import ScriptList, lists_in_scripts
+from feedstock_tools.check.cuda_guards import missing_guards, wrong_guards
+from feedstock_tools.check.findings import Finding, Weight
+from feedstock_tools.check.renderings import Job, Renderings
+from feedstock_tools.check.script_lists import ScriptList, lists_in_scripts
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import CudaFacts, load_cuda
+from feedstock_tools.facts import CudaFacts, Toolkit, load_cuda
+from feedstock_tools.generate.spec.reading import read_spec
+from feedstock_tools.generate.texts.resolved import architectures_by_version
+from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
 from feedstock_tools.pins.graph.from_facts import graph_of_facts
+from feedstock_tools.pins.graph.kinds import Demand, msvc_of, msvc_words
 from feedstock_tools.pins.graph.model import PinGraph
+from feedstock_tools.pins.graph.resolve import is_satisfiable
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import CI_SUPPORT, read_text
 from feedstock_tools.rerender.configuration import Configuration
@@ -37,6 +48,319 @@ from feedstock_tools.rerender.source import Pinning, find_pinning
 from feedstock_tools.stages import stage
 from feedstock_tools.versions import parse_version
 from feedstock_tools.wording import counted
+
+_NOT_CUDA = frozenset({"", "None", "none", "undefined"})
+_KEY = re.compile(r"^cuda_compiler_version\s*:\s*(?P<inline>.*)$")
+_USE_LOCAL = re.compile(r"^[ \t]*use_local:[ \t]*true", re.IGNORECASE | re.MULTILINE)
+_VERSION = re.compile(r"(?<![\d.])(\d+\.\d+)(?![\d.])")
+_T = TypeVar("_T")
+_IMAGE_CUDA = re.compile(r"cuda:?(\d+\.\d+)")
+_IMAGE_ARCH = re.compile(r"(?<![a-z0-9])(x86_64|aarch64|ppc64le)(?![a-z0-9])")
+_ARCH_SUBDIRS = {"x86_64": "linux-64", "aarch64": "linux-aarch64", "ppc64le": "linux-ppc64le"}
+_COMPILERS = (("c_compiler", "c_compiler_version", "gcc"), ("cxx_compiler", "cxx_compiler_version", "gxx"))
+
+
+@dataclass(frozen=True, slots=True)
+class CudaRow:
+    """One row of a configuration, of which it has the name: the values for one CUDA version."""
+
+    configuration: str
+    facts: CudaFacts
+    graph: PinGraph
+    toolkit: Toolkit
+    subdir: str
+    values: Mapping[str, tuple[str, ...]]
+
+    @property
+    def audience(self) -> Audience:
+        """Whom the row's builds serve; the ARM variant tells whether that is Jetson's own system."""
+        variant = self.values.get("arm_variant_type", ("",))[0]
+        return Audience(self.subdir, {"tegra": True, "sbsa": False}.get(variant))
+
+    def source(self, fact: str) -> str | None:
+        """The page or file that a fact of the toolkit was read in."""
+        names = self.toolkit.sources.get(fact, ())
+        sources = [source.url or source.title for name in names if (source := self.facts.sources.get(name))]
+        return sources[0] if sources else None
+
+    def finding(self, key: str, message: str, source: str | None = None, weight: Weight = "mistake") -> Finding:
+        """A finding in the configuration."""
+        return Finding(self.configuration, key, message, source, weight)
+
+
+def cuda_rows(facts: CudaFacts, graph: PinGraph, configuration: Configuration) -> Iterator[CudaRow]:
+    """The rows with a CUDA version that has facts; others are unknown, and nothing is checked about them."""
+    zipped = next((group for group in configuration.zip_keys if "cuda_compiler_version" in group), ())
+    for number, cuda in enumerate(_cudas(configuration)):
+        toolkit = facts.toolkits.get(_minor(cuda))
+        if cuda not in _NOT_CUDA and toolkit is not None:
+            own = {key: (configuration.values[key][number],) for key in zipped if key in configuration.values}
+            values = {**configuration.values, "cuda_compiler_version": (cuda,), **own}
+            yield CudaRow(configuration.name, facts, graph, toolkit, configuration.platform.subdir, values)
+
+
+def zips_out_of_step(configuration: Configuration) -> list[Finding]:
+    """Zipped keys with different numbers of values, which have no rows."""
+    findings = []
+    for group in configuration.zip_keys:
+        lengths = {key: len(configuration.values[key]) for key in group if key in configuration.values}
+        if len(set(lengths.values())) > 1:
+            words = ", ".join(f"{key} has {length}" for key, length in lengths.items())
+            message = f"zipped keys must have the same number of values: {words}"
+            findings.append(Finding(configuration.name, "zip_keys", message))
+    return findings
+
+
+def never_released(facts: CudaFacts, configuration: Configuration) -> Iterator[Finding]:
+    """The CUDA versions of a configuration that NVIDIA never released.
+
+    The facts have all from the oldest to the newest, so a version missing in between was never released.
+    """
+    versions = sorted(facts.toolkits, key=parse_version)
+    for cuda in _cudas(configuration):
+        version = _minor(cuda)
+        if cuda in _NOT_CUDA or version in facts.toolkits or not version.replace(".", "").isdigit():
+            continue
+        wanted = parse_version(version)
+        if parse_version(versions[0]) < wanted < parse_version(versions[-1]):
+            before = versions[bisect_left(versions, wanted, key=parse_version) - 1]
+            after = versions[bisect_right(versions, wanted, key=parse_version)]
+            message = f"NVIDIA never released CUDA {version}: {after} followed {before}"
+            yield Finding(configuration.name, "cuda_compiler_version", message)
+
+
+def _cudas(configuration: Configuration) -> tuple[str, ...]:
+    return configuration.values.get("cuda_compiler_version", ())
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
+
+
+def findings_of_row(row: CudaRow) -> Iterator[Finding]:
+    """The mistakes in the values of one row; unknown values are skipped."""
+    for find in _CHECKS:
+        yield from find(row)
+
+
+def _host_compiler(row: CudaRow) -> Iterator[Finding]:
+    """gcc only: clang may compile CUDA itself, and nvcc's limits do not apply to it."""
+    limit, packaged = row.toolkit.newest_gcc, row.toolkit.newest_conda_forge_gcc
+    if limit is None or not row.subdir.startswith("linux-"):
+        return
+    for key, of_version, gcc in _COMPILERS:
+        if row.values.get(key, (gcc,)) != (gcc,):
+            continue
+        for version in row.values.get(of_version, ()):
+            if not version[:1].isdigit():
+                continue
+            major = parse_version(version.split(".")[0]).major
+            if major > limit:
+                message = f"nvcc of CUDA {row.toolkit.version} accepts host gcc up to {limit}, not {version}"
+                yield row.finding(of_version, message, row.source("newest_gcc"))
+            elif packaged is not None and major > packaged:
+                message = f"conda-forge's packages of CUDA {row.toolkit.version} accept gcc up to {packaged}"
+                source = row.source("newest_conda_forge_gcc")
+                yield row.finding(of_version, f"{message}, not {version}", source)
+
+
+def _visual_studio(row: CudaRow) -> Iterator[Finding]:
+    if row.toolkit.visual_studio is None or not row.subdir.startswith("win-"):
+        return
+    for key in ("c_compiler", "cxx_compiler"):
+        for compiler in row.values.get(key, ()):
+            year = re.fullmatch(r"vs(20\d\d)", compiler)
+            if year and not row.toolkit.takes_msvc(msvc_of(year[1])):
+                message = f"nvcc of CUDA {row.toolkit.version} accepts {msvc_words(row.toolkit)}, not {year[1]}"
+                yield row.finding(key, message, row.source("visual_studio"))
+
+
+def _libraries(row: CudaRow) -> Iterator[Finding]:
+    if row.subdir not in row.graph.versions["platform"]:
+        return
+    for name, library in row.facts.libraries.items():
+        for version in row.values.get(name, ()):
+            if not re.fullmatch(r"\d+(\.\d+)*", version):
+                continue
+            given = [Demand("cuda", f"=={row.toolkit.version}", ""), Demand("platform", row.subdir, "")]
+            wanted = Demand(name, f"{version}.*", "")
+            if is_satisfiable(row.graph, given) and not is_satisfiable(row.graph, [*given, wanted]):
+                matching = [release.version for release in library.releases if admits(wanted.spec, release.version)]
+                never_built = f"{name} {version} was never built for CUDA {row.toolkit.version} on {row.subdir}"
+                message = never_built if matching else f"there is no {name} {version} on conda-forge"
+                yield row.finding(name, message, library.repository)
+
+
+def _image(row: CudaRow) -> Iterator[Finding]:
+    for image in row.values.get("docker_image", ()):
+        of_cuda = _IMAGE_CUDA.search(image)
+        if of_cuda and of_cuda[1] != row.toolkit.version:
+            message = f"{image} has CUDA {of_cuda[1]}, but the configuration needs {row.toolkit.version}"
+            yield row.finding("docker_image", message)
+        elif not of_cuda and row.toolkit.era == "cudatoolkit" and "linux-anvil" in image:
+            message = f"nvcc of CUDA {row.toolkit.version} comes with an image, but {image} has none"
+            yield row.finding("docker_image", message)
+        of_arch = _IMAGE_ARCH.search(image)
+        # An image for linux-64 also serves other platforms, which are cross-compiled on it.
+        if of_arch and _ARCH_SUBDIRS[of_arch[1]] not in (row.subdir, "linux-64"):
+            message = f"{image} is for {_ARCH_SUBDIRS[of_arch[1]]}, but the configuration is for {row.subdir}"
+            yield row.finding("docker_image", message)
+
+
+def _glibc(row: CudaRow) -> Iterator[Finding]:
+    if row.values.get("c_stdlib", ("sysroot",)) != ("sysroot",):
+        return
+    for pinned in row.facts.rows:
+        least = pinned.values.get("c_stdlib_version")
+        if pinned.cuda != row.toolkit.version or pinned.platform.subdir != row.subdir or least is None:
+            continue
+        for version in row.values.get("c_stdlib_version", ()):
+            if version[:1].isdigit() and parse_version(version) < parse_version(least):
+                message = f"CUDA {row.toolkit.version} needs glibc {least} on {row.subdir}, not {version}"
+                source = f"{row.facts.pinning_repository}/tree/{pinned.commit}"
+                yield row.finding("c_stdlib_version", message, source)
+
+
+def _architectures(row: CudaRow) -> Iterator[Finding]:
+    for key in ARCHITECTURE_KEYS:
+        for text in row.values.get(key, ()):
+            if is_native(text):
+                yield row.finding(key, NATIVE)
+                continue
+            try:
+                listed = read_list(text, form_of(key))
+            except InputError as error:
+                yield row.finding(key, str(error))
+                continue
+            for message, weight in faults_of(row.toolkit, listed, row.audience):
+                yield row.finding(key, message, row.source("architectures"), weight)
+
+
+_CHECKS: tuple[Callable[[CudaRow], Iterator[Finding]], ...] = (
+    _host_compiler,
+    _visual_studio,
+    _libraries,
+    _image,
+    _glibc,
+    _architectures,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Variable:
+    """A variable in a file: the lists that it may have, and the last place that sets it."""
+
+    last: ScriptList
+    readings: tuple[tuple[Architecture, ...], ...]
+
+    @property
+    def key(self) -> str:
+        return f"{self.last.path}:{self.last.line}: {self.last.title}"
+
+
+def findings_of_spec(facts: CudaFacts, path: Path) -> Iterator[Finding]:
+    """The mistakes in the architectures of a spec; none without a spec."""
+    if not path.is_file():
+        return
+    try:
+        chosen = architectures_by_version(read_spec(path), facts)
+    except InputError as error:
+        for mistake in error.mistakes:
+            yield Finding(path.name, f"line {mistake.line}" if mistake.line else path.name, mistake.message)
+        return
+    for version, names in chosen.items():
+        toolkit = facts.toolkits.get(version)
+        if toolkit is not None:
+            listed = parse_architectures(names)
+            faults: list[tuple[str, Weight]] = [(message, "mistake") for message in refused_by(toolkit, listed)]
+            for message, weight in (*faults, *unserved_by(toolkit, listed, Audience("linux-64"))):
+                yield Finding(path.name, "cuda.architectures", f"{message} (CUDA {version})", weight=weight)
+
+
+def findings_of_lists(
+    row: CudaRow, lists: Iterable[ScriptList], shared: frozenset[tuple[str, int]]
+) -> Iterator[Finding]:
+    """The mistakes in the lists of one row.
+
+    If a variable may have several values, only mistakes that all of them have are reported. Where a file sets several
+    variables, it is not known which of them the build system uses, so GPUs count as left out only if every list leaves
+    them out.
+
+    Args:
+        shared: lists (path, line) that the feedstock also uses for Jetson modules, which may therefore name them.
+    """
+    for variables in _by_file(lists).values():
+        by_message: dict[tuple[str, Weight], Finding] = {}  # names the first of variables that hold the same list
+        for finding in (mistake for variable in variables for mistake in _of_variable(row, variable, shared)):
+            by_message.setdefault((finding.message, finding.weight), finding)
+        yield from by_message.values()
+        yield from _left_out(row, [variable for variable in variables if not variable.last.is_command])
+
+
+def _of_variable(row: CudaRow, variable: _Variable, shared: frozenset[tuple[str, int]]) -> Iterator[Finding]:
+    """The mistakes of one variable, whatever else the build system is given."""
+    source = row.source("architectures")
+    if variable.last.is_native:
+        yield row.finding(variable.key, NATIVE)
+        return
+    for message in _common(set(refused_by(row.toolkit, listed)) for listed in variable.readings):
+        yield row.finding(variable.key, message, source)
+    if not variable.last.is_command and (variable.last.path, variable.last.line) not in shared:
+        jetson = _common(set(jetson_only(row.toolkit, listed, row.audience)) for listed in variable.readings)
+        yield from (row.finding(variable.key, message, source, weight) for message, weight in jetson)
+
+
+def _left_out(row: CudaRow, variables: Sequence[_Variable]) -> Iterator[Finding]:
+    """The GPUs that all lists of a file leave out."""
+    lists = [listed for variable in variables if not variable.last.is_native for listed in variable.readings]
+    for message, weight in _common(set(unserved_by(row.toolkit, listed, row.audience)) for listed in lists):
+        yield row.finding(variables[0].key, message, row.source("architectures"), weight)
+
+
+def lists_for_jetson(row: CudaRow, lists: Iterable[ScriptList]) -> Iterator[tuple[str, int]]:
+    """The lists (path, line) of a row whose builds Jetson modules run."""
+    if row.audience.serves_jetson(row.toolkit):
+        yield from ((listed.path, listed.line) for listed in lists)
+
+
+def findings_of_next(row: CudaRow, lists: Iterable[ScriptList]) -> Iterator[Finding]:
+    """Remarks on lists that a row for a later toolkit would have as well, though its nvcc has dropped some of them."""
+    for variables in _by_file(lists).values():
+        by_message: dict[str, Finding] = {}
+        for variable in variables:
+            dropped = _common(set(dropped_by(row.toolkit, listed)) for listed in variable.readings)
+            message = f"nvcc of CUDA {row.toolkit.version}, which conda-forge's pinning has next, has dropped"
+            message = f"{message} {', '.join(dropped)}"
+            if dropped:
+                by_message.setdefault(message, row.finding(variable.key, message, weight="remark"))
+        yield from by_message.values()
+
+
+def _by_file(lists: Iterable[ScriptList]) -> dict[str, list[_Variable]]:
+    """The variables of each file; those that a build system adds up are one."""
+    by_file: dict[str, dict[str, list[ScriptList]]] = {}
+    for listed in lists:
+        name = COMPANIONS.get(listed.name, listed.name)
+        by_file.setdefault(listed.path, {}).setdefault(name, []).append(listed)
+    return {
+        path: sorted(map(_variable, variables.values()), key=lambda variable: variable.last.line)
+        for path, variables in by_file.items()
+    }
+
+
+def _variable(values: Sequence[ScriptList]) -> _Variable:
+    names = dict.fromkeys(value.name for value in values)
+    readings: list[tuple[Architecture, ...]] = [()]
+    for name in names:
+        own = [value.architectures() for value in values if value.name == name]
+        readings = [(*before, *more) for before in readings for more in own]
+    return _Variable(values[-1], tuple(readings))
+
+
+def _common(sets: Iterable[set[_T]]) -> list[_T]:
+    """What all of some sets have, sorted."""
+    every = list(sets)
+    return sorted(set.intersection(*every), key=str) if every else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +484,6 @@ def _of_next(view: _View, jobs: Sequence[_CudaJob]) -> Iterator[Finding]:
         values = {**configuration.values, "cuda_compiler_version": (newer,)}
         for row, lists in _job(view, replace(configuration, values=values)).rows:
             yield from findings_of_next(row, lists)
-
-
-_KEY = re.compile(r"^cuda_compiler_version\s*:\s*(?P<inline>.*)$")
-_USE_LOCAL = re.compile(r"^[ \t]*use_local:[ \t]*true", re.IGNORECASE | re.MULTILINE)
-_VERSION = re.compile(r"(?<![\d.])(\d+\.\d+)(?![\d.])")
 
 
 def named_by_feedstock(feedstock: Path, recipe: Path, pinning: Pinning | None) -> frozenset[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.check.architecture_lists import Audience, faults_of, form_of, read_list
-from feedstock_tools.check.scripts.architectures import lists_in_scripts
+from feedstock_tools.check.script_lists import lists_in_scripts
 from feedstock_tools.facts import load_cuda
 
 FACTS = load_cuda()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.check.scripts.architectures import lists_in_scripts
+from feedstock_tools.check.script_lists import lists_in_scripts
 
 LINUX = {"target_platform": ("linux-64",), "cuda_compiler_version": ("12.9",)}
 WINDOWS = {"target_platform": ("win-64",), "cuda_compiler_version": ("12.9",)}

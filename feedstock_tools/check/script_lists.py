@@ -17,9 +17,7 @@ from feedstock_tools.check.architecture_lists import (
     options_in,
     read_list,
 )
-from feedstock_tools.check.scripts.batch import read_batch
-from feedstock_tools.check.scripts.shell import read_shell
-from feedstock_tools.check.scripts.tree import Assigned, Node, run
+from feedstock_tools.check.build_scripts import Assigned, Node, read_batch, read_shell, run
 from feedstock_tools.errors import InputError
 from feedstock_tools.gpu_code.architecture import Architecture
 from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes, read_text

@@ -1,1 +1,0 @@
-"""Build scripts, read for the GPU architectures that they compile for."""
