@@ -22,8 +22,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.gpu_code.architecture import Architecture
 from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes, read_text
 from feedstock_tools.recipe.packages import Package, texts_in
-from feedstock_tools.recipe.v1.certain_values import UndecidedError
-from feedstock_tools.recipe.v1.expressions import Scope, value_of
+from feedstock_tools.recipe.v1.expressions import Scope, UndecidedError, value_of
 
 _TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 _ARGUMENT = argument_pattern(r"[^\s\"')]+")

@@ -24,6 +24,7 @@ from feedstock_tools.conditions.tree import (
     Condition,
     Constant,
     Leaf,
+    Match,
     Name,
     Not,
     Or,
@@ -44,6 +45,7 @@ _COMPARED = ("cuda", "python")
 _SIGNS = ("==", "!=", "<", "<=", ">", ">=")
 _TOKEN = re.compile(r"[<>=!]=|[<>]|[()]|\d+(?:\.\d+)*|\"[^\"\n]*\"|[A-Za-z_][\w-]*")
 _VOCABULARY = f"Words are {', '.join(WORDS)}; `cuda` and `python` can be compared with a version."
+_LIMIT = re.compile(r"(>=|<=|==|!=|<|>)?\s*(\d+(?:\.\d+)*)(?:\.\*)?")
 _LONGEST = 2_000
 
 #: Word → its form in a selector of conda-build. A recipe.yaml uses the same form unless `_V1_WORDS` has another.
@@ -281,11 +283,11 @@ def _leaf_v1(leaf: Leaf) -> str:
             plain = _typed(value).startswith('"')
             return f'({or_empty}) == "{value}"' if plain else f'(({or_empty}) ~ "") == "{value}"'
         case VersionTest("python"):
-            return f'match(python, "{_match_spec(leaf)}")'
+            return str(as_match(leaf, "python"))
         case VersionTest(_, "==", version) if "." in version:
             return f'cuda_compiler_version == "{version}"'
         case VersionTest():
-            return f'cuda_compiler_version != "None" and match(cuda_compiler_version, "{_match_spec(leaf)}")'
+            return f'cuda_compiler_version != "None" and {as_match(leaf, "cuda_compiler_version")}'
     raise _ForeignError(leaf)
 
 
@@ -296,13 +298,29 @@ def _typed(value: str) -> str:
     return value.capitalize() if value.lower() in ("true", "false") else f'"{value}"'
 
 
-def _match_spec(test: VersionTest) -> str:
-    """`== 3.12` matches the whole series, and `> 12` does not match 12.4."""
+def as_match(test: VersionTest, key: str) -> Match:
+    """The comparison of a version as rattler-build makes it with the value of a key.
+
+    `== 3.12` matches the whole series, and `> 12` does not match 12.4.
+    """
     version = test.version
     if test.operator in ("==", "!="):
-        return f"{test.operator if test.operator == '!=' else ''}{version}.*"
+        return Match(key, f"{test.operator if test.operator == '!=' else ''}{version}.*")
     if test.operator in ("<=", ">"):
         *front, last = version.split(".")
         following = ".".join([*front, str(int(last) + 1)])
-        return f"{'<' if test.operator == '<=' else '>='}{following}"
-    return f"{test.operator}{version}"
+        return Match(key, f"{'<' if test.operator == '<=' else '>='}{following}")
+    return Match(key, f"{test.operator}{version}")
+
+
+def of_match(match: Match, subject: str) -> Condition | None:
+    """A match of versions as comparisons of `cuda` or `python`; None for a specification of another kind.
+
+    >>> of_match(Match("python", ">=3.10"), "python")
+    VersionTest(subject='python', operator='>=', version='3.10')
+    """
+    limits = [_LIMIT.fullmatch(limit.strip()) for limit in match.spec.split(",")]
+    tests = tuple(VersionTest(subject, limit[1] or "==", limit[2]) for limit in limits if limit is not None)
+    if len(tests) < len(limits):
+        return None
+    return tests[0] if len(tests) == 1 else And(tests)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -94,10 +95,31 @@ class VersionTest(_Node):
 
 @dataclass(frozen=True, slots=True)
 class Match(_Node):
-    """`match(python, ">=3.10")`, as rattler-build has it."""
+    """A key whose value matches a specification of versions, as rattler-build has it.
+
+    >>> str(Match("python", ">=3.10"))
+    'match(python, ">=3.10")'
+    """
 
     name: str
     spec: str
+
+    def __str__(self) -> str:
+        return f'match({self.name}, "{self.spec}")'
+
+    def holds(self, version: str) -> bool | None:
+        """Whether a version of numbers matches, or `None`, which precedes them; None if only the engine knows.
+
+        >>> Match("python", ">=3.10,<3.13").holds("3.12.* *_cpython"), Match("cuda", "12.*").holds("None")
+        (True, False)
+        """
+        numbers = _VERSION.fullmatch(version)
+        if numbers is None and version != "None":
+            return None
+        known = _numbers(numbers[1]) if numbers else (-1,)
+        return some(
+            every(_is_within(known, limit.strip()) for limit in limits.split(",")) for limits in self.spec.split("|")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +207,31 @@ def compared(left: object, sign: str, right: object) -> bool | None:
         return bool(COMPARISONS[sign](left, right))
     except (KeyError, TypeError):
         return None
+
+
+#: A version of numbers, with what may follow it in a variant: `3.12.* *_cpython`.
+_VERSION = re.compile(r"(\d{1,9}(?:\.\d{1,9})*)(?:\.\*)?(?: \S+)?")
+_LIMIT = re.compile(r"(>=|<=|==|!=|<|>)\s*(\d{1,9}(?:\.\d{1,9})*)|(!=)?(\d{1,9}(?:\.\d{1,9})*)\.\*")
+
+
+def _is_within(version: tuple[int, ...], limit: str) -> bool | None:
+    if limit in ("==None", "!=None"):
+        return (version == (-1,)) == (limit == "==None")
+    match = _LIMIT.fullmatch(limit)
+    if match is None:
+        return None
+    if match[1]:
+        return bool(COMPARISONS[match[1]](version, _numbers(match[2])))
+    prefix = version_numbers(match[4])
+    return ((version + (0,) * len(prefix))[: len(prefix)] == prefix) != bool(match[3])
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The numbers of a version without zeros at its end, so that 3.0 equals 3."""
+    numbers = version_numbers(version)
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers = numbers[:-1]
+    return numbers
 
 
 def both(left: Condition | None, right: Condition | None) -> Condition | None:

@@ -1,21 +1,18 @@
 """A recipe.yaml in one setting, with marks where it uses the values of variants.
 
-Jinja evaluates the expressions, since the engine's language is the same except for a few functions; `verification`
-compares the result with what the engine makes of the generated recipe.
+Expressions have the values that a rerender gives them; `verification` compares the result with what the engine makes of
+the generated recipe.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
-from functools import cache, partial, reduce
-from operator import add
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
-
-from jinja2 import ChainableUndefined, StrictUndefined, TemplateError, UndefinedError, nodes
-from jinja2.visitor import NodeTransformer
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.importing.trees import (
@@ -36,72 +33,142 @@ from feedstock_tools.importing.trees import (
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.requirements import SECTIONS
 from feedstock_tools.recipe.v0.functions import Functions
-from feedstock_tools.recipe.v0.jinja import Sandbox
-from feedstock_tools.recipe.v1.certain_values import (
+from feedstock_tools.recipe.v0.jinja import render
+from feedstock_tools.recipe.v1.expressions import (
+    FUNCTIONS,
+    NOTHING,
     PLATFORM_WORDS,
+    TEMPLATE,
+    Scope,
     UndecidedError,
+    as_text,
     is_platform,
-    matches,
+    is_true,
+    joined,
     scalar,
+    value_of,
 )
 from feedstock_tools.recipe.v1_engine import ParsedV1
 from feedstock_tools.recipe.written.sites import ContextValue, context_of
 from feedstock_tools.variants.model import Variant, WholeNumber
 from feedstock_tools.yaml_reading.nodes import compose, parse_texts
 
-_TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
+#: Names whose values are known only when the package is built.
+_ALWAYS_MARKED = ("hash", "build_number", "PYTHON", "PREFIX", "SRC_DIR", "RECIPE_DIR", "SP_DIR", "SHLIB_EXT")
 
 
-class Scope:
-    """The names that expressions see in a setting, twice: with values alone, and with marks."""
+class _UndefinedError(UndecidedError):
+    """A condition reads a name that nothing defines."""
 
-    def __init__(
-        self, recipe: ParsedV1, variant: Variant, platforms: tuple[Platform, Platform], environ: Mapping[str, str]
-    ) -> None:
-        self.path, self.variant = recipe.path, variant
-        self.names: dict[str, Any] = {key: _typed(key, value) for key, value in variant.items()}
-        target, builder = platforms
-        self.names |= {word: is_platform(word, target) for word in PLATFORM_WORDS}
-        self.names |= {
-            "target_platform": marked("target_platform", target.subdir),
-            "host_platform": marked("target_platform", target.subdir),
-            "build_platform": marked("build_platform", builder.subdir),
-            "hash": mark("hash"),
-            "build_number": mark("build_number"),
-            "env": _Variables(environ),
-            **_FUNCTIONS,
-            **_compilers(variant, target),
-            "pin_subpackage": partial(self._pin, "subpackage"),
-            "pin_compatible": partial(self._pin, "compatible"),
-            **{name: mark(name) for name in ("PYTHON", "PREFIX", "SRC_DIR", "RECIPE_DIR", "SP_DIR", "SHLIB_EXT")},
-        }
-        self.values: dict[str, str] = {}
-        for name, written in context_of(compose(recipe.text)).items():
-            self.names[name] = self._variable(name, written)
 
-    def _pin(self, kind: str, package: str, *_: Any, **bounds: Any) -> str:
-        name = raw_of(package)
-        parts = [f"{key}={value}" for key, value in bounds.items()]
-        return mark(";".join((f"pin {kind} {name}", *parts)).replace(OPEN, "{").replace(CLOSE, "}"))
+@dataclass
+class _Marks(Scope):
+    """The names that expressions see in a setting, with marks.
 
-    def _variable(self, name: str, written: ContextValue | None) -> Any:
+    `texts` are the texts that the recipe gives names to. A name that nothing defines is an empty text, or an error if
+    `is_condition`.
+    """
+
+    path: Path = field(kw_only=True)
+    names: Mapping[str, Hashable] = field(kw_only=True)
+    environ: Mapping[str, str] = field(kw_only=True)
+    functions: Functions = field(kw_only=True)
+    texts: dict[str, str] = field(default_factory=dict)
+    is_condition: bool = False
+
+    def given(self, name: str) -> Hashable:
+        if name not in self.names and self.is_condition:
+            raise _UndefinedError
+        return self.names.get(name, "")
+
+    def is_defined(self, name: str) -> bool:
+        return self.sees(name) or name in self.names
+
+    def called(self, name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Hashable:
+        match name, arguments:
+            case "compiler" | "stdlib", [language, *_]:
+                package = getattr(self.functions, name)(language)
+                return Marked(package, mark(f"{name} {language}"))
+            case "cdt", [package, *_]:
+                return mark(f"cdt {package}")
+            case "pin_subpackage" | "pin_compatible", [package, *_]:
+                parts = [f"{key}={value}" for key, value in keywords.items()]
+                text = ";".join((f"pin {name.removeprefix('pin_')} {raw_of(package)}", *parts))
+                return mark(text.replace(OPEN, "{").replace(CLOSE, "}"))
+            case "env.get", [variable, *default]:
+                absent: Hashable = default[0] if default else keywords.get("default", "")
+                return self.environ.get(variable, absent)
+            case "env.exists", [variable]:
+                return variable in self.environ
+            case "match", _:
+                return super().called(name, arguments, keywords)
+        raise UndecidedError
+
+    def filtered(self, name: str, subject: Hashable, arguments: Sequence[Hashable]) -> Hashable:
+        found = super().filtered(name, subject, arguments)
+        if name == "version_to_buildstring" and isinstance(subject, Marked) and isinstance(found, str):
+            digits = {mark("python"): "python_digits", mark("numpy"): "numpy_digits"}.get(subject.shown)
+            return Marked(found, mark(digits)) if digits else found
+        return found
+
+    def written(self, name: str, written: ContextValue | None) -> Hashable:
         if written is None:
-            return []
-        text, plain = written.text, written.plain
-        if "${{" not in text:
-            try:
-                value = scalar(text) if plain and name != "version" else text
-            except UndecidedError:
-                value = text
-            if not isinstance(value, str) or (name in RESERVED and name != "version"):
-                return value
-            self.values[name] = value
-            return Marked(value, mark(name))
-        whole = _TEMPLATE.fullmatch(text.strip())
-        if whole:
-            value = self._evaluated(whole[1])
-            return "" if isinstance(value, ChainableUndefined) else value
-        return Marked(self._text(text, raw=True), self._text(text))
+            return ()
+        text = written.text
+        match TEMPLATE.split(text.strip()):
+            case ["", whole, ""]:
+                value = self.value(whole)
+                return "" if value == NOTHING else value
+            case [_, _, *_]:
+                return self.text(text)
+        try:
+            value = scalar(text) if written.plain and name != "version" else text
+        except UndecidedError:
+            value = text
+        if not isinstance(value, str) or (name in RESERVED and name != "version"):
+            return value
+        self.texts[name] = value
+        return Marked(value, mark(name))
+
+    def value(self, expression: str) -> Hashable:
+        """The value of an expression.
+
+        Raises:
+            InputError: it has none that is certain.
+        """
+        try:
+            return value_of(expression, self)
+        except _UndefinedError:
+            raise
+        except UndecidedError as error:
+            shown = expression.strip()[:60]
+            raise InputError(f"the expression cannot be evaluated: {shown}", path=self.path) from error
+
+    def text(self, text: str) -> str:
+        """A text with the values of its templates; it prints with marks."""
+        if "{%" in text:
+            return render(self.path, None, text.replace("${{", "{{"), self._all_names())
+        parts = (self.value(part) if number % 2 else part for number, part in enumerate(TEMPLATE.split(text)))
+        return joined(map(_printed, parts))  # type: ignore[return-value]
+
+    def _all_names(self) -> dict[str, Any]:
+        """The names that the statements of a text see."""
+
+        def called(name: str, *arguments: Any, **keywords: Any) -> Hashable:
+            return self.called(name, arguments, keywords)
+
+        env = SimpleNamespace(get=partial(called, "env.get"), exists=partial(called, "env.exists"))
+        functions = {name: partial(called, name) for name in (*FUNCTIONS, "match")}
+        return {**self.names, **{name: self.of(name) for name in self.context}, **functions, "env": env}
+
+    def truth(self, text: Any) -> bool:
+        """Whether a condition holds; one with an undefined name does not."""
+        inner = TEMPLATE.fullmatch(str(text).strip())
+        try:
+            value = replace(self, is_condition=True).value(inner[1] if inner else str(text))
+        except _UndefinedError:
+            return False
+        return value.lower() not in ("", "false") if isinstance(value, str) else is_true(value)
 
     def resolved(self, node: Any) -> Any:
         """A part of the recipe: branches chosen, templates replaced."""
@@ -118,13 +185,13 @@ class Scope:
                 else self.resolved(value)
                 for key, value in node.items()
             }
-        return self._text(node) if isinstance(node, str) else node
+        return str(self.text(node)) if isinstance(node, str) else node
 
     def _item(self, item: Any) -> list[Any]:
         """An item of a list: itself, or those of the branch that its condition chooses."""
         if not (isinstance(item, Mapping) and "if" in item):
             return [self.resolved(item)]
-        chosen = item.get("then") if self._truth(item["if"]) else item.get("else")
+        chosen = item.get("then") if self.truth(item["if"]) else item.get("else")
         if chosen is None:
             return []
         return [part for branch_item in as_items(chosen) for part in self._item(branch_item)]
@@ -132,152 +199,43 @@ class Scope:
     def _skip(self, condition: Any) -> str:
         if isinstance(condition, Mapping):
             return "true" if any(any_true(self._skip(item)) for item in self._item(condition)) else "false"
-        return str(self._truth(condition)).lower()
-
-    def _truth(self, text: Any) -> bool:
-        inner = _TEMPLATE.fullmatch(str(text).strip())
-        try:
-            value = self._evaluated(inner[1] if inner else str(text), strict=True)
-        except UndefinedError:  # a comparison with an undefined variable does not hold
-            return False
-        return value.lower() not in ("", "false") if isinstance(value, str) else bool(value)
-
-    def _evaluated(self, expression: str, *, strict: bool = False) -> Any:
-        try:
-            return _compiled(expression.strip(), strict)(**self.names)
-        except UndefinedError:
-            if strict:
-                raise
-            return ""
-        except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
-            message = f"the expression cannot be evaluated: {error}: {expression.strip()[:60]}"
-            raise InputError(message, path=self.path) from error
-
-    def _text(self, text: str, *, raw: bool = False) -> str:
-        def shown(match: re.Match[str]) -> str:
-            value = self._evaluated(match[1])
-            if value is None or isinstance(value, ChainableUndefined):
-                return ""
-            if isinstance(value, bool):
-                return str(value).lower()
-            if raw:
-                return raw_of(value) if isinstance(value, str) else str(int(value))
-            return str(value)
-
-        if "{%" in text:
-            return self._statements(text)
-        return _TEMPLATE.sub(shown, text)
-
-    def _statements(self, text: str) -> str:
-        try:
-            return _environment("${{").from_string(text).render(self.names)
-        except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
-            message = f"the template cannot be rendered: {error}: {text.strip()[:60]}"
-            raise InputError(message, path=self.path) from error
+        return str(self.truth(condition)).lower()
 
 
-def _typed(key: str, value: str) -> Any:
+def _printed(value: Hashable) -> Hashable:
+    """A value as part of a text."""
+    if value == NOTHING or value is None:
+        return ""
+    return Marked(str(int(value)), value.shown) if isinstance(value, MarkedNumber) else as_text(value)
+
+
+def _scope(
+    recipe: ParsedV1, variant: Variant, platforms: tuple[Platform, Platform], environ: Mapping[str, str]
+) -> _Marks:
+    target, builder = platforms
+    names: dict[str, Hashable] = {
+        **{key: _typed(key, value) for key, value in variant.items()},
+        **{word: is_platform(word, target) for word in PLATFORM_WORDS},
+        "target_platform": marked("target_platform", target.subdir),
+        "host_platform": marked("target_platform", target.subdir),
+        "build_platform": marked("build_platform", builder.subdir),
+        **{
+            name: mark(name) for name in ("hash", "build_number", "PYTHON", "PREFIX", "SRC_DIR", "RECIPE_DIR", "SP_DIR")
+        },
+        "SHLIB_EXT": mark("SHLIB_EXT"),
+    }
+    functions = Functions(variant, target.subdir, recipe.path)
+    context = context_of(compose(recipe.text))
+    scope = _Marks(target, context, {}, path=recipe.path, names=names, environ=environ, functions=functions)
+    for name in context:
+        scope.of(name)
+    return scope
+
+
+def _typed(key: str, value: str) -> Hashable:
     if isinstance(value, WholeNumber):
         return MarkedNumber(int(value), marked(key, value).shown)
     return value == "true" if value in ("true", "false") else marked(key, value)
-
-
-class _Variables:
-    """The engine's `env`: variables that selectors may see, and no others."""
-
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
-
-    def get(self, name: str, default: Any = "") -> Any:
-        return self._environ.get(name, default)
-
-    def exists(self, name: str) -> bool:
-        return name in self._environ
-
-
-def _compilers(variant: Variant, target: Platform) -> dict[str, Any]:
-    known = Functions(variant, target.subdir, Path())
-
-    def compiler(language: str, **_: Any) -> str:
-        return Marked(known.compiler(language), mark(f"compiler {language}"))
-
-    def stdlib(language: str, **_: Any) -> str:
-        return Marked(known.stdlib(language), mark(f"stdlib {language}"))
-
-    return {"compiler": compiler, "stdlib": stdlib}
-
-
-def _match(version: Any, spec: Any) -> bool:
-    text = raw_of(version) if isinstance(version, str) else str(int(version))
-    limits = [limit.strip() for limit in raw_of(spec).split(",")]
-    if not text[:1].isdigit():  # such as "None", a version that precedes all numbers
-        return all(limit.lstrip("=") == text or limit[:1] == "<" or limit[:2] == "!=" for limit in limits)
-    if len(limits) == 1 and re.fullmatch(r"==?[A-Za-z]+", limits[0]):
-        return False
-    try:
-        return matches(text, raw_of(spec))
-    except UndecidedError as error:
-        raise ValueError(f"'{text}' cannot be matched with '{raw_of(spec)}'") from error
-
-
-_FUNCTIONS: Mapping[str, Any] = {
-    "cdt": lambda package, **_: mark(f"cdt {package}"),
-    "match": _match,
-}
-
-
-def _digits(value: Any) -> str:
-    """`version_to_buildstring`: 312 of 3.12."""
-    short = "".join(raw_of(str.__str__(value)).split(" ")[0].split(".")[:2])
-    shown = getattr(value, "shown", "")
-    known = {mark("python"): "python_digits", mark("numpy"): "numpy_digits"}
-    return Marked(short, mark(known[shown])) if shown in known else short
-
-
-class _Concatenations(NodeTransformer):
-    """Makes `~` add texts, so that marked ones stay marked."""
-
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Filter:  # noqa: N802 - as jinja2 names them
-        self.generic_visit(node)
-        return nodes.Filter(
-            nodes.List(node.nodes, lineno=node.lineno), "joined_up", [], [], None, None, lineno=node.lineno
-        )
-
-
-class _Environment(Sandbox):
-    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
-        return _Concatenations().visit(super()._parse(source, name, filename))  # type: ignore[no-any-return]
-
-    def compile_expression(self, source: str, undefined_to_none: bool = True) -> Any:
-        template = self.from_string(f"{{% set result = ({source}) %}}")
-
-        def evaluate(**names: Any) -> Any:
-            return template.make_module(names).__dict__.get("result")
-
-        return evaluate
-
-
-@cache
-def _environment(opening: str = "{{", *, strict: bool = False) -> Sandbox:
-    undefined = StrictUndefined if strict else ChainableUndefined
-    environment = _Environment(undefined=undefined, variable_start_string=opening)
-    environment.filters |= {
-        "replace": lambda value, old, new: value.replace(old, new) if isinstance(value, str) else str(value),
-        "split": lambda value, separator=None: value.split(separator),
-        "version_to_buildstring": _digits,
-        "joined_up": lambda parts: reduce(add, (part if isinstance(part, str) else str(part) for part in parts), ""),
-    }
-    environment.tests |= {
-        "startingwith": lambda value, start: str.startswith(value, start),
-        "endingwith": lambda value, end: str.endswith(value, end),
-        "containing": lambda value, part: part in value,
-    }
-    return environment
-
-
-@cache
-def _compiled(expression: str, strict: bool) -> Any:
-    return _environment(strict=strict).compile_expression(expression)
 
 
 def as_items(value: Any) -> list[Any]:
@@ -303,9 +261,9 @@ def tree_v1(
 ) -> RecipeTree:
     """The recipe in a variant, on a platform and its build platform."""
     content = parse_texts(recipe.text, recipe.path)
-    scope = Scope(recipe, variant, platforms, environ)
+    scope = _scope(recipe, variant, platforms, environ)
     data = {key: scope.resolved(part) for key, part in content.items() if key != "context"}
-    known = {**variant, **scope.values}
+    known = {**variant, **scope.texts}
     version = str((data.get("recipe") or data.get("package") or {}).get("version", ""))
     alone = "outputs" not in data
     name = str((data.get("package") or data.get("recipe") or {}).get("name", ""))
@@ -327,7 +285,7 @@ def tree_v1(
         outputs=outputs,
         about=data.get("about") or {},
         extra=data.get("extra") or {},
-        values={name: value for name, value in scope.values.items() if name not in RESERVED},
+        values={name: value for name, value in scope.texts.items() if name not in RESERVED},
     )
 
 

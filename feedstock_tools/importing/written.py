@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from feedstock_tools.conditions.recipes import parse
-from feedstock_tools.conditions.spec import WORDS, equal
+from feedstock_tools.conditions.spec import WORDS, equal, of_match
 from feedstock_tools.conditions.tree import (
     And,
     Compare,
@@ -36,7 +36,6 @@ _SIGNS = ("<", "<=", ">", ">=", "==", "!=")
 _SUBJECTS = {"cuda_compiler_version": "cuda", "python": "python"}
 #: The beginning of a version of CUDA.
 _START = re.compile(r"(.+)\.startswith\(\s*[\"'](\d+)\.*[\"']\s*\)", re.DOTALL)
-_LIMIT = re.compile(r"(>=|<=|==|!=|<|>)?\s*(\d+(?:\.\d+)*)(?:\.\*)?")
 
 
 class _InexpressibleError(ValueError):
@@ -128,9 +127,8 @@ def _condition(tree: Condition) -> Condition:
             return equal(key, "true")
         case Compare(left, sign, right) if sign in _SIGNS:
             return _compared(left, sign, right)
-        case Match(key, spec) if key in _SUBJECTS:
-            parts = tuple(_limit(_SUBJECTS[key], limit.strip()) for limit in spec.split(","))
-            return parts[0] if len(parts) == 1 else And(parts)
+        case Match(key) if key in _SUBJECTS and (tests := of_match(tree, _SUBJECTS[key])) is not None:
+            return tests
         case Other(text):
             call = _START.fullmatch(text)
             if call and _is_cuda(parse(call[1], "selector")):
@@ -172,13 +170,6 @@ def _compared(left: Operand, sign: str, right: Operand) -> Condition:
                 raise _InexpressibleError
             return equal(key, text) if sign == "==" else Not(equal(key, text))
     raise _InexpressibleError
-
-
-def _limit(subject: str, text: str) -> VersionTest:
-    match = _LIMIT.fullmatch(text)
-    if match is None:
-        raise _InexpressibleError
-    return VersionTest(subject, match[1] or "==", match[2])
 
 
 _ITEM = re.compile(r"^\s*-\s+(?:if:|then:)?\s*(.*?)\s*(?:#.*)?$")

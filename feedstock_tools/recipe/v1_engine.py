@@ -20,7 +20,6 @@ from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
-from feedstock_tools.recipe.v1.certain_values import typed_value
 from feedstock_tools.recipe.v1.templates import asks_environment, check_templates
 from feedstock_tools.variants.model import WholeNumber
 from feedstock_tools.yaml_reading.nodes import Schema, compose, members, parse_texts
@@ -170,6 +169,13 @@ def plain(rendering: Rendering) -> RenderedV1:
         variant=dict(rendering.variant),
         content=recipe.to_dict(),
     )
+
+
+def typed_value(value: str) -> str | bool | int:
+    """A value of a variant with the type that the engine receives it in."""
+    if isinstance(value, WholeNumber):
+        return int(value)
+    return value == "true" if value in ("true", "false") else value
 
 
 def text_of(value: Any) -> str:

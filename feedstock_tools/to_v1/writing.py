@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from jinja2 import nodes
 
+from feedstock_tools.conditions.spec import as_match
+from feedstock_tools.conditions.tree import Match, VersionTest
 from feedstock_tools.to_v1.expressions import (
     OF_SCRIPTS,
     PLATFORMS,
@@ -177,7 +179,7 @@ class Writer:
             renamed = RENAMED[name]
             return renamed, Level.FILTER if " | " in renamed else Level.ATOM
         if match := _OLD_PYTHON.fullmatch(name):
-            return f'match(python, "{match[1]}.{match[2]}.*")', Level.ATOM
+            return str(Match("python", f"{match[1]}.{match[2]}.*")), Level.ATOM
         if name in {"undefined", "None", "none"}:
             return "none", Level.ATOM
         if name in {"py", "np"}:
@@ -379,15 +381,9 @@ def _python(writer: Writer, name: str, operator: str, right: nodes.Expr) -> str:
     if not isinstance(right, nodes.Const) or not isinstance(right.value, int) or operator not in _OPERATORS:
         raise UntranslatableError(f"'{name}' is compared with something that is not a number")
     digits = str(right.value)
-    version = f"{digits[0]}.{digits[1:] or '0'}"
-    if operator == "eq":
-        return f'match({key}, "{version}.*")'
-    if operator == "ne":
-        return f'not match({key}, "{version}.*")'
-    if operator in {"gt", "lteq"}:  # 3.12.1 is not later than 312
-        version = f"{digits[0]}.{int(digits[1:] or 0) + 1}"
-        operator = {"gt": "gteq", "lteq": "lt"}[operator]
-    return f'match({key}, "{_OPERATORS[operator]}{version}")'
+    sign = "==" if operator == "ne" else _OPERATORS[operator]
+    match = as_match(VersionTest("python", sign, f"{digits[0]}.{digits[1:] or '0'}"), key)
+    return f"not {match}" if operator == "ne" else str(match)
 
 
 def _in(writer: Writer, left: nodes.Expr, operator: str, right: nodes.Tuple | nodes.List) -> str:

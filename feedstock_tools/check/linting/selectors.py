@@ -30,8 +30,7 @@ from feedstock_tools.conditions.tree import (
     truth,
 )
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
-from feedstock_tools.recipe.v1.certain_values import PLATFORM_WORDS
-from feedstock_tools.recipe.v1.expressions import Scope
+from feedstock_tools.recipe.v1.expressions import PLATFORM_WORDS, Scope
 from feedstock_tools.recipe.v1.expressions import holds as holds_v1
 from feedstock_tools.recipe.written.document import Document, Part, selector_in
 from feedstock_tools.recipe.written.owners import requirement_lists

@@ -25,8 +25,7 @@ from typing import Any
 from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import OutlinedOutput, OutlinedRecipe
-from feedstock_tools.recipe.v1.certain_values import NOTHING, Term, UndecidedError
-from feedstock_tools.recipe.v1.expressions import Evaluated, Scope, pieces, truth
+from feedstock_tools.recipe.v1.expressions import NOTHING, Evaluated, Scope, Term, UndecidedError, pieces, truth
 from feedstock_tools.recipe.v1.recipe import (
     WatchV1,
     feedstock_name_of,
