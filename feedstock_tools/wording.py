@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 from feedstock_tools.errors import InputError
 
@@ -13,6 +14,7 @@ from feedstock_tools.errors import InputError
 _UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 _NONE: frozenset[int] = frozenset()
+_Hint = TypeVar("_Hint", str, "str | None")
 #: Colours and weights of letters.
 _COLOUR = re.compile(r"(\x1b\[[0-9;]{0,32}m)")
 _PLAIN = "\x1b[0m"
@@ -89,6 +91,14 @@ def moment(text: str) -> str:
         return datetime.fromisoformat(text).strftime("%Y-%m-%d %H:%M")
     except ValueError:
         return text
+
+
+def nearest(word: str, words: Iterable[str], otherwise: _Hint, *, cutoff: float = 0.5) -> _Hint:
+    """The hint for an unknown word: the known one that resembles it most, if any does."""
+    from difflib import get_close_matches  # an error alone needs it
+
+    near = get_close_matches(word, list(words), n=1, cutoff=cutoff)
+    return f"Did you mean '{near[0]}'?" if near else otherwise
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[int] = _NONE) -> str:

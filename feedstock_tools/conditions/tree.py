@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -244,6 +244,11 @@ def both(left: Condition | None, right: Condition | None) -> Condition | None:
     if len(parts) > 1:
         return And(tuple(parts))
     return parts[0] if parts else None
+
+
+def any_of(parts: Sequence[Condition]) -> Condition:
+    """The condition that at least one of some holds."""
+    return parts[0] if len(parts) == 1 else Or(tuple(parts))
 
 
 def negated(condition: Condition) -> Condition:

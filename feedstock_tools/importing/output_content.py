@@ -118,13 +118,13 @@ class Writer:
 
     def templated(self, text: str) -> str:
         """A text with the format's templates in place of marks."""
-        opening, names = ("{{", v0.NAMES) if self.recipe_format == "v0" else ("${{", v1.NAMES)
+        syntax = v0.SYNTAX if self.recipe_format == "v0" else v1.SYNTAX
 
         def filled(placeholder: re.Match[str]) -> str:
             function, _, argument = placeholder[1].partition(" ")
             if argument and function in ("compiler", "stdlib", "cdt"):
-                return f"{opening} {function}('{argument}') }}}}"
-            return f"{opening} {names.get(placeholder[1], placeholder[1])} }}}}"
+                return f"{syntax.opening} {function}('{argument}') }}}}"
+            return f"{syntax.opening} {syntax.names.get(placeholder[1], placeholder[1])} }}}}"
 
         return _MARK.sub(filled, text)
 

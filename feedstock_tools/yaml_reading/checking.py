@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from feedstock_tools.errors import Mistake
+from feedstock_tools.wording import nearest
 from feedstock_tools.yaml_reading.nodes import Document, Location
 
 #: pydantic's kind of mistake → our message. `{input}` is the value in the file, the rest comes from pydantic.
@@ -137,8 +137,7 @@ def _hint_of_field(location: Location, root: type[BaseModel]) -> str | None:
 
 
 def _nearest(word: str, words: list[str]) -> str:
-    near = get_close_matches(word, words, n=1, cutoff=0.5)
-    return f"Did you mean '{near[0]}'?" if near else f"Known names: {', '.join(sorted(words))}."
+    return nearest(word, words, f"Known names: {', '.join(sorted(words))}.")
 
 
 def model_at(location: Location, root: type[BaseModel]) -> type[BaseModel] | None:

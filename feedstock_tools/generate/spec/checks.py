@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
@@ -16,18 +15,18 @@ from feedstock_tools.facts import CudaFacts, load_cuda
 from feedstock_tools.generate.spec.content import (
     ARCHITECTURE,
     Finding,
-    PlaceholderError,
     as_list,
     as_mapping,
-    check_names,
-    check_text,
     entries,
     is_automatic,
     names_cuda,
     outputs_of,
+    placeholder_mistake,
+    text_mistake,
 )
 from feedstock_tools.generate.spec.review_checks import check_for_review
 from feedstock_tools.reading import is_file
+from feedstock_tools.wording import nearest
 from feedstock_tools.yaml_reading.nodes import Location
 
 #: The group of requirements that `cuda.libraries` defines.
@@ -76,10 +75,7 @@ def output_names(name: str) -> tuple[str, ...]:
 
 
 def _nearest(word: str, words: list[str], otherwise: str) -> str:
-    near = get_close_matches(word, words, n=1, cutoff=0.5)
-    if near:
-        return f"Did you mean '{near[0]}'?"
-    return f"Known names: {', '.join(words)}." if words else otherwise
+    return nearest(word, words, f"Known names: {', '.join(words)}." if words else otherwise)
 
 
 def _check_outputs(content: dict[str, Any]) -> Iterator[Finding]:
@@ -198,11 +194,8 @@ def _check_placeholders(content: dict[str, Any]) -> Iterator[Finding]:
             text = as_mapping(command).get("command", command)
             texts.append(((*location, "test", "commands", at), text, (*fixed, "cuda", "cuda_major")))
     for location, text, allowed in texts:
-        try:
-            if isinstance(text, str):
-                check_names(text, allowed)
-        except PlaceholderError as error:
-            yield Finding(location, error.message, error.hint)
+        if isinstance(text, str) and (mistake := placeholder_mistake(text, allowed)):
+            yield Finding(location, *mistake)
 
 
 def _check_texts(value: Any, location: Location = ()) -> Iterator[Finding]:
@@ -215,10 +208,8 @@ def _check_texts(value: Any, location: Location = ()) -> Iterator[Finding]:
         for at, part in enumerate(value):
             yield from _check_texts(part, (*location, at))
     elif isinstance(value, str):
-        try:
-            check_text(value)
-        except PlaceholderError as error:
-            yield Finding(location, error.message, error.hint)
+        if mistake := text_mistake(value):
+            yield Finding(location, *mistake)
         if location == ("about", "description") and re.search(r"\]\s*$", value, re.MULTILINE):
             yield Finding(
                 location,
@@ -285,13 +276,9 @@ def check_cuda(content: Mapping[str, Any]) -> Iterator[Finding]:
         return
     facts = load_cuda()
     yield from _check_versions(cuda, facts, self_contained=content.get("pinning") == "self-contained")
-    for name, by_version in _mapping(cuda.get("presets")).items():
-        yield from _check_mapping(_mapping(by_version), ("cuda", "presets", name), facts)
+    for name, by_version in as_mapping(cuda.get("presets")).items():
+        yield from _check_mapping(as_mapping(by_version), ("cuda", "presets", name), facts)
     yield from _check_choice(cuda, facts)
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _check_versions(cuda: Mapping[str, Any], facts: CudaFacts, *, self_contained: bool) -> Iterator[Finding]:
@@ -312,7 +299,7 @@ def _check_choice(cuda: Mapping[str, Any], facts: CudaFacts) -> Iterator[Finding
     listed = (
         [str(version) for version in versions if str(version) in facts.toolkits] if isinstance(versions, list) else []
     )
-    presets = _mapping(cuda.get("presets"))
+    presets = as_mapping(cuda.get("presets"))
     if isinstance(chosen, dict):
         yield from _check_mapping(chosen, location, facts)
         yield from _check_complete(chosen, listed, location)
@@ -320,15 +307,14 @@ def _check_choice(cuda: Mapping[str, Any], facts: CudaFacts) -> Iterator[Finding
         for at, name in enumerate(chosen):
             yield from _check_name(name, listed, (*location, at), facts)
     elif isinstance(chosen, str) and chosen in presets:
-        yield from _check_complete(_mapping(presets[chosen]), listed, location)
+        yield from _check_complete(as_mapping(presets[chosen]), listed, location)
     elif isinstance(chosen, str) and chosen in facts.presets:
         preset = facts.presets[chosen]
         if not preset.candidates:
             yield from _check_complete(preset.lists, listed, location)
     elif isinstance(chosen, str):
         names = [*presets, *facts.presets]
-        near = get_close_matches(chosen, names, n=1, cutoff=0.5)
-        hint = f"Did you mean '{near[0]}'?" if near else f"There are {', '.join(names)}."
+        hint = nearest(chosen, names, f"There are {', '.join(names)}.")
         yield Finding(location, f"there is no preset '{chosen}' of architectures", hint)
 
 
@@ -360,5 +346,5 @@ def _check_complete(by_version: Mapping[str, Any], versions: list[str], location
 
 
 def _version_hint(version: str, facts: CudaFacts) -> str:
-    near = get_close_matches(version, facts.toolkits, n=1)
-    return f"Did you mean '{near[0]}'?" if near else f"Known CUDA versions: {', '.join(facts.toolkits)}."
+    known = f"Known CUDA versions: {', '.join(facts.toolkits)}."
+    return nearest(version, facts.toolkits, known, cutoff=0.6)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -30,6 +29,7 @@ from feedstock_tools.conditions.tree import Condition
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate.spec.content import ARCHITECTURE
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
+from feedstock_tools.wording import nearest
 
 
 class WordError(ValueError):
@@ -44,58 +44,45 @@ def _check_subdir(text: str) -> str:
     try:
         return Platform.parse(text).subdir
     except InputError as error:
-        near = get_close_matches(text, KNOWN_SUBDIRS, n=1, cutoff=0.5)
-        hint = f"Did you mean '{near[0]}'?" if near else error.mistakes[0].hint
-        raise WordError(error.mistakes[0].message, hint) from None
+        raise WordError(error.mistakes[0].message, nearest(text, KNOWN_SUBDIRS, error.mistakes[0].hint)) from None
 
 
-def _check_relative(text: str) -> str:
-    path = PurePosixPath(text)
-    if not re.fullmatch(r"[A-Za-z0-9_.+@/-]+", text) or path.is_absolute() or ".." in path.parts or not path.parts:
-        raise ValueError(f"'{text}' is not the name of a file in the recipe folder")
-    return text
+def _matching(pattern: str, message: str) -> AfterValidator:
+    """Refuse texts of another form; `{}` in the message is the text."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(message.format(text))
+        return text
+
+    return AfterValidator(check)
 
 
-def _check_folder(text: str) -> str:
-    path = PurePosixPath(text)
-    if not re.fullmatch(r"[A-Za-z0-9_.+@/-]+", text) or path.is_absolute() or ".." in path.parts:
-        raise ValueError(f"'{text}' is not the name of a folder below the sources")
-    return text
+def _within(place: str, *, itself: bool) -> AfterValidator:
+    """Refuse paths that lead out of a place; `itself`: the place may be named, too."""
 
+    def check(text: str) -> str:
+        path = PurePosixPath(text)
+        is_plain = re.fullmatch(r"[A-Za-z0-9_.+@/-]+", text) and (itself or path.parts)
+        if not is_plain or path.is_absolute() or ".." in path.parts:
+            raise ValueError(f"'{text}' is not the name of {place}")
+        return text
 
-def _check_cuda_version(text: str) -> str:
-    if not re.fullmatch(r"\d{1,2}\.\d{1,2}", text):
-        raise ValueError(f"'{text}' is not a CUDA version such as 11.2")
-    return text
-
-
-def _check_python_version(text: str) -> str:
-    if not re.fullmatch(r"\d\.\d{1,2}", text):
-        raise ValueError(f"'{text}' is not a Python version such as 3.12")
-    return text
-
-
-def _check_architecture(text: str) -> str:
-    if not ARCHITECTURE.fullmatch(text):
-        raise ValueError(f"'{text}' is not an architecture such as sm_86 (machine code) or compute_86 (PTX)")
-    return text
-
-
-def _check_sha256(text: str) -> str:
-    if not re.fullmatch(r"[0-9a-f]{64}", text):
-        raise ValueError("a sha256 must have 64 digits of 0-9 and a-f")
-    return text
+    return AfterValidator(check)
 
 
 Subdir = Annotated[str, AfterValidator(_check_subdir)]
-RecipeFile = Annotated[str, AfterValidator(_check_relative)]
-SourceFolder = Annotated[str, AfterValidator(_check_folder)]
-CudaVersion = Annotated[str, AfterValidator(_check_cuda_version)]
-PythonVersion = Annotated[str, AfterValidator(_check_python_version)]
-Architecture = Annotated[str, AfterValidator(_check_architecture)]
+RecipeFile = Annotated[str, _within("a file in the recipe folder", itself=False)]
+SourceFolder = Annotated[str, _within("a folder below the sources", itself=True)]
+CudaVersion = Annotated[str, _matching(r"\d{1,2}\.\d{1,2}", "'{}' is not a CUDA version such as 11.2")]
+PythonVersion = Annotated[str, _matching(r"\d\.\d{1,2}", "'{}' is not a Python version such as 3.12")]
+Architecture = Annotated[
+    str,
+    _matching(ARCHITECTURE.pattern, "'{}' is not an architecture such as sm_86 (machine code) or compute_86 (PTX)"),
+]
 #: An amount of memory or disk, such as `64 GiB`.
 Size = Annotated[str, Field(pattern=r"^\d+(\.\d+)? ?[KMGT]i?B$")]
-Sha256 = Annotated[str, AfterValidator(_check_sha256)]
+Sha256 = Annotated[str, _matching(r"[0-9a-f]{64}", "a sha256 must have 64 digits of 0-9 and a-f")]
 ArchitecturesByVersion = Mapping[CudaVersion, Annotated[tuple[Architecture, ...], Field(min_length=1)]]
 
 
@@ -144,19 +131,6 @@ def _condition(value: Any) -> Condition:
     if not isinstance(value, str):
         raise ConditionError("a condition must be a string", "Such as: linux and cuda")
     return parse(value)
-
-
-def _check_package_name(text: str) -> str:
-    if not re.fullmatch(r"[a-z0-9_][a-z0-9_.-]{0,127}", text):
-        raise ValueError(f"'{text}' is not a package name (small letters, digits, '-', '_' and '.')")
-    return text
-
-
-def _check_package_spec(text: str) -> str:
-    """A name, optionally with a version and a build string; placeholders are filled in later."""
-    if not re.fullmatch(r"[A-Za-z0-9_{][A-Za-z0-9_.{}-]*([ <>=!~*][^\n\[\]#]*(\[\w+=[^\n\[\]#]*\])?)?", text):
-        raise ValueError(f"'{text}' is not a requirement such as 'numpy >=1.19,<2'")
-    return text
 
 
 def _list_of(value: Any) -> Any:
@@ -210,8 +184,18 @@ class _ParsedCondition:
 
 ConditionField = Annotated[Condition, _ParsedCondition()]
 MaybeCondition = Annotated[Condition | None, _ParsedCondition()]
-PackageName = Annotated[str, AfterValidator(_check_package_name)]
-PackageSpec = Annotated[str, AfterValidator(_check_package_spec)]
+PackageName = Annotated[
+    str,
+    _matching(r"[a-z0-9_][a-z0-9_.-]{0,127}", "'{}' is not a package name (small letters, digits, '-', '_' and '.')"),
+]
+#: A name, optionally with a version and a build string; placeholders are filled in later.
+PackageSpec = Annotated[
+    str,
+    _matching(
+        r"[A-Za-z0-9_{][A-Za-z0-9_.{}-]*([ <>=!~*][^\n\[\]#]*(\[\w+=[^\n\[\]#]*\])?)?",
+        "'{}' is not a requirement such as 'numpy >=1.19,<2'",
+    ),
+]
 #: A list whose single entry may be written without the list.
 Items = Annotated[tuple[_Item, ...], BeforeValidator(_list_of), _OrOne()]
 _Language = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
 from pydantic import ValidationError
@@ -20,6 +19,7 @@ from feedstock_tools.generate.spec.content import Finding
 from feedstock_tools.generate.spec.items import Migration
 from feedstock_tools.generate.spec.model import Script, Source, Spec
 from feedstock_tools.reading import CI_SUPPORT, SPEC_NAME, is_file, read_text
+from feedstock_tools.wording import nearest
 from feedstock_tools.yaml_reading.checking import mistakes_of
 from feedstock_tools.yaml_reading.nodes import Document, Location, parse_document
 
@@ -154,10 +154,8 @@ def _missing(path: Path, root: Path, folder: PurePosixPath, unpacked: PurePosixP
     if path.is_file():
         return f"'{folder}' is a file, not a folder of the sources", "Name the folder with the project."
     names = sorted(str(unpacked / each.name) for each in root.iterdir() if each.is_dir() and each.name[0] != ".")
-    near = get_close_matches(str(folder), names, n=1)
     listed = f"It has {', '.join(names[:_MOST_NAMES])}." if names else "It has no folders."
-    hint = f"Did you mean '{near[0]}'?" if near else listed
-    return f"there is no folder '{folder}' in {root}", hint
+    return f"there is no folder '{folder}' in {root}", nearest(str(folder), names, listed, cutoff=0.6)
 
 
 #: Where a feedstock holds the migrations that it takes part in.
@@ -206,6 +204,5 @@ def _unknown(name: str, migrations: Path | None, place: Path | None) -> Mistake:
         hint = "Give a pinning with --pinning, fetch one with 'feedstock-tools pinning update', or write its timestamp."
         return Mistake(f"the time stamp of the migration '{name}' is in conda-forge's pinning", place, hint=hint)
     names = sorted(path.stem for path in migrations.glob("*.yaml"))
-    near = get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"Did you mean '{near[0]}'?" if near else f"It has {', '.join(names) or 'none'}."
+    hint = nearest(name, names, f"It has {', '.join(names) or 'none'}.")
     return Mistake(f"the pinning has no migration '{name}'", place, hint=hint)

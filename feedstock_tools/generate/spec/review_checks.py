@@ -17,6 +17,7 @@ from feedstock_tools.facts import load_cuda
 from feedstock_tools.generate.spec.content import Finding, as_list, as_mapping, entries, names_cuda, outputs_of, owners
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
+from feedstock_tools.wording import nearest
 from feedstock_tools.yaml_reading.nodes import Location
 
 #: The languages whose compilers conda-forge's pinning has.
@@ -107,8 +108,7 @@ def _check_requirements(content: dict[str, Any]) -> Iterator[Finding]:
         for kind, languages in (("compiler", _COMPILERS), ("stdlib", _STDLIBS)):
             language = entry.get(kind)
             if isinstance(language, str) and language not in languages and f"{language}_{kind}" not in own:
-                near = get_close_matches(language, languages, n=1, cutoff=0.5)
-                hint = f"Did you mean '{near[0]}'?" if near else f"Known languages: {', '.join(languages)}."
+                hint = nearest(language, languages, f"Known languages: {', '.join(languages)}.")
                 yield Finding((*location, kind), f"conda-forge has no {kind} '{language}'", hint)
 
 

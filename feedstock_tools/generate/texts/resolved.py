@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from feedstock_tools.conditions.tree import Condition, Name, Not, Or, VersionTest, both, names_of
+from feedstock_tools.conditions.tree import Condition, Name, Not, VersionTest, any_of, both, names_of
 from feedstock_tools.facts import CudaFacts, load_cuda
 from feedstock_tools.generate.spec.checks import CUDA_LIBRARIES, output_names
 from feedstock_tools.generate.spec.items import Glob, Requirement, Test
@@ -279,8 +279,8 @@ def python_skips(spec: Spec) -> list[tuple[Condition, str | None]]:
     own = [(item.when, item.why) for item in spec.skip if "python" in names_of(item.when)]
     if spec.pinning == "self-contained" or isinstance(spec.python, str):
         return own
-    series = tuple(VersionTest("python", "==", version) for version in spec.python)
-    return [(Not(series[0] if len(series) == 1 else Or(series)), None), *own]
+    series = [VersionTest("python", "==", version) for version in spec.python]
+    return [(Not(any_of(series)), None), *own]
 
 
 def _resolve(spec: Spec, output: Output, name: str, *, python: bool, first: bool) -> ResolvedOutput:

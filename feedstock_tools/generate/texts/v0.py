@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from feedstock_tools.conditions.spec import to_selector
-from feedstock_tools.conditions.tree import Condition
-from feedstock_tools.generate.spec.items import IgnoredExports
-from feedstock_tools.generate.spec.model import Patch, Script, Source, Spec
+from feedstock_tools.conditions.tree import Condition, any_of, both, negated
+from feedstock_tools.generate.spec.items import Choice, IgnoredExports
+from feedstock_tools.generate.spec.model import Script, Source, Spec
 from feedstock_tools.generate.texts.resolved import (
     CPU,
     CUDA,
@@ -27,38 +27,43 @@ from feedstock_tools.generate.texts.wording import (
     PREFERRED_CPU,
     RAISED,
     Line,
-    about,
+    Syntax,
     aligned,
     comment,
-    exclusive,
     features_why,
-    filled,
-    limits,
     numbered,
     quoted,
     skips,
-    verbatim_lines,
 )
 from feedstock_tools.recipe.requirements import SECTIONS
 
-#: Placeholder → what it is in the templates of conda-build; others are names of variables there.
-NAMES = {
-    "cuda": "cuda_compiler_version",
-    "cuda_major": '(cuda_compiler_version or "None").split(".")[0]',
-    "cuda_digits": CUDA_DIGITS,
-    "python_digits": "CONDA_PY",
-    "numpy_digits": "CONDA_NPY",
-    "hash": "PKG_HASH",
-    "build_number": "PKG_BUILDNUM",
-}
-#: The keys of `about` in conda-build's spelling.
-ABOUT_NAMES = {"homepage": "home", "repository": "dev_url", "documentation": "doc_url"}
+SYNTAX = Syntax(
+    recipe_format="v0",
+    opening="{{",
+    names={
+        "cuda": "cuda_compiler_version",
+        "cuda_major": '(cuda_compiler_version or "None").split(".")[0]',
+        "cuda_digits": CUDA_DIGITS,
+        "python_digits": "CONDA_PY",
+        "numpy_digits": "CONDA_NPY",
+        "hash": "PKG_HASH",
+        "build_number": "PKG_BUILDNUM",
+    },
+    limits={"lower": "min_pin", "upper": "max_pin", "lower version": "lower_bound", "upper version": "upper_bound"},
+    keys={
+        "git": "git_url",
+        "rev": "git_rev",
+        "file_name": "fn",
+        "homepage": "home",
+        "repository": "dev_url",
+        "documentation": "doc_url",
+    },
+)
 #: conda-build's default scripts.
 _DEFAULT_SCRIPTS = ("build.sh", "bld.bat")
 _WHY_USED = "Nothing else here tells conda-build that there is one for each Python."
 #: The Python in a build string, which the hash does not contain.
 PYTHON_PREFIX = "py{{ CONDA_PY }}"
-_LIMITS = {"lower": "min_pin", "upper": "max_pin", "lower version": "lower_bound", "upper version": "upper_bound"}
 
 
 @dataclass(frozen=True)
@@ -84,30 +89,23 @@ def v0_view(spec: Spec, cuda_versions: Sequence[str]) -> dict[str, Any]:
     outputs = [_output(output, spec, wording) for output in resolve_outputs(spec)]
     alone = is_alone(spec)
     return {
-        "spec": spec,
+        **SYNTAX.view(spec),
         "used_lines": [wording.line(f"{{% set used_key = {used.key} %}}", used.when) for used in spec.build.use_keys],
         "own_values": [(name, json.dumps(value)) for name, value in spec.values.items()],
-        "package_name": spec.recipe_name or f"{spec.name}-split",
         "alone": outputs[0] if alone else None,
-        "top_lines": verbatim_lines(spec.verbatim, "top", "v0"),
-        "source_lines": verbatim_lines(spec.verbatim, "source", "v0"),
-        "more_build_lines": verbatim_lines(spec.verbatim, "build", "v0"),
-        "more_about_lines": verbatim_lines(spec.verbatim, "about", "v0"),
-        "extra_lines": verbatim_lines(spec.verbatim, "extra", "v0"),
         "version": "{{ version }}" if quoted(spec.version) == spec.version else '"{{ version }}"',
         "number_lines": _number_lines(spec, wording),
         "sources": [_source(source, wording) for source in spec.sources],
         "build_lines": _build_lines(spec, wording),
         "requirements": outputs[0]["requirements"] if alone else _requirements(top_level_needs(spec), wording),
         "outputs": [] if alone else outputs,
-        "about_lines": about(spec.about, ABOUT_NAMES, _address),
     }
 
 
 def requirement_line(need: Need, cuda_versions: Sequence[str]) -> Line:
     """A requirement as an item of a list; `cuda_versions` are those that its selector may have to list."""
     selector = None if need.condition is None else to_selector(need.condition, cuda_versions)
-    return Line(f"- {_expression(need)}", selector, need.why)
+    return Line(f"- {SYNTAX.requirement(need)}", selector, need.why)
 
 
 def build_strings(prefix: str, number: str = "{{ PKG_BUILDNUM }}") -> dict[Condition, str]:
@@ -119,19 +117,6 @@ def build_strings(prefix: str, number: str = "{{ PKG_BUILDNUM }}") -> dict[Condi
     """
     tail = f"{prefix}h{{{{ PKG_HASH }}}}_{number}"
     return {CUDA: f"cuda{{{{ {CUDA_DIGITS} }}}}{tail}", CPU: f"cpu_{tail}"}
-
-
-def _expression(need: Need) -> str:
-    if need.kind == "package":
-        text = filled(need.value, "{{", NAMES)
-        return text if text.startswith("{{") else quoted(text)
-    if need.kind in ("compiler", "stdlib", "cdt"):
-        return f"{{{{ {need.kind}('{need.value}') }}}}"
-    function = "pin_subpackage" if need.kind == "pin" else "pin_compatible"
-    bounds = limits(need.lower, need.upper, _LIMITS)
-    if need.kind == "pin" and need.exact:
-        bounds = ["exact=True"]
-    return f"{{{{ {function}({', '.join([repr(need.value), *bounds])}) }}}}"
 
 
 def _number_lines(spec: Spec, wording: _Wording) -> tuple[Line, ...]:
@@ -169,16 +154,27 @@ def _ignored(ignored: IgnoredExports, spec: Spec, wording: _Wording) -> list[tup
 
 
 def _commands(script: Script, wording: _Wording) -> list[Line]:
-    return [wording.line(f"- {quoted(filled(item.command, '{{', NAMES))}", item.when) for item in script.commands]
+    return [wording.line(f"- {SYNTAX.scalar(item.command)}", item.when) for item in script.commands]
 
 
 def _environment(script: Script | None, wording: _Wording) -> tuple[Line, ...]:
     """The variables of a script; several values of one are distinguished by their conditions."""
     return tuple(
-        wording.line(f"- {quoted(name + '=' + filled(value, '{{', NAMES))}", condition)
+        wording.line(f"- {quoted(name + '=' + SYNTAX.filled(value))}", condition)
         for name, choices in (script.environment if script else {}).items()
-        for value, condition in exclusive(choices)
+        for value, condition in _exclusive(choices)
     )
+
+
+def _exclusive(choices: Sequence[Choice]) -> list[tuple[str, Condition | None]]:
+    """The choices with conditions that exclude each other: each value without the builds of those before it."""
+    found: list[tuple[str, Condition | None]] = []
+    before: list[Condition] = []
+    for choice in choices:
+        others = None if not before else negated(any_of(before))
+        found.append((choice.value, both(choice.when, others)))
+        before += [choice.when] if choice.when else []
+    return found
 
 
 def _is_default(script: Script) -> bool:
@@ -200,34 +196,15 @@ def _script_lines(script: Script, wording: _Wording) -> list[Line]:
 
 def _source(source: Source, wording: _Wording) -> tuple[Line, ...]:
     """The lines of a source, the first of which begins its list item."""
-    lines: list[Line] = []
-    if len(source.url) > 1:
-        lines += [Line("url:"), *(Line(f"  - {quoted(filled(url, '{{', NAMES))}") for url in source.url)]
-    elif source.url:
-        lines.append(Line(f"url: {quoted(filled(source.url[0], '{{', NAMES))}"))
-    if source.git:
-        lines += [
-            Line(f"git_url: {quoted(source.git)}"),
-            Line(f"git_rev: {quoted(filled(source.rev or '', '{{', NAMES))}"),
-        ]
-    if source.path:
-        lines.append(Line(f"path: {quoted(filled(source.path, '{{', NAMES))}"))
-    if source.file_name:
-        lines.append(Line(f"fn: {quoted(filled(source.file_name, '{{', NAMES))}"))
-    if source.sha256:
-        lines.append(Line(f"sha256: {source.sha256}"))
-    if source.folder:
-        lines.append(Line(f"folder: {quoted(source.folder)}"))
     selector = wording.selector(source.when)
-    lines = [Line(line.text, selector) for line in lines]
+    lines = [Line(text, selector) for text in SYNTAX.source(source)]
     if source.patches:
-        lines += [Line("patches:", selector), *(_patch(patch, wording) for patch in source.patches)]
+        lines += [
+            Line("patches:", selector),
+            *(wording.line(f"  - {quoted(patch.file)}", patch.when, patch.why) for patch in source.patches),
+        ]
     first, *rest = lines
     return (Line(f"- {first.text}", first.selector), *(Line(f"  {x.text}", x.selector, x.why) for x in rest))
-
-
-def _patch(patch: Patch, wording: _Wording) -> Line:
-    return wording.line(f"  - {quoted(patch.file)}", patch.when, patch.why)
 
 
 def _requirements(needs: dict[str, tuple[Need, ...]], wording: _Wording) -> list[tuple[str, tuple[Line, ...]]]:
@@ -238,17 +215,17 @@ def _output(output: ResolvedOutput, spec: Spec, wording: _Wording) -> dict[str, 
     written = output.written
     return {
         "name": output.name,
-        "version": quoted(filled(written.version, "{{", NAMES)) if written.version else None,
+        "version": SYNTAX.scalar(written.version) if written.version else None,
         "why": output.why,
         "script_lines": _script_lines(output.script, wording) if output.script and not output.script.commands else (),
         "files": _files(output, wording),
         "build": _build_text(output, spec, wording),
         "requirements": _requirements(output.needs, wording),
         "test": _test(output, wording),
-        "test_lines": verbatim_lines(written.verbatim, "test", "v0"),
-        "about": about(written.about, ABOUT_NAMES, _address),
-        "about_lines": verbatim_lines(written.verbatim, "about", "v0"),
-        "top_lines": verbatim_lines(written.verbatim, "top", "v0"),
+        "test_lines": SYNTAX.verbatim(written.verbatim, "test"),
+        "about": SYNTAX.about(written.about),
+        "about_lines": SYNTAX.verbatim(written.verbatim, "about"),
+        "top_lines": SYNTAX.verbatim(written.verbatim, "top"),
     }
 
 
@@ -262,12 +239,12 @@ def _build_text(output: ResolvedOutput, spec: Spec, wording: _Wording) -> str:
         if key == "force_use_keys" and not output.written.use_keys:
             texts += comment(_WHY_USED, indent)
         texts += [f"{' ' * indent}{key}:", aligned(lines, indent + 2)] if key else [aligned(lines, indent)]
-    texts += [f"{' ' * indent}{line}" for line in verbatim_lines(output.written.verbatim, "build", "v0")]
+    texts += [f"{' ' * indent}{line}" for line in SYNTAX.verbatim(output.written.verbatim, "build")]
     return "\n".join(texts)
 
 
 def _files(output: ResolvedOutput, wording: _Wording) -> list[Line]:
-    included = [wording.line(f"- {quoted(filled(glob.path, '{{', NAMES))}", glob.when) for glob in output.files]
+    included = [wording.line(f"- {SYNTAX.scalar(glob.path)}", glob.when) for glob in output.files]
     excluded = [wording.line(f"- {quoted(glob.path)}", glob.when) for glob in output.written.exclude_files]
     if not excluded:
         return included
@@ -338,8 +315,8 @@ def _indented(lines: Iterable[Line]) -> list[Line]:
 
 def _string_lines(output: ResolvedOutput, spec: Spec, wording: _Wording) -> tuple[Line, ...]:
     if spec.cuda is None or not spec.automatic:
-        own = exclusive(output.written.string)
-        return tuple(wording.line(f"string: {_text(value)}", condition) for value, condition in own)
+        own = _exclusive(output.written.string)
+        return tuple(wording.line(f"string: {SYNTAX.scalar(value)}", condition) for value, condition in own)
     texts = {
         condition: f"string: {text}"
         for condition, text in build_strings(PYTHON_PREFIX if output.python else "").items()
@@ -351,14 +328,10 @@ def _string_lines(output: ResolvedOutput, spec: Spec, wording: _Wording) -> tupl
     return tuple(wording.line(text, condition) for condition, text in left.items())
 
 
-def _text(text: str) -> str:
-    return quoted(filled(text, "{{", NAMES))
-
-
 def _test(output: ResolvedOutput, wording: _Wording) -> list[tuple[str, tuple[Line, ...]]]:
     test = output.test
     requires = list(wording.needs(output.test_needs))
-    commands = [wording.line(f"- {quoted(filled(item.command, '{{', NAMES))}", item.when) for item in test.commands]
+    commands = [wording.line(f"- {SYNTAX.scalar(item.command)}", item.when) for item in test.commands]
     if test.pip_check:
         requires.append(Line("- pip"))
         commands.append(Line("- pip check"))
@@ -370,7 +343,3 @@ def _test(output: ResolvedOutput, wording: _Wording) -> list[tuple[str, tuple[Li
         "commands": tuple(commands),
     }
     return [(key, lines) for key, lines in blocks.items() if lines]
-
-
-def _address(text: str) -> str:
-    return filled(text, "{{", NAMES)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
 from feedstock_tools.conditions.spec import to_expression
 from feedstock_tools.conditions.tree import Condition
-from feedstock_tools.generate.spec.items import Glob
+from feedstock_tools.generate.spec.content import PLACEHOLDER
+from feedstock_tools.generate.spec.items import Choice, Glob
 from feedstock_tools.generate.spec.model import Output, Script, Source, Spec
 from feedstock_tools.generate.texts.resolved import (
     Need,
@@ -25,35 +26,33 @@ from feedstock_tools.generate.texts.wording import (
     CUDA_DIGITS,
     PREFERRED_CPU,
     RAISED,
-    about,
-    chosen_v1,
+    Syntax,
     comment,
     features_why,
-    filled,
-    limits,
     numbered,
     quoted,
     skips,
-    verbatim_lines,
 )
 from feedstock_tools.recipe.requirements import SECTIONS
 
-#: Placeholder → what it is in the templates of rattler-build; others are names of variables there.
-NAMES = {
-    "cuda": "cuda_compiler_version",
-    "cuda_major": '(cuda_compiler_version | default("None") | split("."))[0]',
-    "python_digits": "python | version_to_buildstring",
-    "numpy_digits": "numpy | version_to_buildstring",
-    "build_number": "number",
-}
-_LIMITS = {
-    "lower": "lower_bound",
-    "upper": "upper_bound",
-    "lower version": "lower_bound",
-    "upper version": "upper_bound",
-}
-#: A requirement whose version has neither operator nor star. The value of `python` in a pinning has a star itself.
-_BARE_VERSION = re.compile(r"^([\w.-]+) (?!\{python\})((?:[\w.!+]|\{\w+\})+)(?: (\S+))?$")
+SYNTAX = Syntax(
+    recipe_format="v1",
+    opening="${{",
+    names={
+        "cuda": "cuda_compiler_version",
+        "cuda_major": '(cuda_compiler_version | default("None") | split("."))[0]',
+        "python_digits": "python | version_to_buildstring",
+        "numpy_digits": "numpy | version_to_buildstring",
+        "build_number": "number",
+    },
+    limits={
+        "lower": "lower_bound",
+        "upper": "upper_bound",
+        "lower version": "lower_bound",
+        "upper version": "upper_bound",
+    },
+    keys={"folder": "target_directory"},
+)
 _EXPORTS = {"weak_constrains": "weak_constraints", "strong_constrains": "strong_constraints"}
 #: The first part of a build string, as a variable of the context: `cuda129` or `cpu_`.
 ACCELERATOR = f'${{{{ "cuda" ~ ({CUDA_DIGITS}) if cuda_compiler_version != "None" else "cpu_" }}}}'
@@ -68,21 +67,14 @@ def v1_view(spec: Spec) -> dict[str, Any]:
     outputs = [_output(output, spec) for output in resolve_outputs(spec)]
     alone = is_alone(spec)
     return {
-        "spec": spec,
-        "recipe_name": spec.recipe_name or f"{spec.name}-split",
+        **SYNTAX.view(spec),
         "alone": outputs[0] if alone else None,
-        "top_lines": verbatim_lines(spec.verbatim, "top", "v1"),
-        "source_lines": verbatim_lines(spec.verbatim, "source", "v1"),
-        "more_build_lines": verbatim_lines(spec.verbatim, "build", "v1"),
-        "more_about_lines": verbatim_lines(spec.verbatim, "about", "v1"),
-        "extra_lines": verbatim_lines(spec.verbatim, "extra", "v1"),
         "context": _context(spec),
         "sources": [_source(source) for source in spec.sources],
         "number": "${{ number }}" if numbered(spec) or not spec.automatic else str(spec.build.number),
         "skip": _conditions(skips(spec)),
         "stage": _stage(spec) if staged else None,
         "outputs": [] if alone else outputs,
-        "about_lines": about(spec.about, {}, _address),
     }
 
 
@@ -103,25 +95,6 @@ def _context(spec: Spec) -> list[str]:
     if spec.cuda is not None:
         lines.append(f"accelerator: {ACCELERATOR}")
     return lines
-
-
-def _expression(need: Need) -> str:
-    if need.kind == "package":
-        text = filled(_BARE_VERSION.sub(_with_operator, need.value), "${{", NAMES)
-        return text if text.startswith("${{") else quoted(text)
-    if need.kind in ("compiler", "stdlib", "cdt"):
-        return f"${{{{ {need.kind}('{need.value}') }}}}"
-    function = "pin_subpackage" if need.kind == "pin" else "pin_compatible"
-    bounds = limits(need.lower, need.upper, _LIMITS)
-    if need.kind == "pin" and need.exact:
-        bounds = ["exact=True"]
-    return f"${{{{ {function}({', '.join([repr(need.value), *bounds])}) }}}}"
-
-
-def _with_operator(bare: re.Match[str]) -> str:
-    """A version without an operator as conda reads it: 1.2 and what refines it, or that very version of a build."""
-    name, version, build = bare.groups()
-    return f"{name} =={version} {build}" if build else f"{name} {version}.*"
 
 
 def _listed(entries: Iterable[Entry]) -> list[str]:
@@ -156,7 +129,7 @@ def build_string(accelerator: str, *, python: bool) -> str:
 
 def requirement_lines(needs: Iterable[Need]) -> list[str]:
     """The lines of a list of requirements; neighbours with the same condition share an `if:`."""
-    return _listed((_expression(need), need.condition, need.why) for need in needs)
+    return _listed((SYNTAX.requirement(need), need.condition, need.why) for need in needs)
 
 
 def _conditions(conditions: Iterable[tuple[Condition, str | None]]) -> list[str]:
@@ -168,21 +141,7 @@ def _conditions(conditions: Iterable[tuple[Condition, str | None]]) -> list[str]
 
 def _source(source: Source) -> list[str]:
     """The lines of a source, the first of which begins its list item."""
-    lines: list[str] = []
-    if len(source.url) > 1:
-        lines += ["url:", *(f"  - {quoted(filled(url, '${{', NAMES))}" for url in source.url)]
-    elif source.url:
-        lines.append(f"url: {quoted(filled(source.url[0], '${{', NAMES))}")
-    if source.git:
-        lines += [f"git: {quoted(source.git)}", f"rev: {quoted(filled(source.rev or '', '${{', NAMES))}"]
-    if source.path:
-        lines.append(f"path: {quoted(filled(source.path, '${{', NAMES))}")
-    if source.file_name:
-        lines.append(f"file_name: {quoted(filled(source.file_name, '${{', NAMES))}")
-    if source.sha256:
-        lines.append(f"sha256: {source.sha256}")
-    if source.folder:
-        lines.append(f"target_directory: {quoted(source.folder)}")
+    lines = SYNTAX.source(source)
     if source.patches:
         patches = _listed((quoted(patch.file), patch.when, patch.why) for patch in source.patches)
         lines += ["patches:", *(f"  {line}" for line in patches)]
@@ -192,9 +151,9 @@ def _source(source: Source) -> list[str]:
 
 
 def _script(script: Script, spec: Spec) -> list[str]:
-    variables = [f"  {name}: {chosen_v1(choices, NAMES)}" for name, choices in script.environment.items() if choices]
+    variables = [f"  {name}: {_chosen(choices)}" for name, choices in script.environment.items() if choices]
     if script.commands:
-        commands = _listed((quoted(filled(item.command, "${{", NAMES)), item.when, None) for item in script.commands)
+        commands = _listed((SYNTAX.scalar(item.command), item.when, None) for item in script.commands)
         if not variables:
             return ["script:", *(f"  {line}" for line in commands)]
         return [
@@ -212,6 +171,33 @@ def _script(script: Script, spec: Spec) -> list[str]:
     elif not variables:
         return [f"script: {name}"]
     return ["script:", *(["  env:", *(f"  {line}" for line in variables)] if variables else []), f"  file: {name}"]
+
+
+def _chosen(choices: Sequence[Choice]) -> str:
+    """The choices as one value of a recipe.yaml: the first whose condition holds; the last stands for all others.
+
+    >>> _chosen((Choice(value="cuda{cuda_digits}", when="cuda"), Choice(value="cpu")))
+    '${{ ("cuda" ~ cuda_digits) if cuda_compiler_version != "None" else ("cpu") }}'
+    """
+    if len(choices) == 1 and choices[0].when is None:
+        return SYNTAX.scalar(choices[0].value)
+    *first, last = choices
+    parts = [f"({_expression(choice.value)}) if {to_expression(choice.when)} else " for choice in first if choice.when]
+    nested = "(".join(parts) + f"({_expression(last.value)})" + ")" * (len(parts) - 1)
+    return f"${{{{ {nested} }}}}"
+
+
+def _expression(text: str) -> str:
+    """A text with placeholders as an expression."""
+    pieces = PLACEHOLDER.split(text)
+    parts = []
+    for at, piece in enumerate(pieces):
+        if at % 2:
+            name = SYNTAX.names.get(piece, piece)
+            parts.append(name if re.fullmatch(r"\w+", name) else f"({name})")
+        elif piece:
+            parts.append(json.dumps(piece, ensure_ascii=False))
+    return " ~ ".join(parts) or '""'
 
 
 def _stage(spec: Spec) -> dict[str, Any]:
@@ -243,11 +229,11 @@ def _output(output: ResolvedOutput, spec: Spec) -> dict[str, Any]:
         "stage": f"{spec.name}-build" if staged else None,
         "build": _build_of_output(output, spec),
         "requirements": requirements,
-        "tests": [*_tests(output), *verbatim_lines(written.verbatim, "test", "v1")],
-        "version": quoted(filled(written.version, "${{", NAMES)) if written.version else None,
-        "about": about(written.about, {}, _address),
-        "about_lines": verbatim_lines(written.verbatim, "about", "v1"),
-        "top_lines": verbatim_lines(written.verbatim, "top", "v1"),
+        "tests": [*_tests(output), *SYNTAX.verbatim(written.verbatim, "test")],
+        "version": SYNTAX.scalar(written.version) if written.version else None,
+        "about": SYNTAX.about(written.about),
+        "about_lines": SYNTAX.verbatim(written.verbatim, "about"),
+        "top_lines": SYNTAX.verbatim(written.verbatim, "top"),
     }
 
 
@@ -280,7 +266,7 @@ def _build_of_output(output: ResolvedOutput, spec: Spec) -> list[str]:
     written = output.written
     lines += [f"number: {written.number}"] if written.number is not None else []
     if not spec.automatic:
-        lines += [f"string: {chosen_v1(written.string, NAMES)}"] if written.string else []
+        lines += [f"string: {_chosen(written.string)}"] if written.string else []
     elif spec.cuda is not None:
         lines.append(f"string: {build_string('accelerator', python=output.python)}")
     lines += [f"noarch: {written.noarch}"] if written.noarch else []
@@ -295,12 +281,12 @@ def _build_of_output(output: ResolvedOutput, spec: Spec) -> list[str]:
     if output.entry_points:
         of_python += ["  entry_points:", *(f"    - {quoted(entry)}" for entry in output.entry_points)]
     lines += ["python:", *of_python] if of_python else []
-    return [*lines, *verbatim_lines(output.written.verbatim, "build", "v1")]
+    return [*lines, *SYNTAX.verbatim(output.written.verbatim, "build")]
 
 
 def _files(output: ResolvedOutput) -> list[str]:
     def globs(items: Iterable[Glob]) -> list[str]:
-        return _listed((quoted(filled(glob.path, "${{", NAMES)), glob.when, None) for glob in items)
+        return _listed((SYNTAX.scalar(glob.path), glob.when, None) for glob in items)
 
     excluded = output.written.exclude_files
     if not excluded:
@@ -343,7 +329,7 @@ def _tests(output: ResolvedOutput) -> list[str]:
             lines += block if condition is None else _under(condition, block)
     elif test.imports:
         lines += _imports([item.module for item in test.imports], pip_check=test.pip_check)
-    commands: list[Entry] = [(quoted(filled(c.command, "${{", NAMES)), c.when, None) for c in test.commands]
+    commands: list[Entry] = [(SYNTAX.scalar(c.command), c.when, None) for c in test.commands]
     needs = list(output.test_needs)
     if test.pip_check and not any(item.when is None for item in test.imports):
         commands.append(("pip check", None, None))
@@ -367,7 +353,3 @@ def _imports(modules: list[str], *, pip_check: bool) -> list[str]:
 def _under(condition: Condition, item: list[str]) -> list[str]:
     """An item of a list under a condition."""
     return [f"- if: {quoted(to_expression(condition))}", "  then:", *(f"    {line}" for line in item)]
-
-
-def _address(text: str) -> str:
-    return filled(text, "${{", NAMES)

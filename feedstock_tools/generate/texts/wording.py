@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from textwrap import wrap
 from typing import Any
 
-from feedstock_tools.conditions.spec import to_expression
-from feedstock_tools.conditions.tree import And, Condition, Name, Not, Or, VersionTest, both, names_of, negated
+from feedstock_tools.conditions.tree import And, Condition, Name, Not, VersionTest, any_of, names_of
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate.spec.content import PLACEHOLDER, fill
-from feedstock_tools.generate.spec.items import About, AboutOutput, Choice, Verbatim
-from feedstock_tools.generate.spec.model import Spec
-from feedstock_tools.generate.texts.resolved import CUDA, python_skips, skips_python_by_output
+from feedstock_tools.generate.spec.items import About, AboutOutput, Verbatim
+from feedstock_tools.generate.spec.model import Source, Spec
+from feedstock_tools.generate.texts.resolved import CUDA, Need, python_skips, skips_python_by_output
 from feedstock_tools.platforms import Platform
 
 _WIDTH = 100
@@ -91,11 +90,6 @@ ON_BY_DEFAULT = ("linux-64", "osx-64", "win-64")
 Skips = tuple[tuple[Condition, str | None], ...]
 
 
-def filled(text: str, opening: str, names: Mapping[str, str]) -> str:
-    """The string with placeholders as expressions: `{version}` is `{{ version }}` after `opening` `{{`."""
-    return fill(text, lambda name: f"{opening} {names.get(name, name)} }}}}")
-
-
 def numbered(spec: Spec) -> bool:
     """Whether the build number depends on the accelerator."""
     return spec.automatic and spec.cuda is not None and spec.prefer.by in ("build_number", "both")
@@ -114,14 +108,14 @@ def skips(spec: Spec) -> Skips:
     conditions: list[tuple[Condition, str | None]] = []
     unwanted = _unwanted_platforms(spec)
     if unwanted:
-        conditions.append((unwanted[0] if len(unwanted) == 1 else Or(tuple(unwanted)), None))
+        conditions.append((any_of(unwanted), None))
     if spec.cuda and spec.pinning == "conda-forge":
         if spec.cuda.platforms:
-            places = tuple(Name(subdir) for subdir in spec.cuda.platforms)
-            conditions.append((And((CUDA, Not(places[0] if len(places) == 1 else Or(places)))), None))
+            places = [Name(subdir) for subdir in spec.cuda.platforms]
+            conditions.append((And((CUDA, Not(any_of(places)))), None))
         if not isinstance(spec.cuda.versions, str):
-            versions = tuple(VersionTest("cuda", "==", version) for version in spec.cuda.versions)
-            conditions.append((And((CUDA, Not(versions[0] if len(versions) == 1 else Or(versions)))), None))
+            versions = [VersionTest("cuda", "==", version) for version in spec.cuda.versions]
+            conditions.append((And((CUDA, Not(any_of(versions)))), None))
     conditions += [] if skips_python_by_output(spec) else python_skips(spec)
     return (*conditions, *((item.when, item.why) for item in spec.skip if "python" not in names_of(item.when)))
 
@@ -136,31 +130,6 @@ def _unwanted_platforms(spec: Spec) -> list[Condition]:
     return unwanted
 
 
-def about(section: About | AboutOutput, names: Mapping[str, str], expand: Callable[[str], str]) -> tuple[Line, ...]:
-    """The section `about`, in the order of a recipe.
-
-    Args:
-        names: the format's spellings of its keys.
-        expand: makes the placeholders of an address, such as `{version}`, the format's.
-    """
-    lines: list[Line] = []
-    for key in ("homepage", "license", "license_family", "license_file", "license_url", "summary"):
-        value = getattr(section, key, None)
-        if isinstance(value, tuple) and len(value) > 1:
-            lines += [Line(f"{key}:"), *(Line(f"  - {quoted(name)}") for name in value)]
-        elif value:
-            text = value if isinstance(value, str) else value[0]
-            written = expand(text) if key in {"homepage", "license_url"} else text
-            lines.append(Line(f"{names.get(key, key)}: {quoted(written)}"))
-    if section.description:
-        paragraphs = section.description.strip().splitlines()
-        lines += [Line("description: |"), *(Line(f"  {line}".rstrip()) for line in paragraphs)]
-    for key in ("repository", "documentation"):
-        if value := getattr(section, key):
-            lines.append(Line(f"{names.get(key, key)}: {quoted(expand(value))}"))
-    return tuple(lines)
-
-
 def features_why(spec: Spec) -> str:
     """Why a build carries `track_features`."""
     preferred, other = ("GPU", "CPU") if spec.prefer.accelerator == "gpu" else ("CPU", "GPU")
@@ -168,77 +137,134 @@ def features_why(spec: Spec) -> str:
 
 
 #: A limit of a pin that counts parts of the version, such as `x.x`.
-LIMIT = re.compile(r"x(\.x)*")
+_LIMIT = re.compile(r"x(\.x)*")
+#: A requirement whose version has neither operator nor star. The value of `python` in a pinning has a star itself.
+_BARE_VERSION = re.compile(r"^([\w.-]+) (?!\{python\})((?:[\w.!+]|\{\w+\})+)(?: (\S+))?$")
+#: Key of a view → the section of the recipe that its verbatim lines are for.
+_VERBATIM = {
+    "top_lines": "top",
+    "source_lines": "source",
+    "more_build_lines": "build",
+    "more_about_lines": "about",
+    "extra_lines": "extra",
+}
 
 
-def chosen_v1(choices: Sequence[Choice], names: Mapping[str, str]) -> str:
-    """The choices as one value of a recipe.yaml: the first whose condition holds; the last stands for all others.
+def _with_operator(bare: re.Match[str]) -> str:
+    """A version without an operator as conda reads it: 1.2 and what refines it, or that very version of a build."""
+    name, version, build = bare.groups()
+    return f"{name} =={version} {build}" if build else f"{name} {version}.*"
 
-    >>> chosen_v1((Choice(value="cuda{cuda_digits}", when="cuda"), Choice(value="cpu")), {})
-    '${{ ("cuda" ~ cuda_digits) if cuda_compiler_version != "None" else ("cpu") }}'
+
+@dataclass(frozen=True)
+class Syntax:
+    """How a recipe format writes what a spec says.
+
+    Attributes:
+        recipe_format: `v0` or `v1`.
+        opening: what opens an expression.
+        names: placeholder → its expression; others are names of variables.
+        limits: the arguments for the `lower` and the `upper` limit of a pin, and if those are versions, for `lower
+            version` and `upper version`.
+        keys: key of `sources` or `about` → its name in the recipe, where that is another.
     """
-    if len(choices) == 1 and choices[0].when is None:
-        return quoted(filled(choices[0].value, "${{", names))
-    *first, last = choices
-    parts = [
-        f"({_expression(choice.value, names)}) if {to_expression(choice.when)} else " for choice in first if choice.when
-    ]
-    nested = "(".join(parts) + f"({_expression(last.value, names)})" + ")" * (len(parts) - 1)
-    return f"${{{{ {nested} }}}}"
 
+    recipe_format: str
+    opening: str
+    names: Mapping[str, str]
+    limits: Mapping[str, str]
+    keys: Mapping[str, str]
 
-def exclusive(choices: Sequence[Choice]) -> list[tuple[str, Condition | None]]:
-    """The choices with conditions that exclude each other: each value without the builds of those before it."""
-    found: list[tuple[str, Condition | None]] = []
-    before: list[Condition] = []
-    for choice in choices:
-        others = None if not before else negated(before[0] if len(before) == 1 else Or(tuple(before)))
-        found.append((choice.value, both(choice.when, others)))
-        before += [choice.when] if choice.when else []
-    return found
+    def filled(self, text: str) -> str:
+        """The string with placeholders as expressions: `{version}` is `{{ version }}` in conda-build's."""
+        return fill(text, lambda name: f"{self.opening} {self.names.get(name, name)} }}}}")
 
+    def scalar(self, text: str) -> str:
+        """The same as a YAML scalar."""
+        return quoted(self.filled(text))
 
-def _expression(text: str, names: Mapping[str, str]) -> str:
-    """A text with placeholders as an expression."""
-    pieces = PLACEHOLDER.split(text)
-    parts = []
-    for at, piece in enumerate(pieces):
-        if at % 2:
-            name = names.get(piece, piece)
-            parts.append(name if re.fullmatch(r"\w+", name) else f"({name})")
-        elif piece:
-            parts.append(json.dumps(piece, ensure_ascii=False))
-    return " ~ ".join(parts) or '""'
+    def requirement(self, need: Need) -> str:
+        """A requirement as a YAML scalar."""
+        if need.kind == "package":
+            is_v1 = self.recipe_format == "v1"  # rattler-build takes no bare versions
+            text = self.filled(_BARE_VERSION.sub(_with_operator, need.value) if is_v1 else need.value)
+            return text if text.startswith(self.opening) else quoted(text)
+        if need.kind in ("compiler", "stdlib", "cdt"):
+            return f"{self.opening} {need.kind}('{need.value}') }}}}"
+        function = "pin_subpackage" if need.kind == "pin" else "pin_compatible"
+        bounds = ["exact=True"] if need.kind == "pin" and need.exact else self._bounds(need)
+        return f"{self.opening} {function}({', '.join([repr(need.value), *bounds])}) }}}}"
 
+    def _bounds(self, need: Need) -> list[str]:
+        """The limits of a pin as arguments."""
+        found = []
+        for side, limit in (("lower", need.lower), ("upper", need.upper)):
+            if limit == "none":
+                found.append(f"{self.limits[side]}=None")
+            elif limit and (name := PLACEHOLDER.fullmatch(limit)):
+                found.append(f"{self.limits[f'{side} version']}={name[1]}")
+            elif limit:
+                key = self.limits[side] if _LIMIT.fullmatch(limit) else self.limits[f"{side} version"]
+                found.append(f"{key}='{limit}'")
+        return found
 
-def limits(lower: str | None, upper: str | None, keys: Mapping[str, str]) -> list[str]:
-    """The limits of a pin as arguments; `keys` are the names of the arguments for `lower`, `upper`, and, if they are
-    versions, `lower version` and `upper version`."""
-    found = []
-    for side, limit in (("lower", lower), ("upper", upper)):
-        if limit == "none":
-            found.append(f"{keys[side]}=None")
-        elif limit and (name := PLACEHOLDER.fullmatch(limit)):
-            found.append(f"{keys[f'{side} version']}={name[1]}")
-        elif limit:
-            key = keys[side] if LIMIT.fullmatch(limit) else keys[f"{side} version"]
-            found.append(f"{key}='{limit}'")
-    return found
+    def source(self, source: Source) -> list[str]:
+        """The lines of a source, without its patches."""
+        lines = [f"url: {self.scalar(url)}" for url in source.url]
+        if len(source.url) > 1:
+            lines = ["url:", *(f"  - {self.scalar(url)}" for url in source.url)]
+        written = {
+            "git": source.git and quoted(source.git),
+            "rev": source.git and self.scalar(source.rev or ""),
+            "path": source.path and self.scalar(source.path),
+            "file_name": source.file_name and self.scalar(source.file_name),
+            "sha256": source.sha256,
+            "folder": source.folder and quoted(source.folder),
+        }
+        return [*lines, *(f"{self.keys.get(key, key)}: {value}" for key, value in written.items() if value)]
 
+    def about(self, section: About | AboutOutput) -> tuple[Line, ...]:
+        """The section `about`, in the order of a recipe."""
+        lines: list[Line] = []
+        for key in ("homepage", "license", "license_family", "license_file", "license_url", "summary"):
+            value = getattr(section, key, None)
+            if isinstance(value, tuple) and len(value) > 1:
+                lines += [Line(f"{key}:"), *(Line(f"  - {quoted(name)}") for name in value)]
+            elif value:
+                text = value if isinstance(value, str) else value[0]
+                written = self.filled(text) if key in {"homepage", "license_url"} else text
+                lines.append(Line(f"{self.keys.get(key, key)}: {quoted(written)}"))
+        if section.description:
+            paragraphs = section.description.strip().splitlines()
+            lines += [Line("description: |"), *(Line(f"  {line}".rstrip()) for line in paragraphs)]
+        for key in ("repository", "documentation"):
+            if value := getattr(section, key):
+                lines.append(Line(f"{self.keys.get(key, key)}: {self.scalar(value)}"))
+        return tuple(lines)
 
-def verbatim_lines(blocks: Iterable[Verbatim], section: str, recipe_format: str) -> list[str]:
-    """The lines of the blocks for a section.
+    def verbatim(self, blocks: Iterable[Verbatim], section: str) -> list[str]:
+        """The lines of the blocks for a section.
 
-    Raises:
-        InputError: a block has no lines for this format.
-    """
-    lines: list[str] = []
-    for block in blocks:
-        text = block.v0 if recipe_format == "v0" else block.v1
-        if block.section != section:
-            continue
-        if text is None:
-            hint = f"Add the lines of a {recipe_format} recipe as `{recipe_format}:`; empty, if it needs none."
-            raise InputError(f"a verbatim block for '{section}' has no lines for {recipe_format}", hint=hint)
-        lines += [*(comment(block.why, 0) if block.why and text else ()), *text.splitlines()]
-    return lines
+        Raises:
+            InputError: a block has no lines for this format.
+        """
+        lines: list[str] = []
+        own = self.recipe_format
+        for block in blocks:
+            text: str | None = getattr(block, own)
+            if block.section != section:
+                continue
+            if text is None:
+                hint = f"Add the lines of a {own} recipe as `{own}:`; empty, if it needs none."
+                raise InputError(f"a verbatim block for '{section}' has no lines for {own}", hint=hint)
+            lines += [*(comment(block.why, 0) if block.why and text else ()), *text.splitlines()]
+        return lines
+
+    def view(self, spec: Spec) -> dict[str, Any]:
+        """The values that the templates of both formats show alike."""
+        return {
+            "spec": spec,
+            "package_name": spec.recipe_name or f"{spec.name}-split",
+            "about_lines": self.about(spec.about),
+            **{key: self.verbatim(spec.verbatim, section) for key, section in _VERBATIM.items()},
+        }
