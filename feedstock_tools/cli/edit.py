@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -13,14 +12,14 @@ import click
 
 from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import Command, Group, is_folder
+from feedstock_tools.cli.committing import commit, repository_of
 from feedstock_tools.cli.opening import pinning_of, tidy
-from feedstock_tools.cli.printing import no_signs, say, say_diff
+from feedstock_tools.cli.printing import say, say_diff
 from feedstock_tools.errors import InputError
 
 if TYPE_CHECKING:
     from feedstock_tools.edit.draft import Draft
     from feedstock_tools.edit.variants.lists import VersionKey
-    from feedstock_tools.feedstock.git import Repository
     from feedstock_tools.recipe.written.document import Document
 
 #: Of a build number: more digits are a mistake.
@@ -110,7 +109,7 @@ def _finish(steps: Sequence[Step]) -> int:
 
     ending = _merged([own for _, _, own in steps])
     draft = open_draft(find_feedstock(ending.feedstock, Path()).folder)
-    repository = _repository(draft.folder) if ending.commit is not None else None
+    repository = repository_of(draft.folder, ending.commit)
     for _, edit, _ in steps:
         draft = edit(draft)
     changes = draft.changes()
@@ -130,12 +129,7 @@ def _finish(steps: Sequence[Step]) -> int:
     changes.apply()
     say(f"changed {names}", err=True)
     if repository is not None:
-        named = ending.commit in (options.OWN_MESSAGE, options.EDIT_MESSAGE)
-        message = "; ".join(title for title, _, _ in steps) if named else ending.commit or ""
-        if ending.commit == options.EDIT_MESSAGE:
-            no_signs()
-        repository.commit(changes, message, edit=ending.commit == options.EDIT_MESSAGE)
-        say(f"committed: {message}", err=True)
+        commit(repository, changes, "; ".join(title for title, _, _ in steps), ending.commit)
     return 0
 
 
@@ -150,12 +144,6 @@ def _merged(endings: Sequence[Ending]) -> Ending:
         raise click.UsageError("the edits of one call are for one feedstock")
     commits = [ending.commit for ending in endings if ending.commit is not None]
     return Ending(next(iter(folders), None), any(ending.write for ending in endings), commits[-1] if commits else None)
-
-
-def _repository(folder: Path) -> Repository:
-    from feedstock_tools.feedstock.git import find_repository
-
-    return find_repository(folder, os.environ)
 
 
 @click.group("edit", cls=EditGroup, no_args_is_help=True)

@@ -9,6 +9,8 @@ import click
 
 from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import Command
+from feedstock_tools.cli.committing import commit as commit_changes
+from feedstock_tools.cli.committing import repository_of
 from feedstock_tools.cli.opening import migrations_of, tidy
 from feedstock_tools.cli.printing import say, say_diff, say_error, say_json
 
@@ -26,6 +28,7 @@ from feedstock_tools.cli.printing import say, say_diff, say_error, say_json
 @options.diff
 @options.as_json
 @options.force
+@options.commit("Generate from feedstock.yaml")
 def command(
     feedstock: Path,
     recipe_format: Literal["v0", "v1"] | None,
@@ -35,16 +38,22 @@ def command(
     show_diff: bool,
     as_json: bool,
     force: bool,
+    commit: str | None,
 ) -> int:
     """Write the recipe and variant files that FEEDSTOCK/feedstock.yaml describes.
 
     The pinning (default: the newest fetched one) has the time stamps of migrations that the spec only names.
+    conda-smithy's .gitignore hides the spec and its record from git: --commit adds them all the same.
     """
+    from feedstock_tools.feedstock.git import left_out
     from feedstock_tools.generate.generating import generate
 
     if as_json and show_diff:
         raise click.UsageError("--json and --diff exclude each other")
+    if commit is not None and (check or output):
+        raise click.UsageError("--commit excludes --check and --output")
     generated = generate(feedstock, recipe_format=recipe_format, folder=output, migrations=migrations_of(pinning))
+    repository = repository_of(generated.folder, commit)
     folder, stale = generated.folder, generated.stale
     for change in stale:
         if show_diff or (change.kind == "edited" and not (force or check)):
@@ -61,6 +70,10 @@ def command(
         say(f"{'removed' if change.new is None else 'wrote'} {folder / change.path}")
     if not (stale or as_json):
         say(f"nothing to do: {len(generated.texts)} files match the spec")
+    if repository is not None:
+        commit_changes(repository, generated.kept(), "Generate from feedstock.yaml", commit)
+    elif output is None and (hidden := left_out(folder, generated.kept().seen)):
+        say(f"note: git ignores {', '.join(hidden)}; `generate --commit` adds them all the same", err=True)
     return 0
 
 

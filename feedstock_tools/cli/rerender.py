@@ -19,14 +19,14 @@ from click.core import ParameterSource
 
 from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import Command
+from feedstock_tools.cli.committing import commit, repository_of
 from feedstock_tools.cli.opening import refuse_without_feedstock, tidy
-from feedstock_tools.cli.printing import no_signs, say, say_diff, say_json
+from feedstock_tools.cli.printing import say, say_diff, say_json
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.stages import stage
 from feedstock_tools.wording import counted
 
 if TYPE_CHECKING:
-    from feedstock_tools.feedstock.git import Repository
     from feedstock_tools.files.changes import Changes
     from feedstock_tools.rerender.many import Record, RerenderedFeedstock
     from feedstock_tools.rerender.rerendering import Rerender
@@ -116,7 +116,7 @@ def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
     _refuse_mixtures(feedstock, modes)
     refuse_without_feedstock(feedstock)
     gc.disable()  # a short process without reference cycles: collecting garbage would take a third of its time
-    repository = _repository(feedstock) if modes.commit else None
+    repository = repository_of(feedstock, modes.commit)
     pinning = chosen_pinning(how.pinning, feedstock)
     result = _rerendered(feedstock, pinning, how)
     if modes.verify:
@@ -137,7 +137,7 @@ def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
         changes.apply()
     say(f"{len(result.configurations)} configurations, {len(changes.paths)} changes", err=True)
     if repository is not None:
-        _commit(repository, changes, result, pinning, modes.commit or "")
+        commit(repository, changes, _message(result, pinning), modes.commit)
 
 
 def _rerender_many(feedstocks: tuple[Path, ...], how: _How, modes: _Modes, many: _Many) -> None:
@@ -164,23 +164,12 @@ def _refuse_mixtures(feedstock: Path, modes: _Modes) -> None:
         raise click.UsageError(f"--commit takes '{modes.commit}' for the message: write the folder before --commit")
 
 
-def _repository(feedstock: Path) -> Repository:
-    from feedstock_tools.feedstock.git import find_repository
-
-    return find_repository(feedstock, os.environ)
-
-
-def _commit(repository: Repository, changes: Changes, result: Rerender, pinning: Path | None, requested: str) -> None:
-    """Commit a rerender that was applied."""
+def _message(result: Rerender, pinning: Path | None) -> str:
+    """The message that conda-smithy gives a rerender."""
     from feedstock_tools.channel.kept import find_pinning, pinning_cache
 
     version = find_pinning(pinning.parent, pinning_cache(os.environ)).version if pinning else None
-    own = requested in (options.OWN_MESSAGE, options.EDIT_MESSAGE)
-    message = result.rules.commit_message(version) if own else requested
-    if requested == options.EDIT_MESSAGE:
-        no_signs()
-    done = repository.commit(changes, message, edit=requested == options.EDIT_MESSAGE)
-    say(f"committed: {message.splitlines()[0]}" if done else "nothing to commit", err=True)
+    return result.rules.commit_message(version)
 
 
 def _rerendered(feedstock: Path, pinning: Path | None, how: _How) -> Rerender:

@@ -83,6 +83,20 @@ def branch_base(feedstock: Path) -> str:
     raise InputError("there is no commit in which this branch left a main one", path=feedstock, hint=hint)
 
 
+def left_out(folder: Path, paths: Iterable[Path]) -> tuple[str, ...]:
+    """Those of a folder's files that a `.gitignore` keeps out of its repository, by their path in it.
+
+    conda-smithy's `.gitignore` admits only `recipe`, `.ci_support` and `conda-forge.yml`. Files that are in the
+    repository already stay there. Where git does not answer, there are none.
+    """
+    names = [path.relative_to(folder).as_posix() for path in paths]
+    try:
+        found = _git(folder, "-c", "core.quotePath=false", "check-ignore", "--", *names)
+    except WorkError:
+        return ()
+    return tuple(found.stdout.splitlines()) if found.returncode == 0 else ()
+
+
 @contextmanager
 def checked_out(feedstock: Path, revision: str) -> Iterator[Path]:
     """A folder with the files of a commit, branch or tag; removed afterwards. The repository stays as it is.

@@ -144,6 +144,11 @@ class Generated:
         """All changes as one unified diff; empty where nothing changes."""
         return "".join(change.diff() for change in self.stale)
 
+    def kept(self) -> Changes:
+        """What a commit must hold: the spec, the generated files, their record, and what is no longer generated."""
+        names = [SPEC_NAME, GENERATED, *(str(change.path) for change in self.changes)]
+        return Changes(self.folder, {}, seen=dict.fromkeys(self.folder / name for name in names))
+
     def apply(self, *, force: bool = False) -> tuple[FileChange, ...]:
         """Write the stale files, all or none, and record the generated files; returns the changes.
 

@@ -22,7 +22,7 @@ from feedstock_tools.check.linting.packages import (
 )
 from feedstock_tools.check.linting.selectors import dead_items, dead_selectors
 from feedstock_tools.check.linting.subject import LintFinding, Subject, read_subject
-from feedstock_tools.check.linting.variant_files import stale_migrations, unused_keys
+from feedstock_tools.check.linting.variant_files import ignored_spec, stale_migrations, unused_keys
 from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.recipe.written.document import Document, Part
 from feedstock_tools.recipe.written.files import read_files
@@ -43,6 +43,7 @@ _CHECKS: tuple[Callable[[Subject], Iterator[LintFinding]], ...] = (
     dead_selectors,
     unused_keys,
     stale_migrations,
+    ignored_spec,
 )
 
 

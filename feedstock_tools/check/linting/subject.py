@@ -24,6 +24,7 @@ RULES: Mapping[str, str] = {
     "conda-smithy": "conda-forge's own linter reports it",
     "dead-selector": "a selector can never be true, or holds in no job",
     "duplicate-requirement": "a requirement is in a list twice",
+    "ignored-spec": "git ignores the spec, so that clones lack it",
     "license": "the license is missing or not an SPDX expression",
     "license-file": "the recipe names no license file",
     "loose-metapackage": "a package without files does not pin its sibling to the build that it stands for",

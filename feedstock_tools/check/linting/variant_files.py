@@ -1,4 +1,4 @@
-"""Rules about variant files and migrations: keys that nothing uses, and migrations that are over."""
+"""Rules about files beside the recipe: keys that nothing uses, migrations that are over, a spec that git ignores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 from feedstock_tools.check.linting.subject import LintFinding, Subject
 from feedstock_tools.check.renderings import Job
 from feedstock_tools.errors import FeedstockError
-from feedstock_tools.reading import CI_SUPPORT, LARGEST_SCRIPT, read_bytes
+from feedstock_tools.feedstock.git import left_out
+from feedstock_tools.reading import CI_SUPPORT, GENERATED, LARGEST_SCRIPT, SPEC_NAME, read_bytes
 from feedstock_tools.recipe.written.document import Document, read_document
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.source import migrations_of
@@ -58,6 +59,15 @@ def unused_keys(subject: Subject) -> Iterator[LintFinding]:
         more = f" (and in {len(jobs) - 1} more)" if len(jobs) > 1 else ""
         message = f"nothing uses {key}{more}: rerender the feedstock"
         yield subject.finding(entry.start if entry else 0, "unused-key", message, document=document)
+
+
+def ignored_spec(subject: Subject) -> Iterator[LintFinding]:
+    """A spec, or the record of what it generated, that git ignores: conda-smithy's `.gitignore` hides both."""
+    folder = subject.files.folder
+    paths = [path for name in (SPEC_NAME, GENERATED) if (path := folder / name).is_file()]
+    for name in left_out(folder, paths) if paths else ():
+        message = "git ignores this file, so that clones lack it: `feedstock-tools generate --commit` adds it"
+        yield LintFinding(name, 1, "ignored-spec", message)
 
 
 def _configuration_file(subject: Subject, job: Job) -> Document:
