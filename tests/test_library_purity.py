@@ -46,7 +46,7 @@ OUTSIDE = (
 #: user's credentials for channels are.
 _MAY = {
     "builds/fleet/local.py": "os.environ",
-    "channel/web/asking.py": "os.environ",
+    "channel/http.py": "os.environ",
     "files/temporary.py": "os.environ",
     "recipe/v1_engine.py": "os.environ",
 }

@@ -11,8 +11,7 @@ from feedstock_tools import reading
 from feedstock_tools.bounds.limits import READING, SOLVING
 from feedstock_tools.builds.ledger import database
 from feedstock_tools.builds.publish import parts
-from feedstock_tools.channel import archive, fetching, metadata, repodata, run_exports
-from feedstock_tools.channel.web import package_index
+from feedstock_tools.channel import archive, fetching, metadata, package_index, repodata
 from feedstock_tools.gpu_code import archives, code
 from feedstock_tools.recipe import v1_engine
 from feedstock_tools.recipe.v0 import jinja, meta, text
@@ -115,7 +114,7 @@ LIMITS = {
     "repodata": (
         f"{metadata._MOST_TEXTS:,} items",
         f"repodata on this machine {_mib(repodata._LARGEST_REPODATA)}",
-        f"lists of run exports {_mib(run_exports._LARGEST_LIST)}",
+        f"lists of run exports {_mib(repodata._LARGEST_LIST)}",
     ),
     "memory": (_mib(READING.step_memory or 0), _mib(READING.memory or 0), _mib(SOLVING.memory or 0)),
     "processor time": (

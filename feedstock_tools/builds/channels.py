@@ -29,7 +29,7 @@ from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.platforms import Platform
 
 if TYPE_CHECKING:
-    from feedstock_tools.channel.web.pip import Watch
+    from feedstock_tools.channel.pip import Watch
     from feedstock_tools.check.rehearsal import RehearsalChannels
     from feedstock_tools.feedstock.folder import Feedstock
     from feedstock_tools.rerender.configuration import Configuration

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from feedstock_tools.bounds.limits import LIFTING, most
+from feedstock_tools.channel.calls import wait_for
 from feedstock_tools.channel.metadata import DAMAGED, PackageFile, PackageMetadata
-from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.archives import (
     FORMAT,

@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeVar
 
+from feedstock_tools.channel.calls import rattler_client, wait_for
 from feedstock_tools.channel.kept import (
     PINNING,
     PINNING_FILE,
@@ -22,8 +23,6 @@ from feedstock_tools.channel.kept import (
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.properties import local_folder
 from feedstock_tools.channel.repodata import channel_url, first_cause, read_records
-from feedstock_tools.channel.waiting import wait_for
-from feedstock_tools.channel.web.asking import rattler_client
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.temporary import temporary_folder
 

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from feedstock_tools.channel.calls import rattler_client, unsharded_gateway
 from feedstock_tools.channel.metadata import Record, RunExports
-from feedstock_tools.channel.repodata import channel_url
-from feedstock_tools.channel.run_exports import run_exports_of
+from feedstock_tools.channel.repodata import channel_url, run_exports_of
 from feedstock_tools.channel.solving import Question, SolveError, plain_errors, solved_records
-from feedstock_tools.channel.web.asking import rattler_client
 from feedstock_tools.files.temporary import new_folder, remove
 from feedstock_tools.platforms import Platform
 
@@ -155,13 +154,12 @@ class ManySolves:
         self, question: Question, sources: Sequence[Channel | SparseRepoData | MultiSource]
     ) -> list[RepoDataRecord]:
         """As `solve` does: if reading fails, try again without sharded repodata."""
-        from rattler import Gateway, SourceConfig
         from rattler.exceptions import GatewayError
 
         try:
             return await solved_records(question, sources, self._gateway)
         except GatewayError:
-            plain: Gateway = Gateway(default_config=SourceConfig(sharded_enabled=False), client=rattler_client())
+            plain = unsharded_gateway()
             solved = await solved_records(question, sources, plain)
             self._gateway = plain
             return solved

@@ -1,18 +1,21 @@
-"""Channels: their repodata, whether they answer, and their URLs."""
+"""Channels: their repodata and run exports, whether they answer, and their URLs."""
 
 from __future__ import annotations
 
+import bz2
 import json
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from feedstock_tools.channel.metadata import DAMAGED, Record
+from feedstock_tools.bounds.limits import most
+from feedstock_tools.channel.calls import rattler_client, unsharded_gateway, wait_for
+from feedstock_tools.channel.metadata import DAMAGED, Record, RunExports
 from feedstock_tools.channel.properties import local_folder, why_no_channel
-from feedstock_tools.channel.waiting import wait_for
-from feedstock_tools.channel.web.asking import NoAnswerError, ask, rattler_client
 from feedstock_tools.digests import package_hash
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.temporary import temporary_folder
@@ -36,6 +39,12 @@ PUBLIC_HOSTS = {
 }
 #: The time limit for a question whether repodata has changed, in seconds.
 _STATE_SECONDS = 10
+#: The time limit for a list of run exports, in seconds.
+_LIST_SECONDS = 60
+#: Bytes of a list of run exports, several times those of conda-forge's largest one; and of what is read at most.
+_LARGEST_LIST = 512 << 20
+_LARGEST_ANSWER = 1 << 40
+_ONE_AT_A_TIME = threading.Lock()
 
 
 class UnreadChannelError(WorkError):
@@ -78,6 +87,8 @@ def why_unreachable(channel: str, *, seconds: float = 3.0) -> str | None:
     folder = local_folder(channel)
     if folder is not None:
         return why_no_channel(folder)
+    from feedstock_tools.channel.http import NoAnswerError, ask
+
     url = channel_url(channel)
     try:
         status = ask(f"{url}/noarch/repodata.json", seconds=seconds, method="HEAD").status
@@ -124,7 +135,7 @@ def builds_of(name: str, channel: str, subdirs: Sequence[str]) -> tuple[Record, 
     Raises:
         WorkError: the channel cannot be reached, answers with an error, or its repodata is damaged.
     """
-    from rattler import Channel, Gateway, SourceConfig, Subdir
+    from rattler import Channel, Subdir
     from rattler.exceptions import GatewayError
 
     url = channel_url(channel)
@@ -132,10 +143,8 @@ def builds_of(name: str, channel: str, subdirs: Sequence[str]) -> tuple[Record, 
         return tuple(record for record in read_records(url, subdirs) if record.name == name)
 
     async def query() -> list[tuple[str, str, str]]:
-        # A plain file server breaks the second query of shards (see `_with_plain_repodata` in solving).
-        gateway = Gateway(default_config=SourceConfig(sharded_enabled=False), client=rattler_client())
         places = [Subdir(subdir) for subdir in subdirs]
-        answers = await gateway.query([Channel(url)], places, [name], recursive=False)
+        answers = await unsharded_gateway().query([Channel(url)], places, [name], recursive=False)
         return [(record.file_name, record.to_json(), record.subdir) for answer in answers for record in answer]
 
     try:
@@ -298,6 +307,8 @@ def repodata_state(channel: str, subdirs: Sequence[str]) -> str | None:
 
 def _state_on_server(url: str) -> str | None:
     """The tag and modification time of a file on a server; '' if there is no such file."""
+    from feedstock_tools.channel.http import NoAnswerError, ask
+
     try:
         reply = ask(url, seconds=_STATE_SECONDS, method="HEAD")
     except NoAnswerError:
@@ -306,3 +317,105 @@ def _state_on_server(url: str) -> str | None:
         return "" if reply.status == 404 else None
     words = [reply.headers.get("etag"), reply.headers.get("last-modified")]
     return " ".join(word for word in words if word) or None
+
+
+def run_exports_of(url: str) -> RunExports:
+    """The run exports of the package at a URL.
+
+    Raises:
+        WorkError: neither the subdir's run_exports.json nor the package can be read.
+    """
+    subdir, _, file_name = url.rpartition("/")
+    with _ONE_AT_A_TIME:  # the first caller reads it for the others
+        listed = _listed(subdir)
+    if file_name in listed:
+        return RunExports.from_json(listed[file_name].get("run_exports") or {})
+    path = local_folder(url)
+    return _from_remote_package(url) if path is None else _from_package(path)
+
+
+def listed_run_exports(urls: Iterable[str]) -> dict[str, RunExports]:
+    """The run exports of packages by URL, as far as they are cheap: from run_exports.json, or from a local file.
+
+    Raises:
+        WorkError: an existing run_exports.json or package cannot be read.
+    """
+    exports = {}
+    for url in urls:
+        subdir, _, file_name = url.rpartition("/")
+        listed = _listed(subdir)
+        if file_name in listed:
+            exports[url] = RunExports.from_json(listed[file_name].get("run_exports") or {})
+        elif (path := local_folder(url)) is not None and path.is_file():
+            exports[url] = _from_package(path)
+    return exports
+
+
+def _from_package(path: Path) -> RunExports:
+    from feedstock_tools.channel.archive import read_package
+
+    return read_package(path).run_exports
+
+
+@lru_cache(maxsize=16)
+def _listed(subdir: str) -> Mapping[str, Any]:
+    """The entries of a subdir's run_exports.json by file name; none if it has no such file."""
+    for name in ("run_exports.json.bz2", "run_exports.json"):
+        content = _content(f"{subdir}/{name}")
+        if content is None:
+            continue
+        try:
+            document = json.loads(_plain(content) if name.endswith(".bz2") else content)
+            return {**(document.get("packages") or {}), **(document.get("packages.conda") or {})}
+        except (OSError, *DAMAGED) as error:
+            raise WorkError(f"cannot read {subdir}/{name}: {error}") from error
+    return {}
+
+
+def _plain(content: bytes) -> bytes:
+    """The content of a compressed list, if it is not too large."""
+    reader = bz2.BZ2Decompressor()
+    plain = reader.decompress(content, max_length=_largest() + 1)
+    if len(plain) > _largest():
+        raise ValueError(f"it has more than {_LARGEST_LIST} bytes")
+    return plain
+
+
+def _content(url: str) -> bytes | None:
+    """The content of a file of a channel; None if there is none."""
+    from feedstock_tools.channel.http import NoAnswerError, ask
+
+    path = local_folder(url)
+    if path is not None:
+        return read_bytes(path, _largest(), within=None) if path.exists() else None
+    try:
+        reply = ask(url, seconds=_LIST_SECONDS, largest=_largest())
+    except NoAnswerError as error:
+        if error.too_much:
+            raise WorkError(f"cannot read {url}: {error}") from error
+        return None
+    return reply.content if reply.status == 200 else None
+
+
+def _largest() -> int:
+    """The bound of a list in bytes, times the user's factor."""
+    return int(min(most(_LARGEST_LIST), _LARGEST_ANSWER))
+
+
+def _from_remote_package(url: str) -> RunExports:
+    """Fetch only the metadata of a package."""
+    from rattler.package_streaming import PackageArchive
+
+    from feedstock_tools.channel.archive import documents_of
+
+    name = "info/run_exports.json"
+
+    async def read() -> bytes | None:
+        archive = await PackageArchive.from_url(rattler_client(), url)
+        return (await documents_of(archive, [name], most(_LARGEST_LIST))).get(name)
+
+    try:
+        content = wait_for(read(), f"{url} to be sent", _LIST_SECONDS)
+        return RunExports.from_json(json.loads(content)) if content else RunExports()
+    except Exception as error:  # rattler has no common base for these errors
+        raise WorkError(f"cannot read the run exports of {url}: {error}") from error

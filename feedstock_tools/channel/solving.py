@@ -14,10 +14,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from feedstock_tools.channel.calls import rattler_client, unsharded_gateway, wait_for
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import channel_url, first_cause
-from feedstock_tools.channel.waiting import wait_for
-from feedstock_tools.channel.web.asking import rattler_client
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 
@@ -175,20 +174,15 @@ def plain_errors() -> Iterator[None]:
 
 
 def _with_plain_repodata(work: Callable[[Gateway], Coroutine[None, None, tuple[Record, ...]]]) -> tuple[Record, ...]:
-    """Do the work; if reading a channel fails, repeat it without sharded repodata.
-
-    On a second request for shards, a plain file server answers "not modified", which py-rattler 0.28 treats as an
-    error.
-    """
-    from rattler import Gateway, SourceConfig
+    """Do the work; if reading a channel fails, repeat it without sharded repodata."""
+    from rattler import Gateway
     from rattler.exceptions import GatewayError
 
     awaited = "an environment to be solved"
     try:
         return wait_for(work(Gateway(client=rattler_client())), awaited, _MOST_SECONDS)
     except GatewayError:
-        plain = Gateway(default_config=SourceConfig(sharded_enabled=False), client=rattler_client())
-        return wait_for(work(plain), awaited, _MOST_SECONDS)
+        return wait_for(work(unsharded_gateway()), awaited, _MOST_SECONDS)
 
 
 async def _refuse_other_channels(

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from feedstock_tools.channel.folder import add_packages, complete_index
+from feedstock_tools.channel.http import NoAnswerError, ask
 from feedstock_tools.channel.properties import STAND_IN, local_folder
 from feedstock_tools.channel.repodata import PUBLIC_HOSTS, read_records
-from feedstock_tools.channel.web.asking import NoAnswerError, ask
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.locks import SAID_AFTER, named_wait, say_wait
@@ -355,7 +355,7 @@ class S3Target:
         """Write the repodata of every subdir."""
         from rattler.index import S3Credentials, index_s3
 
-        from feedstock_tools.channel.waiting import wait_for
+        from feedstock_tools.channel.calls import wait_for
 
         client, credentials = self._client, self._session.get_credentials()
         if credentials is None:

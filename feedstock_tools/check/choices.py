@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from feedstock_tools.bounds.limits import BoundError, most
+from feedstock_tools.channel.calls import wait_for
 from feedstock_tools.channel.many_solves import PROMISED, ManySolves
 from feedstock_tools.channel.metadata import Record, RunExports
 from feedstock_tools.channel.solving import Question, virtual_packages
-from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput, UsedVariables

@@ -19,11 +19,11 @@ from typing import Any, Literal
 from feedstock_tools import __version__
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
+from feedstock_tools.channel.calls import wait_for
 from feedstock_tools.channel.many_solves import Answer, ManySolves
 from feedstock_tools.channel.metadata import RunExports
 from feedstock_tools.channel.repodata import repodata_state
 from feedstock_tools.channel.solving import Question, only_lacks, virtual_packages
-from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.check.choices import Offer, Pick, Promised, picks_of, promise
 from feedstock_tools.data import PACKAGE, data_folder
 from feedstock_tools.digests import digest_of_files, stamp_of_files

@@ -234,7 +234,7 @@ def _values(option: str, pairs: tuple[str, ...]) -> dict[str, str]:
 
 def _downloaded(url: str, kind: str) -> str:
     """The hash of what an address gives."""
-    from feedstock_tools.channel.web.answers import hash_of
+    from feedstock_tools.channel.http import hash_of
 
     say(f"-- downloading {url}", err=True)
     return hash_of(url, kind)

@@ -92,7 +92,7 @@ def _found(source: str, output: Path | None) -> tuple[Project, Origin, Path]:
 
 def _released(name: str, version: str | None, output: Path | None) -> tuple[Project, Origin, Path]:
     """A project of the package index that pip is configured with, by the texts of its newest source archive."""
-    from feedstock_tools.channel.web.package_index import newest_source, unpack_texts
+    from feedstock_tools.channel.package_index import newest_source, unpack_texts
     from feedstock_tools.generate.first_spec import Origin
     from feedstock_tools.generate.project import read_project
 

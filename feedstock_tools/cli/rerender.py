@@ -195,7 +195,7 @@ def _rerendered(feedstock: Path, pinning: Path | None, how: _How) -> Rerender:
 
 def _azure_number(feedstock: Path, release: Release, rules: Rules) -> int | None:
     """The feedstock's number at Azure; None if conda-forge.yml has it, or with a line on stderr if Azure does not."""
-    from feedstock_tools.channel.web.answers import AZURE, build_number
+    from feedstock_tools.channel.http import AZURE, build_number
     from feedstock_tools.rerender.smithy import azure_project
 
     place = azure_project(feedstock, release, rules)

@@ -18,7 +18,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
-from feedstock_tools.facts.tools import read_tools
+from feedstock_tools.facts.packages import read_tools
 from feedstock_tools.versions import parse_version
 
 #: The Pythons that get packages with compiled code.

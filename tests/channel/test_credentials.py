@@ -12,9 +12,9 @@ import pytest
 
 from feedstock_tools.channel.archive import read_documents, write_package
 from feedstock_tools.channel.folder import index_channel
+from feedstock_tools.channel.http import NoAnswerError, address_of, ask
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.repodata import repodata_state, why_unreachable
-from feedstock_tools.channel.web.asking import NoAnswerError, address_of, ask
 from tests.support import command
 from tests.support.feedstocks import CPU, HERE, TinyFeedstock
 from tests.support.guarded import PASSWORD, TOKEN, USER, Guarded, guarded
@@ -28,7 +28,7 @@ import json, sys
 from pathlib import Path
 from feedstock_tools.channel.solving import install
 from feedstock_tools.channel.repodata import builds_of, read_records, why_unreachable
-from feedstock_tools.channel.run_exports import run_exports_of
+from feedstock_tools.channel.repodata import run_exports_of
 from feedstock_tools.channel.solving import solve
 from feedstock_tools.platforms import Platform
 url, subdir, home = sys.argv[1:]

@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.channel import archive, run_exports
+from feedstock_tools.channel import archive, repodata
 from feedstock_tools.channel.archive import read_documents, read_package, unpack, write_package
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
-from feedstock_tools.channel.repodata import read_records
-from feedstock_tools.channel.run_exports import run_exports_of
+from feedstock_tools.channel.repodata import read_records, run_exports_of
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.archives import stored_frame as stored
 from feedstock_tools.gpu_code import code
@@ -244,7 +243,7 @@ def test_repodata_that_is_not_a_file_is_refused(tmp_path: Path, make: Callable[[
 
 
 def test_run_exports_that_unpack_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_exports, "_LARGEST_LIST", 8 << 20)
+    monkeypatch.setattr(repodata, "_LARGEST_LIST", 8 << 20)
     packer = bz2.BZ2Compressor(9)
     parts = [packer.compress(bytes(1 << 20)) for _ in range(24)]
     (tmp_path / "run_exports.json.bz2").write_bytes(b"".join([*parts, packer.flush()]))

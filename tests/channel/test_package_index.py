@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.channel.web import package_index
-from feedstock_tools.channel.web.package_index import newest_source, unpack_texts
-from feedstock_tools.channel.web.pip import index_urls
+from feedstock_tools.channel import package_index
+from feedstock_tools.channel.package_index import newest_source, unpack_texts
+from feedstock_tools.channel.pip import index_urls
 from feedstock_tools.errors import InputError, WorkError
 from tests.support.limits import limited
 

@@ -197,7 +197,7 @@ def test_a_server_that_fails_is_one_message(
     serve: Callable[..., str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("feedstock_tools.channel.web.asking._RETRIES", 0)
+    monkeypatch.setattr("feedstock_tools.channel.calls._RETRIES", 0)
     url = serve(channel, failing)
     with pytest.raises(WorkError) as caught:
         fetch_pinning(url, tmp_path / "cache")

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.metadata import PackageMetadata, RunExports
-from feedstock_tools.channel.repodata import repodata_state
-from feedstock_tools.channel.run_exports import run_exports_of
+from feedstock_tools.channel.repodata import repodata_state, run_exports_of
 
 
 def test_the_channels_list_is_asked_first_and_then_the_package(tmp_path: Path) -> None:

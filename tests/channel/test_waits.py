@@ -12,18 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.channel import repodata, targets
+from feedstock_tools.channel import calls, repodata, targets
 from feedstock_tools.channel import targets as uploads
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import add_packages, index_channel
+from feedstock_tools.channel.http import NoAnswerError, ask, build_number
 from feedstock_tools.channel.metadata import PackageMetadata
-from feedstock_tools.channel.repodata import builds_of, read_records, repodata_state, why_unreachable
-from feedstock_tools.channel.run_exports import run_exports_of
+from feedstock_tools.channel.repodata import builds_of, read_records, repodata_state, run_exports_of, why_unreachable
 from feedstock_tools.channel.solving import solve
 from feedstock_tools.channel.targets import parse_target
-from feedstock_tools.channel.web import asking
-from feedstock_tools.channel.web.answers import build_number
-from feedstock_tools.channel.web.asking import NoAnswerError, ask
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.files import locks
 from feedstock_tools.files.locks import Locks, locked
@@ -111,8 +108,8 @@ def serving(talk: Talk) -> Iterator[str]:
 @pytest.fixture
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short limits."""
-    monkeypatch.setattr(asking, "_REQUEST_SECONDS", 1)
-    monkeypatch.setattr(asking, "_RETRIES", 0)
+    monkeypatch.setattr(calls, "_REQUEST_SECONDS", 1)
+    monkeypatch.setattr(calls, "_RETRIES", 0)
     monkeypatch.setattr(repodata, "_SECONDS", 3)
 
 
@@ -223,7 +220,7 @@ def test_an_upload_to_a_server_that_never_answers_ends(
 
 def test_questions_to_a_server_that_never_answers_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("feedstock_tools.channel.repodata._STATE_SECONDS", 1)
-    monkeypatch.setattr("feedstock_tools.channel.run_exports._SECONDS", 1)
+    monkeypatch.setattr("feedstock_tools.channel.repodata._LIST_SECONDS", 1)
     with serving(silent) as url:
         began = time.monotonic()
         assert repodata_state(url, ["noarch"]) is None

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from feedstock_tools.channel.calls import wait_for
 from feedstock_tools.channel.many_solves import ManySolves
-from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.check.rehearsal import RehearsedRow, RowEnvironments
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput, UsedVariables

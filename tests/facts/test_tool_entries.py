@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from feedstock_tools.facts.tools import read_tools
+from feedstock_tools.facts.packages import read_tools
 from maintenance.facts.tools import entries, read_wheel
 
 

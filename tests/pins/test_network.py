@@ -19,8 +19,7 @@ from feedstock_tools.facts import load_cuda
 from feedstock_tools.pins.graph.explain import explain
 from feedstock_tools.pins.graph.from_facts import graph_of_facts
 from feedstock_tools.pins.graph.kinds import Demand
-from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
-from feedstock_tools.pins.graph.network import kinds_between
+from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way, kinds_between
 
 
 def _bound(one: str, other: str) -> list[Bound]:
@@ -117,7 +116,7 @@ def test_networkx_loads_for_a_path_alone() -> None:
 import sys
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.pins.graph.from_facts import graph_of_facts
-from feedstock_tools.pins.graph.network import kinds_between
+from feedstock_tools.pins.graph.model import kinds_between
 from feedstock_tools.report.pins.show import show
 show((), (), None, facts=True, form="html")
 assert "networkx" not in sys.modules

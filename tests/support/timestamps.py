@@ -8,10 +8,10 @@ from pathlib import Path
 
 from rattler import Channel, Gateway, RepoDataRecord, SparseRepoData
 
+from feedstock_tools.channel.calls import wait_for
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import channel_url, read_records
 from feedstock_tools.channel.solving import Question, plain_errors, solved_records
-from feedstock_tools.channel.waiting import wait_for
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
 

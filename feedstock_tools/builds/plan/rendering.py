@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.digests import digest_of_files, digest_of_values, files_below, stamp_of_files
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts.tools import read_tools
+from feedstock_tools.facts.packages import read_tools
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text

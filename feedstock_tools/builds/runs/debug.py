@@ -20,7 +20,7 @@ from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.building import environment_of, write_siblings
 from feedstock_tools.builds.runs.site import Site, Station, open_station, provide_compilers, site_of
-from feedstock_tools.channel.web.pip import Watch, unwatched
+from feedstock_tools.channel.pip import Watch, unwatched
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.files.locks import Locks, named_wait

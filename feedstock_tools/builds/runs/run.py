@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.plan.workspace import Workspace
     from feedstock_tools.builds.runs.observer import NextAttempt, Observer, Progress
     from feedstock_tools.builds.runs.site import Site
-    from feedstock_tools.channel.web.pip import Watch
+    from feedstock_tools.channel.pip import Watch
 
 _NOT_WRITTEN = "the folder of artifacts cannot be written"
 _ELSEWHERE = "Give one elsewhere with --output-dir."
@@ -146,7 +146,7 @@ def prepare(workspace: Workspace, agenda: Agenda, watch: Watch | None = None) ->
         WorkError: nothing can be written, or the disk has less free space than a row needs.
     """
     from feedstock_tools.builds.runs.site import provide_compilers
-    from feedstock_tools.channel.web.pip import unwatched
+    from feedstock_tools.channel.pip import unwatched
 
     refuse_no_room(workspace.artifacts, agenda.todo)
     return provide_compilers(workspace, agenda.todo, agenda.channels, watch or unwatched)

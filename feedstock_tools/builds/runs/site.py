@@ -15,8 +15,8 @@ from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.rendering import PlannedInputs
 from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.builds.plan.workspace import Workspace
+from feedstock_tools.channel.pip import Watch
 from feedstock_tools.channel.properties import ChannelDemand, ChannelProperties, Channels
-from feedstock_tools.channel.web.pip import Watch
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow
 from feedstock_tools.platforms import Platform

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from feedstock_tools.builds.stand_in.channel import StandInChannel
     from feedstock_tools.builds.stand_in.toolkits import CudaToolkit
+    from feedstock_tools.channel.pip import Watch
     from feedstock_tools.channel.properties import ChannelDemand
-    from feedstock_tools.channel.web.pip import Watch
     from feedstock_tools.platforms import Platform
 
 #: The major version of CUDA from which on the wheels hold nvcc, which calls a host compiler.

@@ -48,8 +48,7 @@ from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunEx
 from feedstock_tools.channel.properties import STAND_IN, ChannelProperties
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
-from feedstock_tools.facts.packages import KnownPackage, read_packages
-from feedstock_tools.facts.tools import MAKE, Wheel, read_tools, tools_file
+from feedstock_tools.facts.packages import MAKE, KnownPackage, Wheel, read_packages, read_tools, tools_file
 from feedstock_tools.feedstock.folder import user_cache
 from feedstock_tools.files.changes import write_whole
 from feedstock_tools.files.locks import locked

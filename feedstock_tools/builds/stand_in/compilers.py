@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 
 from feedstock_tools.channel.metadata import PackageFile
-from feedstock_tools.channel.web.pip import Download, Fetching, Watch, download_wheels, unwatched
+from feedstock_tools.channel.pip import Download, Fetching, Watch, download_wheels, unwatched
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder

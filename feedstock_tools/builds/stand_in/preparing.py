@@ -18,8 +18,8 @@ from feedstock_tools.builds.stand_in.compilers import (
 )
 from feedstock_tools.builds.stand_in.python import find_pythons
 from feedstock_tools.builds.stand_in.tools import fetch_tools, tools_folder, wheels_for, why_no_tools
+from feedstock_tools.channel.pip import Watch, unwatched
 from feedstock_tools.channel.properties import ChannelDemand
-from feedstock_tools.channel.web.pip import Watch, unwatched
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.packages import read_packages
 from feedstock_tools.platforms import Platform

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.channel.metadata import PackageFile
-from feedstock_tools.channel.web.pip import Download, Watch, download_wheels, unwatched
+from feedstock_tools.channel.pip import Download, Watch, download_wheels, unwatched
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder

@@ -22,9 +22,9 @@ from pathlib import Path, PurePosixPath
 
 from feedstock_tools.builds.stand_in.python import PLACEHOLDER, UNCHECKED_HASH
 from feedstock_tools.channel.metadata import PackageFile
-from feedstock_tools.channel.web.pip import Download, Fetching, Watch, download_wheels, unwatched
+from feedstock_tools.channel.pip import Download, Fetching, Watch, download_wheels, unwatched
 from feedstock_tools.errors import WorkError
-from feedstock_tools.facts.tools import MAKE, Wheel, read_tools
+from feedstock_tools.facts.packages import MAKE, Wheel, read_tools
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform

@@ -17,13 +17,14 @@ from feedstock_tools.builds.runs.logs import LogFile
 from feedstock_tools.builds.testing.running import (
     Conditions,
     Gpus,
+    Subject,
     clear_cache,
     find_gpus,
     one_by_one,
     run_benchmark,
     run_own_tests,
+    subject_of,
 )
-from feedstock_tools.builds.testing.subject import Subject, subject_of
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedConfiguration

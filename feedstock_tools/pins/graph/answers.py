@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from feedstock_tools.channel.metadata import Record
-from feedstock_tools.channel.repodata import read_records
-from feedstock_tools.channel.run_exports import listed_run_exports
+from feedstock_tools.channel.repodata import listed_run_exports, read_records
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts, load_cuda
 from feedstock_tools.facts.gpus import find_gpu, is_of_device_manager, load_gpus

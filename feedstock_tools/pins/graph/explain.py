@@ -9,8 +9,7 @@ from itertools import combinations
 
 from feedstock_tools.facts.frameworks import load_frameworks
 from feedstock_tools.pins.graph.kinds import KINDS, Demand, kind_named, newest_first
-from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
-from feedstock_tools.pins.graph.network import kinds_between
+from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way, kinds_between
 from feedstock_tools.pins.graph.resolve import is_satisfiable
 from feedstock_tools.versions import parse_version
 

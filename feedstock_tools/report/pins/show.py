@@ -10,8 +10,7 @@ from feedstock_tools.facts import load_cuda
 from feedstock_tools.pins.channels import channel_title
 from feedstock_tools.pins.graph.answers import pin_graph, records_of
 from feedstock_tools.pins.graph.kinds import parse_demand
-from feedstock_tools.pins.graph.model import PinGraph, Release
-from feedstock_tools.pins.graph.network import written
+from feedstock_tools.pins.graph.model import PinGraph, Release, written
 from feedstock_tools.report.pins.page import page
 from feedstock_tools.report.pins.picture import (
     COLUMNS,
@@ -55,7 +54,7 @@ def show(versions: Sequence[str], channels: Sequence[str], platform: str | None,
 
 
 def exported(channels: Sequence[str], platform: str | None, *, facts: bool, form: str) -> str:
-    """The pin graph with its releases and bounds as nodes, in one of networkx's forms: see `pins.graph.network`.
+    """The pin graph with its releases and bounds as nodes, in one of networkx's forms.
 
     Raises:
         InputError, WorkError: as `show`.

@@ -16,7 +16,7 @@ from feedstock_tools.wording import counted, shown, shown_log, size_text
 if TYPE_CHECKING:
     from feedstock_tools.builds.plan.row import Row
     from feedstock_tools.builds.runs.observer import Progress
-    from feedstock_tools.channel.web.pip import Fetching, Watch
+    from feedstock_tools.channel.pip import Fetching, Watch
 
 
 @dataclass(frozen=True, slots=True)

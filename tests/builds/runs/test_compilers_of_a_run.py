@@ -14,8 +14,8 @@ from feedstock_tools.builds.plan.agenda import agenda
 from feedstock_tools.builds.plan.hosts import Capacity, Limits
 from feedstock_tools.builds.plan.workspace import open_workspace
 from feedstock_tools.builds.runs.run import run as run_agenda
-from feedstock_tools.channel.web import pip
-from feedstock_tools.channel.web.pip import Fetching
+from feedstock_tools.channel import pip
+from feedstock_tools.channel.pip import Fetching
 from feedstock_tools.errors import InputError
 from feedstock_tools.report.run.many import Lines
 from feedstock_tools.report.run.plain import UNFOLDED, fetching_in_lines
@@ -75,7 +75,7 @@ def without_compilers(folder: Path) -> dict[str, str]:
 
 #: What pip says there, without pip, which takes most of a second to start.
 SAYS_SO = ("/bin/sh", "-c", "echo Network is unreachable; exit 1")
-QUICK_PIP = f"from feedstock_tools.channel.web import pip; pip.pip_command = lambda: {SAYS_SO}"
+QUICK_PIP = f"from feedstock_tools.channel import pip; pip.pip_command = lambda: {SAYS_SO}"
 
 
 def build(feedstock: Path, *words: str, pip: str = QUICK_PIP) -> CompletedProcess[str]:

@@ -23,7 +23,7 @@ from feedstock_tools.builds.stand_in.toolkits import (
     toolkits_folder,
 )
 from feedstock_tools.builds.testing.running import find_gpus
-from feedstock_tools.channel.web.pip import Download
+from feedstock_tools.channel.pip import Download
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.gpu_code.code import architecture_names, gpu_code_in_file
 from feedstock_tools.platforms import Platform

@@ -19,8 +19,7 @@ from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.channel.solving import SolveError, install, solve, virtual_packages
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import WorkError
-from feedstock_tools.facts.packages import packages_file, read_packages
-from feedstock_tools.facts.tools import read_tools
+from feedstock_tools.facts.packages import packages_file, read_packages, read_tools
 from feedstock_tools.platforms import Platform
 from tests.support import command
 from tests.support.needs import needs

@@ -26,10 +26,9 @@ from feedstock_tools.builds.stand_in.tools import (
     why_no_tools,
 )
 from feedstock_tools.channel.archive import read_documents
-from feedstock_tools.channel.web.pip import Fetching
+from feedstock_tools.channel.pip import Fetching
 from feedstock_tools.errors import WorkError
-from feedstock_tools.facts.packages import read_packages
-from feedstock_tools.facts.tools import Wheel, read_tools
+from feedstock_tools.facts.packages import Wheel, read_packages, read_tools
 from feedstock_tools.platforms import Platform
 from tests.support.needs import needs
 

@@ -21,7 +21,7 @@ import pytest
 
 from feedstock_tools.builds.stand_in import compilers
 from feedstock_tools.builds.stand_in.compilers import ZIG_VERSION, fetch_zig, find_zig
-from feedstock_tools.channel.web.pip import Download, Fetching, Watch, pip_command
+from feedstock_tools.channel.pip import Download, Fetching, Watch, pip_command
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
 

@@ -16,8 +16,7 @@ import pytest
 
 from feedstock_tools.builds.ledger import Ledger, TestRecord
 from feedstock_tools.builds.testing import tests as session
-from feedstock_tools.builds.testing.running import Conditions, Gpus, run_own_tests
-from feedstock_tools.builds.testing.subject import subject_of
+from feedstock_tools.builds.testing.running import Conditions, Gpus, run_own_tests, subject_of
 from feedstock_tools.builds.testing.tests import TestedPackage, TestOptions, compared
 from feedstock_tools.channel.archive import read_package, replace_document, write_package
 from feedstock_tools.channel.folder import index_channel

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.builds.testing import tests as session
-from feedstock_tools.builds.testing.running import Gpus, one_by_one, run_benchmark
-from feedstock_tools.builds.testing.subject import Subject
+from feedstock_tools.builds.testing.running import Gpus, Subject, one_by_one, run_benchmark
 from feedstock_tools.builds.testing.tests import TestedPackage, TestOptions
 from feedstock_tools.channel.archive import read_documents, replace_document, write_package
 from feedstock_tools.channel.metadata import PackageMetadata

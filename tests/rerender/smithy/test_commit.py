@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from feedstock_tools.channel.web.answers import build_number
+from feedstock_tools.channel.http import build_number
 from feedstock_tools.cli.rerender import command
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
 from feedstock_tools.rerender.rules import Rules
@@ -176,14 +176,14 @@ def azure() -> Iterator[str]:
 def test_the_number_at_azure_is_looked_up_only_if_asked_for(
     azure: str, feedstock: Path, release: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("feedstock_tools.channel.web.answers.AZURE", azure)
+    monkeypatch.setattr("feedstock_tools.channel.http.AZURE", azure)
     rerender(feedstock, release)
     assert "definitionId=None" in (feedstock / "README.md").read_text()
     rerender(feedstock, release, "--online")
     assert "definitionId=4711" in (feedstock / "README.md").read_text()
     rerender(feedstock, release)
     assert "definitionId=4711" in (feedstock / "README.md").read_text()
-    monkeypatch.setattr("feedstock_tools.channel.web.answers.AZURE", "http://127.0.0.1:1")
+    monkeypatch.setattr("feedstock_tools.channel.http.AZURE", "http://127.0.0.1:1")
     failed = rerender(feedstock, release, "--online")
     assert (failed.exit_code, "note: the number in README.md stays as it is" in failed.stderr) == (0, True)
     (feedstock / "conda-forge.yml").write_text("azure: {build_id: 12}\n")

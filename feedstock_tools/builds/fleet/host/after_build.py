@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from feedstock_tools.builds.ledger import TestRecord
-from feedstock_tools.builds.testing.running import find_gpus
-from feedstock_tools.builds.testing.subject import subject_of
+from feedstock_tools.builds.testing.running import find_gpus, subject_of
 from feedstock_tools.builds.testing.tests import TestedPackage, TestOptions, packages_in_files, run_tests
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.wording import duration

@@ -23,8 +23,8 @@ from feedstock_tools.builds.runs.building import build_row
 from feedstock_tools.builds.runs.observer import NextAttempt, Throttle
 from feedstock_tools.builds.runs.site import Site, open_station, provide_compilers
 from feedstock_tools.channel.folder import index_channel
+from feedstock_tools.channel.pip import unwatched
 from feedstock_tools.channel.properties import Channels, properties_of
-from feedstock_tools.channel.web.pip import unwatched
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.folder import Feedstock

@@ -18,8 +18,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
-from feedstock_tools.channel.web.asking import NoAnswerError, ask
-from feedstock_tools.channel.web.pip import index_urls
+from feedstock_tools.channel.http import NoAnswerError, ask
+from feedstock_tools.channel.pip import index_urls
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.reading import read_bytes

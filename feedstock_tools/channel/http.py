@@ -1,4 +1,4 @@
-"""Requests of our own to the server of a channel: few, short, with credentials, and none that waits forever.
+"""Requests of our own to servers: few, short, with the credentials of channels, and none that waits forever.
 
 A channel's URL may contain a user and a password, or a token (`/t/TOKEN/`). Otherwise rattler looks into its own file
 (`RATTLER_AUTH_FILE`, else `~/.rattler/credentials.json`), the keychain of the system and `.netrc` (or `NETRC`). These
@@ -17,37 +17,22 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from email.message import Message
-from functools import cache
+from hashlib import new
+from http import HTTPStatus
 from http.client import HTTPException, HTTPMessage
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
+from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.locks import within
+from feedstock_tools.redaction import without_credentials
 
-if TYPE_CHECKING:
-    from rattler.networking import Client
-
-_RETRIES = 2
-#: The time limit of one request by rattler, its answer included, in seconds: repodata of 100 MB at 350 KB/s.
-_REQUEST_SECONDS = 300
 #: Bytes of the largest file with credentials.
 _LARGEST_FILE = 1 << 20
 _CHUNK = 1 << 16
 #: The default limit of an answer in bytes.
 _LARGEST = 1 << 30
-
-
-def rattler_client() -> Client:
-    """The client of rattler for all requests to channels, with stored credentials and a time limit for each request."""
-    return _client(_RETRIES, _REQUEST_SECONDS)
-
-
-@cache
-def _client(retries: int, seconds: int) -> Client:
-    from rattler.networking import Client
-
-    return Client.default_client(retries, timeout=seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,3 +246,58 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
             if same and self._authorization:
                 following.add_unredirected_header("Authorization", self._authorization)
         return following
+
+
+#: Bytes and seconds of one source; PyTorch's with all submodules has 0.3 GB.
+_LARGEST_SOURCE = 8 << 30
+_SOURCE_SECONDS = 3600
+_HINT = "Give its hash with --sha256."
+AZURE = "https://dev.azure.com"
+_LARGEST_ANSWER = 1024 * 1024
+#: The first status of HTTP that is not an answer.
+_NO_ANSWER = 400
+
+
+def hash_of(url: str, kind: str) -> str:
+    """Download a file without keeping it; gives its `sha256`, `sha1` or `md5` in hexadecimal digits.
+
+    Raises:
+        InputError: it is not an address of the web.
+        WorkError: the server does not answer with the file.
+    """
+    if urlsplit(url).scheme not in {"http", "https"}:
+        raise InputError(f"{without_credentials(url)} is not an address of the web", hint=_HINT)
+    digest = new(kind, usedforsecurity=False)
+    try:
+        status = ask(url, seconds=_SOURCE_SECONDS, largest=_LARGEST_SOURCE, take=digest.update).status
+        reason = "" if status == HTTPStatus.OK else f"the server answers {status}"
+    except NoAnswerError as error:
+        reason = str(error)
+    if reason:
+        raise WorkError(f"{without_credentials(url)} cannot be downloaded: {reason}", hint=_HINT)
+    return digest.hexdigest()
+
+
+def build_number(organisation: str, project: str, repository: str, *, server: str = AZURE, seconds: float = 5) -> int:
+    """The number of the first build definition of a repository.
+
+    Args:
+        seconds: the time limit for finding the host, connecting, and the whole answer.
+
+    Raises:
+        WorkError: there is no answer in time, or it names no definition.
+    """
+    place = f"{quote(organisation, safe='')}/{quote(project, safe='')}"
+    url = f"{server}/{place}/_apis/build/definitions?name={quote(repository, safe='')}"
+    try:
+        reply = ask(url, seconds=seconds, largest=_LARGEST_ANSWER)
+        if reply.status >= _NO_ANSWER:
+            raise NoAnswerError(f"HTTP status {reply.status}")
+        number = json.loads(reply.content)["value"][0]["id"]
+    except NoAnswerError as error:
+        raise WorkError(f"cannot read {url}: {error}") from error
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        raise WorkError(f"{url} names no build definition") from error
+    if not isinstance(number, int):
+        raise WorkError(f"{url} names no build definition")
+    return number

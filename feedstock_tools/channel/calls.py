@@ -1,4 +1,4 @@
-"""Waiting for py-rattler, whose functions are coroutines that its own threads complete.
+"""Calls of py-rattler: its client, access to repodata, and waiting for its coroutines, which its own threads complete.
 
 One of its threads may still be releasing Python objects when the last coroutine has ended. An interpreter
 that exits in that moment crashes: with py-rattler 0.28, 5 of 60 processes that solved and exited at once did, and none
@@ -11,17 +11,47 @@ import atexit
 import time
 from collections.abc import Coroutine
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.locks import SAID_AFTER, say_wait
 from feedstock_tools.redaction import redacted
 from feedstock_tools.stages import stage
 
+if TYPE_CHECKING:
+    from rattler import Gateway
+    from rattler.networking import Client
+
 _Result = TypeVar("_Result")
+_RETRIES = 2
+#: The time limit of one request, its answer included, in seconds: repodata of 100 MB at 350 KB/s.
+_REQUEST_SECONDS = 300
 _SECONDS_TO_LET_GO = 0.05
 #: The default limit in seconds: above the time of the largest environments.
 _LONGEST = 4 * 3600.0
+
+
+def rattler_client() -> Client:
+    """The client for all requests to channels, with stored credentials and a time limit for each request."""
+    return _client(_RETRIES, _REQUEST_SECONDS)
+
+
+@cache
+def _client(retries: int, seconds: int) -> Client:
+    from rattler.networking import Client
+
+    return Client.default_client(retries, timeout=seconds)
+
+
+def unsharded_gateway() -> Gateway:
+    """Access to repodata that does not use shards.
+
+    On a second request for shards, a plain file server answers "not modified", which py-rattler 0.28 treats as an
+    error.
+    """
+    from rattler import Gateway, SourceConfig
+
+    return Gateway(default_config=SourceConfig(sharded_enabled=False), client=rattler_client())
 
 
 def wait_for(work: Coroutine[Any, Any, _Result], awaited: str = "", seconds: float = _LONGEST) -> _Result:

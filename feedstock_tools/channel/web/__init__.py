@@ -1,1 +1,0 @@
-"""Requests to the servers of channels: credentials, and limits of time."""
