@@ -81,7 +81,7 @@ def _are_packages(*words: str) -> bool:
 
 
 def _compare_packages(first: Path, second: Path, *, as_json: bool, markdown: bool, html: Path | None) -> None:
-    from feedstock_tools.channel.comparing import compare_packages
+    from feedstock_tools.channel.archive import compare_packages
     from feedstock_tools.report.checks.differences import comparison_json, comparison_markdown, comparison_text
 
     found = compare_packages(first, second)

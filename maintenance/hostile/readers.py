@@ -33,8 +33,7 @@ from feedstock_tools.builds.plan.agenda import agenda
 from feedstock_tools.builds.plan.hosts import Capacity, local_host
 from feedstock_tools.builds.plan.workspace import Workspace, open_workspace
 from feedstock_tools.builds.publish.collect import collect
-from feedstock_tools.channel.archive import read_package
-from feedstock_tools.channel.comparing import compare_packages
+from feedstock_tools.channel.archive import compare_packages, read_package
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.check.against_facts import check_feedstock
