@@ -1,6 +1,6 @@
 """What a command is doing, in a few words: to be shown when it takes long.
 
-The library says it here; by default nobody listens. The command line shows it (`cli/pulse.py`).
+The library says it here; by default nobody listens. The command line shows it (`cli/progress.py`).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import click
 
 from feedstock_tools import __version__
 from feedstock_tools.cli import program
-from feedstock_tools.cli.commands import NAMES
+from feedstock_tools.cli.commands import GENERAL
 from feedstock_tools.cli.completion import PROGRAM
 
 #: The folder of the pages in an environment.
@@ -80,7 +80,7 @@ def _options(command: click.Command, context: click.Context, heading: str = ".SH
     records = [
         record
         for parameter in command.get_params(context)
-        if (heading.startswith(".SH") or parameter.name not in {*NAMES, "help"})
+        if (heading.startswith(".SH") or (parameter not in GENERAL and parameter.name != "help"))
         and (record := parameter.get_help_record(context)) is not None
         and record[1]
     ]

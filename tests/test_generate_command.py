@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from feedstock_tools.cli import generate, schema
+from feedstock_tools.cli.spec import generate, schema
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
 
@@ -21,7 +21,7 @@ def feedstock(tmp_path: Path) -> Path:
 
 
 def _run(*arguments: str) -> Result:
-    result = CliRunner().invoke(generate.command, arguments, standalone_mode=False)
+    result = CliRunner().invoke(generate, arguments, standalone_mode=False)
     if result.exception is not None and not isinstance(result.exception, InputError):
         raise result.exception
     return result
@@ -82,7 +82,7 @@ def test_the_other_format_goes_to_another_folder(feedstock: Path, tmp_path: Path
 
 
 def test_the_other_format_is_refused_beside_the_first(feedstock: Path) -> None:
-    result = CliRunner().invoke(generate.command, ["--recipe-format", "v0", str(feedstock)])
+    result = CliRunner().invoke(generate, ["--recipe-format", "v0", str(feedstock)])
 
     assert isinstance(result.exception, InputError)
     assert str(result.exception).endswith(
@@ -91,7 +91,7 @@ def test_the_other_format_is_refused_beside_the_first(feedstock: Path) -> None:
 
 
 def test_the_schema_knows_every_key_and_says_what_it_is_for() -> None:
-    result = CliRunner().invoke(schema.command, [])
+    result = CliRunner().invoke(schema, [])
 
     content = json.loads(result.output)
     assert {"name", "outputs", "cuda", "platforms"} <= content["properties"].keys()

@@ -65,7 +65,7 @@ def test_gpu_code_knows_only_the_ground_bounds_and_channels() -> None:
 
 
 def test_no_folder_has_more_than_sixteen_modules() -> None:
-    """The command line has one module for each command and is left aside."""
+    """The command line has a module for each of its subjects and is left aside."""
     counts = Counter(path.parent for path in _modules().values() if path.stem not in ("__init__", "__main__"))
     large = {str(folder.relative_to(PACKAGE)): count for folder, count in counts.items() if count > 16}
     large.pop("cli", None)

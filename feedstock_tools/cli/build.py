@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from feedstock_tools.builds.engines.choice import ENGINES
-from feedstock_tools.cli import options
-from feedstock_tools.cli.building import Named
-from feedstock_tools.cli.commands import Command
+from feedstock_tools.cli import options, running
+from feedstock_tools.cli.commands import command
+from feedstock_tools.cli.opening import opened_to_build, tidy
 from feedstock_tools.cli.printing import is_quiet, stream_of_logs
+from feedstock_tools.feedstock.folder import find_or_example
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.plan.hosts import Capacity, Limits
@@ -68,15 +69,15 @@ class _Run:
 
 
 @dataclass(frozen=True, slots=True)
-class _Instead:
-    """What to do instead of building."""
+class _WithoutBuild:
+    """What to do without building."""
 
     only_list: bool
     debug: bool
     output_id: str | None
 
 
-@click.command("build", cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
+@command("build", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--filter", "glob", metavar="GLOB", help="Consider only configurations whose names match.")
 @click.option(
     "--list", "only_list", is_flag=True, help="List the configurations and their built outputs; build nothing."
@@ -116,17 +117,17 @@ class _Instead:
 @click.option("--output-id", metavar="OUTPUT", help="With --debug: the output to set up.")
 @options.as_json
 @options.configurations
-@options.gathered("named", Named)
+@options.gathered("named", running.Named)
 @options.gathered("place", options.Place)
 @options.gathered("run", _Run)
-@options.gathered("instead", _Instead)
+@options.gathered("without_build", _WithoutBuild)
 @click.pass_context
-def command(
+def build(
     context: click.Context,
-    named: Named,
+    named: running.Named,
     place: options.Place,
     run: _Run,
-    instead: _Instead,
+    without_build: _WithoutBuild,
     engine: str | None,
     fleet: str | None,
     build_twice: int | None,
@@ -137,38 +138,30 @@ def command(
     Without a NAME, a menu asks for one. A row is one variant of a configuration: for one Python, for example. With
     --json the log goes to stderr.
     """
-    if instead.output_id and not instead.debug:
+    if without_build.output_id and not without_build.debug:
         raise click.UsageError("--output-id needs --debug; a build makes all outputs of a row")
-    from feedstock_tools.cli import building
-    from feedstock_tools.cli.opening import opened_to_build, tidy
-    from feedstock_tools.feedstock.folder import find_or_example
-
     terminal = _terminal(stream_of_logs(as_json=as_json))
     feedstock = find_or_example(place.feedstock, Path.cwd(), context.obj)
     if feedstock.note:
         terminal.say(feedstock.note)
-    if instead.only_list:
+    if without_build.only_list:
         workspace = opened_to_build(feedstock, place, engine, terminal.say)
-        return building.list_configurations(workspace, named, as_json=as_json)
+        return running.list_configurations(workspace, named, as_json=as_json)
     capacity, limits = run.capacity(), run.limits()
     workspace = opened_to_build(feedstock, place, engine, terminal.say)
     tidy(feedstock.folder, workspace.artifacts)
-    if instead.debug:
-        return building.debug(workspace, named, instead.output_id, terminal)
+    if without_build.debug:
+        return running.debug(workspace, named, without_build.output_id, terminal)
     if fleet is not None:
-        from feedstock_tools.cli.fleet_building import build_on_fleet
-        from feedstock_tools.cli.fleet_extra import chosen_fleet
+        from feedstock_tools.cli.fleet import chosen_fleet
 
-        return build_on_fleet(workspace, named, limits, terminal, chosen_fleet(fleet), build_twice, as_json=as_json)
-    return building.build(workspace, named, capacity, limits, terminal, build_twice, as_json=as_json)
+        found = chosen_fleet(fleet)
+        return running.build_on_fleet(workspace, named, limits, terminal, found, build_twice, as_json=as_json)
+    return running.build_here(workspace, named, capacity, limits, terminal, build_twice, as_json=as_json)
 
 
 def _terminal(stream: TextIO) -> Terminal:
     """What observes a run and prints it: all of it, or failures alone with --quiet."""
-    if is_quiet():
-        from feedstock_tools.report.run.plain import Failures
+    from feedstock_tools.report.run.plain import Failures, Terminal, fold_of
 
-        return Failures(stream)
-    from feedstock_tools.report.run.plain import Terminal, fold_of
-
-    return Terminal(stream, fold_of(os.environ))
+    return Failures(stream) if is_quiet() else Terminal(stream, fold_of(os.environ))

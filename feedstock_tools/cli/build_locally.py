@@ -16,11 +16,11 @@ def main() -> NoReturn:
     import sys
     from pathlib import Path
 
-    from feedstock_tools.cli.build import command
+    from feedstock_tools.cli.build import build
     from feedstock_tools.cli.program import bounds_of, run
     from feedstock_tools.feedstock.folder import example_of_checkout
 
-    run(command, "build-locally.py", example_of_checkout(Path.cwd()), bounds_of("build", sys.argv[1:]))
+    run(build, "build-locally.py", example_of_checkout(Path.cwd()), bounds_of("build", sys.argv[1:]))
 
 
 if __name__ == "__main__":

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.cli import options
-from feedstock_tools.cli.commands import Command
-from feedstock_tools.cli.printing import say, say_json
+from feedstock_tools.cli.commands import command
+from feedstock_tools.cli.printing import say, say_note, say_result
+from feedstock_tools.errors import InputError
+from feedstock_tools.feedstock.folder import find_feedstock
 
 if TYPE_CHECKING:
     from feedstock_tools.feedstock.layout import Artifacts
 
 
-@click.command("clean", cls=Command)
+@command("clean")
 @options.folder
 @options.output_dir
 @options.dry_run
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("--logs", is_flag=True, help="Also the logs of builds and tests.")
 @click.option("--ledger", is_flag=True, help="Also the record of builds: all of them are built again.")
 @options.as_json
-def command(
+def clean(
     feedstock: Path,
     output_dir: Path | None,
     dry_run: bool,
@@ -55,16 +57,13 @@ def command(
         say(found_text(found))
     if dry_run or not found or not (yes or _agreed(as_json=as_json)):
         if as_json:
-            say_json(removable_json(found))
+            say_result(removable_json(found))
         return 0
     done = remove_all(found, artifacts)
-    if as_json:
-        say_json(removable_json(done))
-    else:
-        say(removed_text(done))
+    say_result((removable_json if as_json else removed_text)(done))
     kept = kept_text(done)
     if kept:
-        say(kept, err=True)
+        say_note(kept)
     return 1 if kept else 0
 
 
@@ -76,8 +75,6 @@ def _place(feedstock: Path, output_dir: Path | None) -> tuple[Path | None, Artif
             somebody else's that a link or an option leads to.
     """
     from feedstock_tools.builds.plan.workspace import artifacts_of
-    from feedstock_tools.errors import InputError
-    from feedstock_tools.feedstock.folder import find_feedstock
 
     try:
         found = find_feedstock(feedstock, Path.cwd())

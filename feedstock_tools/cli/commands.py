@@ -4,55 +4,13 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 from feedstock_tools.cli import printing
-from feedstock_tools.cli.printing import begin
-
-NAMES = frozenset({"quiet", "verbose", "color"})
-
-
-def with_general(params: Sequence[click.Parameter] | None) -> list[click.Parameter]:
-    """The parameters of a command and the options that all commands take."""
-    return [*(params or ()), *_options()]
-
-
-def format_apart(command: click.Command, context: click.Context, formatter: click.HelpFormatter) -> None:
-    """Write the options of a command's help: its own first, then those of all commands."""
-    found = [(parameter.name in NAMES, parameter.get_help_record(context)) for parameter in command.get_params(context)]
-    for title, general in (("Options", False), ("Options of all commands", True)):
-        with formatter.section(title):
-            formatter.write_dl([record for kind, record in found if kind is general and record and record[1]])
-
-
-def _options() -> list[click.Option]:
-    return [
-        click.Option(
-            ["--quiet", "-q"],
-            is_flag=True,
-            expose_value=False,
-            callback=_quiet,
-            help="Print only errors and the answer.",
-        ),
-        click.Option(
-            ["--verbose", "-v"],
-            is_flag=True,
-            expose_value=False,
-            callback=_verbose,
-            help="Print what is read and run, with times.",
-        ),
-        click.Option(
-            ["--color"],
-            type=click.Choice(["auto", "always", "never"]),
-            expose_value=False,
-            callback=_color,
-            help="Print colours (default: auto, in a terminal).",
-        ),
-    ]
 
 
 def _quiet(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
@@ -63,7 +21,7 @@ def _quiet(context: click.Context, _parameter: click.Parameter, wanted: bool) ->
 def _verbose(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted and printing.loudness() != "verbose":
         _set("verbose", context)
-        from feedstock_tools.cli.tracing import trace
+        from feedstock_tools.cli.progress import trace
 
         trace(_traced)
 
@@ -77,7 +35,7 @@ def _set(wanted: printing.Loudness, context: click.Context) -> None:
 def _traced(text: str) -> None:
     """Print a line of --verbose, unless the command line that asked for it is over."""
     if printing.loudness() == "verbose":
-        printing.say(text, err=True)
+        printing.say_note(text)
 
 
 def _color(_context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
@@ -85,21 +43,52 @@ def _color(_context: click.Context, _parameter: click.Parameter, value: str | No
         printing.set_colour({"auto": None, "always": True, "never": False}[value])
 
 
+#: The options that all commands take.
+GENERAL = (
+    click.Option(
+        ["--quiet", "-q"],
+        is_flag=True,
+        expose_value=False,
+        callback=_quiet,
+        help="Print only errors and the answer.",
+    ),
+    click.Option(
+        ["--verbose", "-v"],
+        is_flag=True,
+        expose_value=False,
+        callback=_verbose,
+        help="Print what is read and run, with times.",
+    ),
+    click.Option(
+        ["--color"],
+        type=click.Choice(["auto", "always", "never"]),
+        expose_value=False,
+        callback=_color,
+        help="Print colours (default: auto, in a terminal).",
+    ),
+)
+
+
 class _General(click.Command):
     """A command or group with the options that all of them take."""
 
     def __init__(self, name: str | None, params: list[click.Parameter] | None = None, **settings: Any) -> None:
-        super().__init__(name, params=with_general(params), **settings)
+        super().__init__(name, params=[*(params or ()), *GENERAL], **settings)
 
     def make_context(self, *arguments: Any, **settings: Any) -> click.Context:
         """Parse arguments; a new command line begins without the options of an earlier one."""
         if settings.get("parent") is None:
-            begin()
+            printing.set_loudness("normal")
+            printing.set_colour(None)
         return super().make_context(*arguments, **settings)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options in the help, then the commands of a group."""
-        format_apart(self, ctx, formatter)
+        """Write the options in the help, its own before those of all commands; then the commands of a group."""
+        for title, general in (("Options", False), ("Options of all commands", True)):
+            parameters = (each for each in self.get_params(ctx) if (each in GENERAL) is general)
+            records = (each.get_help_record(ctx) for each in parameters)
+            with formatter.section(title):
+                formatter.write_dl([record for record in records if record and record[1]])
         if isinstance(self, click.Group):
             self.format_commands(ctx, formatter)
 
@@ -108,10 +97,16 @@ class Command(_General):
     """A command with the options that all of them take."""
 
 
+def command(name: str, **settings: Any) -> Callable[[Callable[..., Any]], Command]:
+    """A function as a command of this program."""
+    return click.command(name, cls=Command, **settings)
+
+
 class Group(_General, click.Group):
     """A group that suggests the nearest command for an unknown one."""
 
     command_class = Command
+    group_class = type
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

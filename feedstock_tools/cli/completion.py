@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-from feedstock_tools.cli.commands import Command, is_folder
+from feedstock_tools.cli.commands import command, is_folder
 from feedstock_tools.cli.printing import say
 
 if TYPE_CHECKING:
@@ -137,10 +137,10 @@ def platforms(context: click.Context, incomplete: str) -> Iterable[str]:
 _SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 
 
-@click.command("completion", cls=Command)
+@command("completion")
 @click.argument("shell", type=click.Choice(list(_SHELLS)))
 @click.pass_context
-def command(context: click.Context, shell: str) -> None:
+def completion(context: click.Context, shell: str) -> None:
     """Print the script that completes commands, options, configurations, keys, GPUs, CUDA versions and packages.
 
     \b

@@ -1,18 +1,71 @@
-"""`feedstock-tools cuda`: which CUDA, libraries, compilers, drivers and architectures go together."""
+"""`feedstock-tools cuda`, `gpu`, `search` and `env`: what goes with which CUDA, and which builds a GPU runs."""
 
 from __future__ import annotations
 
 import os
 import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from feedstock_tools.channel.properties import STAND_IN
 from feedstock_tools.cli import completion, options
-from feedstock_tools.cli.commands import Group
-from feedstock_tools.cli.opening import readable, suggesting_stand_in
-from feedstock_tools.cli.printing import is_quiet, say, say_error, say_json
+from feedstock_tools.cli.commands import Group, command
+from feedstock_tools.cli.fetched import named_pinning
+from feedstock_tools.cli.opening import tidy
+from feedstock_tools.cli.printing import is_quiet, say, say_error, say_note, say_or_write, say_result
+from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.platforms import Platform
 from feedstock_tools.stages import stage
+
+if TYPE_CHECKING:
+    from feedstock_tools.pins.environments import Environment
+
+_NOTE = "Reading the STAND-IN channel: its packages have the metadata of real ones and no real contents."
+
+
+def readable(channels: Sequence[str], platforms: Iterable[Platform]) -> tuple[str, ...]:
+    """The given channels, with the folders of the stand-in channel in place of `stand-in`.
+
+    Creates the stand-in channel for these platforms if it is missing.
+
+    Raises:
+        InputError: `stand-in` is given beside a real channel.
+        WorkError: the stand-in channel cannot be written.
+    """
+    if STAND_IN.origin not in channels:
+        return tuple(channels)
+    from feedstock_tools.builds.channels import channels_named, names_to_solve_in
+
+    chosen = channels_named(channels)
+    say_note(_NOTE)
+    fallback = Path(tempfile.gettempdir(), "feedstock-tools")
+    by_subdir = names_to_solve_in(chosen, platforms, os.environ, fallback)
+    return tuple(name for names in by_subdir.values() for name in names)
+
+
+@contextmanager
+def suggesting_stand_in() -> Iterator[None]:
+    """Name the stand-in channel in the error of a channel on a server that cannot be read.
+
+    Raises:
+        WorkError: there was one.
+    """
+    try:
+        yield
+    except WorkError as error:
+        from feedstock_tools.channel.repodata import UnreadChannelError
+
+        if not isinstance(error, UnreadChannelError):
+            raise
+        hint = f"Use --channel {STAND_IN.origin} to read one that is made on the spot."
+        raise WorkError(error.mistakes[0].message, hint=hint) from error
+
 
 _CHANNELS = options.channels("none: what the facts say of conda-forge")
 _PLATFORM = options.platform("linux-64")
@@ -20,11 +73,11 @@ _NO_FACTS = click.option("--no-facts", is_flag=True, help="With --channel: use i
 
 
 @click.group("cuda", cls=Group)
-def command() -> None:
+def cuda() -> None:
     """Ask which CUDA, cuDNN, NCCL, compiler, driver and GPU go together."""
 
 
-@command.command("resolve", short_help="Find releases that go together, or explain why none do.")
+@cuda.command("resolve", short_help="Find releases that go together, or explain why none do.")
 @click.argument("demands", nargs=-1, required=True, metavar="DEMAND...", shell_complete=completion.demands)
 @_CHANNELS
 @_PLATFORM
@@ -56,7 +109,6 @@ def resolve(
     --channel, any package: pytorch=2.1. Exits with 1 if nothing goes together.
     """
     from feedstock_tools.pins.graph import answers
-    from feedstock_tools.platforms import Platform
     from feedstock_tools.report.pins.answer import answer_config, answer_json, answer_text
 
     demanded = [text.partition("=")[2] for text in demands if text.startswith("platform=")]
@@ -64,12 +116,11 @@ def resolve(
     answer = answers.resolve(
         demands, channels=readable_channels, platform=platform, facts=not no_facts, kinds=kinds, most=limit
     )
-    form = answer_json if as_json else answer_config if as_config else answer_text
-    say(form(answer))
+    say((answer_json if as_json else answer_config if as_config else answer_text)(answer))
     return 0 if answer.sets else 1
 
 
-@command.command("archs", short_help="Print the list of GPU architectures in a build system's form.")
+@cuda.command("archs", short_help="Print the list of GPU architectures in a build system's form.")
 @click.argument("cuda", metavar="cuda=VERSION", shell_complete=completion.demands)
 @click.option(
     "--for", "form", default="nvcc", metavar="TOOL", help="Form for tensorflow, pytorch, cmake or nvcc (default: nvcc)."
@@ -90,11 +141,11 @@ def archs(cuda: str, form: str, preset: str, as_json: bool) -> int:
     if is_quiet():
         say(chosen.written(form))
     else:
-        say(architectures_json(chosen, form) if as_json else architectures_text(chosen, form))
+        say_result((architectures_json if as_json else architectures_text)(chosen, form))
     return 0
 
 
-@command.command("show", short_help="Show the table of CUDA versions and the graph of what goes with them.")
+@cuda.command("show", short_help="Show the table of CUDA versions and the graph of what goes with them.")
 @click.argument("versions", nargs=-1, metavar="[VERSION...]", shell_complete=completion.cuda_versions)
 @_CHANNELS
 @_PLATFORM
@@ -119,21 +170,16 @@ def show(
     The HTML page has table and picture in one file and needs no network.
     """
     options.refuse_both(as_json, markdown)
-    from feedstock_tools.files.changes import write_whole
-    from feedstock_tools.platforms import Platform
     from feedstock_tools.report.pins import show as pin_show
 
     form = "json" if as_json else "markdown" if markdown else form
     readable_channels = readable(channels, [Platform.parse(platform or "linux-64")])
     text = pin_show.show(versions, readable_channels, platform, facts=not no_facts, form=form)
-    if output is None:
-        say(text)
-    else:
-        write_whole(output, f"{text}\n")
+    say_or_write(text, output)
     return 0
 
 
-@command.command("graph", short_help="Write the graph of releases and bounds for other tools.")
+@cuda.command("graph", short_help="Write the graph of releases and bounds for other tools.")
 @_CHANNELS
 @_PLATFORM
 @_NO_FACTS
@@ -148,20 +194,15 @@ def graph(
 
     Gephi, yEd and Cytoscape open GraphML; the JSON is that of networkx's node_link_graph.
     """
-    from feedstock_tools.files.changes import write_whole
-    from feedstock_tools.platforms import Platform
     from feedstock_tools.report.pins.show import exported
 
     readable_channels = readable(channels, [Platform.parse(platform or "linux-64")])
     text = exported(readable_channels, platform, facts=not no_facts, form="json" if as_json else form)
-    if output is None:
-        say(text)
-    else:
-        write_whole(output, f"{text}\n")
+    say_or_write(text, output)
     return 0
 
 
-@command.command("audit", short_help="Compare the facts with what a channel has.")
+@cuda.command("audit", short_help="Compare the facts with what a channel has.")
 @options.channels("conda-forge")
 @options.platform("all that have CUDA", repeatable=True)
 @options.as_json
@@ -174,18 +215,17 @@ def audit(channels: tuple[str, ...], platforms: tuple[str, ...], as_json: bool) 
     from feedstock_tools.pins.channels import channel_title
     from feedstock_tools.pins.graph import audit
     from feedstock_tools.pins.graph.answers import records_of
-    from feedstock_tools.platforms import Platform
     from feedstock_tools.report.pins.channel import audit_json, audit_text
 
     subdirs = platforms or audit.PLATFORMS
     readable_channels = readable(channels or ("conda-forge",), map(Platform.parse, subdirs))
     origin = " and ".join(channel_title(channel) for channel in readable_channels)
     disagreements = audit.audit(load_cuda(), records_of(readable_channels, *subdirs), origin, subdirs)
-    say(audit_json(disagreements) if as_json else audit_text(disagreements, origin))
+    say_result(audit_json(disagreements) if as_json else audit_text(disagreements, origin))
     return 1 if disagreements else 0
 
 
-@command.command("check", short_help="Check the configurations of a feedstock against the facts.")
+@cuda.command("check", short_help="Check the configurations of a feedstock against the facts.")
 @options.pinning
 @options.as_json
 @options.configurations
@@ -198,21 +238,18 @@ def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, a
     configurations, scripts, recipe and spec, architectures that nvcc does not know and lists that leave GPUs out.
     Exits with 1 if it finds a mistake; remarks do not count.
     """
-    from feedstock_tools.channel.kept import find_pinning as fetched_pinning
-    from feedstock_tools.channel.kept import pinning_cache
     from feedstock_tools.check.against_facts import check_feedstock
     from feedstock_tools.feedstock.configurations import configurations_of
-    from feedstock_tools.report.checks.linting import findings_json, findings_text
+    from feedstock_tools.report.checks.linting import findings_text, findings_values
 
     folder = feedstock or Path()  # with .ci_support; a recipe is not needed
     configurations = configurations_of(folder, names)
-    path = fetched_pinning(pinning, pinning_cache(os.environ)).path if pinning else None
-    findings = check_feedstock(folder, configurations, pinning=path)
-    say(findings_json(findings) if as_json else findings_text(findings, len(configurations)))
+    findings = check_feedstock(folder, configurations, pinning=named_pinning(pinning))
+    say_result(findings_values(findings) if as_json else findings_text(findings, len(configurations)))
     return 1 if any(finding.weight == "mistake" for finding in findings) else 0
 
 
-@command.command("binary", short_help="List the GPU architectures that a package or library was compiled for.")
+@cuda.command("binary", short_help="List the GPU architectures that a package or library was compiled for.")
 @click.argument("path", type=click.Path(path_type=Path, exists=True))
 @click.option(
     "--require", "required", metavar="LIST", help="Exit with 1 unless it has all of these: sm_80,sm_90,compute_90."
@@ -230,14 +267,14 @@ def binary(path: Path, required: str | None, as_json: bool) -> int:
 
     promised = parse_architectures(required.replace(";", ",").split(",")) if required else ()
     found = contents(path)
-    say(gpu_code_json(found) if as_json else gpu_code_text(found))
+    say_result((gpu_code_json if as_json else gpu_code_text)(found))
     missing = lacking(promised, with_code(found))
     if missing:
         say_error(f"Missing: {' '.join(map(str, missing))}")
     return 1 if missing else 0
 
 
-@command.command("explain", short_help="Explain an error message about CUDA.")
+@cuda.command("explain", short_help="Explain an error message about CUDA.")
 @click.argument("message", nargs=-1, metavar="MESSAGE...")
 @options.as_json
 def explain(message: tuple[str, ...], as_json: bool) -> int:
@@ -245,7 +282,6 @@ def explain(message: tuple[str, ...], as_json: bool) -> int:
 
     MESSAGE is the message itself, or - for standard input, such as a log. Exits with 1 if nothing is known about it.
     """
-    from feedstock_tools.errors import InputError
     from feedstock_tools.facts.messages import explain_message
     from feedstock_tools.report.pins.messages import messages_json, messages_text
 
@@ -253,7 +289,7 @@ def explain(message: tuple[str, ...], as_json: bool) -> int:
     if not text.strip():
         raise InputError("the message is empty", hint="Paste it in quotes, or give - and pipe the log in.")
     explanations = explain_message(text)
-    say(messages_json(explanations) if as_json else messages_text(explanations))
+    say_result((messages_json if as_json else messages_text)(explanations))
     return 0
 
 
@@ -265,7 +301,7 @@ def _end_of_input() -> str:
     return end.decode("utf-8", "replace")
 
 
-@command.command("fetch", short_help="Fetch CUDA compilers for builds on the stand-in channel.")
+@cuda.command("fetch", short_help="Fetch CUDA compilers for builds on the stand-in channel.")
 @click.argument("versions", nargs=-1, metavar="[VERSION]...", shell_complete=completion.cuda_versions)
 @options.as_json
 def fetch(versions: tuple[str, ...], as_json: bool) -> int:
@@ -274,28 +310,161 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     VERSION is 11.8, 12.9, 13.0 …; without one, list the fetched ones. A toolkit is a download of 40 to 200 MB.
     CUDA 13 includes nvcc; 11.8 and 12.x have NVRTC and ptxas, which compile device code only.
     """
-
     from feedstock_tools.builds.stand_in import fetch_toolkit, fetched_toolkits
-    from feedstock_tools.cli.opening import note_on_stderr, tidy
     from feedstock_tools.report.run.plain import fetching_in_lines
 
     tidy()
-    watch = fetching_in_lines(note_on_stderr)
+    watch = fetching_in_lines(say_note)
     fetched = []
     for version in versions:
         stage(f"fetching the compiler of CUDA {version}")
         fetched.append(fetch_toolkit(version, os.environ, watch))
     toolkits = fetched if versions else fetched_toolkits(os.environ)
     if as_json:
-        entries = [
-            {"version": toolkit.version, "made_of": toolkit.made_of, "folder": str(toolkit.folder)}
-            for toolkit in toolkits
-        ]
-        say_json(entries)
+        say_result([{"version": each.version, "made_of": each.made_of, "folder": each.folder} for each in toolkits])
     else:
         lines = [f"CUDA {toolkit.version}: {', '.join(toolkit.made_of)} in {toolkit.folder}" for toolkit in toolkits]
-        say(
-            "\n".join(lines)
-            or "No CUDA compiler has been fetched yet. Fetch one with `feedstock-tools cuda fetch 12.9`."
-        )
+        nothing = "No CUDA compiler has been fetched yet. Fetch one with `feedstock-tools cuda fetch 12.9`."
+        say("\n".join(lines) or nothing)
+    return 0
+
+
+@command("gpu")
+@click.argument("packages", nargs=-1, metavar="[PACKAGE]...", shell_complete=completion.packages)
+@click.option(
+    "--model",
+    metavar="NAME",
+    help='A GPU by its name, such as "RTX 3080" (default: those of this machine).',
+    shell_complete=completion.gpus,
+)
+@click.option("--capability", metavar="VERSION", help="A GPU by its compute capability, such as 8.6.")
+@click.option("--driver", metavar="VERSION", help="Driver of the machine with that GPU, such as 535.129.03.")
+@options.cuda
+@options.preset("all that a toolkit knows")
+@options.channels("conda-forge")
+@options.platform("that of this machine")
+@options.as_json
+@suggesting_stand_in()
+def gpu(
+    packages: tuple[str, ...],
+    model: str | None,
+    capability: str | None,
+    driver: str | None,
+    cuda: str | None,
+    preset: str | None,
+    channels: tuple[str, ...],
+    platform: str | None,
+    as_json: bool,
+) -> int:
+    """Show how a GPU runs what each CUDA toolkit builds, or the builds of PACKAGEs: natively, through PTX, or not.
+
+    Without --model and --capability the command asks the driver of this machine for its GPUs.
+    """
+    from feedstock_tools.pins.judge import Question, report
+    from feedstock_tools.report.pins.gpu import gpu_json, gpu_text
+
+    where = Platform.parse(platform) if platform else Platform.here()
+    listed = readable(channels or ("conda-forge",), [where]) if packages else ()
+    judged = report(Question(model, capability, driver, cuda, preset, packages, listed, where))
+    say_result(gpu_json(judged) if as_json else gpu_text(judged, single=cuda is not None and not packages))
+    return 0
+
+
+@command("search")
+@click.argument("spec", shell_complete=completion.packages)
+@options.channels("conda-forge")
+@options.platform("that of this machine")
+@options.cuda
+@options.as_json
+@suggesting_stand_in()
+def search(spec: str, channels: tuple[str, ...], platform: str | None, cuda: str | None, as_json: bool) -> int:
+    """List the builds of a package as `conda search` does, with the CUDA toolkit of each.
+
+    SPEC is a name or a match specification: cudnn, 'cudnn >=8', 'cuda*'. Exits with 1 if there are no such builds.
+    """
+    from feedstock_tools.pins.channels import of_toolkit, search
+    from feedstock_tools.report.pins.channel import found_json, found_table
+
+    where = Platform.parse(platform) if platform else Platform.here()
+    builds = search(spec, readable(channels or ("conda-forge",), [where]), where)
+    if cuda:
+        builds = of_toolkit(builds, cuda)
+    say_result((found_json if as_json else found_table)(builds))
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """The packages, and the machine that they are for."""
+
+    packages: tuple[str, ...]
+    gpu: bool | None
+    cuda: str | None
+    platform: str | None
+    channels: tuple[str, ...]
+    python: str | None
+    virtual: tuple[str, ...]
+    unsolved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How the environment is written."""
+
+    name: str | None
+    prefix: Path | None
+    exact: bool
+    output: Path | None
+    as_json: bool
+
+    def text_of(self, environment: Environment) -> str:
+        from feedstock_tools.report.pins.environment import as_json, as_yaml
+
+        request = environment.request
+        name = self.name or f"{request.packages[0].split('=')[0].split(' ')[0]}-{request.target.accelerator}"
+        prefix = self.prefix.absolute() if self.prefix else None
+        file = self.output.name if self.output else "environment.yml"
+        form = as_json if self.as_json else as_yaml
+        return form(environment, name=name, prefix=prefix, exact=self.exact, file=file).rstrip("\n")
+
+
+@command("env")
+@click.argument("packages", nargs=-1, required=True, metavar="PACKAGE...", shell_complete=completion.packages)
+@options.gpu("GPU with --cuda, or if this machine has one", default=None)
+@options.cuda
+@options.platform("that of this machine")
+@options.channels("conda-forge")
+@click.option("--python", metavar="VERSION", help="Version of Python, such as 3.11.")
+@click.option(
+    "--virtual",
+    multiple=True,
+    metavar="NAME=VERSION",
+    help="Virtual package of the machine: __cuda=12.4, __glibc=2.17 (repeatable).",
+)
+@click.option("--name", metavar="NAME", help="Name of the environment (default: made from the PACKAGEs).")
+@click.option(
+    "--prefix", type=click.Path(path_type=Path), metavar="DIR", help="Folder that the environment will be in."
+)
+@click.option("--exact", is_flag=True, help="List every package of the solution, with its build.")
+@click.option("--unsolved", is_flag=True, help="Do not use the network; the environment is not solved.")
+@options.output("the terminal", kind="file")
+@options.as_json
+@options.gathered("wish", _Wish)
+@options.gathered("form", _Form)
+def env(wish: _Wish, form: _Form) -> int:
+    """Write an environment.yml that installs PACKAGEs, with the GPU or the CPU build of the frameworks among them.
+
+    It is solved for the given platform and machine; its comments explain how to create the environment and how to check
+    that it sees the GPU. Exits with 1, and the reason, if there is no such environment.
+    """
+    from feedstock_tools.facts import load_cuda
+    from feedstock_tools.facts.frameworks import load_frameworks
+    from feedstock_tools.pins.environments import Request, environment, target_of
+
+    facts = load_cuda()
+    target = target_of(wish.gpu, wish.cuda, wish.platform, facts)
+    channels = readable(wish.channels, [target.platform]) or ("conda-forge",)
+    request = Request(wish.packages, target, channels, wish.python, wish.virtual, solved=not wish.unsolved)
+    text = form.text_of(environment(request, facts, load_frameworks()))
+    say_or_write(text, form.output)
     return 0

@@ -12,9 +12,9 @@ import click
 
 from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import Command, Group, is_folder
-from feedstock_tools.cli.committing import commit, repository_of
-from feedstock_tools.cli.opening import pinning_of, tidy
-from feedstock_tools.cli.printing import say, say_diff
+from feedstock_tools.cli.fetched import pinning_of
+from feedstock_tools.cli.opening import commit_changes, repository_of, tidy
+from feedstock_tools.cli.printing import say_diff, say_note
 from feedstock_tools.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 #: Of a build number: more digits are a mistake.
 _MOST_DIGITS = 9
-
 
 Edit = Callable[["Draft"], "Draft"]
 #: One edit of a call: what it is called in a commit message, what it does, and the options given with it.
@@ -118,18 +117,18 @@ def _finish(steps: Sequence[Step]) -> int:
         tidy(draft.folder)
     say_diff(changes.diff())
     for remark in draft.remarks:
-        say(f"note: {remark}", err=True)
+        say_note(f"note: {remark}")
     if not changes:
-        say("nothing to change", err=True)
+        say_note("nothing to change")
         return 0
     names = ", ".join(path for _, path in changes.listed())
     if not writes:
-        say(f"would change {names}; --write does", err=True)
+        say_note(f"would change {names}; --write does")
         return 0
     changes.apply()
-    say(f"changed {names}", err=True)
+    say_note(f"changed {names}")
     if repository is not None:
-        commit(repository, changes, "; ".join(title for title, _, _ in steps), ending.commit)
+        commit_changes(repository, changes, "; ".join(title for title, _, _ in steps), ending.commit)
     return 0
 
 
@@ -147,7 +146,7 @@ def _merged(endings: Sequence[Ending]) -> Ending:
 
 
 @click.group("edit", cls=EditGroup, no_args_is_help=True)
-def command() -> None:
+def edit() -> None:
     """Change a recipe and the files beside it: each line that need not change stays as it is.
 
     Shows a diff; --write applies it. Several edits work in one call, in the order given:
@@ -155,16 +154,16 @@ def command() -> None:
     """
 
 
-def _edit(name: str) -> Callable[[Callable[..., tuple[str, Edit]]], click.Command]:
+def _edit(name: str, **settings: Any) -> Callable[[Callable[..., tuple[str, Edit]]], click.Command]:
     """A command of the group: its function gives the edit and what it is called."""
 
     def decorate(function: Callable[..., tuple[str, Edit]]) -> click.Command:
         @wraps(function)
         def run(feedstock: Path | None, write: bool, commit: str | None, **values: Any) -> Step:
-            title, edit = function(**values)
-            return title, edit, Ending(feedstock, write, commit)
+            title, change = function(**values)
+            return title, change, Ending(feedstock, write, commit)
 
-        return command.command(name, cls=Command)(options.feedstock(_WRITE(_COMMIT(run))))
+        return edit.command(name, cls=Command, **settings)(options.feedstock(_WRITE(_COMMIT(run))))
 
     return decorate
 
@@ -176,19 +175,6 @@ def _of_recipe(change: Callable[..., Document], *values: Any) -> Callable[[Draft
 
 _WRITE = click.option("--write", is_flag=True, help="Write the changes (default: only show them).")
 _COMMIT = options.commit("a message that names the edits")
-_WITH = click.option(
-    "--with",
-    "pairs",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Value zipped with the version, in place of its neighbour's or the migration's (repeatable).",
-)
-_MIGRATION = click.option(
-    "--migration",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Migration to apply, whether or not the pinning has it (the feedstock keeps it as its own).",
-)
 
 
 @_edit("version")
@@ -236,7 +222,7 @@ def _downloaded(url: str, kind: str) -> str:
     """The hash of what an address gives."""
     from feedstock_tools.channel.http import hash_of
 
-    say(f"-- downloading {url}", err=True)
+    say_note(f"-- downloading {url}")
     return hash_of(url, kind)
 
 
@@ -296,65 +282,52 @@ def _requirement(action: str, requirement: str, **where: str | None) -> tuple[st
     return f"{action.capitalize()} requirement {requirement}", _of_recipe(change, requirement, Where(**where))
 
 
-@_edit("add-cuda")
-@click.argument("version")
-@_WITH
-@_MIGRATION
-@options.pinning
-def _add_cuda(version: str, **given: Any) -> tuple[str, Edit]:
-    """Build for CUDA VERSION too: in the recipe's variant file, or by a migration."""
-    from feedstock_tools.edit.variants.lists import CUDA
+def _add_and_drop(word: str, title: str) -> None:
+    """The edits that add and drop a version of CUDA or Python."""
 
-    return f"Add CUDA {version}", _adding(CUDA, version, **given)
+    @_edit(f"add-{word}", help=f"Build for {title} VERSION too: in the recipe's variant file, or by a migration.")
+    @click.argument("version")
+    @click.option(
+        "--with",
+        "pairs",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Value zipped with the version, in place of its neighbour's or the migration's (repeatable).",
+    )
+    @click.option(
+        "--migration",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Migration to apply, whether or not the pinning has it (the feedstock keeps it as its own).",
+    )
+    @options.pinning
+    def _add(version: str, pairs: tuple[str, ...], migration: Path | None, pinning: str | None) -> tuple[str, Edit]:
+        from feedstock_tools.edit.variants import versions
 
+        key, values, found = _key(title), _values("--with", pairs), pinning_of(pinning)
+        source = migration or (found.migrations_folder if found else None)
+        pinned = found.path if found else None
+        return f"Add {title} {version}", lambda draft: versions.add_version(draft, key, version, source, values, pinned)
 
-def _adding(key: VersionKey, version: str, pairs: tuple[str, ...], migration: Path | None, pinning: str | None) -> Edit:
-    """The edit that adds a version."""
-    from feedstock_tools.edit.variants.versions import add_version
+    @_edit(f"drop-{word}", help=f"Stop building for {title} VERSION: unlist it, remove its migration, or skip it.")
+    @click.argument("version")
+    @options.pinning
+    def _drop(version: str, pinning: str | None) -> tuple[str, Edit]:
+        from feedstock_tools.edit.variants import versions
 
-    values = _values("--with", pairs)
-    found = pinning_of(pinning)
-    source = migration or (None if found is None else found.migrations_folder)
-    pinned = None if found is None else found.path
-    return lambda draft: add_version(draft, key, version, source, values, pinned)
-
-
-@_edit("drop-cuda")
-@click.argument("version")
-@options.pinning
-def _drop_cuda(version: str, pinning: str | None) -> tuple[str, Edit]:
-    """Stop building for CUDA VERSION: unlist it, remove its migration, or skip it."""
-    from feedstock_tools.edit.variants.lists import CUDA
-    from feedstock_tools.edit.variants.versions import drop_version
-
-    found = pinning_of(pinning)
-    pinned = found.path if found is not None else None
-    return f"Drop CUDA {version}", lambda draft: drop_version(draft, CUDA, version, pinned)
-
-
-@_edit("add-python")
-@click.argument("version")
-@_WITH
-@_MIGRATION
-@options.pinning
-def _add_python(version: str, **given: Any) -> tuple[str, Edit]:
-    """Build for Python VERSION too: in the recipe's variant file, or by a migration."""
-    from feedstock_tools.edit.variants.lists import PYTHON
-
-    return f"Add Python {version}", _adding(PYTHON, version, **given)
+        key, found = _key(title), pinning_of(pinning)
+        pinned = found.path if found else None
+        return f"Drop {title} {version}", lambda draft: versions.drop_version(draft, key, version, pinned)
 
 
-@_edit("drop-python")
-@click.argument("version")
-@options.pinning
-def _drop_python(version: str, pinning: str | None) -> tuple[str, Edit]:
-    """Stop building for Python VERSION: unlist it, remove its migration, or skip it."""
-    from feedstock_tools.edit.variants.lists import PYTHON
-    from feedstock_tools.edit.variants.versions import drop_version
+def _key(title: str) -> VersionKey:
+    from feedstock_tools.edit.variants.lists import CUDA, PYTHON
 
-    found = pinning_of(pinning)
-    pinned = found.path if found is not None else None
-    return f"Drop Python {version}", lambda draft: drop_version(draft, PYTHON, version, pinned)
+    return {key.title: key for key in (CUDA, PYTHON)}[title]
+
+
+_add_and_drop("cuda", "CUDA")
+_add_and_drop("python", "Python")
 
 
 @_edit("platform")
@@ -454,7 +427,7 @@ def _enable_gpu(pinning: str | None, **wishes: Any) -> tuple[str, Edit]:
 
     found = pinning_of(pinning)
     wanted = GpuWishes(**wishes)
-    return "Build for CUDA too", lambda draft: enable_gpu(draft, wanted, None if found is None else found.path)
+    return "Build for CUDA too", lambda draft: enable_gpu(draft, wanted, found.path if found else None)
 
 
 @_edit("to-v1")

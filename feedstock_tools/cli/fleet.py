@@ -1,26 +1,50 @@
-"""`feedstock-tools fleet`: machines that build together: their certificates, their programs, their state."""
+"""`feedstock-tools fleet`: machines that build together: their certificates, programs and state, and jobs of Slurm."""
 
 from __future__ import annotations
 
 import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from feedstock_tools.cli import fleet_hosts, options
+from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import Group
-from feedstock_tools.cli.fleet_extra import chosen_fleet, linked, refuse_without_extra
-from feedstock_tools.cli.fleet_slurm import command as slurm
-from feedstock_tools.cli.printing import say, say_json
-from feedstock_tools.wording import counted
+from feedstock_tools.cli.opening import tidy
+from feedstock_tools.cli.printing import say, say_note, say_result
+from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.wording import counted, table
 
-_HELP = {"help_option_names": ["-h", "--help"]}
+if TYPE_CHECKING:
+    from feedstock_tools.builds.fleet.cluster.queue import Job
+    from feedstock_tools.builds.fleet.folder import FleetFolder
+    from feedstock_tools.builds.fleet.provision.inventory import Inventory
+    from feedstock_tools.builds.fleet.provision.playing import Played
+
+#: Where no fleet is named; `folder.INVENTORY` would cost an import at start.
+_INVENTORY = "inventory.yml"
+_HOSTS = click.argument("hosts", nargs=-1, metavar="[HOST]...")
+_FLEET = options.fleet("inventory.yml here, else the only one")
+_INVENTORY_FILE = options.fleet("inventory.yml")
+_MACHINES = options.option(
+    "--machines",
+    metavar="PROGRAM",
+    meaning="Program that makes and ends the machines: PROGRAM up|down FLEET",
+)
+_FOLDER = click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 
 
-@click.group("fleet", cls=Group, context_settings=_HELP)
-def command() -> None:
+@click.group("fleet", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+def fleet() -> None:
     """Build on other machines: `feedstock-tools build --all --fleet`.
 
     A hub carries requests between the client, which is this machine, and the hosts, which build. It needs the extra
@@ -28,10 +52,7 @@ def command() -> None:
     """
 
 
-command.add_command(slurm)
-
-
-@command.command("new", short_help="Make the keys and certificates of a fleet.")
+@fleet.command("new", short_help="Make the keys and certificates of a fleet.")
 @click.argument("name")
 @options.option("--hub", required=True, metavar="HOST:PORT", meaning="Where the hub will listen, for hosts and client")
 @options.option("--host", "hosts", metavar="NAME", repeatable=True, meaning="A host to make a certificate for")
@@ -56,8 +77,8 @@ def new(name: str, hub: str, hosts: tuple[str, ...], root: str) -> None:
         say(f"  feedstock-tools fleet worker {fleet.for_host(host)}   # on {host}, with a copy of this folder")
 
 
-@command.command("hub", short_help="Serve as the hub of a fleet.")
-@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@fleet.command("hub", short_help="Serve as the hub of a fleet.")
+@_FOLDER
 @click.argument("address", metavar="HOST:PORT")
 def hub(folder: Path, address: str) -> int:
     """Serve as the hub of a fleet, with the files in FOLDER, until Ctrl-C or SIGTERM."""
@@ -67,8 +88,8 @@ def hub(folder: Path, address: str) -> int:
     return main(str(folder), address)
 
 
-@command.command("worker", short_help="Build on this machine for a fleet.")
-@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@fleet.command("worker", short_help="Build on this machine for a fleet.")
+@_FOLDER
 def worker(folder: Path) -> int:
     """Build on this machine what the client of a fleet orders, with the files in FOLDER, until Ctrl-C or SIGTERM."""
     refuse_without_extra()
@@ -77,31 +98,29 @@ def worker(folder: Path) -> int:
     return main(str(folder))
 
 
-@command.command("status", short_help="Show the hosts of a fleet and what they do.")
-@options.fleet("inventory.yml here, else the only one")
+@fleet.command("status", short_help="Show the hosts of a fleet and what they do.")
+@_FLEET
 @options.as_json
 def status(fleet: str | None, as_json: bool) -> int:
     """Show the hosts of a fleet: whether they are connected, what they have, and what they build."""
+    from feedstock_tools.builds.fleet.carrying.link import Link
     from feedstock_tools.report.fleet import status_json, status_text
 
-    with linked(chosen_fleet(fleet)) as link:
+    with Link(chosen_fleet(fleet)) as link:
         listing = link.listing
-    if as_json:
-        say_json(status_json(listing))
-    else:
-        say(status_text(listing))
+    say_result((status_json if as_json else status_text)(listing))
     return 0 if any(host.is_present for host in listing.hosts.values()) else 1
 
 
-@command.command("stop", short_help="End all builds of a fleet.")
-@options.fleet("inventory.yml here, else the only one")
+@fleet.command("stop", short_help="End all builds of a fleet.")
+@_FLEET
 def stop(fleet: str | None) -> int:
     """End the builds that go on in a fleet; their hosts stay up. The next run begins these rows again."""
-    from feedstock_tools.builds.fleet.carrying.link import Away
+    from feedstock_tools.builds.fleet.carrying.link import Away, Link
     from feedstock_tools.builds.fleet.trust.signing import Refused
 
     ended = 0
-    with linked(chosen_fleet(fleet)) as link:
+    with Link(chosen_fleet(fleet)) as link:
         for host in link.listing.hosts.values():
             for attempt in host.attempts:
                 with suppress(Away, Refused):
@@ -111,7 +130,7 @@ def stop(fleet: str | None) -> int:
     return 0
 
 
-@command.command("try", short_help="Run a fleet on this machine, to try one.")
+@fleet.command("try", short_help="Run a fleet on this machine, to try one.")
 @options.option(
     "--hosts",
     type=click.IntRange(1, 16),
@@ -127,8 +146,6 @@ def try_(hosts: int) -> None:
     `feedstock-tools build --all --fleet=local`. Afterwards, nothing of the fleet is left.
     """
     refuse_without_extra()
-    import tempfile
-
     from feedstock_tools.builds.engines.process.supervision import signals_as_exit
     from feedstock_tools.builds.fleet.folder import fleets_root
     from feedstock_tools.builds.fleet.local import local_fleet
@@ -147,5 +164,291 @@ def try_(hosts: int) -> None:
             remove(folder)
 
 
-for _each in fleet_hosts.COMMANDS:
-    command.add_command(_each)
+@fleet.command("up", short_help="Make the machines of an inventory hosts of a fleet.")
+@_HOSTS
+@_INVENTORY_FILE
+@_MACHINES
+@options.option(
+    "--script",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    meaning="Write the same steps as a script for each host, with its files, and do nothing else",
+)
+def up(hosts: tuple[str, ...], fleet: str | None, machines: str | None, script: Path | None) -> int:
+    """Install this program, a worker and what builds need on the hosts of an inventory; all of them without HOST.
+
+    A second `up` changes nothing. It runs Ansible, which reaches the hosts by SSH.
+    """
+    from feedstock_tools.builds.fleet.provision.hosts import up as provide
+    from feedstock_tools.builds.fleet.provision.hosts import write_scripts
+
+    tidy()
+    _called(machines, "up", fleet)
+    chosen = _chosen(fleet, hosts)
+    if script is not None:
+        for folder in write_scripts(chosen, script, os.environ, say):
+            say(f"Wrote {folder}. Copy it to the machine, and run there as root: bash provision.sh up")
+        return 0
+    return _report(provide(chosen, os.environ, _progress), "up")
+
+
+@fleet.command("down", short_help="Remove all that `up` has made on hosts.")
+@_HOSTS
+@_INVENTORY_FILE
+@_MACHINES
+def down(hosts: tuple[str, ...], fleet: str | None, machines: str | None) -> int:
+    """End the builds on the hosts and remove all that `up` has made there, also after an `up` that was interrupted.
+
+    Packages that the client has not fetched yet are lost.
+    """
+    from feedstock_tools.builds.fleet.provision.hosts import down as remove
+
+    chosen = _chosen(fleet, hosts)
+    status = _report(remove(chosen, os.environ, _progress), "down")
+    if status == 0:
+        _called(machines, "down", fleet)
+    return status
+
+
+@fleet.command("test", short_help="Try what builds need on the hosts.")
+@_HOSTS
+@_INVENTORY_FILE
+@options.as_json
+def test(hosts: tuple[str, ...], fleet: str | None, as_json: bool) -> int:
+    """Try on each host a hello-world, its service, compilers, libraries and GPUs, as its inventory switches them on."""
+    from feedstock_tools.builds.fleet.provision.hosts import check
+
+    played, tests = check(_chosen(fleet, hosts), os.environ, _quiet if as_json else _progress)
+    if as_json:
+        found = [{"host": each.host, "check": each.check, "passed": each.passed, "found": each.found} for each in tests]
+        say_result({"checks": found, "failed": {host.host: host.error for host in played if host.error is not None}})
+    else:
+        rows = [(each.host, each.check, "ok" if each.passed else "failed", each.found) for each in tests]
+        say(table(("host", "check", "result", "found"), rows))
+        _report(played, "test")
+    return 0 if all(each.passed for each in tests) and all(host.error is None for host in played) else 1
+
+
+@fleet.command("wheelhouse", short_help="Fetch the wheels that hosts install.")
+@options.option(
+    "--python", metavar="VERSION", default="3.11", meaning="Version of Python, such as 3.11", default_text="3.11"
+)
+@options.option("--machine", metavar="NAME", meaning="Machine of the hosts, such as aarch64", default_text="this one's")
+@options.option("--numpy", metavar="VERSION", default="", meaning="Version of NumPy for the role toolchain")
+def wheelhouse(python: str, machine: str | None, numpy: str) -> None:
+    """Fetch this program at this version, and all that it needs on hosts, into the user's cache, and print the archive.
+
+    `up` does it by itself. Afterwards it needs no package index.
+    """
+    from feedstock_tools.builds.fleet.provision.wheelhouse import Target
+    from feedstock_tools.builds.fleet.provision.wheelhouse import wheelhouse as fetched
+
+    tidy()
+    target = Target(python, machine or platform.machine(), numpy)
+    say_note(str(fetched(target, os.environ, lambda text: say(text)).path))
+
+
+def _chosen(fleet: str | None, hosts: Sequence[str]) -> Inventory:
+    from feedstock_tools.builds.fleet.provision.hosts import chosen_hosts
+    from feedstock_tools.builds.fleet.provision.inventory import read_inventory
+
+    refuse_without_extra()
+    return chosen_hosts(read_inventory(inventory_of(fleet), os.environ), hosts)
+
+
+def _called(machines: str | None, command: str, fleet: str | None) -> None:
+    """Call the program that makes machines, if there is one.
+
+    Raises:
+        InputError: there is no such program.
+        WorkError: it failed.
+    """
+    if machines is None:
+        return
+    from feedstock_tools.builds.fleet.folder import fleet_name
+
+    path = Path(machines)
+    program = str(path.absolute()) if path.is_file() else shutil.which(machines)
+    if program is None:
+        raise InputError("there is no such program", path=path, hint="--machines takes a program's name or path.")
+    command_line = [sys.executable, program] if program.endswith(".py") else [program]
+    ended = subprocess.run([*command_line, command, fleet_name(inventory_of(fleet))], check=False)
+    if ended.returncode != 0:
+        raise WorkError(f"`{machines} {command}` ended with status {ended.returncode}")
+
+
+def _progress(text: str) -> None:
+    say_note(f"  {text}")
+
+
+def _quiet(text: str) -> None:
+    """Print nothing."""
+
+
+def _report(played: Sequence[Played], command: str) -> int:
+    for host in played:
+        said = "given back" if command == "down" else f"changed={host.changed}"
+        done = said if host.error is None else f"failed: {host.error}"
+        if command != "test" or host.error is not None:
+            say(f"{host.host}: {done}")
+    failed = sum(host.error is not None for host in played)
+    if failed and command != "test":
+        say(f"{failed} of {len(played)} hosts failed. Run `feedstock-tools fleet {command}` again: it continues there.")
+    return 1 if failed else 0
+
+
+@fleet.group("slurm", short_help="Let jobs of a Slurm cluster build.")
+def slurm() -> None:
+    """Let jobs of a Slurm cluster build: those that `fleet_slurm` in the inventory allows.
+
+    `build --all --fleet` submits them while rows wait. A job that has nothing to do ends by itself.
+    """
+
+
+@slurm.command("up", short_help="Make the fleet of an inventory, start its hub, submit its first jobs.")
+@_INVENTORY_FILE
+def slurm_up(fleet: str | None) -> None:
+    """Make the fleet of an inventory, or bring it up to date.
+
+    Starts its hub on this machine unless it answers, and submits the least number of jobs of each kind.
+    """
+    refuse_without_extra("dask_jobqueue")
+    from feedstock_tools.builds.fleet.cluster.folder import write_kinds
+    from feedstock_tools.builds.fleet.cluster.hub_process import ensure_hub
+    from feedstock_tools.builds.fleet.cluster.pool import submit_jobs
+    from feedstock_tools.builds.fleet.cluster.queue import jobs_of
+    from feedstock_tools.builds.fleet.cluster.script import kind_of
+    from feedstock_tools.builds.fleet.cluster.settings import read_slurm
+
+    settings = read_slurm(inventory_of(fleet))
+    kinds = [kind_of(name, given) for name, given in settings.kinds.items()]
+    jobs = jobs_of(settings.name, os.environ)  # refuses where there is no Slurm, before anything is made
+    made = _named_fleet(settings.name, settings.hub)
+    write_kinds(made, kinds)
+    if ensure_hub(made):
+        say(f"The hub of the fleet {made.name} runs at {made.hub}")
+    for kind in kinds:
+        living = sum(job.lives and job.host.rpartition("-")[0] == kind.name for job in jobs)
+        submitted = submit_jobs(made, kind, kind.least - living, os.environ)
+        numbers = f": submitted {', '.join(submitted.values())}" if submitted else ""
+        say(f"{kind.name}: up to {kind.most} jobs while rows wait{numbers}")
+    say(f"  feedstock-tools build --all --fleet={made.name}")
+
+
+@slurm.command("status", short_help="Show the jobs of a fleet.")
+@_FLEET
+@options.as_json
+def slurm_status(fleet: str | None, as_json: bool) -> int:
+    """Show the jobs of a fleet, with those that ended a few minutes ago; exit code 1 if none waits or runs."""
+    from feedstock_tools.builds.fleet.cluster.queue import jobs_of
+    from feedstock_tools.report.fleet import jobs_json, jobs_text
+
+    jobs = jobs_of(chosen_fleet(fleet).name, os.environ)
+    say_result((jobs_json if as_json else jobs_text)(jobs))
+    return 0 if any(job.lives for job in jobs) else 1
+
+
+@slurm.command("down", short_help="End the jobs of a fleet and its hub.")
+@_FLEET
+def slurm_down(fleet: str | None) -> None:
+    """End all jobs of a fleet, and its hub if `fleet slurm up` started it here; then remove their files.
+
+    The keys of the fleet go too, unless it has other hosts.
+    """
+    from feedstock_tools.builds.fleet.cluster.folder import job_kinds, remove_jobs, remove_kinds
+    from feedstock_tools.builds.fleet.cluster.hub_process import end_hub
+    from feedstock_tools.builds.fleet.cluster.queue import cancel, jobs_of
+    from feedstock_tools.files.temporary import remove
+
+    found = chosen_fleet(fleet)
+    if not job_kinds(found):
+        raise InputError(f"the fleet {found.name} has no jobs", hint="`feedstock-tools fleet slurm up` submits them.")
+    living = [job for job in jobs_of(found.name, os.environ) if job.lives]
+    cancel([job.number for job in living], os.environ)
+    _wait_for_end(found, living)
+    ended = end_hub(found)
+    remove_jobs(found, ())
+    remove_kinds(found)
+    if not found.hosts:
+        remove(found.path)
+    hub = " and its hub" if ended else ""
+    say(f"Ended {len(living)} jobs of the fleet {found.name}{hub}.")
+
+
+def _wait_for_end(fleet: FleetFolder, jobs: list[Job]) -> None:
+    """Wait until the jobs have ended: they remove what they have on their nodes.
+
+    Raises:
+        WorkError: some go on.
+    """
+    from feedstock_tools.builds.fleet.cluster.queue import jobs_of
+
+    numbers, end = {job.number for job in jobs}, time.monotonic() + 120
+    while numbers:
+        left = {job.number for job in jobs_of(fleet.name, os.environ) if not job.is_over}
+        numbers &= left
+        if numbers and time.monotonic() > end:
+            hint = "Run the command again when the cluster has ended them."
+            raise WorkError(f"the jobs {', '.join(sorted(numbers))} have not ended yet", hint=hint)
+        if numbers:
+            time.sleep(1)
+
+
+def _named_fleet(name: str, hub: str | None) -> FleetFolder:
+    """The fleet of a name, made if there is none.
+
+    Raises:
+        InputError: there is one with another hub.
+    """
+    from feedstock_tools.builds.fleet.folder import fleets_root, make_fleet, open_fleet
+    from feedstock_tools.builds.fleet.local import free_port
+    from feedstock_tools.processes import this_machine
+
+    path = fleets_root(os.environ) / name
+    if not (path / "fleet.json").exists():
+        return make_fleet(path, name, hub or f"{this_machine()}:{free_port()}")
+    fleet = open_fleet(path)
+    if hub not in (None, fleet.hub):
+        hint = "`feedstock-tools fleet slurm down` removes it; hosts know their hub."
+        raise InputError(f"the fleet {name} has its hub at {fleet.hub}, not at {hub}", hint=hint)
+    return fleet
+
+
+def chosen_fleet(given: str | None) -> FleetFolder:
+    """The fleet that is named on the command line; without a name the one here.
+
+    Raises:
+        InputError: there is none, or the extra is not installed.
+    """
+    refuse_without_extra()
+    from feedstock_tools.builds.fleet.folder import find_fleet
+
+    return find_fleet("" if given in (None, options.FLEET_HERE) else str(given), Path.cwd(), os.environ)
+
+
+def inventory_of(fleet: str | None) -> Path:
+    """The inventory that `--fleet` names.
+
+    Raises:
+        InputError: there is no such file.
+    """
+    path = Path(_INVENTORY if fleet in (None, options.FLEET_HERE) else str(fleet))
+    if not path.is_file():
+        hint = "Write one, or name it: --fleet=FILE. docs/fleet.md has examples."
+        raise InputError("there is no inventory", path=path, hint=hint)
+    return path
+
+
+def refuse_without_extra(*more: str) -> None:
+    """Refuse to go on without the packages of the extra `fleet`.
+
+    Args:
+        more: packages that this command needs besides.
+
+    Raises:
+        InputError: one is missing.
+    """
+    missing = [name for name in ("distributed", "cryptography", *more) if find_spec(name) is None]
+    if missing:
+        hint = "Install the extra: pip install 'feedstock-tools[fleet]'"
+        raise InputError(f"a fleet needs {' and '.join(missing)}", hint=hint)

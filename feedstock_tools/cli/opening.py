@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feedstock_tools.bounds.limits import READING
-from feedstock_tools.channel.properties import STAND_IN
-from feedstock_tools.cli.printing import say
-from feedstock_tools.errors import WorkError
-from feedstock_tools.platforms import Platform
+from feedstock_tools.cli.options import EDIT_MESSAGE, OWN_MESSAGE, Place
+from feedstock_tools.cli.printing import no_signs, say_note
+from feedstock_tools.wording import counted
 
 if TYPE_CHECKING:
+    from feedstock_tools.builds.matrix.matrix import Matrix
     from feedstock_tools.builds.plan.workspace import Workspace
-    from feedstock_tools.channel.kept import Pinning
-    from feedstock_tools.cli.options import Place
     from feedstock_tools.feedstock.folder import Feedstock
+    from feedstock_tools.feedstock.git import Repository
     from feedstock_tools.feedstock.layout import Artifacts
     from feedstock_tools.feedstock.up_to_date import Updates
+    from feedstock_tools.files.changes import Changes
 
-
-def note_on_stderr(text: str) -> None:
-    """Print a note to the user, apart from the command's result."""
-    say(text, err=True)
+#: The maximum number of files that a note lists.
+_FEW = 4
 
 
 def opened_to_build(feedstock: Feedstock, place: Place, engine: str | None, note: Callable[[str], object]) -> Workspace:
@@ -41,15 +38,15 @@ def opened_to_build(feedstock: Feedstock, place: Place, engine: str | None, note
         WorkError: generated files cannot be written.
     """
     from feedstock_tools.builds.plan.workspace import artifacts_of, workspace_of
-    from feedstock_tools.feedstock.up_to_date import Updates, refresh
+    from feedstock_tools.feedstock.up_to_date import refresh
 
-    artifacts = artifacts_of(feedstock, place.output_dir)
-    updates = refresh(feedstock, artifacts, os.environ)
-    if updates != Updates():
-        from feedstock_tools.report.generated_files import updated_notes
-
-        for text in updated_notes(updates):
-            note(text)
+    updates = refresh(feedstock, artifacts_of(feedstock, place.output_dir), os.environ)
+    if updates.edited:
+        note(f"Not regenerated, since edited by hand: {', '.join(updates.edited)}. Building the existing files.")
+    if updates.generated:
+        note(f"Regenerated from feedstock.yaml: {', '.join(updates.generated)}")
+    if updates.rerendered:
+        note(f"Rerendered {updates.rerendered} files of .ci_support from the recipe")
     return workspace_of(feedstock, place.output_dir, place.channels, os.environ, engine, READING)
 
 
@@ -63,6 +60,14 @@ def opened_to_read(place: Place) -> Workspace:
     workspace, pending = _opened(place)
     _note_outdated(pending)
     return workspace
+
+
+def read_matrix_of(place: Place, names: Sequence[str]) -> tuple[Workspace, Matrix]:
+    """The same, with the state of the named configurations, or of all of them."""
+    from feedstock_tools.builds.matrix.matrix import read_matrix
+
+    workspace = opened_to_read(place)
+    return workspace, read_matrix(workspace, workspace.chosen(names))
 
 
 @contextmanager
@@ -79,9 +84,9 @@ def opened_ahead(place: Place) -> Iterator[Workspace]:
         yield workspace
         return
     from feedstock_tools.feedstock.up_to_date import updated_copy
-    from feedstock_tools.report.generated_files import ahead_note
 
-    note_on_stderr(ahead_note(pending))
+    files = _listed(pending.generated) or f"{counted(pending.rerendered, 'file')} of .ci_support"
+    say_note(f"note: `build` would first update {files}; this plan is for the updated files, and nothing is written")
     with updated_copy(workspace.feedstock) as (copy, recipe):
         yield workspace.moved(copy, recipe)
 
@@ -107,6 +112,31 @@ def tidy(feedstock: Path | None = None, artifacts: Artifacts | None = None) -> N
     remove_leftovers_of(feedstock, artifacts, os.environ)
 
 
+def repository_of(feedstock: Path, requested: str | None) -> Repository | None:
+    """The repository for `--commit`, before anything is written; None where no commit was requested.
+
+    Raises:
+        InputError: git is not installed, or the feedstock is not the top of a repository.
+    """
+    from feedstock_tools.feedstock.git import find_repository
+
+    return find_repository(feedstock, os.environ) if requested is not None else None
+
+
+def commit_changes(repository: Repository, changes: Changes, own: str, requested: str | None) -> None:
+    """Commit changes that were applied, with a note on stderr.
+
+    Args:
+        own: the command's own message, and `requested` is the value of `--commit`.
+    """
+    editing = requested == EDIT_MESSAGE
+    message = own if requested == OWN_MESSAGE or editing else requested or ""
+    if editing:
+        no_signs()
+    done = repository.commit(changes, message, edit=editing)
+    say_note(f"committed: {message.splitlines()[0]}" if done else "nothing to commit")
+
+
 def _opened(place: Place) -> tuple[Workspace, Updates]:
     """The feedstock as it is, and what a build would update in it."""
     from feedstock_tools.builds.plan.workspace import artifacts_of, workspace_of
@@ -121,65 +151,18 @@ def _opened(place: Place) -> tuple[Workspace, Updates]:
 
 
 def _note_outdated(pending: Updates) -> None:
-    if pending.is_empty and not pending.edited:
-        return
-    from feedstock_tools.report.generated_files import outdated_note
-
-    note_on_stderr(outdated_note(pending))
-
-
-def migrations_of(pinning: str | None) -> Path | None:
-    """The folder of the pinning's migrations; None without a pinning."""
-    found = pinning_of(pinning)
-    return None if found is None else found.migrations_folder
-
-
-def pinning_of(pinning: str | None) -> Pinning | None:
-    """The given pinning, or the newest fetched one; None without one."""
-    from feedstock_tools.channel.kept import cached_pinnings, find_pinning, pinning_cache
-
-    cache = pinning_cache(os.environ)
-    if pinning is None and not cached_pinnings(cache):
-        return None
-    return find_pinning(pinning, cache)
+    """Name the outdated files, which are read as they are, with the command that updates them."""
+    if pending.generated:
+        outdated = f"{_listed(pending.generated)}: outdated, since feedstock.yaml or feedstock-tools has changed"
+        say_note(f"note: {outdated}; read as they are. To update them: feedstock-tools generate")
+    elif pending.rerendered:
+        outdated = f"{counted(pending.rerendered, 'file')} of .ci_support: outdated, since the recipe has changed"
+        say_note(f"note: {outdated}; read as they are. To update them: feedstock-tools rerender")
+    elif pending.edited:
+        edited = f"{_listed(pending.edited)}: edited by hand, so feedstock.yaml no longer describes them"
+        say_note(f"note: {edited}; read as they are")
 
 
-_NOTE = "Reading the STAND-IN channel: its packages have the metadata of real ones and no real contents."
-
-
-def readable(channels: Sequence[str], platforms: Iterable[Platform]) -> tuple[str, ...]:
-    """The given channels, with the folders of the stand-in channel in place of `stand-in`.
-
-    Creates the stand-in channel for these platforms if it is missing.
-
-    Raises:
-        InputError: `stand-in` is given beside a real channel.
-        WorkError: the stand-in channel cannot be written.
-    """
-    if STAND_IN.origin not in channels:
-        return tuple(channels)
-    from feedstock_tools.builds.channels import channels_named, names_to_solve_in
-
-    chosen = channels_named(channels)
-    say(_NOTE, err=True)
-    fallback = Path(tempfile.gettempdir(), "feedstock-tools")
-    by_subdir = names_to_solve_in(chosen, platforms, os.environ, fallback)
-    return tuple(name for names in by_subdir.values() for name in names)
-
-
-@contextmanager
-def suggesting_stand_in() -> Iterator[None]:
-    """Name the stand-in channel in the error of a channel on a server that cannot be read.
-
-    Raises:
-        WorkError: there was one.
-    """
-    try:
-        yield
-    except WorkError as error:
-        from feedstock_tools.channel.repodata import UnreadChannelError
-
-        if not isinstance(error, UnreadChannelError):
-            raise
-        hint = f"Use --channel {STAND_IN.origin} to read one that is made on the spot."
-        raise WorkError(error.mistakes[0].message, hint=hint) from error
+def _listed(files: Sequence[str]) -> str:
+    rest = len(files) - _FEW
+    return ", ".join([*files[:_FEW], *([f"{counted(rest, 'more file')}"] if rest > 0 else [])])

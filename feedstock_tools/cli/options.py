@@ -88,20 +88,21 @@ def form(*forms: str) -> Decorator:
     )
 
 
+feedstock = option(
+    "--feedstock",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    meaning="Folder of the feedstock",
+    default_text="here",
+)
+
+
 def folder(function: Function) -> Function:
     """`[FEEDSTOCK]` and `--feedstock DIR`, for commands that take the feedstock alone: `feedstock`, a `Path`.
 
     `Path()` if neither is given.
     """
-
-    @wraps(function)
-    def command(*arguments: Any, feedstock: Path | None, positional: Path | None, **others: Any) -> Any:
-        if feedstock is not None and positional is not None:
-            raise click.UsageError("name the feedstock once: FEEDSTOCK or --feedstock DIR")
-        return function(*arguments, feedstock=positional or feedstock or Path(), **others)
-
-    argument = click.argument("positional", required=False, metavar="[FEEDSTOCK]", type=click.Path(path_type=Path))
-    return argument(_feedstock(command))
+    return _with_folders(function, "[FEEDSTOCK]", nargs=1)
 
 
 def folders(function: Function) -> Function:
@@ -109,15 +110,24 @@ def folders(function: Function) -> Function:
 
     One `Path()` if neither is given.
     """
+    return _with_folders(function, "[FEEDSTOCK]...", nargs=-1)
 
+
+def _with_folders(function: Function, metavar: str, *, nargs: int) -> Function:
     @wraps(function)
-    def command(*arguments: Any, feedstock: Path | None, positional: tuple[Path, ...], **others: Any) -> Any:
+    def command(
+        *arguments: Any, feedstock: Path | None, positional: Path | tuple[Path, ...] | None, **others: Any
+    ) -> Any:
         if feedstock is not None and positional:
             raise click.UsageError("name the feedstock once: FEEDSTOCK or --feedstock DIR")
-        return function(*arguments, feedstocks=positional or (feedstock or Path(),), **others)
+        found = positional or feedstock or Path()
+        if nargs == 1:
+            return function(*arguments, feedstock=found, **others)
+        return function(*arguments, feedstocks=found if isinstance(found, tuple) else (found,), **others)
 
-    argument = click.argument("positional", nargs=-1, metavar="[FEEDSTOCK]...", type=click.Path(path_type=Path))
-    return argument(_feedstock(command))
+    path = click.Path(path_type=Path)
+    argument = click.argument("positional", nargs=nargs, required=False, metavar=metavar, type=path)
+    return argument(feedstock(command))
 
 
 def configurations(function: Function) -> Function:
@@ -150,20 +160,6 @@ def packages_or_configurations(function: Function) -> Function:
     return argument(_with_feedstock_among("targets", function))
 
 
-def feedstock(function: Function) -> Function:
-    """`--feedstock DIR` alone, for a command whose words are other folders: `feedstock`, None if it is not given."""
-    return _feedstock(function)
-
-
-_feedstock = option(
-    "--feedstock",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    meaning="Folder of the feedstock",
-    default_text="here",
-)
-
-
 def _with_feedstock_among(parameter: str, function: Function) -> Function:
     @wraps(function)
     def command(*arguments: Any, feedstock: Path | None, **others: Any) -> Any:
@@ -176,7 +172,7 @@ def _with_feedstock_among(parameter: str, function: Function) -> Function:
         names = tuple(word for word in words if word not in folders)
         return function(*arguments, feedstock=folder, **{parameter: names}, **others)
 
-    return _feedstock(command)
+    return feedstock(command)
 
 
 output_dir = option(

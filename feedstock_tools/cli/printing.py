@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
 import click
@@ -19,7 +20,7 @@ from feedstock_tools.redaction import redacted
 from feedstock_tools.wording import shown, uncoloured
 
 if TYPE_CHECKING:
-    from feedstock_tools.cli.pulse import Pulse
+    from feedstock_tools.cli.progress import Pulse
 
 Loudness = Literal["quiet", "normal", "verbose"]
 
@@ -30,12 +31,6 @@ _pulse: Pulse | None = None
 _KINDS = {"error": "red", "mistake": "red", "warning": "yellow", "remark": "cyan", "note": "cyan"}
 _KIND = re.compile(rf"^((?:\S+:\d+(?::\d+)?: )?)({'|'.join(_KINDS)})(?=: )", re.MULTILINE)
 _LINES_OF_DIFFS = (("+++", None), ("---", None), ("+", "green"), ("-", "red"), ("@@", "cyan"))
-
-
-def begin() -> None:
-    """Forget the options of an earlier command of this process."""
-    set_loudness("normal")
-    set_colour(None)
 
 
 def loudness() -> Loudness:
@@ -91,6 +86,11 @@ def say(text: str, *, err: bool = False, nl: bool = True) -> None:
         _print(_painted(shown(redacted(text))), err=err, nl=nl)
 
 
+def say_note(text: str) -> None:
+    """Print a note to stderr."""
+    say(text, err=True)
+
+
 def say_error(text: str, *, nl: bool = True) -> None:
     """Print to stderr what nobody may miss: an error, or the reason why a check fails."""
     _print(_painted(shown(redacted(text))), err=True, nl=nl)
@@ -103,9 +103,33 @@ def say_diff(lines: Iterable[str], *, err: bool = False) -> None:
             _print(_painted_diff(shown(redacted(line))), err=err, nl=False)
 
 
-def say_json(value: Any) -> None:
-    """Print a value as JSON to stdout, without credentials in its texts."""
-    _print(json.dumps(_without_credentials(value), indent=2))
+def say_result(result: object) -> None:
+    """Print the result to stdout: a text, which may have its line break, or any other value as JSON.
+
+    In JSON a path is a text; credentials are left out of texts.
+    """
+    if isinstance(result, str):
+        say(result, nl=bool(result) and not result.endswith("\n"))
+    else:
+        _print(json.dumps(_plain(result), indent=2))
+
+
+def say_or_write(text: str, output: Path | None) -> None:
+    """Print a text, or write it to a file."""
+    from feedstock_tools.files.changes import write_whole
+
+    if output is None:
+        say(text)
+    else:
+        write_whole(output, f"{text}\n")
+
+
+def write_page(path: Path, page: str, *, beside: bool) -> None:
+    """Write a page to a file and print a note: on stderr `beside` another form of the result."""
+    from feedstock_tools.files.changes import write_whole
+
+    write_whole(path, page)
+    say(f"wrote {path}", err=beside)
 
 
 def stream_of_logs(*, as_json: bool) -> TextIO:
@@ -146,11 +170,11 @@ def _painted_diff(text: str) -> str:
     return "\n".join(painted(line) for line in text.split("\n"))
 
 
-def _without_credentials(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     if isinstance(value, str):
-        return redacted(value) if "://" in value else value
+        return redacted(value)
     if isinstance(value, Mapping):
-        return {_without_credentials(key): _without_credentials(each) for key, each in value.items()}
+        return {_plain(key): _plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_without_credentials(each) for each in value]
-    return value
+        return [_plain(each) for each in value]
+    return redacted(str(value)) if isinstance(value, PurePath) else value

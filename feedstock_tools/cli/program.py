@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from io import StringIO
+from keyword import iskeyword
 from typing import NoReturn
 
 import click
@@ -19,8 +20,8 @@ from feedstock_tools.bounds.supervision import hold
 from feedstock_tools.cli import completion, interruption
 from feedstock_tools.cli.commands import Group, refuse_unknown
 from feedstock_tools.cli.completion import PROGRAM
-from feedstock_tools.cli.printing import no_signs, pulse_with, say, say_error
-from feedstock_tools.cli.pulse import Pulse
+from feedstock_tools.cli.printing import no_signs, pulse_with, say, say_error, say_note
+from feedstock_tools.cli.progress import Pulse
 from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.files.locks import tell_with
 from feedstock_tools.stages import listen
@@ -31,8 +32,7 @@ _SOLVING = frozenset(
     {"pinning", "smithy", "cuda", "edit", "import", "gpu", "search", "env", "rehearse", "review", "dossier", "collect"}
 )
 
-#: Section of `--help` → command → its description. The module of that name defines it as `command` and is imported
-#: when it runs.
+#: Section of `--help` → command → its description.
 MENU = {
     "Make": {
         "init": "Write a first spec for a project: a folder or a git repository.",
@@ -73,11 +73,25 @@ MENU = {
         "clean": "Show and remove caches, work folders, leftovers and old environments.",
     },
 }
-#: Commands whose names are words of Python.
-_MODULES = {"import": "importing"}
 COMMANDS = {name: help_text for commands in MENU.values() for name, help_text in commands.items()}
-
-
+#: Module → the commands that it defines, each by its name. It is imported when one of them runs.
+_MODULES = {
+    "build": "build",
+    "checks": "diff review lint rehearse",
+    "clean": "clean",
+    "completion": "completion",
+    "cuda": "cuda gpu search env",
+    "edit": "edit",
+    "fetched": "pinning smithy",
+    "fleet": "fleet",
+    "matrix": "plan status",
+    "rerender": "rerender",
+    "sharing": "publish dossier ci collect",
+    "spec": "init import generate schema variants",
+    "test": "test",
+    "why": "why outputs",
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 _PLATFORMS = ("linux_", "osx_", "win_")
 
 
@@ -90,9 +104,8 @@ class _Commands(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(
-            f"feedstock_tools.cli.{_MODULES.get(cmd_name, cmd_name)}"
-        ).command
+        module = importlib.import_module(f"feedstock_tools.cli.{_MODULE_OF[cmd_name]}")
+        command: click.Command = getattr(module, f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name)
         return command
 
     def resolve_command(
@@ -217,7 +230,7 @@ def _status(command: click.Command, name: str, value: object) -> int:
 def _tell(text: str) -> None:
     """Print a message about a wait."""
     with contextlib.suppress(OSError, ValueError):
-        say(f"-- {text}", err=True)
+        say_note(f"-- {text}")
 
 
 def _open_closed_streams() -> None:

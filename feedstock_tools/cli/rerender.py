@@ -6,10 +6,9 @@ import gc
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,17 +17,17 @@ import click
 from click.core import ParameterSource
 
 from feedstock_tools.cli import options
-from feedstock_tools.cli.commands import Command
-from feedstock_tools.cli.committing import commit, repository_of
-from feedstock_tools.cli.opening import refuse_without_feedstock, tidy
-from feedstock_tools.cli.printing import say, say_diff, say_json
-from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.cli.commands import command
+from feedstock_tools.cli.fetched import chosen_pinning, chosen_release
+from feedstock_tools.cli.opening import commit_changes, refuse_without_feedstock, repository_of, tidy
+from feedstock_tools.cli.printing import say, say_diff, say_note, say_result
+from feedstock_tools.errors import WorkError
 from feedstock_tools.stages import stage
 from feedstock_tools.wording import counted
 
 if TYPE_CHECKING:
     from feedstock_tools.files.changes import Changes
-    from feedstock_tools.rerender.many import Record, RerenderedFeedstock
+    from feedstock_tools.rerender.many import RerenderedFeedstock
     from feedstock_tools.rerender.rerendering import Rerender
     from feedstock_tools.rerender.rules import Rules
     from feedstock_tools.rerender.smithy import Release
@@ -65,7 +64,7 @@ class _Many:
     resume: Path | None
 
 
-@click.command("rerender", cls=Command)
+@command("rerender")
 @options.folders
 @options.pinning
 @options.rules
@@ -94,7 +93,7 @@ class _Many:
 @options.gathered("modes", _Modes)
 @options.gathered("how", _How)
 @click.pass_context
-def command(context: click.Context, feedstocks: tuple[Path, ...], how: _How, modes: _Modes, many: _Many) -> None:
+def rerender(context: click.Context, feedstocks: tuple[Path, ...], how: _How, modes: _Modes, many: _Many) -> None:
     """Write the .ci_support of each FEEDSTOCK and all other files of conda-smithy: CI files, scripts, README.md.
 
     They are made with the templates of a release of conda-smithy: the one that --rules names, else the newest that
@@ -127,7 +126,7 @@ def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
         say_diff(changes.diff())
     report = _report(result, changes, _behind_spec(feedstock))
     if modes.as_json:
-        say_json(report)
+        say_result(report)
     else:
         _say_report(report, err=modes.show_diff, with_jobs=modes.check)
     if modes.check and changes:
@@ -135,14 +134,23 @@ def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
     if not modes.check:
         tidy(feedstock)
         changes.apply()
-    say(f"{len(result.configurations)} configurations, {len(changes.paths)} changes", err=True)
+    say_note(f"{len(result.configurations)} configurations, {len(changes.paths)} changes")
     if repository is not None:
-        commit(repository, changes, _message(result, pinning), modes.commit)
+        commit_changes(repository, changes, _message(result, pinning), modes.commit)
 
 
-def _rerender_many(feedstocks: tuple[Path, ...], how: _How, modes: _Modes, many: _Many) -> None:
+def _message(result: Rerender, pinning: Path | None) -> str:
+    """The message that conda-smithy gives a rerender."""
+    from feedstock_tools.channel.kept import find_pinning, pinning_cache
+
+    version = find_pinning(pinning.parent, pinning_cache(os.environ)).version if pinning else None
+    return result.rules.commit_message(version)
+
+
+def _rerender_many(feedstocks: Sequence[Path], how: _How, modes: _Modes, many: _Many) -> None:
     """Rerender feedstocks in several processes; exit with 1 if one failed, or changes with --check."""
-    from feedstock_tools.cli.smithy import chosen_release
+    from feedstock_tools.bounds.limits import released
+    from feedstock_tools.rerender.many import opened_record, rerender_many
     from feedstock_tools.rerender.smithy import chosen_rules
 
     if modes.show_diff or modes.verify or modes.commit or how.online or how.platforms:
@@ -150,9 +158,73 @@ def _rerender_many(feedstocks: tuple[Path, ...], how: _How, modes: _Modes, many:
     pinning = chosen_pinning(how.pinning, Path(os.devnull))
     release = chosen_release(how.smithy, how.rules)
     rules = chosen_rules(how.rules, release)
-    shared = Shared(pinning, rules, release, many.migration, not modes.check, many.jobs)
-    if not rerender_all(feedstocks, shared, many.resume, as_json=modes.as_json):
+    # What outcomes depend on, for the record.
+    depends_on = {
+        "rules": rules.name,
+        "release": release.version or str(release.folder) if release else None,
+        "pinning": _digest(pinning),
+        "migration": _digest(many.migration),
+        "writing": "no" if modes.check else "yes",
+    }
+    began = time.monotonic()
+    outcomes: list[RerenderedFeedstock] = []
+    opened = opened_record(many.resume, depends_on) if many.resume else nullcontext()
+    with opened as record, released():  # each feedstock has bounds of its own
+        if record is not None:
+            outcomes += [record.earlier[str(each.resolve())] for each in feedstocks if record.has(each)]
+        left = [feedstock for feedstock in feedstocks if record is None or not record.has(feedstock)]
+        for outcome in rerender_many(
+            left,
+            pinning=pinning,
+            rules=rules,
+            smithy=release,
+            migration=many.migration,
+            write=not modes.check,
+            jobs=many.jobs,
+        ):
+            if record is not None:
+                record.add(outcome)
+            outcomes.append(outcome)
+            if not modes.as_json:
+                _say_outcome(outcome)
+            stage(f"rerender: {len(outcomes)} of {counted(len(feedstocks), 'feedstock')} done")
+    if modes.as_json:
+        say_result([_as_json(outcome) for outcome in outcomes])
+    _say_summary(outcomes, len(left), time.monotonic() - began)
+    bad = {"refused", "failed", "changed"} if modes.check else {"refused", "failed"}
+    if any(outcome.outcome in bad for outcome in outcomes):
         raise SystemExit(1)
+
+
+def _digest(path: Path | None) -> str | None:
+    return sha256(path.read_bytes()).hexdigest() if path is not None and path.is_file() else None
+
+
+def _say_outcome(done: RerenderedFeedstock) -> None:
+    detail = counted(len(done.changes), "file") if done.changes else done.reason.partition("\n")[0]
+    say(f"{done.outcome}  {done.feedstock}{f': {detail}' if detail else ''}")
+
+
+def _as_json(found: RerenderedFeedstock) -> dict[str, object]:
+    return {
+        "feedstock": found.feedstock,
+        "outcome": found.outcome,
+        "reason": found.reason,
+        "changes": [{"file": name, "change": kind} for kind, name in found.changes],
+        "notes": found.notes,
+        "seconds": round(found.seconds, 3),
+    }
+
+
+def _say_summary(found: Sequence[RerenderedFeedstock], now: int, seconds: float) -> None:
+    from feedstock_tools.rerender.many import OUTCOMES
+
+    counts = Counter(each.outcome for each in found)
+    parts = ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
+    earlier = f", {len(found) - now} of them by an earlier run" if len(found) > now else ""
+    say_note(f"{counted(len(found), 'feedstock')}: {parts or 'nothing to do'}{earlier}")
+    if now:
+        say_note(f"{now / max(seconds, 1e-9):.1f} a second")
 
 
 def _refuse_mixtures(feedstock: Path, modes: _Modes) -> None:
@@ -164,24 +236,15 @@ def _refuse_mixtures(feedstock: Path, modes: _Modes) -> None:
         raise click.UsageError(f"--commit takes '{modes.commit}' for the message: write the folder before --commit")
 
 
-def _message(result: Rerender, pinning: Path | None) -> str:
-    """The message that conda-smithy gives a rerender."""
-    from feedstock_tools.channel.kept import find_pinning, pinning_cache
-
-    version = find_pinning(pinning.parent, pinning_cache(os.environ)).version if pinning else None
-    return result.rules.commit_message(version)
-
-
 def _rerendered(feedstock: Path, pinning: Path | None, how: _How) -> Rerender:
-    from feedstock_tools.cli.smithy import chosen_release
     from feedstock_tools.feedstock.pinned import require_what_is_asked
     from feedstock_tools.platforms import Platform
-    from feedstock_tools.rerender.rerendering import rerender
+    from feedstock_tools.rerender import rerendering
     from feedstock_tools.rerender.smithy import chosen_rules
 
     release = chosen_release(how.smithy, how.rules)
     rules = chosen_rules(how.rules, release)
-    result = rerender(
+    result = rerendering.rerender(
         feedstock,
         pinning=pinning,
         rules=rules,
@@ -204,7 +267,7 @@ def _azure_number(feedstock: Path, release: Release, rules: Rules) -> int | None
     try:
         return build_number(place.organisation, place.project, place.repository, server=AZURE)
     except WorkError as error:
-        say(f"note: the number in README.md stays as it is: {error}", err=True)
+        say_note(f"note: the number in README.md stays as it is: {error}")
         return None
 
 
@@ -222,9 +285,9 @@ def _say_report(report: Mapping[str, Any], *, err: bool, with_jobs: bool) -> Non
     for change in report["changes"]:
         say(f"{change['change']} {change['file']}", err=err)
     for warning in report["warnings"]:
-        say(f"warning: {warning}", err=True)
+        say_note(f"warning: {warning}")
     for note in report["notes"]:
-        say(f"note: {note}", err=True)
+        say_note(f"note: {note}")
     for job in report["stale_jobs"] if with_jobs else ():
         say(f"stale {job}", err=err)
 
@@ -256,7 +319,7 @@ def _verify(result: Rerender, pinning: Path | None) -> None:
     theirs, ours = verify.files_of_conda_smithy(result.feedstock, pinning), verify.files_after(result.changes())
     if verify.lacks_number(theirs):
         ours = verify.without_number(ours)
-        say("note: conda-smithy could not look up the number at Azure; it is not compared", err=True)
+        say_note("note: conda-smithy could not look up the number at Azure; it is not compared")
     if result.tree is None or result.platforms is not None:
         theirs, ours = (
             {name: file for name, file in files.items() if _is_of(name, result)} for files in (theirs, ours)
@@ -264,7 +327,7 @@ def _verify(result: Rerender, pinning: Path | None) -> None:
     lines = list(verify.differences(ours, theirs))
     say_diff(lines)
     same = sum(ours.get(name) == file for name, file in theirs.items())
-    say(f"same files: {same} (conda-smithy wrote {len(theirs)}, feedstock-tools {len(ours)})", err=True)
+    say_note(f"same files: {same} (conda-smithy wrote {len(theirs)}, feedstock-tools {len(ours)})")
     if lines:
         raise SystemExit(1)
 
@@ -274,130 +337,3 @@ def _is_of(name: str, result: Rerender) -> bool:
     folder, _, file = name.rpartition("/")
     wanted = tuple(f"{platform.name}_" for platform in result.platforms) if result.platforms is not None else ""
     return folder == ".ci_support" and file.endswith(".yaml") and file.startswith(wanted)
-
-
-def chosen_pinning(requested: str | None, feedstock: Path) -> Path | None:
-    """The pinning to use, also printed on stderr; never uses the network."""
-    from feedstock_tools.channel.kept import cached_pinnings, find_pinning, pinning_cache
-    from feedstock_tools.feedstock.pinned import follows_pinning
-
-    cache = pinning_cache(os.environ)
-    follows = requested is None and follows_pinning(feedstock)
-    if follows and not cached_pinnings(cache) and (feedstock / "recipe").is_dir():
-        hint = (
-            "Fetch one with 'feedstock-tools pinning fetch' or give one with --pinning. Without one, let the spec have "
-            "its own versions, as 'feedstock-tools init --self-contained' writes it: 'pinning: self-contained', "
-            "'python: [3.11, 3.12]', and below 'cuda' 'versions: [12.9, 13.0]'."
-        )
-        message = "the spec takes its versions from conda-forge's pinning, and there is none"
-        raise InputError(message, path=feedstock / "feedstock.yaml", hint=hint)
-    alone = (feedstock / "feedstock.yaml").is_file() and not follows
-    if requested is None and (alone or not cached_pinnings(cache)):
-        say("pinning: none, only the recipe's own conda_build_config.yaml", err=True)
-        return None
-    pinning = find_pinning(requested, cache)
-    say(f"pinning: {pinning.describe(datetime.now(UTC))}", err=True)
-    return pinning.path
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """The options that all feedstocks share: `migration` is applied to each, and `jobs` are rerendered in parallel."""
-
-    pinning: Path | None
-    rules: Rules
-    release: Release | None
-    migration: Path | None
-    write: bool
-    jobs: int
-
-
-def rerender_all(feedstocks: Sequence[Path], shared: Shared, resume: Path | None, *, as_json: bool) -> bool:
-    """Rerender feedstocks and print the outcomes; whether none failed and, unless they are written, none changes.
-
-    Args:
-        resume: the record of outcomes; the feedstocks that it has are skipped.
-    """
-    from feedstock_tools.bounds.limits import released
-    from feedstock_tools.rerender.many import opened_record
-
-    began = time.monotonic()
-    outcomes: list[RerenderedFeedstock] = []
-    opened = opened_record(resume, _options(shared)) if resume else nullcontext()
-    with opened as record, released():  # each feedstock has bounds of its own
-        outcomes += _earlier(feedstocks, record)
-        left = [feedstock for feedstock in feedstocks if record is None or not record.has(feedstock)]
-        for outcome in _outcomes(left, shared):
-            if record is not None:
-                record.add(outcome)
-            outcomes.append(outcome)
-            _show(outcome, len(outcomes), len(feedstocks), as_json=as_json)
-    if as_json:
-        say_json([_as_json(outcome) for outcome in outcomes])
-    _say_summary(outcomes, len(left), time.monotonic() - began)
-    bad = {"refused", "failed"} if shared.write else {"refused", "failed", "changed"}
-    return not any(outcome.outcome in bad for outcome in outcomes)
-
-
-def _outcomes(feedstocks: Sequence[Path], shared: Shared) -> Iterator[RerenderedFeedstock]:
-    from feedstock_tools.rerender.many import rerender_many
-
-    return rerender_many(
-        feedstocks,
-        pinning=shared.pinning,
-        rules=shared.rules,
-        smithy=shared.release,
-        migration=shared.migration,
-        write=shared.write,
-        jobs=shared.jobs,
-    )
-
-
-def _earlier(feedstocks: Sequence[Path], record: Record | None) -> list[RerenderedFeedstock]:
-    if record is None:
-        return []
-    return [record.earlier[str(feedstock.resolve())] for feedstock in feedstocks if record.has(feedstock)]
-
-
-def _options(shared: Shared) -> dict[str, str | None]:
-    """What outcomes depend on, for the record."""
-
-    def digest(path: Path | None) -> str | None:
-        return sha256(path.read_bytes()).hexdigest() if path is not None and path.is_file() else None
-
-    return {
-        "rules": shared.rules.name,
-        "release": shared.release.version or str(shared.release.folder) if shared.release else None,
-        "pinning": digest(shared.pinning),
-        "migration": digest(shared.migration),
-        "writing": "yes" if shared.write else "no",
-    }
-
-
-def _show(done: RerenderedFeedstock, number: int, total: int, *, as_json: bool) -> None:
-    if not as_json:
-        detail = counted(len(done.changes), "file") if done.changes else done.reason.partition("\n")[0]
-        say(f"{done.outcome}  {done.feedstock}{f': {detail}' if detail else ''}")
-    stage(f"rerender: {number} of {counted(total, 'feedstock')} done")
-
-
-def _as_json(found: RerenderedFeedstock) -> dict[str, object]:
-    return {
-        "feedstock": str(found.feedstock),
-        "outcome": found.outcome,
-        "reason": found.reason,
-        "changes": [{"file": name, "change": kind} for kind, name in found.changes],
-        "notes": list(found.notes),
-        "seconds": round(found.seconds, 3),
-    }
-
-
-def _say_summary(found: Sequence[RerenderedFeedstock], now: int, seconds: float) -> None:
-    from feedstock_tools.rerender.many import OUTCOMES
-
-    counts = Counter(each.outcome for each in found)
-    parts = ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
-    earlier = f", {len(found) - now} of them by an earlier run" if len(found) > now else ""
-    say(f"{counted(len(found), 'feedstock')}: {parts or 'nothing to do'}{earlier}", err=True)
-    if now:
-        say(f"{now / max(seconds, 1e-9):.1f} a second", err=True)

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.cli import options
-from feedstock_tools.cli.commands import Command
-from feedstock_tools.cli.printing import is_quiet, say, say_json, stream_of_logs
+from feedstock_tools.cli.commands import command
+from feedstock_tools.cli.opening import opened_to_read
+from feedstock_tools.cli.printing import is_quiet, say_result, stream_of_logs
+from feedstock_tools.errors import InputError
+from feedstock_tools.feedstock.folder import Feedstock
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.testing.tests import TestedPackage
 
 
-@click.command("test", cls=Command)
+@command("test")
 @options.gpu("the CPU alone", default=False)
 @click.option("--benchmark", is_flag=True, help="Run the benchmark of each package too, if its spec has one.")
 @options.jobs
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 @options.as_json
 @options.packages_or_configurations
 @options.gathered("place", options.Place)
-def command(
+def test(
     targets: tuple[str, ...],
     gpu: bool,
     benchmark: bool,
@@ -43,8 +46,6 @@ def command(
     A PACKAGE is a .conda or .tar.bz2 file, which needs no feedstock; a NAME selects configurations as in `build`, with
     all of their built packages. With --gpu, tests run on the GPU of this machine; without a GPU that is an error.
     """
-    from feedstock_tools.errors import InputError
-
     if compare:
         return _compare(place, as_json=as_json)
     if not targets:
@@ -60,24 +61,17 @@ def command(
     observer = (TestFailures if is_quiet() else TestLines)(stream_of_logs(as_json=as_json), several=jobs > 1)
     with signals_as_exit():
         records = run_tests(packages, test_options, os.environ, observer)
-    if as_json:
-        say_json(tested_json(records))
-    else:
-        say(tested_text(records))
+    say_result((tested_json if as_json else tested_text)(records))
     return 0 if all(record.result == "passed" for record in records) else 1
 
 
 def _compare(place: options.Place, *, as_json: bool) -> int:
     from feedstock_tools.builds.testing.tests import figures_of
-    from feedstock_tools.feedstock.folder import Feedstock
     from feedstock_tools.feedstock.layout import Artifacts
     from feedstock_tools.report.testing import compared_json, compared_text
 
     figures = figures_of(Artifacts(place.output_dir or Feedstock(place.feedstock or Path.cwd()).artifacts))
-    if as_json:
-        say_json(compared_json(figures))
-    else:
-        say(compared_text(figures))
+    say_result((compared_json if as_json else compared_text)(figures))
     return 0
 
 
@@ -89,7 +83,6 @@ def _packages(targets: Sequence[str], place: options.Place) -> tuple[TestedPacka
     """
     from feedstock_tools.builds.testing.tests import built_packages, packages_in_files
     from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
-    from feedstock_tools.feedstock.folder import Feedstock
 
     files = [(Path.cwd() / target).resolve() for target in targets if target.endswith(PACKAGE_SUFFIXES)]
     names = [target for target in targets if not target.endswith(PACKAGE_SUFFIXES)]
@@ -97,9 +90,6 @@ def _packages(targets: Sequence[str], place: options.Place) -> tuple[TestedPacka
     from_files = packages_in_files(files, [folder for folder in nearby if folder])
     if not names:
         return from_files
-    from feedstock_tools.cli.opening import opened_to_read
-    from feedstock_tools.errors import InputError
-
     workspace = opened_to_read(place)
     built = built_packages(workspace, workspace.chosen(names))
     if not built:

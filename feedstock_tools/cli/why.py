@@ -1,24 +1,27 @@
-"""`feedstock-tools why`: explain where a value comes from, and why a key is in the files."""
+"""`feedstock-tools why` and `outputs`: what a rerender's configurations have, and the packages that they build."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from feedstock_tools.cli import options
-from feedstock_tools.cli.commands import Command
+from feedstock_tools.cli.commands import command
+from feedstock_tools.cli.fetched import chosen_pinning
 from feedstock_tools.cli.opening import refuse_without_feedstock
-from feedstock_tools.cli.printing import say, say_json
+from feedstock_tools.cli.printing import say, say_result
+from feedstock_tools.errors import InputError
+from feedstock_tools.feedstock.folder import find_feedstock
 
 if TYPE_CHECKING:
+    from feedstock_tools.rerender.rules import Rules
     from feedstock_tools.rerender.why.model import Explanation
     from feedstock_tools.rerender.why.reasons import RerenderedSource
 
 
-@click.command("why", cls=Command)
+@command("why")
 @click.option(
     "--not",
     "wishes",
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 @options.rules
 @options.as_json
 @options.key_or_configurations
-def command(
+def why(
     names: tuple[str, ...],
     wishes: tuple[str, ...],
     feedstock: Path | None,
@@ -45,57 +48,71 @@ def command(
 
     With --not, explain for each platform what took a value or a platform away; repeat it for jobs with several values.
     """
-    from feedstock_tools.cli.rerender import chosen_pinning
-    from feedstock_tools.report.why import as_lines, as_plain
-    from feedstock_tools.rerender.rules import Rules
+    from feedstock_tools.report import why as report
+    from feedstock_tools.rerender.why.absence import absences
     from feedstock_tools.rerender.why.reasons import rerendered_source
 
     if bool(wishes) == bool(names):
         raise click.UsageError("give a KEY or a NAME, or --not with what is missing")
     folder = feedstock or Path()
     refuse_without_feedstock(folder)
-    about = rerendered_source(
-        folder, pinning=chosen_pinning(pinning, folder), rules=Rules.parse(rules) if rules else Rules.newest()
-    )
+    about = rerendered_source(folder, pinning=chosen_pinning(pinning, folder), rules=_rules(rules))
     if wishes:
-        _say_absences(about, wishes, folder, as_json)
-        return
-    answers = _answers(about, *names)
+        found = tuple(absences(about, wishes))
+        values, lines = report.absences_as_plain(found), report.absences_as_lines(found, folder)
+    else:
+        answers = _answers(about, *names)
+        values, lines = report.as_plain(answers), report.as_lines(answers, folder)
     if as_json:
-        say_json(as_plain(answers))
+        say_result(values)
         return
-    for line in as_lines(answers, folder):
-        say(line)
-
-
-def _say_absences(about: RerenderedSource, wishes: tuple[str, ...], folder: Path, as_json: bool) -> None:
-    from feedstock_tools.report.why import absences_as_lines, absences_as_plain
-    from feedstock_tools.rerender.why.absence import absences
-
-    found = tuple(absences(about, wishes))
-    if as_json:
-        say_json(absences_as_plain(found))
-        return
-    for line in absences_as_lines(found, folder):
+    for line in lines:
         say(line)
 
 
 def _answers(about: RerenderedSource, key: str, *names: str) -> tuple[Explanation, ...]:
-    from feedstock_tools.errors import InputError
     from feedstock_tools.feedstock.configurations import choose
     from feedstock_tools.rerender.why.reasons import explain_configurations, explain_key, unknown
 
-    configurations = tuple(about.configurations.values())
+    def chosen(*names: str) -> list[str]:
+        found = choose([name.removesuffix(".yaml") for name in names], tuple(about.configurations.values()))
+        return [configuration.name for configuration in found]
+
     if key in about.keys:
-        chosen = choose(_without_ending(names), configurations) if names else ()
-        return explain_key(about, key, [configuration.name for configuration in chosen])
+        return explain_key(about, key, chosen(*names) if names else ())
     try:
-        choose([key.removesuffix(".yaml")], configurations)
+        chosen(key)
     except InputError:
         raise unknown(about, key) from None
-    chosen = choose(_without_ending((key, *names)), configurations)
-    return explain_configurations(about, [configuration.name for configuration in chosen])
+    return explain_configurations(about, chosen(key, *names))
 
 
-def _without_ending(names: Sequence[str]) -> list[str]:
-    return [name.removesuffix(".yaml") for name in names]
+@command("outputs")
+@options.rules
+@options.missing
+@options.as_json
+@options.configurations
+def outputs(
+    names: tuple[str, ...], feedstock: Path | None, rules: str | None, channels: tuple[str, ...], as_json: bool
+) -> None:
+    """List the exact file names of the packages that configurations will build, hash included.
+
+    Without a NAME: all configurations. Nothing is solved or built.
+    """
+    from feedstock_tools.channel.repodata import lacking
+    from feedstock_tools.feedstock.configurations import configurations_of
+    from feedstock_tools.report.outputs import outputs_json, outputs_text
+    from feedstock_tools.rerender.outputs import output_files
+
+    folder = find_feedstock(feedstock, Path()).folder
+    chosen = configurations_of(folder, names)
+    files = output_files(folder, chosen, _rules(rules))
+    if channels:
+        files = lacking(files, channels)
+    say_result((outputs_json if as_json else outputs_text)(files))
+
+
+def _rules(name: str | None) -> Rules:
+    from feedstock_tools.rerender.rules import Rules
+
+    return Rules.parse(name) if name else Rules.newest()

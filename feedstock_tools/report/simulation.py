@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts
 from feedstock_tools.builds.fleet.simulation.simulate import HostUse, Simulation
 from feedstock_tools.builds.plan.refusals import in_words
-from feedstock_tools.files.changes import write_whole
 from feedstock_tools.report.html_pages import html_page
 from feedstock_tools.report.matrix.timeline import Job, draw
 from feedstock_tools.wording import counted, duration, table
@@ -102,14 +100,10 @@ def simulation_json(
     }
 
 
-def write_simulation_page(path: Path, simulation: Simulation, text: str, at: datetime) -> None:
-    """Write a page with the picture of the run, as if it began at a time, and its text; it fetches nothing.
-
-    Raises:
-        WorkError: it cannot be written.
-    """
+def simulation_page(simulation: Simulation, text: str, at: datetime) -> str:
+    """A page with the picture of the run, as if it began at a time, and its text; it fetches nothing."""
     picture = draw(_jobs(simulation, at.astimezone(UTC).replace(microsecond=0)))
-    write_whole(path, html_page("simulation", styles=("status",), picture=picture, text=text))
+    return html_page("simulation", styles=("status",), picture=picture, text=text)
 
 
 def _jobs(simulation: Simulation, at: datetime) -> list[Job]:

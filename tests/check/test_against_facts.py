@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from feedstock_tools.check.against_facts import check, why_dropped
 from feedstock_tools.check.architecture_lists import read_list
-from feedstock_tools.cli.cuda import command
+from feedstock_tools.cli.cuda import cuda as command
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda

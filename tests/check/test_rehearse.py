@@ -18,7 +18,7 @@ from feedstock_tools.check.rehearsal import (
     rehearse_feedstock,
     rows_to_rehearse,
 )
-from feedstock_tools.cli.rehearse import command
+from feedstock_tools.cli.checks import rehearse as command
 from feedstock_tools.feedstock.configurations import configurations_of
 from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import Artifacts

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.cli import printing
-from feedstock_tools.cli.pulse import Pulse
+from feedstock_tools.cli.progress import Pulse
 from feedstock_tools.wording import uncoloured
 from tests.support import command
 from tests.support.feedstocks import CPU, TinyFeedstock
@@ -138,9 +138,9 @@ def test_in_a_terminal_a_sign_keeps_to_one_line_and_goes(monkeypatch: pytest.Mon
     saved = os.dup(2)
     os.dup2(theirs, 2)
     try:
-        monkeypatch.setattr("feedstock_tools.cli.pulse.sys.stderr.isatty", lambda: True)
+        monkeypatch.setattr("feedstock_tools.cli.progress.sys.stderr.isatty", lambda: True)
         times = iter([0.0, 0.5, 1.5, 2.0, 2.1, 2.2])
-        monkeypatch.setattr("feedstock_tools.cli.pulse.time.monotonic", lambda: next(times))
+        monkeypatch.setattr("feedstock_tools.cli.progress.time.monotonic", lambda: next(times))
         pulse = Pulse("lint")
         pulse.beat()
         pulse.beat()

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from feedstock_tools.cli import program
-from feedstock_tools.cli.cuda import command
+from feedstock_tools.cli.cuda import cuda as command
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.facts.messages import explain_message, load_messages
 from tests.support.options import leaves

@@ -8,7 +8,8 @@ from textwrap import dedent
 import pytest
 from click.testing import CliRunner, Result
 
-from feedstock_tools.cli import generate, rerender
+from feedstock_tools.cli.rerender import rerender
+from feedstock_tools.cli.spec import generate
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate.spec.reading import read_spec
 from tests.support.pinnings import write_pinning
@@ -72,7 +73,7 @@ def _feedstock(folder: Path, text: str = SPEC) -> Path:
 
 
 def _run(command: str, *arguments: object) -> Result:
-    called = {"generate": generate, "rerender": rerender}[command].command
+    called = {"generate": generate, "rerender": rerender}[command]
     return CliRunner().invoke(called, [str(one) for one in arguments], standalone_mode=False)
 
 

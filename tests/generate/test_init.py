@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from feedstock_tools.cli.init import command
+from feedstock_tools.cli.spec import init as command
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.generate.generating import generate
 from feedstock_tools.generate.spec.reading import read_spec

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from feedstock_tools.cli.rerender import command
+from feedstock_tools.cli.rerender import rerender as command
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.feedstock.up_to_date import behind_spec
 from feedstock_tools.generate.generating import generate

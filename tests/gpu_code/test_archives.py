@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
-from feedstock_tools.cli.cuda import command
+from feedstock_tools.cli.cuda import cuda as command
 from feedstock_tools.errors import WorkError
 from feedstock_tools.gpu_code import archives
 from feedstock_tools.gpu_code.archives import Unread, files_of

@@ -12,7 +12,7 @@ from feedstock_tools.builds.runs.delivery import check_gpu_code
 from feedstock_tools.builds.stand_in.nvcc_from_nvrtc import fatbin
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
-from feedstock_tools.cli.cuda import command
+from feedstock_tools.cli.cuda import cuda as command
 from feedstock_tools.errors import WorkError
 from feedstock_tools.gpu_code.architecture import parse_architectures
 from feedstock_tools.gpu_code.code import architecture_names, gpu_code, gpu_code_in_bytes, gpu_code_in_file, lacking

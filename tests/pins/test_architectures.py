@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from feedstock_tools.cli.cuda import command
+from feedstock_tools.cli.cuda import cuda as command
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import CudaFacts
 from feedstock_tools.gpu_code.architecture import parse_architectures, service_of

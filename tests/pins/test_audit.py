@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from feedstock_tools.channel.metadata import Record
-from feedstock_tools.cli.cuda import command
+from feedstock_tools.cli.cuda import cuda as command
 from feedstock_tools.facts import CudaFacts
 from feedstock_tools.facts.packages import read_packages
 from feedstock_tools.pins.graph.audit import Disagreement, audit

@@ -15,7 +15,7 @@ from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.solving import solve, virtual_packages
-from feedstock_tools.cli.env import command
+from feedstock_tools.cli.cuda import env as command
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.facts import CudaFacts
 from feedstock_tools.facts.frameworks import load_frameworks

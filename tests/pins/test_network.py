@@ -14,7 +14,7 @@ import pytest
 from click import BadParameter
 from click.testing import CliRunner
 
-from feedstock_tools.cli.cuda import command
+from feedstock_tools.cli.cuda import cuda as command
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.pins.graph.explain import explain
 from feedstock_tools.pins.graph.from_facts import graph_of_facts

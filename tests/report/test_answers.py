@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from feedstock_tools.cli.cuda import command
+from feedstock_tools.cli.cuda import cuda as command
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.variants.files import load

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from feedstock_tools.check.differences import Differences, Lines, PackageChange
 from feedstock_tools.check.rehearsal import Environment, Rehearsal
-from feedstock_tools.cli.diff import command as diff
+from feedstock_tools.cli.checks import diff
 from feedstock_tools.report.checks.differences import differences_page
 from feedstock_tools.report.checks.rehearsal import rehearsal_page
 from tests.support.pages import NAMES, made_up_differences, made_up_pages, made_up_rehearsal

@@ -22,7 +22,7 @@ from feedstock_tools.builds.plan.hosts import Capacity, Host
 from feedstock_tools.builds.plan.workspace import Workspace, open_workspace
 from feedstock_tools.builds.runs.observer import Progress
 from feedstock_tools.feedstock.layout import Artifacts
-from feedstock_tools.report.matrix.page import write_page
+from feedstock_tools.report.matrix.page import page as page_of
 from tests.support import command
 from tests.support.feedstocks import GPU, HERE, TinyFeedstock
 from tests.support.needs import needs
@@ -45,10 +45,7 @@ def progress(rows: dict[str, float], *hosts: str, left: float | None = None) -> 
 
 def written(workspace: Workspace, tmp_path: Path) -> str:
     """The page with what goes on."""
-    write_page(
-        tmp_path / "status.html", read_matrix(workspace, workspace.plan.configurations), read_runs(workspace.artifacts)
-    )
-    return (tmp_path / "status.html").read_text(encoding="utf-8")
+    return page_of(read_matrix(workspace, workspace.plan.configurations), tmp_path, read_runs(workspace.artifacts))
 
 
 def text_of(page: str) -> str:
@@ -75,8 +72,7 @@ def test_the_page_reloads_itself_and_runs_nothing_but_its_own_script(workspace: 
     assert "default-src 'none'; style-src 'sha256-" in html.unescape(page)
     assert "unsafe" not in page
     assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)
-    write_page(tmp_path / "still.html", read_matrix(workspace, workspace.plan.configurations))
-    assert "refresh" not in (tmp_path / "still.html").read_text(encoding="utf-8")
+    assert "refresh" not in page_of(read_matrix(workspace, workspace.plan.configurations), tmp_path)
 
 
 def test_what_goes_on_is_text(workspace: Workspace, tmp_path: Path) -> None:

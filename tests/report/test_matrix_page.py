@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pytest
 
 from feedstock_tools.builds.matrix.matrix import Matrix
-from feedstock_tools.report.matrix.page import page, write_page
+from feedstock_tools.report.matrix.page import page
 from tests.support.browser import Page
 from tests.support.needs import BROWSER, needs
 
@@ -108,8 +108,7 @@ def test_filters_links_and_the_picture_work_in_a_browser(
 ) -> None:
     matrix = matrix_of(count)
     file = tmp_path / "status.html"
-    write_page(file, matrix)
-    text = file.read_text(encoding="utf-8")
+    text = page(matrix, tmp_path)
     # The page's policy lets no other script run, so the copy for the test goes without it.
     policy = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
     file.write_text(policy.sub("", text).replace("</body>", f"{STEPS}</body>"), encoding="utf-8")
@@ -119,8 +118,7 @@ def test_filters_links_and_the_picture_work_in_a_browser(
 @needs("browser", BROWSER, "Chromium")
 def test_no_script_but_the_page_s_own_runs_in_a_browser(matrix_of: MakeMatrix, tmp_path: Path, tab: Page) -> None:
     file = tmp_path / "status.html"
-    write_page(file, matrix_of(15))
-    text = file.read_text(encoding="utf-8")
+    text = page(matrix_of(15), tmp_path)
     file.write_text(text.replace("</body>", "<script>document.title = 'another';</script></body>"), encoding="utf-8")
     assert "<title>hello: build matrix</title>" in dumped(file, tab)
 

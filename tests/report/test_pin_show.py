@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from feedstock_tools.cli.cuda import command
+from feedstock_tools.cli.cuda import cuda as command
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.pins.graph.answers import pin_graph

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from feedstock_tools.channel.repodata import lacking
-from feedstock_tools.cli.outputs import command
+from feedstock_tools.cli.why import outputs as command
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.configurations import choose
 from feedstock_tools.rerender.configuration import read_configurations

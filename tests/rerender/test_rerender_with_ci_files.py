@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from feedstock_tools.channel.kept import pinning_cache
-from feedstock_tools.cli.rerender import command
+from feedstock_tools.cli.rerender import rerender as command
 
 WORKFLOW = ".github/workflows/conda-build.yml"
 JOBS = """\

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from feedstock_tools.cli.why import command
+from feedstock_tools.cli.why import why as command
 from feedstock_tools.errors import InputError
 from feedstock_tools.report.why import as_lines
 from feedstock_tools.rerender.why.model import Explanation

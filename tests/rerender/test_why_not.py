@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from feedstock_tools.cli.rerender import command as rerender_command
-from feedstock_tools.cli.why import command
+from feedstock_tools.cli.rerender import rerender as rerender_command
+from feedstock_tools.cli.why import why as command
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.why.absence import why_not

@@ -13,9 +13,9 @@ from feedstock_tools.check.rehearsal import FOLLOWS, Environment, Rehearsal
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
 from feedstock_tools.report.checks.differences import comparison_page, differences_page
 from feedstock_tools.report.checks.rehearsal import rehearsal_page
-from feedstock_tools.report.matrix.page import write_page
+from feedstock_tools.report.matrix.page import page as status_page
 from feedstock_tools.report.pins.page import page as pins_page
-from feedstock_tools.report.simulation import write_simulation_page
+from feedstock_tools.report.simulation import simulation_page
 from tests.support.matrices import HOSTILE, made_up_matrix
 
 #: The pages that `made_up_pages` writes.
@@ -27,7 +27,8 @@ _JOBS = tuple(f"linux_64_cuda_compiler_version12.9microarch_level{level}python3.
 def made_up_pages(folder: Path) -> dict[str, Path]:
     """Name → file, of each of `NAMES`."""
     files = {name: folder / f"{name}.html" for name in NAMES}
-    write_page(files["status"], made_up_matrix(folder / "artifacts", 15))
+    matrix = made_up_matrix(folder / "artifacts", 15)
+    files["status"].write_text(status_page(matrix, folder.resolve()), encoding="utf-8")
     files["pins"].write_text(pins_page(made_up_pins(), ("12.9", "12.4", "11.8", "11.2"), "made up"), encoding="utf-8")
     files["rehearsal"].write_text(rehearsal_page(made_up_rehearsal(), "hello"), encoding="utf-8")
     differences = differences_page(made_up_differences(), "hello", "HEAD~1", "the feedstock as it is")
@@ -39,7 +40,8 @@ def made_up_pages(folder: Path) -> dict[str, Path]:
     )
     simulation = Simulation(5_100.0, builds, (), {})
     text = "hosts      used  rows  busy\n---------  ----  ----  ----\n2 x 8c32g     2     8  2 h\n" * 2
-    write_simulation_page(files["simulation"], simulation, text, datetime(2026, 3, 4, 9, 5, tzinfo=UTC))
+    at = datetime(2026, 3, 4, 9, 5, tzinfo=UTC)
+    files["simulation"].write_text(simulation_page(simulation, text, at), encoding="utf-8")
     return files
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from feedstock_tools.cli.init import command
+from feedstock_tools.cli.spec import init as command
 
 
 def project_in(folder: Path, **files: str) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -28,11 +27,6 @@ def findings_text(findings: Sequence[Finding], count: int) -> str:
     return "\n".join([*lines, f"{mistakes}{also} in {counted(count, 'configuration')}."])
 
 
-def findings_json(findings: Sequence[Finding]) -> str:
-    """A list of objects."""
-    return json.dumps([asdict(finding) for finding in findings], indent=2)
-
-
 def findings_lines(findings: Sequence[LintFinding]) -> str:
     """One line for each finding, then their number."""
     lines = [f"{found.path}:{found.line}: {_remark(found)}{shown(found.message)} [{found.rule}]" for found in findings]
@@ -45,7 +39,7 @@ def _remark(found: LintFinding) -> str:
     return "remark: " if found.weight == "remark" else ""
 
 
-def findings_values(findings: Sequence[LintFinding]) -> list[dict[str, Any]]:
+def findings_values(findings: Sequence[Finding | LintFinding]) -> list[dict[str, Any]]:
     """The findings as JSON values."""
     return [asdict(found) for found in findings]
 

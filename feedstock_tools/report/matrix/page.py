@@ -16,7 +16,6 @@ from urllib.parse import quote
 from feedstock_tools.builds.ledger.records import BuildRecord
 from feedstock_tools.builds.matrix.live import LiveRun
 from feedstock_tools.builds.matrix.matrix import Matrix, OutputState
-from feedstock_tools.files.changes import write_whole
 from feedstock_tools.report.html_pages import html_page
 from feedstock_tools.report.matrix.timeline import draw, jobs_of
 from feedstock_tools.report.matrix.view import Line, by_state, groups, lines, printable
@@ -40,20 +39,12 @@ class LogView:
     tail: str
 
 
-def write_page(path: Path, matrix: Matrix, runs: Sequence[LiveRun] | None = None) -> None:
-    """Write the page to a file, which is replaced whole; its links to logs are relative to its folder.
+def page(matrix: Matrix, folder: Path, runs: Sequence[LiveRun] | None = None) -> str:
+    """The page, with links to logs as seen from its folder.
 
     Args:
         runs: what goes on now, for a page that reloads itself; None for one that does not.
-
-    Raises:
-        WorkError: it cannot be written.
     """
-    write_whole(path, page(matrix, path.resolve().parent, runs))
-
-
-def page(matrix: Matrix, folder: Path, runs: Sequence[LiveRun] | None = None) -> str:
-    """The page, with links to logs as seen from a folder."""
     table_lines = lines(matrix)
     return html_page(
         "status",

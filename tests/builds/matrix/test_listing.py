@@ -52,7 +52,7 @@ def test_other_platforms_are_listed_too(feedstock: TinyFeedstock) -> None:
 def test_a_second_list_imports_nothing_heavy(feedstock: TinyFeedstock) -> None:
     feedstock.build("--list")
     program = (
-        "import sys; from feedstock_tools.cli.build import command; command.main(standalone_mode=False);"
+        "import sys; from feedstock_tools.cli.build import build; build.main(standalone_mode=False);"
         "print('imported', *sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     run = command.run([sys.executable, "-c", program, "--list", "--channel", str(feedstock.channel)], feedstock.folder)

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from feedstock_tools.channel.http import build_number
-from feedstock_tools.cli.rerender import command
+from feedstock_tools.cli.rerender import rerender as command
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
 from feedstock_tools.rerender.rules import Rules
 from tests.support.smithy_release import write_release

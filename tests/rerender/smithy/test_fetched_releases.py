@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 from feedstock_tools.channel.fetching import fetch_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.kept import SMITHY, kept_packages, smithy_cache
-from feedstock_tools.cli.rerender import command as rerender_command
-from feedstock_tools.cli.smithy import command
+from feedstock_tools.cli.fetched import smithy as command
+from feedstock_tools.cli.rerender import rerender as rerender_command
 from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.rerender.smithy import choose_release, find_release, installed_release
 from tests.support.smithy_release import write_package_of_release, write_release

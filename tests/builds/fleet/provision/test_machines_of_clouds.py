@@ -14,7 +14,7 @@ import yaml
 from click.testing import CliRunner
 
 from feedstock_tools.builds.fleet.provision.settings import SETTINGS
-from feedstock_tools.cli.fleet import command
+from feedstock_tools.cli.fleet import fleet as command
 from tests.support.needs import needs
 from tests.support.paths import ROOT
 

@@ -1,23 +1,28 @@
-"""`feedstock-tools plan`: the rows that a build would run, their order, needs and times."""
+"""`feedstock-tools plan` and `status`: what a build would do, and which configurations are built."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from feedstock_tools.cli import options
-from feedstock_tools.cli.commands import Command
-from feedstock_tools.cli.printing import say, say_json
+from feedstock_tools.cli.commands import command
+from feedstock_tools.cli.opening import opened_ahead, read_matrix_of
+from feedstock_tools.cli.printing import say, say_note, say_result, write_page
+from feedstock_tools.errors import FeedstockError, InputError, Mistake
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts
     from feedstock_tools.builds.fleet.simulation.simulate import Simulation
     from feedstock_tools.builds.plan.agenda import Agenda
-    from feedstock_tools.builds.plan.workspace import Workspace
+
+#: Between two readings of the matrix: this time in seconds, and this multiple of the time that a reading takes.
+_PAUSE, _REST = 2.0, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class _SimulationOptions:
             raise click.UsageError("--simulate prints text or --json, not --markdown")
 
 
-@click.command("plan", cls=Command)
+@command("plan")
 @options.output_dir
 @options.channels("those of the configuration, else conda-forge")
 @options.jobs
@@ -68,7 +73,7 @@ class _SimulationOptions:
 @options.configurations
 @options.gathered("place", options.Place)
 @options.gathered("settings", _SimulationOptions)
-def command(
+def plan(
     names: tuple[str, ...],
     place: options.Place,
     settings: _SimulationOptions,
@@ -87,7 +92,6 @@ def command(
     settings.refuse_incomplete(markdown=markdown)
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.hosts import Capacity
-    from feedstock_tools.cli.opening import note_on_stderr, opened_ahead
     from feedstock_tools.report.plan import plan_json, plan_markdown, plan_text
     from feedstock_tools.report.run.text import channel_notes, engine_notes
     from feedstock_tools.wording import size_of
@@ -98,20 +102,16 @@ def command(
         planned = agenda(workspace, chosen, capacity, jobs)
         possible = [configuration for configuration in chosen if configuration.name not in planned.refused]
         notes = [*engine_notes(workspace, possible), *channel_notes(planned)]
-        simulated = _simulated(workspace, planned, settings, named=bool(names)) if settings.hosts else None
-    for note in notes:
-        note_on_stderr(note)
+        simulated = _simulated(planned, settings, named=bool(names)) if settings.hosts else None
+    for text in notes:
+        say_note(text)
     if simulated is not None:
-        _print_simulated(*simulated, planned.refused, settings, as_json=as_json)
-    elif as_json:
-        say_json(plan_json(planned))
+        _print_simulated(*simulated, planned, settings, as_json=as_json)
     else:
-        say(plan_markdown(planned) if markdown else plan_text(planned))
+        say_result((plan_json if as_json else plan_markdown if markdown else plan_text)(planned))
 
 
-def _simulated(
-    workspace: Workspace, planned: Agenda, settings: _SimulationOptions, *, named: bool
-) -> tuple[Simulation, SimulatedHosts]:
+def _simulated(planned: Agenda, settings: _SimulationOptions, *, named: bool) -> tuple[Simulation, SimulatedHosts]:
     """The simulated run of a plan.
 
     Raises:
@@ -121,7 +121,6 @@ def _simulated(
     from feedstock_tools.builds.fleet.simulation.simulate import simulate
     from feedstock_tools.builds.fleet.simulation.times import read_times, with_times
     from feedstock_tools.builds.plan.hosts import local_host
-    from feedstock_tools.errors import InputError, Mistake
     from feedstock_tools.wording import time_of
 
     hosts = read_hosts(settings.hosts or "", local_host(planned.capacity, planned.jobs))
@@ -134,22 +133,82 @@ def _simulated(
 
 
 def _print_simulated(
-    simulation: Simulation,
-    hosts: SimulatedHosts,
-    refused: Mapping[str, str],
-    settings: _SimulationOptions,
-    *,
-    as_json: bool,
+    simulation: Simulation, hosts: SimulatedHosts, planned: Agenda, settings: _SimulationOptions, *, as_json: bool
 ) -> None:
-    from datetime import UTC, datetime
+    from feedstock_tools.report.simulation import simulation_json, simulation_page, simulation_text
 
-    from feedstock_tools.report.simulation import simulation_json, simulation_text, write_simulation_page
-
-    text = simulation_text(simulation, hosts, refused)
+    text = simulation_text(simulation, hosts, planned.refused)
     if settings.html is not None:
-        write_simulation_page(settings.html, simulation, text, datetime.now(UTC))
-        say(f"wrote {settings.html}", err=True)
-    if as_json:
-        say_json(simulation_json(simulation, hosts, refused, settings.seed))
-    else:
-        say(text)
+        write_page(settings.html, simulation_page(simulation, text, datetime.now(UTC)), beside=True)
+    say_result(simulation_json(simulation, hosts, planned.refused, settings.seed) if as_json else text)
+
+
+@command("status")
+@options.output_dir
+@options.channels("those of the configuration, else conda-forge")
+@options.as_json
+@options.markdown
+@options.html
+@options.option("--watch", is_flag=True, meaning="Write the page of --html again and again until Ctrl-C")
+@options.configurations
+@options.gathered("place", options.Place)
+def status(
+    names: tuple[str, ...],
+    place: options.Place,
+    as_json: bool,
+    markdown: bool,
+    html: Path | None,
+    watch: bool,
+) -> None:
+    """Show the build matrix: done, running, failed, interrupted, stale, missing, refused.
+
+    It shows when and where each configuration was built, how long that took, and what has changed if it is stale. The
+    HTML page is one file without external resources, with filters, logs and a picture of the builds over time. With
+    --watch it follows the builds of all runs in the artifacts folder, on this machine or a fleet, and an open page
+    reloads itself; end it with Ctrl-C.
+    """
+    options.refuse_both(as_json, markdown)
+    if watch:
+        if html is None or as_json or markdown:
+            raise click.UsageError("--watch needs --html FILE, and excludes --json and --markdown")
+        _watch(names, place, html)
+    _, matrix = read_matrix_of(place, names)
+    if html is not None:
+        from feedstock_tools.report.matrix.page import page
+
+        write_page(html, page(matrix, html.resolve().parent), beside=as_json or markdown)
+    if html is None or as_json or markdown:
+        from feedstock_tools.report.matrix.text import matrix_json, matrix_markdown, matrix_text
+
+        say_result((matrix_json if as_json else matrix_markdown if markdown else matrix_text)(matrix))
+
+
+def _watch(names: tuple[str, ...], place: options.Place, html: Path) -> NoReturn:
+    """Write the page with what goes on until Ctrl-C; the last one stays while the feedstock cannot be read.
+
+    Raises:
+        FeedstockError: the first page cannot be made or written.
+    """
+    _write_followed(names, place, html)
+    say(f"{html} shows the builds as they go on: open it in a browser. End this with Ctrl-C.")
+    refusal, took = "", 0.0
+    while True:
+        time.sleep(max(_PAUSE, _REST * took))
+        began = time.monotonic()
+        try:
+            _write_followed(names, place, html)
+            refusal = ""
+        except FeedstockError as error:  # somebody may be editing the recipe
+            if str(error) != refusal:
+                say_note(f"the page stays as it was: {error}")
+            refusal = str(error)
+        took = time.monotonic() - began
+
+
+def _write_followed(names: tuple[str, ...], place: options.Place, html: Path) -> None:
+    from feedstock_tools.builds.matrix.live import read_runs
+    from feedstock_tools.files.changes import write_whole
+    from feedstock_tools.report.matrix.page import page
+
+    workspace, matrix = read_matrix_of(place, names)
+    write_whole(html, page(matrix, html.resolve().parent, read_runs(workspace.artifacts)))

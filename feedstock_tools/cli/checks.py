@@ -1,0 +1,327 @@
+"""`feedstock-tools diff`, `review`, `lint` and `rehearse`: what a change means, and mistakes before a build."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from feedstock_tools.cli import options
+from feedstock_tools.cli.commands import command
+from feedstock_tools.cli.fetched import chosen_pinning, chosen_release, named_pinning
+from feedstock_tools.cli.opening import tidy
+from feedstock_tools.cli.printing import say_diff, say_note, say_result, write_page
+from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.feedstock.folder import Feedstock, find_feedstock
+from feedstock_tools.stages import stage
+from feedstock_tools.wording import counted
+
+if TYPE_CHECKING:
+    from feedstock_tools.check.linting.subject import LintFinding
+    from feedstock_tools.check.rehearsal import RehearsalChannels
+    from feedstock_tools.recipe.written.document import Document
+    from feedstock_tools.recipe.written.files import WrittenFiles
+    from feedstock_tools.rerender.configuration import Configuration
+
+
+@command("diff")
+@click.argument("before", default="HEAD", metavar="[A]")
+@click.argument("after", required=False, metavar="[B]")
+@options.feedstock
+@options.rules
+@options.as_json
+@options.markdown
+@options.html
+def diff(
+    before: str,
+    after: str | None,
+    feedstock: Path | None,
+    rules: str | None,
+    as_json: bool,
+    markdown: bool,
+    html: Path | None,
+) -> None:
+    """Compare what A and B build: jobs, packages, requirements, run exports, tests.
+
+    A and B are folders, or commits of the feedstock; without B the feedstock as it is, without A its last commit. Texts
+    are not compared: a recipe that was only rewritten changes no package. Two package files are compared file by file.
+    """
+    options.refuse_both(as_json, markdown)
+    form = "json" if as_json else "markdown" if markdown else "text"
+    if after is not None and _are_packages(before, after):
+        result, page = _packages_compared(Path(before), Path(after), form)
+    else:
+        result, page = _feedstocks_compared((feedstock or Path()).resolve(), before, after, rules, form)
+    if html is not None:
+        write_page(html, page(), beside=form != "text")
+    if html is None or form != "text":
+        say_result(result)
+
+
+def _are_packages(*words: str) -> bool:
+    """Whether all of them are package files.
+
+    Raises:
+        InputError: some of them are, and others are not.
+    """
+    from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
+
+    packages = [word for word in words if word.endswith(PACKAGE_SUFFIXES)]
+    if packages and len(packages) < len(words):
+        hint = "Give two packages, or two folders or commits of a feedstock."
+        raise InputError(f"{packages[0]} is a package and can only be compared with another", hint=hint)
+    return bool(packages)
+
+
+def _packages_compared(first: Path, second: Path, form: str) -> tuple[object, Callable[[], str]]:
+    """How two packages differ, in a form, and what makes the page of it."""
+    from feedstock_tools.channel.archive import compare_packages
+    from feedstock_tools.report.checks import differences
+
+    found = compare_packages(first, second)
+    forms = {
+        "json": differences.comparison_json,
+        "markdown": differences.comparison_markdown,
+        "text": differences.comparison_text,
+    }
+    return forms[form](found), lambda: differences.comparison_page(found, first.name, second.name)
+
+
+def _feedstocks_compared(
+    home: Path, before: str, after: str | None, rules: str | None, form: str
+) -> tuple[object, Callable[[], str]]:
+    """How two states of a feedstock differ, in a form, and what makes the page of it."""
+    from feedstock_tools.check.differences import compare_feedstocks
+    from feedstock_tools.feedstock.git import checked_out
+    from feedstock_tools.report.checks import differences
+    from feedstock_tools.rerender.rules import Rules
+
+    with ExitStack() as open_folders:
+
+        def folder_of(word: str) -> Path:
+            folder = Path(word)
+            return folder if folder.is_dir() else open_folders.enter_context(checked_out(home, word))
+
+        sides = folder_of(before), home if after is None else folder_of(after)
+        found = compare_feedstocks(*sides, rules=Rules.parse(rules) if rules else None)
+    names = Feedstock(home).name, before, after or "the feedstock as it is"
+    forms = {
+        "json": differences.differences_json,
+        "markdown": differences.differences_markdown,
+        "text": differences.differences_text,
+    }
+    return forms[form](found), lambda: differences.differences_page(found, *names)
+
+
+@command("review")
+@click.argument("base", required=False, metavar="[BASE]")
+@options.feedstock
+@options.pinning
+@options.rules
+@options.smithy
+@options.channels("those of the configuration, else conda-forge")
+@click.option("--no-rehearse", is_flag=True, help="Solve no environments.")
+@options.as_json
+def review(
+    base: str | None,
+    feedstock: Path | None,
+    pinning: str | None,
+    rules: str | None,
+    smithy: str | None,
+    channels: tuple[str, ...],
+    no_rehearse: bool,
+    as_json: bool,
+) -> int:
+    """Review a branch as one Markdown comment: what changes for users, and what must be mended.
+
+    BASE is a folder, or a commit of the feedstock; default: where this branch left the main one. Shows which jobs and
+    packages change, whether the feedstock is rerendered, and what `lint`, `cuda check` and `rehearse` find that BASE
+    does not have. Exits with 1 if there is something to mend.
+    """
+    from feedstock_tools.check.reviewing import review_feedstock
+    from feedstock_tools.feedstock.git import branch_base, checked_out
+    from feedstock_tools.report.checks.review import review_json, review_markdown
+    from feedstock_tools.rerender.smithy import chosen_rules
+
+    gc.disable()  # a short process, as in `rerender`
+    home = find_feedstock(feedstock, Path()).folder
+    named = base or branch_base(home)
+    path = chosen_pinning(pinning, home)
+    release = chosen_release(smithy, rules)
+    notes = [] if path else ["the check for a missing rerender was skipped: no pinning was fetched or named"]
+    with ExitStack() as open_folders:
+        before = Path(named) if base and Path(base).is_dir() else open_folders.enter_context(checked_out(home, named))
+        found = review_feedstock(
+            before,
+            home,
+            pinning=path,
+            smithy=release,
+            rules=chosen_rules(rules, release),
+            rehearsed_in=None if no_rehearse else lambda touched: _channels(home, touched, channels),
+        )
+    say_result((review_json if as_json else review_markdown)(found, named, notes))
+    return 0 if found.holds else 1
+
+
+def _channels(folder: Path, configurations: Sequence[Configuration], requested: tuple[str, ...]) -> RehearsalChannels:
+    from feedstock_tools.builds.channels import channels_to_rehearse
+    from feedstock_tools.builds.plan.workspace import artifacts_of
+
+    feedstock = find_feedstock(folder, Path())
+    return channels_to_rehearse(feedstock, artifacts_of(feedstock, None), configurations, requested, os.environ)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How findings are printed."""
+
+    as_json: bool
+    github: bool
+    sarif: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Which findings are reported, and what conda-forge's linter is called by."""
+
+    rule: tuple[str, ...]
+    ignore: tuple[str, ...]
+    pinning: str | None
+    smithy: Path | None
+
+    def includes(self, rule: str) -> bool:
+        """Whether findings of a rule are reported."""
+        return rule not in self.ignore and (not self.rule or rule in self.rule)
+
+
+@command("lint")
+@options.folder
+@options.as_json
+@click.option("--github", is_flag=True, help="Print annotations that GitHub shows in a pull request.")
+@click.option("--sarif", is_flag=True, help="Print a SARIF log for code scanning.")
+@click.option("--fix", is_flag=True, help="Mend what can be mended safely.")
+@options.option("--rule", metavar="RULE", meaning="Report findings of this rule only", repeatable=True)
+@options.option("--ignore", metavar="RULE", meaning="Report no findings of this rule", repeatable=True)
+@options.pinning
+@click.option(
+    "--linter",
+    "smithy",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Environment with the conda-smithy whose linter to call (default: that of conda-smithy on PATH).",
+)
+@options.gathered("choice", _Choice)
+@options.gathered("form", _Form)
+def lint(feedstock: Path, fix: bool, form: _Form, choice: _Choice) -> int:
+    """Find mistakes in a recipe and its variant files, each with its line.
+
+    Calls conda-forge's linter too, if conda-smithy is on PATH. The exit code is 1 if a mistake is found; remarks do not
+    count. `cuda check` compares CUDA versions and GPU architectures with the facts.
+    """
+    from feedstock_tools.check.linting.lint import lint_feedstock
+    from feedstock_tools.check.linting.subject import RULES
+    from feedstock_tools.recipe.written.files import read_files
+    from feedstock_tools.report.checks import linting as report
+
+    if form.as_json + form.github + form.sarif > 1:
+        raise click.UsageError("--json, --github and --sarif exclude each other")
+    for rule in (*choice.rule, *choice.ignore):
+        if rule not in RULES:
+            raise click.UsageError(f"there is no rule '{rule}'; the rules are {', '.join(RULES)}")
+    folder = find_feedstock(feedstock, Path()).folder
+    if fix:
+        _mend(folder)
+    found = [*lint_feedstock(folder, pinning=named_pinning(choice.pinning)), *_of_smithy(read_files(folder), choice)]
+    chosen = [each for each in sorted(found) if choice.includes(each.rule)]
+    if form.as_json:
+        say_result(report.findings_values(chosen))
+    elif form.sarif:
+        say_result(report.findings_sarif(chosen))
+    else:
+        say_result((report.findings_github if form.github else report.findings_lines)(chosen))
+    return 1 if any(each.weight == "mistake" for each in chosen) else 0
+
+
+def _mend(folder: Path) -> None:
+    """Remove what can go safely from the recipe, and show the change."""
+    from feedstock_tools.check.linting.lint import mendable
+    from feedstock_tools.edit.draft import open_draft
+    from feedstock_tools.edit.writing import removed_items
+
+    def without(recipe: Document) -> Document:
+        gone = mendable(recipe).items()
+        return recipe.changed(change for list_, items in gone for change in removed_items(recipe, list_, items))
+
+    changes = open_draft(folder).with_recipe(without).changes()
+    say_diff(changes.diff(), err=True)
+    tidy(folder)
+    changes.apply()
+
+
+def _of_smithy(files: WrittenFiles, choice: _Choice) -> Sequence[LintFinding]:
+    from feedstock_tools.check.linting.smithy import find_smithy, smithy_findings
+
+    program = find_smithy(choice.smithy)
+    if not choice.includes("conda-smithy"):
+        return ()
+    if program is None:
+        missing = "conda-smithy is not on PATH (install it from conda-forge, or name its environment with --linter)"
+        say_note(f"conda-forge's linter did not run: {missing}")
+        return ()
+    try:
+        return smithy_findings(files, program)
+    except WorkError as error:  # as without a network, for some settings
+        say_note(f"conda-forge's linter did not run: {error}")
+        return ()
+
+
+@command("rehearse")
+@options.output_dir
+@options.channels("those of the configuration, else conda-forge")
+@click.option("--fresh", is_flag=True, help="Ignore earlier results for the same input, and solve again.")
+@options.as_json
+@options.html
+@options.configurations
+def rehearse(
+    names: tuple[str, ...],
+    feedstock: Path | None,
+    output_dir: Path | None,
+    channels: tuple[str, ...],
+    fresh: bool,
+    as_json: bool,
+    html: Path | None,
+) -> int:
+    """Solve every environment of configurations, and show which builds users would get. Nothing is built.
+
+    Without a NAME: all configurations. Exits with 1 if an environment does not solve, or if a user would get a build
+    other than the intended one. The HTML page is one file without external resources: the problems, the builds that
+    users would get, and all environments, with a filter.
+    """
+    from feedstock_tools.builds.channels import channels_to_rehearse
+    from feedstock_tools.builds.plan.workspace import artifacts_of
+    from feedstock_tools.check.rehearsal import rehearse_feedstock
+    from feedstock_tools.feedstock.configurations import configurations_of
+    from feedstock_tools.report.checks.rehearsal import rehearsal_page, rehearsal_text
+
+    if feedstock is None and names and Path(names[0]).is_dir():
+        feedstock, names = Path(names[0]), names[1:]
+    chosen = find_feedstock(feedstock, Path.cwd())
+    artifacts = artifacts_of(chosen, output_dir)
+    configurations = configurations_of(chosen.folder, names)
+    solve_in = channels_to_rehearse(chosen, artifacts, configurations, channels, os.environ)
+    rehearsal = rehearse_feedstock(chosen, artifacts, configurations, solve_in, fresh=fresh, progress=_solved)
+    if html is not None:
+        write_page(html, rehearsal_page(rehearsal, chosen.name), beside=as_json)
+    if as_json or html is None:
+        say_result(rehearsal.to_json() if as_json else rehearsal_text(rehearsal))
+    return 0 if rehearsal.holds else 1
+
+
+def _solved(count: int) -> None:
+    stage(f"rehearse: {counted(count, 'environment')} solved")

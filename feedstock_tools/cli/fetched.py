@@ -1,0 +1,264 @@
+"""`feedstock-tools pinning` and `smithy`: what is fetched for rerenders, and which of it a command uses."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from feedstock_tools.channel.properties import STAND_IN
+from feedstock_tools.cli import options
+from feedstock_tools.cli.commands import Group
+from feedstock_tools.cli.opening import tidy
+from feedstock_tools.cli.printing import say, say_note, say_result
+from feedstock_tools.errors import InputError
+
+if TYPE_CHECKING:
+    from feedstock_tools.channel.kept import KeptPackage, PackageKind, Pinning
+    from feedstock_tools.rerender.smithy import Release
+
+_HELP = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group("pinning", cls=Group, invoke_without_command=True, context_settings=_HELP)
+@options.cache
+@options.as_json
+@click.pass_context
+def pinning(context: click.Context, cache: Path | None, as_json: bool) -> None:
+    """Show, fetch and update conda-forge's pinning.
+
+    Without a subcommand: show the newest fetched pinning, which `rerender` uses by default.
+    Only `fetch` and `update` use the network.
+    """
+    if context.invoked_subcommand is None:
+        _show_pinning(None, cache, as_json)
+
+
+@pinning.command("show")
+@click.argument("pinning", required=False)
+@options.cache
+@options.as_json
+def show(pinning: str | None, cache: Path | None, as_json: bool) -> None:
+    """Show a pinning and its age.
+
+    PINNING is a fetched version, a folder, or a conda_build_config.yaml; default: the newest fetched version.
+    """
+    _show_pinning(pinning, cache, as_json)
+
+
+@pinning.command("list")
+@options.cache
+@options.as_json
+def list_pinnings(cache: Path | None, as_json: bool) -> None:
+    """List the fetched pinnings, the newest last."""
+    from feedstock_tools.channel.kept import PINNING, cached_pinnings
+
+    now = datetime.now(UTC)
+    kept = cached_pinnings(_folder(cache, PINNING))
+    if as_json:
+        say_result([each.to_json(now) for each in kept])
+        return
+    if not kept:
+        say_note("no pinning has been fetched yet")
+    for each in kept:
+        say(each.describe(now))
+
+
+@pinning.command("fetch", short_help="Fetch a version from a channel.")
+@click.argument("version", required=False)
+@options.channels("conda-forge")
+@options.cache
+@options.as_json
+def fetch_pinning(version: str | None, channels: tuple[str, ...], cache: Path | None, as_json: bool) -> None:
+    """Fetch a VERSION such as 2021.10.29.07.34.22 from a channel; default: the newest."""
+    from feedstock_tools.channel.kept import PINNING
+
+    _show_pinning(str(_fetched(PINNING, version, channels, cache).folder), cache, as_json)
+
+
+@pinning.command("update")
+@options.channels("conda-forge")
+@options.cache
+@options.as_json
+def update(channels: tuple[str, ...], cache: Path | None, as_json: bool) -> None:
+    """Fetch the newest pinning from a channel."""
+    from feedstock_tools.channel.kept import PINNING
+
+    _show_pinning(str(_fetched(PINNING, None, channels, cache).folder), cache, as_json)
+
+
+@click.group("smithy", cls=Group, invoke_without_command=True, context_settings=_HELP)
+@options.cache
+@options.as_json
+@click.pass_context
+def smithy(context: click.Context, cache: Path | None, as_json: bool) -> None:
+    """Fetch and list releases of conda-smithy; `rerender` writes whole trees with their templates.
+
+    Without a subcommand: list the fetched releases. Only `fetch` uses the network.
+    """
+    if context.invoked_subcommand is None:
+        _list_releases(cache, as_json)
+
+
+@smithy.command("list")
+@options.cache
+@options.as_json
+def list_releases(cache: Path | None, as_json: bool) -> None:
+    """List the fetched releases, the newest last."""
+    _list_releases(cache, as_json)
+
+
+@smithy.command("fetch", short_help="Fetch a release from a channel.")
+@click.argument("version", required=False)
+@options.channels("conda-forge")
+@options.cache
+@options.as_json
+def fetch_release(version: str | None, channels: tuple[str, ...], cache: Path | None, as_json: bool) -> None:
+    """Fetch a VERSION of conda-smithy such as 3.50.1 from a channel; default: the newest.
+
+    Of its package, only the files that a rerender reads and the license are kept. Nothing in it is run.
+    """
+    from feedstock_tools.channel.kept import SMITHY
+
+    kept = _fetched(SMITHY, version, channels, cache)
+    if as_json:
+        say_result(kept.to_json())
+        return
+    say(f"conda-smithy {kept.version}")
+    say(f"  from        {kept.channel}")
+    say(f"  folder      {kept.folder}")
+
+
+def chosen_pinning(requested: str | None, feedstock: Path) -> Path | None:
+    """The pinning to use, also printed on stderr; never uses the network."""
+    from feedstock_tools.channel.kept import cached_pinnings, find_pinning, pinning_cache
+    from feedstock_tools.feedstock.pinned import follows_pinning
+
+    cache = pinning_cache(os.environ)
+    follows = requested is None and follows_pinning(feedstock)
+    if follows and not cached_pinnings(cache) and (feedstock / "recipe").is_dir():
+        hint = (
+            "Fetch one with 'feedstock-tools pinning fetch' or give one with --pinning. Without one, let the spec have "
+            "its own versions, as 'feedstock-tools init --self-contained' writes it: 'pinning: self-contained', "
+            "'python: [3.11, 3.12]', and below 'cuda' 'versions: [12.9, 13.0]'."
+        )
+        message = "the spec takes its versions from conda-forge's pinning, and there is none"
+        raise InputError(message, path=feedstock / "feedstock.yaml", hint=hint)
+    alone = (feedstock / "feedstock.yaml").is_file() and not follows
+    if requested is None and (alone or not cached_pinnings(cache)):
+        say_note("pinning: none, only the recipe's own conda_build_config.yaml")
+        return None
+    found = find_pinning(requested, cache)
+    say_note(f"pinning: {found.describe(datetime.now(UTC))}")
+    return found.path
+
+
+def named_pinning(requested: str | None) -> Path | None:
+    """The file of the requested pinning; None if none is requested."""
+    from feedstock_tools.channel.kept import find_pinning, pinning_cache
+
+    return find_pinning(requested, pinning_cache(os.environ)).path if requested else None
+
+
+def pinning_of(requested: str | None) -> Pinning | None:
+    """The requested pinning, or the newest fetched one; None without one."""
+    from feedstock_tools.channel.kept import cached_pinnings, find_pinning, pinning_cache
+
+    cache = pinning_cache(os.environ)
+    if requested is None and not cached_pinnings(cache):
+        return None
+    return find_pinning(requested, cache)
+
+
+def chosen_release(requested: str | None, rules: str | None) -> Release | None:
+    """The release of conda-smithy to use, also printed on stderr; never uses the network."""
+    from feedstock_tools.channel.kept import SMITHY, kept_packages, smithy_cache
+    from feedstock_tools.data import cache_root
+    from feedstock_tools.rerender.smithy import choose_release, installed_release
+
+    fetched = {package.version: package.folder for package in kept_packages(SMITHY, smithy_cache(os.environ))}
+    choice = choose_release(requested, rules, fetched, installed_release(_environments()))
+    say_note(choice.remark)
+    templates = cache_root(os.environ) / "templates"
+    return replace(choice.release, cache=templates) if choice.release else None
+
+
+def _environments() -> Iterator[Path]:
+    """Where a conda-smithy may be installed: the environment of the one on PATH, the active one, and this Python's."""
+    program = shutil.which("conda-smithy")
+    if program:
+        yield Path(program).resolve().parent.parent
+    if os.environ.get("CONDA_PREFIX"):
+        yield Path(os.environ["CONDA_PREFIX"])
+    yield from (Path(place) for place in sys.path if place)
+
+
+def _folder(cache: Path | None, kind: PackageKind) -> Path:
+    """The folder of --cache, which the group takes too, else the one in the user's cache."""
+    from feedstock_tools.data import cache_root
+
+    parent = click.get_current_context().parent
+    folder = cache or (parent.params.get("cache") if parent else None)
+    return cache_root(os.environ) / kind.package if folder is None else Path(folder)
+
+
+def _fetched(kind: PackageKind, version: str | None, channels: tuple[str, ...], cache: Path | None) -> KeptPackage:
+    from feedstock_tools.channel.kept import kept_packages
+
+    folder = _folder(cache, kind)
+    tidy()
+    before = kept_packages(kind, folder)
+    kept = _from_first(kind, channels or ("conda-forge",), folder, version)
+    say_note(f"{'already fetched' if kept in before else 'fetched'}: {kept.folder}")
+    return kept
+
+
+def _from_first(kind: PackageKind, channels: tuple[str, ...], cache: Path, version: str | None) -> KeptPackage:
+    """The package from the first channel that has it; if none does, the error of the last one."""
+    from feedstock_tools.channel.fetching import fetch_package
+
+    if STAND_IN.origin in channels:
+        what = kind.noun.removeprefix("release of ")
+        raise InputError(f"the stand-in channel has no {what}", hint="Fetch it from conda-forge, or from a folder.")
+    for channel in channels[:-1]:
+        with suppress(InputError):
+            return fetch_package(kind, channel, cache, version)
+    return fetch_package(kind, channels[-1], cache, version)
+
+
+def _show_pinning(requested: str | None, cache: Path | None, as_json: bool) -> None:
+    from feedstock_tools.channel.kept import PINNING, find_pinning
+
+    found = find_pinning(requested, _folder(cache, PINNING))
+    now = datetime.now(UTC)
+    if as_json:
+        say_result(found.to_json(now))
+        return
+    say(found.describe(now))
+    if found.released:
+        say(f"  released    {found.released:%Y-%m-%d %H:%M:%S} UTC")
+    if found.channel:
+        say(f"  from        {found.channel}")
+    say(f"  file        {found.path}")
+    say(f"  migrations  {len(found.migrations)}")
+
+
+def _list_releases(cache: Path | None, as_json: bool) -> None:
+    from feedstock_tools.channel.kept import SMITHY, kept_packages
+
+    kept = kept_packages(SMITHY, _folder(cache, SMITHY))
+    if as_json:
+        say_result([release.to_json() for release in kept])
+        return
+    if not kept:
+        say_note("no release of conda-smithy has been fetched yet")
+    for release in kept:
+        say(f"conda-smithy {release.version}")

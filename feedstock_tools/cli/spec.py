@@ -1,0 +1,280 @@
+"""`feedstock-tools init`, `import`, `generate`, `schema` and `variants`: a spec, and the files that it describes."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from feedstock_tools.cli import options
+from feedstock_tools.cli.commands import command
+from feedstock_tools.cli.fetched import chosen_pinning, pinning_of
+from feedstock_tools.cli.opening import commit_changes, repository_of, tidy
+from feedstock_tools.cli.printing import say, say_diff, say_error, say_note, say_result
+from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.feedstock.folder import find_feedstock
+from feedstock_tools.reading import SPEC_NAME
+
+if TYPE_CHECKING:
+    from feedstock_tools.generate.first_spec import Origin
+    from feedstock_tools.generate.project import Project
+
+#: Seconds that a clone may take.
+_CLONE = 600
+#: A name in a package index, with a version or without.
+_NAME = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:==([0-9][0-9a-z.]*))?")
+#: The kind of a change that `generate` would make → what --check says of the file.
+_STALE = {
+    "new": "is missing",
+    "changed": "does not match the spec",
+    "removed": "is no longer part of the spec",
+    "edited": "was edited since it was generated",
+}
+
+
+@command("init")
+@click.argument("project", required=False)
+@options.output("a folder of the project's name", kind="folder")
+@click.option("--maintainer", metavar="NAME", help="Name on GitHub (default: asked for in a terminal).")
+@click.option("--self-contained", is_flag=True, help="Write a spec that needs no pinning.")
+def init(project: str | None, output: Path | None, maintainer: str | None, self_contained: bool) -> int:
+    """Write a first feedstock.yaml for PROJECT, with comments on what to decide next.
+
+    PROJECT is a folder with a CMakeLists.txt or a pyproject.toml, the address of a git repository (file:// too), or the
+    name of a project on PyPI (NAME==VERSION too); without one the command asks. No code of the project is run.
+    """
+    from feedstock_tools.files.changes import write_whole
+    from feedstock_tools.generate.first_spec import first_spec
+    from feedstock_tools.generate.spec.reading import spec_from_text
+
+    source = project or str(click.prompt("Folder, git address or PyPI name of the project", err=True))
+    name = maintainer or (str(click.prompt("Your name on GitHub", err=True)) if project is None else "someone")
+    read, origin, folder = _found(source, output)
+    path = folder / SPEC_NAME
+    if path.exists():
+        raise InputError(
+            "there is a spec already", path=path, hint="Name another folder with --output, or remove that file."
+        )
+    text = first_spec(read, origin, name, self_contained=self_contained)
+    spec_from_text(text, path)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(path, text)
+    say(f"wrote {path}; next: feedstock-tools generate {folder}")
+    return 0
+
+
+def _found(source: str, output: Path | None) -> tuple[Project, Origin, Path]:
+    """The project, where its sources are, and the folder for the spec.
+
+    Raises:
+        InputError: there is no such project.
+        WorkError: its repository cannot be cloned, or the package index cannot be read.
+    """
+    from feedstock_tools.generate.first_spec import Origin
+    from feedstock_tools.generate.project import read_project
+
+    if Path(source).is_dir():
+        project = read_project(Path(source))
+        folder = output or Path(f"{project.name}-feedstock")
+        relative = Path(os.path.relpath(Path(source).resolve(), (folder / "recipe").resolve())).as_posix()
+        return project, Origin({"path": relative}), folder
+    if (name := _NAME.fullmatch(source)) is not None:
+        return _released(name[1], name[2], output)
+    if "://" not in source and not source.startswith("git@"):
+        hint = "Name a folder, the address of a git repository (https://…, file://…), or a project on PyPI."
+        raise InputError(f"there is no project '{source}'", hint=hint)
+    with tempfile.TemporaryDirectory() as clone:
+        commit = _cloned(source, Path(clone))
+        project = read_project(Path(clone))
+    homepage = source.removesuffix(".git") if source.startswith("http") else None
+    return (
+        project,
+        Origin({"git": source, "rev": commit}, homepage, homepage),
+        output or Path(f"{project.name}-feedstock"),
+    )
+
+
+def _released(name: str, version: str | None, output: Path | None) -> tuple[Project, Origin, Path]:
+    """A project of the package index that pip is configured with, by the texts of its newest source archive."""
+    from feedstock_tools.channel.package_index import newest_source, unpack_texts
+    from feedstock_tools.generate.first_spec import Origin
+    from feedstock_tools.generate.project import read_project
+
+    archive = newest_source(name, os.environ, version)
+    with tempfile.TemporaryDirectory() as temporary:
+        texts = Path(temporary, "texts")
+        unpack_texts(archive, texts)
+        project = replace(read_project(texts), version=archive.version)
+    url = archive.template or archive.url
+    return project, Origin({"url": url, "sha256": archive.sha256}), output or Path(f"{project.name}-feedstock")
+
+
+def _cloned(address: str, folder: Path) -> str:
+    """Clone a repository into an empty folder; gives its commit."""
+    commands = (
+        ["git", "clone", "--quiet", "--depth", "1", "--", address, str(folder)],
+        ["git", "-C", str(folder), "rev-parse", "HEAD"],
+    )
+    done = None
+    for words in commands:
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=_CLONE)
+        except (OSError, subprocess.SubprocessError) as error:
+            reason = str(getattr(error, "stderr", None) or error).strip()
+            raise WorkError(f"{address} cannot be cloned: {reason}") from error
+    return done.stdout.strip() if done else ""
+
+
+@command("import")
+@options.folder
+@options.pinning
+@options.dry_run
+@options.as_json
+@options.force
+def import_(feedstock: Path, pinning: str | None, dry_run: bool, as_json: bool, force: bool) -> int:
+    """Write a feedstock.yaml whose generated recipe renders to what the recipe of FEEDSTOCK renders to.
+
+    The recipe and the generated one are rendered in every configuration and rerendered; the exit code is 1 if they
+    differ. Lines that the spec copies are counted. The recipe itself stays as it is: `generate --force` replaces it.
+    """
+    from feedstock_tools.importing import import_recipe, refuse_spec
+    from feedstock_tools.report.importing import imported_text, imported_values
+
+    folder = find_feedstock(feedstock, Path()).folder
+    if not (force or dry_run):
+        refuse_spec(folder)
+    imported = import_recipe(folder, pinning=chosen_pinning(pinning, folder))
+    if not dry_run:
+        path = imported.write(force=force)
+        if not as_json:
+            say(f"wrote {path}")
+    say_result((imported_values if as_json else imported_text)(imported))
+    return 1 if imported.differences else 0
+
+
+@command("generate")
+@options.folder
+@click.option(
+    "--recipe-format",
+    type=click.Choice(["v0", "v1"]),
+    help="Write a meta.yaml, v0, or a recipe.yaml, v1 (default: as the spec says).",
+)
+@options.output("the feedstock", kind="folder")
+@options.pinning
+@options.check
+@options.diff
+@options.as_json
+@options.force
+@options.commit("Generate from feedstock.yaml")
+def generate(
+    feedstock: Path,
+    recipe_format: Literal["v0", "v1"] | None,
+    output: Path | None,
+    pinning: str | None,
+    check: bool,
+    show_diff: bool,
+    as_json: bool,
+    force: bool,
+    commit: str | None,
+) -> int:
+    """Write the recipe and variant files that FEEDSTOCK/feedstock.yaml describes.
+
+    The pinning (default: the newest fetched one) has the time stamps of migrations that the spec only names.
+    conda-smithy's .gitignore hides the spec and its record from git: --commit adds them all the same.
+    """
+    from feedstock_tools.feedstock.git import left_out
+    from feedstock_tools.generate import generating
+
+    if as_json and show_diff:
+        raise click.UsageError("--json and --diff exclude each other")
+    if commit is not None and (check or output):
+        raise click.UsageError("--commit excludes --check and --output")
+    found = pinning_of(pinning)
+    migrations = found.migrations_folder if found else None
+    generated = generating.generate(feedstock, recipe_format=recipe_format, folder=output, migrations=migrations)
+    repository = repository_of(generated.folder, commit)
+    folder, stale = generated.folder, generated.stale
+    for change in stale:
+        if show_diff or (change.kind == "edited" and not (force or check)):
+            say_diff([change.diff()], err=as_json)
+    if as_json:
+        say_result([{"file": folder / change.path, "state": change.kind} for change in generated.changes])
+    if check:
+        for change in stale:
+            say_error(f"{folder / change.path}: {_STALE[change.kind]}")
+        return 1 if stale else 0
+    tidy(feedstock)
+    generated.apply(force=force)
+    for change in () if as_json else stale:
+        say(f"{'removed' if change.new is None else 'wrote'} {folder / change.path}")
+    if not (stale or as_json):
+        say(f"nothing to do: {len(generated.texts)} files match the spec")
+    if repository is not None:
+        commit_changes(repository, generated.kept(), "Generate from feedstock.yaml", commit)
+    elif output is None and (hidden := left_out(folder, generated.kept().seen)):
+        say_note(f"note: git ignores {', '.join(hidden)}; `generate --commit` adds them all the same")
+    return 0
+
+
+@command("schema")
+def schema() -> None:
+    """Print the JSON Schema of feedstock.yaml."""
+
+    from feedstock_tools.generate.spec.model import json_schema
+
+    say_result(json_schema())
+
+
+@command("variants")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@options.output("none: the files are listed", kind="folder")
+@click.option("--print", "printed", is_flag=True, help="Print the contents of the files; write nothing.")
+@options.check
+@options.as_json
+def variants(names: tuple[str, ...], output: Path | None, printed: bool, check: bool, as_json: bool) -> int:
+    """List the named variant files, such as linux_64_cuda11.2 and osx_arm64_cpu, or write them with --output.
+
+    Each file lists the compilers, cuDNN, image and glibc that conda-forge's pinning last had for a platform and CUDA
+    version, and is a variant file for `conda build -m`. A NAME is a name or a glob; without one: all files.
+    --check compares the files in the folder of --output.
+    """
+    from feedstock_tools.facts import load_cuda
+    from feedstock_tools.generate import named_variants
+    from feedstock_tools.report.named_variants import variants_json, variants_table
+
+    if check and output is None:
+        raise click.UsageError("--check needs the folder of the files: --output PATH")
+    facts = load_cuda()
+    files = named_variants.variant_files(facts)
+    chosen = named_variants.choose(names, files)
+    if output is not None and check:
+        states = {each.path: each.kind for each in named_variants.compare(output, files, chosen)}
+        _say_states(states, [f"{path}: {kind}" for path, kind in states.items()], as_json=as_json)
+        return 1 if states else 0
+    if output is not None:
+        written = named_variants.write(output, files, chosen)
+        _say_states(dict.fromkeys(written, "written"), map(str, written), as_json=as_json)
+        say_note(f"{len(written)} written, {len(chosen) - len(written)} unchanged")
+    elif printed:
+        contents = {name: files[name] for name in chosen}
+        say_result(contents if as_json else "\n".join(contents.values()))
+    else:
+        rows = [row for row in facts.rows if row.name in chosen]
+        say_result((variants_json if as_json else variants_table)(rows))
+    return 0
+
+
+def _say_states(states: Mapping[Path, str], lines: Iterable[str], *, as_json: bool) -> None:
+    """Print files with what became of them, as JSON or in lines of text."""
+    if as_json:
+        say_result([{"file": path, "state": state} for path, state in states.items()])
+    else:
+        for line in lines:
+            say(line)
