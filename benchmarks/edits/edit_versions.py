@@ -31,7 +31,7 @@ from feedstock_tools.edit.version import (
     left_behind,
     set_version,
     sources_of,
-    sources_that_change,
+    sources_with_other_address,
     version_of,
 )
 from feedstock_tools.errors import FeedstockError
@@ -93,7 +93,7 @@ def edited(commit: Commit, counts: Counter[str]) -> tuple[Document, str]:
     variables = changed_variables(before, after, version, output)
     counts["replayed with --of"] += output is not None
     counts["replayed with --set"] += bool(variables)
-    sources = sources_that_change(before, version, output=output, variables=variables)
+    sources = sources_with_other_address(before, _base(before, version, output, variables).values)
     if len(new) != len(places):
         return before, "another number of hashes"
     asked = [texts[places.index(source.place)] or "" for source in sources]

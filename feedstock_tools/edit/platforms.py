@@ -131,5 +131,5 @@ def _unskipped(draft: Draft, name: str) -> Draft:
             return draft.with_document(recipe.changed(removed_entry(recipe, entry)))
         texts = [condition, *(item.text for item in entry.value.items)]
         if any(word in text.split() for text in texts):
-            draft = draft.remarked(f"{recipe.path.name}:{recipe.line_of(entry.start)} still skips {word}")
+            draft = draft.remarked(f"{recipe.place_of(entry.start)} still skips {word}")
     return draft

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from feedstock_tools.edit.writing import replaced
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
-from feedstock_tools.recipe.written.owners import Owner, outputs_of
+from feedstock_tools.recipe.written.owners import outputs_of
 from feedstock_tools.recipe.written.variables import (
     Variable,
     expand,
@@ -75,7 +75,9 @@ def set_version(
         change for variable in base.variables for change in replaced(document, variable, base.values[variable.name])
     ]
     for source, digest in zip(sources, digests, strict=True):
-        changes += hash_changes(document, source, digest)
+        if isinstance(source.place, Part) and names_in(source.place.text):
+            raise document.mistake("no literal holds this hash", source.place, "Edit it by hand.")
+        changes += replaced(document, source.place, digest)
     return set_build_number(document.changed(changes), 0, output=output)
 
 
@@ -103,8 +105,7 @@ def left_behind(
     for variable in read_variables(document):
         literal = variable.literal
         if literal and variable.start not in changing and any(_repeats(literal, text) for text in old):
-            line = document.line_of(variable.start)
-            remarks.append(f"{document.path.name}:{line} is as before: {variable.name} = {literal}")
+            remarks.append(f"{document.place_of(variable.start)} is as before: {variable.name} = {literal}")
     return tuple(remarks)
 
 
@@ -115,20 +116,15 @@ def _repeats(literal: str, version: str) -> bool:
     return starts or (len(joined) > 2 and joined in literal)
 
 
-def sources_that_change(
-    document: Document, version: str, *, output: str | None = None, variables: Mapping[str, str] | None = None
-) -> tuple[SourceHash, ...]:
-    """The sources whose address changes with a new version, in order."""
-    return sources_with_other_address(document, _base(document, version, output, variables or {}).values)
-
-
 def _version_parts(document: Document, output: str | None) -> list[Part]:
     """The parts with the version: of the recipe, of all its outputs if these have the same, or of the named output."""
     own = [entry.value for section in ("package", "recipe") for entry in document.entries(section, "version")]
     if output is None and own:
         return own
     outputs = (owner for owner in outputs_of(document) if owner.kind == "output")
-    named = {owner.name: parts for owner in outputs if (parts := _versions_of(owner))}
+    keys = (("version",), ("package", "version"))
+    written = {owner.name: [entry.value for own in keys for entry in owner.part.below(*own)] for owner in outputs}
+    named = {name: parts for name, parts in written.items() if parts}
     if output is not None and output not in named:
         hint = f"Expected one of {', '.join(named)}." if named else None
         raise document.mistake(f"the recipe has no output '{output}' with a version", hint=hint)
@@ -139,10 +135,6 @@ def _version_parts(document: Document, output: str | None) -> list[Part]:
         hint = f"Name an output with --of: {several}." if versions else "Expected 'version' below 'package'."
         raise document.mistake("the recipe has no single version", hint=hint)
     return list({part.text: part for part in parts}.values())
-
-
-def _versions_of(output: Owner) -> list[Part]:
-    return [entry.value for keys in (("version",), ("package", "version")) for entry in output.part.below(*keys)]
 
 
 def _expanded(document: Document, text: str) -> str:
@@ -299,16 +291,8 @@ def sources_with_other_address(document: Document, values: Mapping[str, str]) ->
         if before != after or (None in before and depends):
             first = source.urls[0]
             certain = after[0] is not None and not is_undecided(first, variables, source.selector)
-            url = after[0] or first
-            moved.append(SourceHash(source.kind, source.place, source.urls, source.selector, url, certain))
+            moved.append(replace(source, url=after[0] or first, is_certain=certain))
     return tuple(moved)
-
-
-def hash_changes(document: Document, source: SourceHash, digest: str) -> list[TextEdit]:
-    """Change the hash of a source, in its place or in the variable that holds it."""
-    if isinstance(source.place, Part) and names_in(source.place.text):
-        raise document.mistake("no literal holds this hash", source.place, "Edit it by hand.")
-    return replaced(document, source.place, digest)
 
 
 def _sources_in(document: Document, part: Part) -> Iterator[SourceHash]:

@@ -121,7 +121,7 @@ def _unpinned(parts: GpuParts) -> list[str]:
     """Remarks on frameworks that CUDA builds link, which have CPU and CUDA builds themselves."""
     document = parts.recipe.document
     return [
-        f"{document.path.name}:{document.line_of(leaf.start)} requires {leaf.text}, which has CPU and CUDA builds: pin "
+        f"{document.place_of(leaf.start)} requires {leaf.text}, which has CPU and CUDA builds: pin "
         f"those that go together, such as '{name_of(leaf.text)} * cuda*' in CUDA builds"
         for owner in parts.builders
         for leaf, _ in owner.requirements("host")
@@ -133,7 +133,7 @@ def _zipped(draft: Draft) -> list[str]:
     """Remarks on keys of the recipe's variant file that the pinning zips with the CUDA version."""
     files = (draft.file(name) for name in ("recipe/conda_build_config.yaml", "recipe/variants.yaml"))
     return [
-        f"{document.path.name}:{document.line_of(entry.start)} sets {key}, which the pinning zips with the CUDA "
+        f"{document.place_of(entry.start)} sets {key}, which the pinning zips with the CUDA "
         "version: check the jobs after a rerender"
         for document in files
         if document is not None
@@ -187,7 +187,7 @@ def _compiling(owner: Owner) -> Iterator[str]:
     for entry in owner.part.entries:
         compiler = _COMPILER.search(document.text, entry.start, entry.end) if entry.key in {"test", "tests"} else None
         if compiler:
-            place = f"{document.path.name}:{document.line_of(compiler.start())}"
+            place = document.place_of(compiler.start())
             yield f"{place} a test compiles against {owner.name}: in CUDA builds it may require compiler('cuda') too"
 
 

@@ -232,7 +232,7 @@ def _systems(wishes: GpuWishes) -> set[str]:
 def _place(script: Script) -> str:
     if script.entry is None:
         return script.document.path.name
-    return f"{script.document.path.name}:{script.document.line_of(script.entry.start)}"
+    return script.document.place_of(script.entry.start)
 
 
 def _remarks(script: Script, system: BuildSystem | None, place: str, wishes: GpuWishes) -> list[str]:

@@ -229,10 +229,9 @@ def build_string_edits(parts: GpuParts, numbers: Numbering) -> Edits:
         for entry in entries:
             edited = _with_accelerator(document, entry, accelerator, replaced, number)
             if edited is None:
-                place = f"{document.path.name}:{document.line_of(entry.start)}"
-                edits.remarks.append(
-                    f"{place} has no hash, so CPU and CUDA builds of {owner.name} may share this build string"
-                )
+                place = document.place_of(entry.start)
+                message = f"has no hash, so CPU and CUDA builds of {owner.name} may share this build string"
+                edits.remarks.append(f"{place} {message}")
             else:
                 used = True
                 edits.replace(entry, edited)
@@ -302,10 +301,8 @@ def preference(parts: GpuParts, wishes: GpuWishes) -> Edits:
         existing = next((entry for entry in owner.settings if entry.key == key), None)
         priority = f"down_prioritize_variant: ${{{{ 1 if {to_expression(avoided)} else 0 }}}}"
         if existing is not None and (document.has_templates or "down_prioritize_variant" in existing.value.members):
-            place = f"{document.path.name}:{document.line_of(existing.start)}"
-            edits.remarks.append(
-                f"{place} prefers other builds of {owner.name} already: add CPU and CUDA builds to it by hand"
-            )
+            message = f"prefers other builds of {owner.name} already: add CPU and CUDA builds to it by hand"
+            edits.remarks.append(f"{document.place_of(existing.start)} {message}")
         elif existing is not None and existing.value.entries:
             lead = " " * document.column_of(existing.value.entries[0].start)
             edits.changes += placed(document, [lead + priority], after=existing.value.entries[-1].end)

@@ -153,6 +153,10 @@ class Document:
         """The line of a character, counted from 1."""
         return bisect_right(self._line_starts, offset)
 
+    def place_of(self, offset: int) -> str:
+        """The name of the file with the line of a character, for messages."""
+        return f"{self.path.name}:{self.line_of(offset)}"
+
     def line_start(self, offset: int) -> int:
         """The first character of the line that a character is in."""
         return self._line_starts[self.line_of(offset) - 1]
