@@ -30,6 +30,16 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def some_of(names: Sequence[str], most: int = 1) -> str:
+    """The first of some names, and how many more there are.
+
+    >>> some_of(["a", "b", "c"]), some_of(["a", "b"], 3)
+    ('a and 2 more', 'a, b')
+    """
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
 def shown(text: str) -> str:
     """A text that a terminal shows unchanged and never acts on: names may come from untrusted files.
 

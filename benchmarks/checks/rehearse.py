@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from feedstock_tools.check.rehearsal import RehearsedRow, rehearse
+from feedstock_tools.check.rehearsal import RehearsalChannels, RehearsedRow, rehearse
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput, UsedVariables
 from feedstock_tools.recipe.packages import Package
@@ -73,7 +73,7 @@ def measure(folder: Path, environments: int, names: int) -> None:
         package = Package(LINUX, output, host=(f"p{top}", f"p{top - 1}", f"p{top - 7}"))
         rows.append(RehearsedRow(f"linux_64_row{number}", configuration, LINUX, [package]))
     started = time.perf_counter()
-    found = rehearse(rows, {"linux-64": [folder.as_uri()]})
+    found = rehearse(rows, RehearsalChannels({"linux-64": [folder.as_uri()]}))
     wall = time.perf_counter() - started
     used = resource.getrusage(resource.RUSAGE_SELF)
     sizes = [one.packages for one in found.environments if one.kind == "host"]

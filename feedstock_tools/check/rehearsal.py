@@ -10,6 +10,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -381,11 +382,6 @@ class RehearsalChannels:
     by_subdir: Mapping[str, Sequence[str]]
     why_incomplete: str | None = None
 
-    @classmethod
-    def everywhere(cls, channels: Sequence[str], platforms: Iterable[Platform]) -> RehearsalChannels:
-        """The same channels for all platforms."""
-        return cls({platform.subdir: tuple(channels) for platform in platforms})
-
 
 def rehearse_feedstock(
     feedstock: Feedstock,
@@ -410,8 +406,9 @@ def rehearse_feedstock(
     key = _key(feedstock.inputs, configurations, channels.by_subdir)
     cached = artifacts.recall(_CACHE)
     remembered: dict[str, Any] = cached if isinstance(cached, dict) else {}
-    if key is not None and not fresh and (rehearsed := _from_cache(remembered.get(key))) is not None:
-        return rehearsed
+    if key is not None and not fresh and key in remembered:
+        with suppress(KeyError, TypeError):  # an answer from another version of this program
+            return Rehearsal.from_json(remembered[key])
     rehearsal = rehearse_configurations(feedstock.folder, configurations, channels, progress=progress)
     if key is not None:
         latest = [(name, answer) for name, answer in remembered.items() if name != key][-_KEPT + 1 :]
@@ -452,15 +449,12 @@ def rehearse_configurations(
     forge = read_forge(feedstock, chosen)
     platforms = platforms_of(forge, configurations)
     if not isinstance(channels, RehearsalChannels):
-        channels = RehearsalChannels.everywhere(channels, platforms)
+        channels = RehearsalChannels({platform.subdir: tuple(channels) for platform in platforms})
     rows = rows_to_rehearse(feedstock, configurations, chosen, forge)
-    drivers = drivers_to_ask(platforms)
-    return rehearse(
-        rows, channels.by_subdir, drivers=drivers, why_incomplete=channels.why_incomplete, progress=progress
-    )
+    return rehearse(rows, channels, drivers=_drivers_to_ask(platforms), progress=progress)
 
 
-def drivers_to_ask(platforms: Iterable[Platform]) -> list[str]:
+def _drivers_to_ask(platforms: Iterable[Platform]) -> list[str]:
     """The CUDA versions of drivers that a rehearsal asks, oldest first: each since the first that conda-forge built for
     on one of the platforms, those that it never built for included; empty for platforms without CUDA."""
     facts = load_cuda()
@@ -513,44 +507,23 @@ def _key(
     return sha256("\0".join(map(str, [own, digest_of_files(inputs), *rows, *states])).encode()).hexdigest()
 
 
-def _from_cache(document: Any) -> Rehearsal | None:
-    """A cached answer; None if there is none, or only one from another version of this program."""
-    try:
-        return Rehearsal.from_json(document)
-    except (KeyError, TypeError):
-        return None
-
-
 def rehearse(
     rows: Sequence[RehearsedRow],
-    channels: Mapping[str, Sequence[str]],
+    channels: RehearsalChannels,
     *,
     drivers: Sequence[str] = (),
-    why_incomplete: str | None = None,
-    at_once: int | None = None,
     progress: Progress = lambda _count: None,
 ) -> Rehearsal:
-    """Solve all environments of some rows, and determine which builds users would get.
-
-    Args:
-        channels: by subdir, for platforms and builders; the first has priority.
-        drivers: CUDA versions of drivers that users may have.
-        why_incomplete: why packages that exist may be missing, if so: these are then unknown and not mistakes.
-        at_once: the number of solvers that run in parallel; default: one for each core.
+    """Solve all environments of some rows, and determine which builds users with one of the drivers would get.
 
     Raises:
         WorkError: a channel cannot be read.
     """
-    return wait_for(_rehearse(rows, channels, drivers, why_incomplete, at_once or os.cpu_count() or 1, progress))
+    return wait_for(_rehearse(rows, channels, drivers, progress))
 
 
 async def _rehearse(
-    rows: Sequence[RehearsedRow],
-    channels: Mapping[str, Sequence[str]],
-    drivers: Sequence[str],
-    why_incomplete: str | None,
-    at_once: int,
-    progress: Progress,
+    rows: Sequence[RehearsedRow], channels: RehearsalChannels, drivers: Sequence[str], progress: Progress
 ) -> Rehearsal:
     count = 0
     stage(f"solving the environments of {counted(len(rows), 'row')}")
@@ -560,12 +533,14 @@ async def _rehearse(
         count += 1
         progress(count)
 
-    solver = ManySolves(channels, at_once=at_once, done=done)
+    solver = ManySolves(channels.by_subdir, at_once=os.cpu_count() or 1, done=done)
     try:
         own = frozenset(package.name.lower() for row in rows for package in row.packages)
-        works = [RowEnvironments(row, solver, own, partial=why_incomplete is not None) for row in rows]
+        partial = channels.why_incomplete is not None
+        works = [RowEnvironments(row, solver, own, partial=partial) for row in rows]
         await _together(work.build_and_host() for work in works)
-        everywhere = _noarch(work.promised for work in works)
+        noarch = [each for work in works for each in work.promised.values() if each.record.subdir == "noarch"]
+        everywhere = tuple({each.record.file_name: each for each in noarch}.values())
         await _together(work.run_and_test(everywhere, _of_same_job(work, works)) for work in works)
         offers = [
             Offer(work.row.platform, work.row.cuda, installable) for work in works for installable in work.installable
@@ -573,9 +548,9 @@ async def _rehearse(
         picks = await picks_of(offers, own, drivers, solver)
     finally:
         solver.close()
-    environments = tuple(environment for work in works for environment in work.environments)
-    listed = tuple(dict.fromkeys(channel for some in channels.values() for channel in some))
-    return Rehearsal(_each_once(environments), picks, listed, solver.count, why_incomplete)
+    environments = tuple(dict.fromkeys(environment for work in works for environment in work.environments))
+    listed = tuple(dict.fromkeys(channel for some in channels.by_subdir.values() for channel in some))
+    return Rehearsal(environments, picks, listed, solver.count, channels.why_incomplete)
 
 
 def _of_same_job(work: RowEnvironments, works: Iterable[RowEnvironments]) -> list[RowEnvironments]:
@@ -592,15 +567,3 @@ async def _together(works: Iterable[Coroutine[Any, Any, None]]) -> None:
     finally:
         for task in tasks:
             task.cancel()
-
-
-def _noarch(rows: Iterable[Mapping[str, Promised]]) -> tuple[Promised, ...]:
-    """The noarch outputs of all rows, which one configuration builds for the others."""
-    by_file = {
-        output.record.file_name: output for row in rows for output in row.values() if output.record.subdir == "noarch"
-    }
-    return tuple(by_file.values())
-
-
-def _each_once(environments: Sequence[Environment]) -> tuple[Environment, ...]:
-    return tuple(dict.fromkeys(environments))

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from feedstock_tools.check.against_facts import check_renderings
 from feedstock_tools.check.choices import Pick
-from feedstock_tools.check.differences import NO_ENVIRONMENT, Differences, PackageChange, compare_renderings
+from feedstock_tools.check.differences import NO_ENVIRONMENT, Differences, compare_renderings
 from feedstock_tools.check.findings import Finding
 from feedstock_tools.check.linting.lint import lint_renderings
 from feedstock_tools.check.linting.subject import LintFinding
@@ -24,7 +24,8 @@ from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.rerendering import Rerender, rerender
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy import Release
-from feedstock_tools.versions import parse_version
+from feedstock_tools.versions import Version, parse_version
+from feedstock_tools.wording import some_of
 
 #: Names of jobs in a message, which change with a rerender.
 _JOBS = re.compile(r"\b(?:linux|osx|win)_[\w.-]+(?:, [\w.-]+_[\w.-]+)*(?: and \d+ more)?")
@@ -154,13 +155,14 @@ def affected(differences: Differences, configurations: Sequence[Configuration]) 
         *differences.jobs_added,
         *(name for _, name in differences.jobs_replaced),
         *(job for job, _ in differences.packages_added),
-        *(job for change in differences.packages_changed if _changes_environments(change) for job in change.jobs),
+        *(
+            job
+            for change in differences.packages_changed
+            if any(lines.part not in NO_ENVIRONMENT for lines in change.changes)
+            for job in change.jobs
+        ),
     }
     return tuple(configuration for configuration in configurations if configuration.name in names)
-
-
-def _changes_environments(change: PackageChange) -> bool:
-    return any(lines.part not in NO_ENVIRONMENT for lines in change.changes)
 
 
 def _new_failures(now: Rehearsal, before: Rehearsal | None) -> tuple[tuple[Environment, ...], tuple[Pick, ...]]:
@@ -233,7 +235,8 @@ def _fails(make: Callable[[Path], Rerender], folder: Path) -> bool:
 
 #: Parts of a package that follow from others, or that change without a build.
 _FOLLOWING = frozenset({"build string", "build number"})
-_MOST_NAMES = 4
+#: The first of some names of packages.
+_some = partial(some_of, most=4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +247,10 @@ class _Numbers:
     lowest: int
     highest: int
 
+    @property
+    def newest(self) -> Version:
+        return max(map(parse_version, self.versions))
+
 
 def remarks_on_numbers(base: Renderings, branch: Renderings, differences: Differences) -> tuple[str, ...]:
     """The remarks on a branch: packages whose new version does not begin with 0, packages that change with the version
@@ -252,7 +259,7 @@ def remarks_on_numbers(base: Renderings, branch: Renderings, differences: Differ
     A recipe that gives its GPU builds higher numbers begins with the lowest of them.
     """
     before, after = _numbers(base), _numbers(branch)
-    new = [name for name, own in after.items() if name in before and _is_new(before[name], own)]
+    new = [name for name, own in after.items() if name in before and own.newest > before[name].newest]
     # An output that keeps its version when the recipe gets a new one has nothing of the recipe's sources in it.
     following = _FOLLOWING | ({"source"} if new else set())
     changed = {
@@ -265,16 +272,12 @@ def remarks_on_numbers(base: Renderings, branch: Renderings, differences: Differ
     return (*_sentences(started, same, after), *_steps(before, after))
 
 
-def _is_new(before: _Numbers, after: _Numbers) -> bool:
-    return max(map(parse_version, after.versions)) > max(map(parse_version, before.versions))
-
-
 def _sentences(started: list[str], same: list[str], after: Mapping[str, _Numbers]) -> Iterator[str]:
     if started:
         lowest = after[started[0]].lowest
-        yield f"a new version begins with build number 0, not {lowest}: {_listed(started)}"
+        yield f"a new version begins with build number 0, not {lowest}: {_some(started)}"
     if same:
-        yield f"changed with the same version and build number, so both builds stay side by side: {_listed(same)}"
+        yield f"changed with the same version and build number, so both builds stay side by side: {_some(same)}"
 
 
 def _steps(before: Mapping[str, _Numbers], after: Mapping[str, _Numbers]) -> Iterator[str]:
@@ -287,14 +290,9 @@ def _steps(before: Mapping[str, _Numbers], after: Mapping[str, _Numbers]) -> Ite
             names.setdefault((base.lowest, own.lowest), []).append(name)
     for (old, new), stepping in sorted(names.items()):
         if new < old:
-            yield f"the build number goes back from {old} to {new}, so solvers keep the old build: {_listed(stepping)}"
+            yield f"the build number goes back from {old} to {new}, so solvers keep the old build: {_some(stepping)}"
         else:
-            yield f"the build number goes from {old} to {new}, and the next is {old + 1}: {_listed(stepping)}"
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+            yield f"the build number goes from {old} to {new}, and the next is {old + 1}: {_some(stepping)}"
 
 
 def _numbers(renderings: Renderings) -> Mapping[str, _Numbers]:

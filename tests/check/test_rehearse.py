@@ -14,6 +14,7 @@ from feedstock_tools.builds.channels import channels_to_rehearse
 from feedstock_tools.check.rehearsal import (
     Environment,
     Rehearsal,
+    RehearsalChannels,
     rehearse,
     rehearse_feedstock,
     rows_to_rehearse,
@@ -345,7 +346,7 @@ def test_what_a_stand_in_channel_lacks_is_unknown_and_not_wrong(tmp_path: Path, 
     feedstock = make_feedstock(tmp_path / "demo", recipe().replace("host: [zlib]", "host: [zlib, cudnn]"))
     rows = rows_to_rehearse(feedstock, read_configurations(feedstock), Rules.newest())
 
-    found = rehearse(rows, {"linux-64": [str(channel)]}, why_incomplete="no channel can be reached")
+    found = rehearse(rows, RehearsalChannels({"linux-64": [str(channel)]}, "no channel can be reached"))
 
     assert found.holds
     assert of(found, "libdemo", "host").state == of(found, "demo", "run").state == "unknown"

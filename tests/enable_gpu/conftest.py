@@ -7,24 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pinnings import write_pinning
+from tests.support.pinnings import COMPILERS, write_pinning
 
-PINNING = """\
-c_compiler:
-  - gcc  # [linux]
-  - clang  # [osx]
-  - vs2022  # [win]
-cxx_compiler:
-  - gxx  # [linux]
-  - clangxx  # [osx]
-  - vs2022  # [win]
-c_stdlib:
-  - sysroot  # [linux]
-  - macosx_deployment_target  # [osx]
-  - vs  # [win]
-cuda_compiler:
-  - cuda-nvcc
-cuda_compiler_version:
+PINNING = f"""\
+{COMPILERS}cuda_compiler_version:
   - None
   - 12.9  # [(linux or win64) and os.environ.get("CF_CUDA_ENABLED", "False") == "True"]
 python:

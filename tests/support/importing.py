@@ -6,23 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from feedstock_tools.importing import Imported, import_recipe
+from tests.support.pinnings import COMPILERS
 
-PINNING = """
-c_compiler:
-  - gcc          # [linux]
-  - clang        # [osx]
-  - vs2022       # [win]
-cxx_compiler:
-  - gxx          # [linux]
-  - clangxx      # [osx]
-  - vs2022       # [win]
-c_stdlib:
-  - sysroot      # [linux]
-  - macosx_deployment_target  # [osx]
-  - vs           # [win]
-cuda_compiler:
-  - cuda-nvcc
-cuda_compiler_version:
+PINNING = f"""\
+{COMPILERS}cuda_compiler_version:
   - None
   - 12.9         # [linux or win]
 python:

@@ -22,6 +22,7 @@ from feedstock_tools.recipe.requirements import Pin, Requirement
 from feedstock_tools.recipe.written.document import Document, Part
 from feedstock_tools.recipe.written.owners import Owner, name_of, requirement_lists
 from feedstock_tools.rerender.configuration import NO_LOOP
+from feedstock_tools.wording import some_of
 
 
 def without_package(subject: Subject) -> Iterator[LintFinding]:
@@ -35,7 +36,7 @@ def without_package(subject: Subject) -> Iterator[LintFinding]:
     entry = next(recipe.entries("build"), None)
     at = entry.start if entry else 0
     empty = [job.name for job in subject.jobs if not job.error and not job.packages]
-    names = ", ".join(empty[:3]) + (f" and {len(empty) - 3} more" if len(empty) > 3 else "")
+    names = some_of(empty, 3)
     if empty and len(empty) < len(subject.jobs):
         yield subject.finding(at, "no-package", f"everything is skipped in {names}: rerender the feedstock")
     elif empty:
@@ -51,8 +52,7 @@ def not_rendered(subject: Subject) -> Iterator[LintFinding]:
             at = subject.recipe.start_of(mistake.line) if mistake.path == subject.recipe.path and mistake.line else 0
             jobs_of.setdefault((mistake.message, at), []).append(job.name)
     for (message, at), jobs in jobs_of.items():
-        where = f"{jobs[0]} and {len(jobs) - 1} more" if len(jobs) > 1 else jobs[0]
-        yield subject.finding(at, "not-rendered", f"cannot be rendered for {where}: {message}")
+        yield subject.finding(at, "not-rendered", f"cannot be rendered for {some_of(jobs)}: {message}")
 
 
 def collisions(subject: Subject) -> Iterator[LintFinding]:
@@ -94,19 +94,15 @@ def ambiguous_builds(subject: Subject) -> Iterator[LintFinding]:
     found: dict[str, list[Finding]] = {}
     for package, finding in missing_guards(subject.jobs, load_cuda()):
         found.setdefault(package.name, []).append(finding)
-    for name, (first, *others) in found.items():
-        where = f"{first.configuration} and {len(others)} more" if others else first.configuration
-        message = f"{first.message} ({where})"
-        yield subject.finding(subject.place_of(name), "ambiguous-builds", message, weight=first.weight)
+    for name, findings in found.items():
+        message = f"{findings[0].message} ({some_of([finding.configuration for finding in findings])})"
+        yield subject.finding(subject.place_of(name), "ambiguous-builds", message, weight=findings[0].weight)
 
 
 def licenses(subject: Subject) -> Iterator[LintFinding]:
     """A license that is missing or no SPDX expression, and a license file that is missing."""
     recipe = subject.recipe
-    of_recipe, of_outputs = (
-        list(recipe.entries("about", "license")),
-        list(recipe.entries("outputs", "*", "about", "license")),
-    )
+    of_recipe, of_outputs = (list(recipe.entries(*above, "about", "license")) for above in ((), ("outputs", "*")))
     if not of_recipe and not of_outputs:
         yield subject.finding(0, "license", "the recipe names no license (about.license)")
     for entry in (*of_recipe, *of_outputs):
@@ -353,11 +349,9 @@ def _export_mistakes(package: Package, job: Job, subject: Subject) -> Iterator[t
         compiled = [other for other in linking if _is_compiled(other, job)]
         lacking = sorted({other.name for other in compiled if not _requires(other, package, siblings)})
         if lacking:
-            verb = "is" if len(lacking) == 1 else "are"
-            message = f"{', '.join(lacking)} {verb} built with {package.name}, but do not require it when they run"
-            message = (
-                message.replace("do not require it when they run", "does not require it") if verb == "is" else message
-            )
+            one = len(lacking) == 1
+            lacks = "does not require it" if one else "do not require it when they run"
+            message = f"{', '.join(lacking)} {'is' if one else 'are'} built with {package.name}, but {lacks}"
             yield "linked", "host", f"{message}: nothing has a run export of {package.name}"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from feedstock_tools import __version__
 from feedstock_tools.check.findings import Finding
 from feedstock_tools.check.linting.subject import RULES, LintFinding
-from feedstock_tools.wording import counted, shown
+from feedstock_tools.wording import counted, shown, some_of
 
 
 def findings_text(findings: Sequence[Finding], count: int) -> str:
@@ -19,8 +19,7 @@ def findings_text(findings: Sequence[Finding], count: int) -> str:
         where.setdefault(replace(finding, configuration=""), []).append(finding.configuration)
     lines = []
     for finding, names in where.items():
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        lines.append(str(replace(finding, configuration=f"{names[0]}{more}")))
+        lines.append(str(replace(finding, configuration=some_of(names))))
     remarks = sum(finding.weight == "remark" for finding in where)
     mistakes = counted(len(where) - remarks, "mistake") if len(where) > remarks else "No mistake"
     also = f", {counted(remarks, 'remark')}" if remarks else ""
