@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, indent
 
 import pytest
 from click.testing import CliRunner, Result
@@ -146,6 +146,34 @@ def test_a_migration_by_name_has_the_time_stamp_and_the_jobs_of_the_pinning(tmp_
     assert "migrator_ts: 1755016036" in stub
     assert (feedstock / ".ci_support" / "linux_64_cuda_compiler_version13.0.yaml").is_file()
     assert read_spec(feedstock).migrations["cuda130"].timestamp == "1755016036"
+
+
+def test_a_migration_of_the_feedstock_s_own_is_in_the_spec_as_it_is_written(tmp_path: Path, pinning: Path) -> None:
+    own = MIGRATION.replace("13.0", "13.1").replace("  operation", "  use_local: true\n  operation")
+    spec = SPEC.replace("[12.9]}", "[12.9, 13.1]}\nmigrations:\n  mine:\n    verbatim: |\n" + indent(own, " " * 6))
+    feedstock = _feedstock(tmp_path / "demo", spec)
+
+    assert _rerender(feedstock, pinning).exception is None
+
+    assert (feedstock / ".ci_support" / "migrations" / "mine.yaml").read_text() == own
+    assert (feedstock / ".ci_support" / "linux_64_cuda_compiler_version13.1.yaml").is_file()
+    assert _rerender(feedstock, pinning).exception is None
+
+
+@pytest.mark.parametrize(
+    ("migration", "message"),
+    [
+        ("{verbatim: 'migrator_ts: 1'}", "'verbatim' must have a 'migrator_ts', and 'use_local: true'"),
+        ("{verbatim: 'a: 1', number: 2}", "'verbatim' has the time stamp and the number"),
+    ],
+)
+def test_text_that_a_rerender_would_replace_is_a_mistake(migration: str, message: str, tmp_path: Path) -> None:
+    feedstock = _feedstock(tmp_path / "demo", f"{SPEC}migrations:\n  mine: {migration}\n")
+
+    result = _run("generate", feedstock)
+
+    assert isinstance(result.exception, InputError)
+    assert message in str(result.exception)
 
 
 def test_a_misspelt_migration_has_the_nearest_name(tmp_path: Path, pinning: Path) -> None:

@@ -394,10 +394,29 @@ class VariantValue(Model):
     when: MaybeCondition = Field(default=None, description="The platforms with this value.")
 
 
+#: Lines of a migration; selectors may follow any of them and make the rest no YAML.
+_TIME_STAMP = re.compile(r"^migrator_ts:\s*[0-9.]+", re.MULTILINE)
+_USE_LOCAL = re.compile(r"^\s+use_local:\s*true\b", re.MULTILINE)
+
+
 class Migration(Model):
-    """A migration of conda-forge that the feedstock takes part in; its content comes from the pinning's copy."""
+    """A migration that the feedstock takes part in: one of conda-forge, whose contents come from the pinning's copy, or
+    one of its own."""
 
     timestamp: Annotated[str, Field(pattern=r"^\d+(\.\d+)?$")] | None = Field(
         default=None, description="Its `migrator_ts`; default: that of the pinning's copy."
     )
     number: int = Field(default=1, ge=0, description="Its `migration_number`.")
+    verbatim: str | None = Field(
+        default=None, description="The whole file, for a migration of the feedstock's own (`use_local: true`)."
+    )
+
+    @model_validator(mode="after")
+    def _whole_or_stub(self) -> Migration:
+        if self.verbatim is None:
+            return self
+        if self.model_fields_set & {"timestamp", "number"}:
+            raise ValueError("'verbatim' has the time stamp and the number")
+        if not _TIME_STAMP.search(self.verbatim) or not _USE_LOCAL.search(self.verbatim):
+            raise ValueError("'verbatim' must have a 'migrator_ts', and 'use_local: true' below '__migrator'")
+        return self

@@ -175,7 +175,7 @@ def with_time_stamps(spec: Spec, feedstock: Path, migrations: Path | None, place
     Raises:
         InputError: the pinning has no migration of a name, or there is neither a pinning nor a stub.
     """
-    named = [name for name, migration in spec.migrations.items() if migration.timestamp is None]
+    named = [name for name, migration in spec.migrations.items() if not (migration.timestamp or migration.verbatim)]
     if not named:
         return spec
     folder = migrations or feedstock / STUBS

@@ -58,8 +58,7 @@ def render(spec: Spec, recipe_format: str | None = None) -> Mapping[PurePosixPat
         )
     settings = conda_forge_settings(spec, chosen)
     texts[PurePosixPath("conda-forge.yml")] = _rendered("conda-forge.yml.j2", {"settings": settings})
-    for path, stub in migration_stubs(spec).items():
-        texts[path] = _rendered("migration.yaml.j2", stub)
+    texts |= migration_texts(spec)
     for path, script in architecture_script(spec).items():
         texts[path] = _rendered(f"cuda_architectures{path.suffix}.j2", script)
     for path, (template, values) in build_scripts(spec).items():
@@ -151,21 +150,20 @@ def _scalar(value: Any) -> str:
     return text if text.lower() in ("true", "false") or text.isdigit() else quoted(text)
 
 
-def migration_stubs(spec: Spec) -> Mapping[PurePosixPath, dict[str, str]]:
-    """The stubs in `.ci_support/migrations`: they select migrations, whose contents come from the pinning's copies.
+def migration_texts(spec: Spec) -> dict[PurePosixPath, str]:
+    """The files of `.ci_support/migrations`: the feedstock's own migrations, and stubs that select conda-forge's.
 
     Raises:
         InputError: a migration has no time stamp (`with_time_stamps` takes it from the pinning).
     """
-    unknown = [name for name, migration in spec.migrations.items() if migration.timestamp is None]
+    unknown = [name for name, migration in spec.migrations.items() if not (migration.timestamp or migration.verbatim)]
     if unknown:
         hint = "Run `feedstock-tools generate` with a pinning, which has them."
         raise InputError(f"there are no time stamps of the migrations {', '.join(unknown)}", hint=hint)
     return {
-        PurePosixPath(f".ci_support/migrations/{name}.yaml"): {
-            "timestamp": migration.timestamp or "",
-            "number": str(migration.number),
-        }
+        PurePosixPath(f".ci_support/migrations/{name}.yaml"): f"{migration.verbatim.rstrip()}\n"
+        if migration.verbatim
+        else _rendered("migration.yaml.j2", {"timestamp": migration.timestamp, "number": migration.number})
         for name, migration in spec.migrations.items()
     }
 
