@@ -34,7 +34,7 @@ from types import FrameType
 from feedstock_tools.bounds.limits import READING, BoundError
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.errors import FeedstockError
-from maintenance.hostile.readers import KINDS, make_case
+from maintenance.hostile.cases import KINDS, make_case
 
 #: Of processor time for one reader, of waiting for one, and of memory.
 SECONDS, WAITING, MEMORY = 5.0, 60.0, 600 * 1024 * 1024

@@ -13,6 +13,7 @@ import zipfile
 from pathlib import Path
 
 from feedstock_tools.files.archives import stored_frame as stored
+from maintenance.hostile.values import as_json, hostile_value
 
 #: A Zstandard frame of blocks of 128 KiB (RFC 8878), stored or of one repeated byte.
 _FRAME = bytes((0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x38))
@@ -55,39 +56,12 @@ def conda(folder: Path, info: bytes = PLAIN, pkg: bytes | None = None, name: str
 
 
 _PATHS = (
-    *(
-        "lib/a.so",
-        "../outside/a",
-        "../../outside/a",
-        "info/index.json",
-        "info/../../../outside/b",
-        "a/" * 400 + "b",
-        ".",
-    ),
-    *(
-        "",
-        "/",
-        "con",
-        "a\\b",
-        "a:b",
-        "\x1b[2J",
-        "a" * 300,
-        "lib",
-        "lib/../lib/c",
-        "info/paths.json",
-        "./info/about.json",
-    ),
+    *("lib/a.so", "../outside/a", "../../outside/a", "info/index.json", "info/../../../outside/b", "a/" * 400 + "b"),
+    *(".", "", "/", "con", "a\\b", "a:b", "\x1b[2J", "a" * 300, "lib", "lib/../lib/c", "info/paths.json"),
+    "./info/about.json",
 )
-_KINDS = (
-    tarfile.REGTYPE,
-    tarfile.SYMTYPE,
-    tarfile.LNKTYPE,
-    tarfile.CHRTYPE,
-    tarfile.FIFOTYPE,
-    tarfile.DIRTYPE,
-    b"x",
-    b"g",
-)
+_LINKS = (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE, b"x", b"g")
+_KINDS = (*(tarfile.REGTYPE,) * 9, *_LINKS)
 _GPU = (
     *(bytes.fromhex("50ed55ba01001000"), bytes.fromhex("50ed55ba01001000") + (999).to_bytes(8, "little")),
     *(b"\x7fELF\x02\x01\x01\x33" + bytes(10) + b"\xbe\0" + bytes(44), b".version 8.0\n.target sm_90a\n", b".version "),
@@ -95,51 +69,17 @@ _GPU = (
 )
 
 
-def hostile_value(chance: random.Random, depth: int = 2) -> object:
-    """A JSON value that the readers of metadata do not expect."""
-    plain = (
-        "",
-        "a",
-        "\x1b[31m",
-        "\ud800",
-        "a\nb",
-        "1.2.3",
-        "../x",
-        "x" * 500,
-        None,
-        True,
-        -1,
-        2**70,
-        1e308,
-        float("nan"),
-    )
-    if depth <= 0 or chance.random() < 0.5:
-        return chance.choice(plain)
-    if chance.random() < 0.5:
-        count = chance.choice((0, 1, 3, 20_000))
-        return [hostile_value(chance, depth - 1 if count < 9 else 0) for _ in range(count)]
-    return {str(chance.choice(plain)): hostile_value(chance, depth - 1) for _ in range(3)}
-
-
 def _document(chance: random.Random) -> bytes:
     known = dict(INDEX)
     for key in chance.sample([*known, "noarch", "timestamp", "constrains", "track_features", "license"], 2):
         known[key] = hostile_value(chance)
-    text = json.dumps(known).encode("utf-8", "surrogatepass")
-    kind = chance.randrange(8)
-    if kind == 0:
-        return b"[" * chance.choice((10, 100_000)) + text
-    if kind == 1:
-        return text[: chance.randrange(len(text))]
-    if kind == 2:
-        return text.replace(b": 0", b": " + b"9" * chance.choice((50, 5000, 500_000)))
-    return text
+    return as_json(known, chance)
 
 
 def _contents(chance: random.Random, outside: Path) -> bytes:
     parts = []
     for _ in range(chance.choice((1, 3, 9, 300))):
-        path, kind = chance.choice((*_PATHS, str(outside / "absolute"))), chance.choice(_KINDS[:1] * 8 + _KINDS)
+        path, kind = chance.choice((*_PATHS, str(outside / "absolute"))), chance.choice(_KINDS)
         if kind == tarfile.REGTYPE:
             piece = b"".join(chance.choice(_GPU) for _ in range(chance.choice((0, 1, 9, 900))))
             parts.append(member(path, piece))

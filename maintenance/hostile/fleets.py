@@ -6,29 +6,17 @@ import json
 import random
 from collections.abc import Mapping
 
-from maintenance.hostile.archives import hostile_value
 from maintenance.hostile.texts import yaml_text
+from maintenance.hostile.values import as_json, hostile_value, spoiled
 
 _PATHS = ("recipe/meta.yaml", "../../outside/x", "/etc/passwd", "a/../../b", "", ".", "a//b", "a\0b", "a" * 5000)
 _FILE = {"path": "recipe/meta.yaml", "sha256": "0" * 64, "size": 10, "program": False, "link": ""}
 _ORDER: Mapping[str, object] = {
-    **{"attempt": "0" * 32, "owner": "o", "number": 1, "version": "1", "engine": "rattler-build"},
-    **{
-        "engine_version": "1",
-        "bundle": "0" * 64,
-        "feedstock": "f",
-        "recipe": "recipe",
-        "row": {"rows": [{"name": "a"}]},
-    },
-    **{
-        "pythons": [],
-        "identities": {},
-        "inputs": {},
-        "wanted": ["p"],
-        "made": [],
-        "channels": [{"name": "conda-forge"}],
-    },
-    **{"origin": "", "share": {"cores": [0], "memory": 1, "jobs": 1}, "seconds": None, "log_limit": 1, "epoch": 1},
+    **{"attempt": "0" * 32, "owner": "o", "number": 0, "version": "1", "engine": "rattler-build"},
+    **{"engine_version": "1", "bundle": "0" * 64, "feedstock": "f", "recipe": "recipe", "pythons": []},
+    **{"row": {"rows": [{"name": "a"}]}, "identities": {}, "inputs": {}, "wanted": ["p"], "made": []},
+    **{"channels": [{"name": "conda-forge"}], "origin": "", "share": {"cores": [0], "memory": 1, "jobs": 1}},
+    **{"seconds": None, "log_limit": 1, "epoch": 1},
 }
 _EVENTS: Mapping[str, Mapping[str, object]] = {
     "started": {},
@@ -45,32 +33,6 @@ _OF_JOBS = ("min", "max", "cores", "memory", "time", "partition", "account", "op
 _INVENTORY = ("fleet_hub", "fleet_memory", "fleet_cores", "fleet_root", "fleet_labels", "fleet_bazel", "fleet_price")
 
 
-def _spoiled(known: Mapping[str, object], chance: random.Random, most: int = 2) -> dict[str, object]:
-    """A mapping with some values, or some keys, that are not what its reader expects."""
-    made = dict(known)
-    for key in chance.sample(sorted(made), min(len(made), chance.randrange(most + 1))):
-        if chance.random() < 0.2:
-            del made[key]
-        else:
-            made[key] = hostile_value(chance)
-    if chance.random() < 0.1:
-        made["another"] = hostile_value(chance)
-    return made
-
-
-def _text(value: object, chance: random.Random) -> bytes:
-    """A value as JSON, sometimes nested, cut or with a huge number in it."""
-    text = json.dumps(value).encode("utf-8", "surrogatepass")
-    kind = chance.randrange(12)
-    if kind == 0:
-        return b"[" * chance.choice((10, 100_000)) + text
-    if kind == 1:
-        return text[: chance.randrange(len(text) + 1)]
-    if kind == 2:
-        return text.replace(b"1", b"9" * chance.choice((50, 5000, 500_000)), 1)
-    return text
-
-
 def bundle(chance: random.Random) -> bytes:
     """The document of a bundle."""
     entries: list[dict[str, object]] = [
@@ -78,15 +40,15 @@ def bundle(chance: random.Random) -> bytes:
         for _ in range(chance.choice((0, 1, 3, 900)))
     ]
     if chance.random() < 0.9:
-        entries = [*(_spoiled(entry, chance, 1) for entry in entries[:_SPOILED]), *entries[_SPOILED:]]
+        entries = [*(spoiled(entry, chance, 1) for entry in entries[:_SPOILED]), *entries[_SPOILED:]]
     else:
         entries = entries[:1]
-    return _text(entries, chance)
+    return as_json(entries, chance)
 
 
 def order(chance: random.Random) -> bytes:
     """An order for a host."""
-    return _text(_spoiled(_ORDER, chance), chance)
+    return as_json(spoiled(_ORDER, chance), chance)
 
 
 def events(chance: random.Random) -> bytes:
@@ -95,13 +57,13 @@ def events(chance: random.Random) -> bytes:
     for _ in range(chance.choice((1, 3, 90))):
         kind = chance.choice(sorted(_EVENTS))
         name = kind if chance.random() < 0.9 else str(hostile_value(chance, 0))
-        lines.append(_text([name, _spoiled(_EVENTS[kind], chance)], chance))
+        lines.append(as_json([name, spoiled(_EVENTS[kind], chance)], chance))
     return chance.choice((b"\n", b"\n", b"\r\n", b"\0")).join(lines)
 
 
 def settings(chance: random.Random) -> bytes:
     """The settings in the folder of a host."""
-    return _text(_spoiled(_SETTINGS, chance), chance)
+    return as_json(spoiled(_SETTINGS, chance), chance)
 
 
 def inventory(chance: random.Random) -> tuple[str, dict[str, object]]:

@@ -10,44 +10,16 @@ from pathlib import Path
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord
 
 _VALUES: tuple[object, ...] = (
-    *(
-        "",
-        "a",
-        "../../outside/x",
-        "/etc/passwd",
-        "noarch/bomb-1-0.conda",
-        "built-on-stand-in/x",
-        "\x1b[2J",
-        "\n",
-        "done",
-    ),
-    *(
-        "running",
-        "failed",
-        "x" * 100_000,
-        "{}",
-        "[]",
-        "{" * 5000,
-        '{"a": ' * 900 + "1" + "}" * 900,
-        "9" * 5000,
-        "\ud7ff",
-    ),
-    *(None, -1, 0, 2**62, 1e308, float("inf"), b"\0\xff" * 50, b"", "2026-01-01T00:00:00+00:00", "0001-01-01", "NaN"),
+    *("", "a", "../../outside/x", "/etc/passwd", "noarch/bomb-1-0.conda", "built-on-stand-in/x", "\x1b[2J", "\n"),
+    *("done", "running", "failed", "x" * 100_000, "{}", "[]", "{" * 5000, '{"a": ' * 900 + "1" + "}" * 900),
+    *("9" * 5000, "\ud7ff", None, -1, 0, 2**62, 1e308, float("inf"), b"\0\xff" * 50, b""),
+    *("2026-01-01T00:00:00+00:00", "0001-01-01", "NaN"),
 )
 _STATEMENTS = (
-    *(
-        "CREATE TABLE strange (x)",
-        "CREATE VIEW v AS SELECT * FROM builds",
-        "DROP TABLE packages",
-        "PRAGMA user_version = 99",
-    ),
-    *("CREATE TRIGGER t AFTER INSERT ON builds BEGIN DELETE FROM packages; END", "PRAGMA user_version = 1"),
-    *(
-        "ALTER TABLE builds RENAME TO others",
-        "DELETE FROM builds",
-        "PRAGMA user_version = -1",
-        "ALTER TABLE tests ADD x",
-    ),
+    *("CREATE TABLE strange (x)", "CREATE VIEW v AS SELECT * FROM builds", "DROP TABLE packages"),
+    "CREATE TRIGGER t AFTER INSERT ON builds BEGIN DELETE FROM packages; END",
+    *("PRAGMA user_version = 1", "PRAGMA user_version = 99", "PRAGMA user_version = -1"),
+    *("ALTER TABLE builds RENAME TO others", "DELETE FROM builds", "ALTER TABLE tests ADD x"),
     "INSERT INTO packages SELECT build, channel, file || 'x', size, sha256, mtime_ns FROM packages",
     "INSERT INTO comparisons (sha256, channel, file, started, result, log, machine, again, files, differences) "
     "SELECT sha256, channel, file, 's', 'same', 'logs/a.log', 'm', 'a', 1, '[]' FROM packages",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from maintenance.hostile.__main__ import one_case
-from maintenance.hostile.readers import KINDS, make_case
+from maintenance.hostile.cases import KINDS, make_case
 from tests.support.needs import needs
 
 pytestmark = [pytest.mark.slow, needs("system", hasattr(os, "fork"), "one that can fork")]
