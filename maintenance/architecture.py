@@ -28,13 +28,6 @@ API = "Each step of the data flow as one function"
 
 #: Parts of a tree that are statements, or hold some.
 _WITH_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
-#: Imports of which the tree must tell whether they run when a module is imported; where all are at its top, they alone
-#: are parsed.
-_INDENTED = re.compile(rf"^[ \t]+(?:from|import)[ ]+(?:{PACKAGE.name}\b|\.)", re.MULTILINE)
-_AT_TOP = re.compile(
-    rf"^(?:from[ ]+(?:{PACKAGE.name}\b|\.)[\w.]*[ ]+import[ ]+(?:\([^)]*\)|.*)|import[ ]+{PACKAGE.name}\b.*)$",
-    re.MULTILINE,
-)
 #: Module -> the modules that it imports, each with whether an import at its top does so.
 Imports = Mapping[str, Mapping[str, bool]]
 
@@ -57,8 +50,7 @@ def _name(path: Path) -> str:
 
 def _imports(path: Path, package: str, known: Mapping[str, Path]) -> dict[str, bool]:
     """The modules that a file imports; true where one of its imports runs when the file is imported."""
-    text = path.read_text(encoding="utf-8")
-    tree = ast.parse(text if _INDENTED.search(text) else "\n".join(_AT_TOP.findall(text)))
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     found: dict[str, bool] = {}
     for node, at_top in _statements(tree, at_top=True):
         for dotted in _imported_names(node):

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,9 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.__main__ import arguments, clear_environment
 
@@ -30,7 +32,6 @@ USER_EXTRAS = ("s3", "host", "fleet", "site")
 #: Tools of the tests whose newest versions fail with the oldest dependencies, though they allow them.
 TOOLS = ("check-jsonschema<0.38",)
 _OWN = "feedstock-tools["
-_REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*) (?P<bounds>[<>=][^;\[\] ]*)(?:; .*)?")
 
 
 def bounds_of(project: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
@@ -52,15 +53,11 @@ def bounds_of(project: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
 
 
 def _bounds(requirement: str) -> tuple[str, str, str]:
-    match = _REQUIREMENT.fullmatch(requirement)
-    parts = (
-        {bound[:2].rstrip("0123456789"): bound.lstrip("<>=") for bound in match["bounds"].split(",")} if match else {}
-    )
-    if match and set(parts) == {"=="}:
-        return match["name"], parts["=="], parts["=="]
-    if match is None or set(parts) != {">=", "<"}:
+    parsed = Requirement(requirement)
+    parts = {each.operator: each.version for each in parsed.specifier}
+    if set(parts) not in ({"=="}, {">=", "<"}):
         raise ValueError(f"'{requirement}' must have the form 'name >=1.0,<2' or 'name ==1.0'")
-    return match["name"], parts[">="], parts["<"]
+    return parsed.name, parts.get(">=") or parts["=="], parts.get("<") or parts["=="]
 
 
 def lowest(project: Mapping[str, Any]) -> Iterator[str]:
@@ -80,10 +77,10 @@ def _make(folder: Path, constraints: Sequence[str]) -> None:
         subprocess.run([*pip, "--constraint", str(file), "--editable", f"{ROOT}[test]"], check=True)
 
 
-def _versions(folder: Path) -> dict[str, str]:
+def _versions(folder: Path) -> Mapping[str, str]:
     pip = [str(folder / "bin" / "python"), "-m", "pip", "list", "--disable-pip-version-check", "--format=json"]
     listed = json.loads(subprocess.run(pip, check=True, capture_output=True, text=True).stdout)
-    return {re.sub(r"[-_.]+", "-", each["name"]).lower(): each["version"] for each in listed}
+    return {canonicalize_name(each["name"]): each["version"] for each in listed}
 
 
 def main(given: Sequence[str]) -> int:
@@ -96,7 +93,7 @@ def main(given: Sequence[str]) -> int:
     _make(folder, tuple(lowest(project)) if asked.bound == "lowest" else ())
     versions = _versions(folder)
     for name in bounds_of(project):
-        sys.stdout.write(f"{name} {versions[name.replace('.', '-')]}\n")
+        sys.stdout.write(f"{name} {versions[canonicalize_name(name)]}\n")
     sys.stdout.flush()
     os.chdir(ROOT)
     clear_environment()
