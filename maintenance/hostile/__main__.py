@@ -25,11 +25,12 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 
 from feedstock_tools.bounds.limits import READING, BoundError
 from feedstock_tools.bounds.supervision import run_bounded
@@ -40,32 +41,28 @@ from maintenance.hostile.cases import KINDS, make_case
 SECONDS, WAITING, MEMORY = 5.0, 60.0, 600 * 1024 * 1024
 #: Cases of one process, all of one kind: the system reports the largest memory of its children as one figure.
 CASES_A_PROCESS = 20
+#: The end of a case that does not hold.
+_FIND = "find"
 
 
-@dataclass(slots=True)
-class Tally:
-    """What the cases of a kind took: how their readers ended, the slowest one in seconds, and the largest memory."""
+class Result(NamedTuple):
+    """How a reader of a case ended, its processor and wall time in seconds, and the largest memory so far in MiB."""
 
-    cases: int = 0
-    finds: int = 0
-    ends: dict[str, int] = field(default_factory=dict)
-    processor: float = 0.0
-    wall: float = 0.0
-    slowest: str = ""
+    case: int
+    reader: str
+    end: str
+    processor: float
+    wall: float
     mebibytes: int = 0
 
-    def add(self, other: Tally) -> None:
-        """Take over what other cases took."""
-        if other.processor > self.processor:
-            self.processor, self.slowest = other.processor, other.slowest
-        self.cases, self.finds = self.cases + other.cases, self.finds + other.finds
-        self.ends = dict(Counter(self.ends) + Counter(other.ends))
-        self.wall, self.mebibytes = max(self.wall, other.wall), max(self.mebibytes, other.mebibytes)
 
-    def __str__(self) -> str:
-        ends = ", ".join(f"{count} {end}" for end, count in sorted(self.ends.items()))
-        times = f"{self.processor:.1f} s ({self.slowest}), wall {self.wall:.1f} s"
-        return f"{self.cases} cases, {ends}; {times}; {self.mebibytes} MiB; {self.finds} finds"
+def summary(results: Sequence[Result]) -> str:
+    """How readers ended, the slowest one, and the largest memory."""
+    ends = ", ".join(f"{number} {end}" for end, number in sorted(Counter(each.end for each in results).items()))
+    slowest = max(results, key=lambda each: each.processor)
+    times = f"{slowest.processor:.1f} s ({slowest.reader} of case {slowest.case})"
+    wall, memory = max(each.wall for each in results), max(each.mebibytes for each in results)
+    return f"{len({each.case for each in results})} cases, {ends}; {times}, wall {wall:.1f} s; {memory} MiB"
 
 
 class _HangsError(BaseException):
@@ -76,32 +73,31 @@ def _hangs(_signal: int, _frame: FrameType | None) -> None:
     raise _HangsError
 
 
-def one_case(number: int, seed: int, kind: str, scratch: Path) -> tuple[list[str], Tally]:
+def one_case(number: int, seed: int, kind: str, scratch: Path) -> tuple[list[str], list[Result]]:
     """Make a case and try its readers.
 
     Returns:
         What did not hold, and what the readers took.
     """
+    signal.signal(signal.SIGALRM, _hangs)
     chance = random.Random(f"{seed}:{number}")  # noqa: S311 - repeatable on purpose
     shutil.rmtree(scratch, ignore_errors=True)
     inside = scratch / "inside"
     inside.mkdir(parents=True)
     (scratch / "outside").mkdir()
     before = _outside(scratch)
-    tally = Tally(cases=1)
-    wrong = []
+    results, wrong = [], []
     for name, reader in make_case(kind, inside, chance).items():
         used, began = _seconds(), time.monotonic()
         end, said = _ended(reader)
-        used, wall = _seconds() - used, time.monotonic() - began
-        tally.add(Tally(ends={end: 1}, processor=used, wall=wall, slowest=f"{name} of case {number}"))
+        results.append(Result(number, name, end, _seconds() - used, time.monotonic() - began))
         wrong += [f"{name}: {said}"] if said else []
-        if used > SECONDS:
-            wrong.append(f"{name}: takes {used:.1f} s")
+        if results[-1].processor > SECONDS:
+            wrong.append(f"{name}: takes {results[-1].processor:.1f} s")
         if _outside(scratch) != before:
             wrong.append(f"{name}: writes outside, {sorted(_outside(scratch) - before)[:3]}")
             before = _outside(scratch)
-    return wrong, tally
+    return wrong, results
 
 
 def kind_of(number: int) -> str:
@@ -148,35 +144,29 @@ def _outside(scratch: Path) -> set[str]:
 
 
 def _cases(numbers: range, args: argparse.Namespace, folder: Path, end: float) -> None:
-    """Some cases in this process; writes a line for each that does not hold, and at its end what they took."""
-    signal.signal(signal.SIGALRM, _hangs)
-    scratch = folder / "work" / "case"
-    total = Tally()
+    """Some cases in this process; prints a line for each that does not hold, and writes what all took to a file."""
     kind = args.kind or kind_of(numbers[0])
-    for number in numbers:
-        if time.monotonic() > end:
-            break
-        (folder / "current").write_text(str(number))
-        wrong, tally = one_case(number, args.seed, kind, scratch)
-        tally.mebibytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
-        if tally.mebibytes << 20 > MEMORY >= total.mebibytes << 20:
-            wrong.append(f"needs {tally.mebibytes} MiB")
-        tally.finds = bool(wrong)
-        total.add(tally)
-        if wrong:
-            _keep(scratch, args, number, kind, wrong)
-    (folder / "tally").write_text(json.dumps([kind, asdict(total)]))
-
-
-def _keep(scratch: Path, args: argparse.Namespace, number: int, kind: str, wrong: list[str]) -> None:
-    place = args.keep / f"{args.seed}-{number}"
-    shutil.copytree(scratch, place, dirs_exist_ok=True, symlinks=True, ignore_dangling_symlinks=True)
-    (place / "what").write_text("\n".join(wrong))
-    print(f"case {number}, {kind}: {wrong[0].strip().splitlines()[-1][:200]}", flush=True)
+    scratch, memory = folder / "work" / "case", 0
+    with (folder / "results").open("w") as file:
+        for number in numbers:
+            if time.monotonic() > end:
+                break
+            (folder / "current").write_text(str(number))
+            wrong, results = one_case(number, args.seed, kind, scratch)
+            before, memory = memory, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
+            if memory << 20 > MEMORY >= before << 20:
+                wrong.append(f"needs {memory} MiB")
+            if wrong:
+                results.append(Result(number, "all", _FIND, 0.0, 0.0))
+                place = args.keep / f"{args.seed}-{number}"
+                shutil.copytree(scratch, place, dirs_exist_ok=True, symlinks=True, ignore_dangling_symlinks=True)
+                (place / "what").write_text("\n".join(wrong))
+                print(f"case {number}, {kind}: {wrong[0].strip().splitlines()[-1][:200]}", flush=True)
+            file.writelines(f"{json.dumps(each._replace(mebibytes=memory))}\n" for each in results)
 
 
 def main() -> int:
-    """Run until the time is over; return 1 if any case was kept."""
+    """Run until the time is over; return 1 if any case was kept, or ended the process."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=1)
@@ -189,22 +179,22 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "work").mkdir()
-        if args.case is not None:
-            signal.signal(signal.SIGALRM, _hangs)
-            print(*one_case(args.case, args.seed, args.kind or kind_of(args.case), folder / "work" / "case"), sep="\n")
-            return 0
-        tallies = _run(args, folder)
-    for kind, tally in tallies.items():
-        print(f"{kind}: {tally}")
-    return int(any(tally.finds for tally in tallies.values()))
+        if args.case is None:
+            return _run(args, folder)
+        wrong, results = one_case(args.case, args.seed, args.kind or kind_of(args.case), folder / "work" / "case")
+        print(*wrong, summary(results), sep="\n")
+        return 0
 
 
-def _run(args: argparse.Namespace, folder: Path) -> dict[str, Tally]:
-    """All cases, some in each process; what those of each kind took."""
-    started, number = time.monotonic(), 0
+def _run(args: argparse.Namespace, folder: Path) -> int:
+    """All cases, some in each process; prints what those of each kind took."""
+    started = time.monotonic()
     end = started + args.minutes * 60
-    tallies = {kind: Tally() for kind in KINDS}
-    while time.monotonic() < end:
+    results: dict[str, list[Result]] = {}
+    broken = 0
+    for number in count(0, CASES_A_PROCESS):
+        if time.monotonic() > end:
+            break
         child = os.fork()
         if child == 0:
             status = 1
@@ -214,17 +204,17 @@ def _run(args: argparse.Namespace, folder: Path) -> dict[str, Tally]:
             finally:
                 os._exit(status)
         _, status = os.waitpid(child, 0)
-        number += CASES_A_PROCESS
         if status:
+            broken += 1
             at = (folder / "current").read_text()
             print(f"case {at}: ended the generator's process, {os.waitstatus_to_exitcode(status)}", flush=True)
-            tallies[args.kind or kind_of(int(at))].add(Tally(cases=1, finds=1))
-            continue
-        kind, values = json.loads((folder / "tally").read_text())
-        tally = Tally(**values)
-        tallies[kind].add(tally)
-        print(f"{time.monotonic() - started:.0f} s, {kind}: {tally}", flush=True)
-    return tallies
+        kind = args.kind or kind_of(number)
+        lines = (folder / "results").read_text().splitlines()
+        results.setdefault(kind, []).extend(Result(*json.loads(line)) for line in lines)
+        print(f"{time.monotonic() - started:.0f} s, {kind}: {summary(results[kind])}", flush=True)
+    for kind, found in results.items():
+        print(f"{kind}: {summary(found)}")
+    return int(broken > 0 or any(each.end == _FIND for found in results.values() for each in found))
 
 
 if __name__ == "__main__":

@@ -46,10 +46,11 @@ def test_a_case_can_be_repeated(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_first_case_of_each_kind_holds(tmp_path: Path, kind: str) -> None:
-    wrong, tally = one_case(0, 1, kind, tmp_path / "work" / "case")
+    wrong, results = one_case(0, 1, kind, tmp_path / "work" / "case")
     assert wrong == []
-    assert set(tally.ends) <= {"succeeds", "refused", "bound"}
-    assert {"refused", "bound"} & set(tally.ends)
+    ends = {each.end for each in results}
+    assert ends <= {"succeeds", "refused", "bound"}
+    assert {"refused", "bound"} & ends
 
 
 def _fails() -> None:
@@ -66,7 +67,7 @@ def _readers(_kind: str, folder: Path, _chance: random.Random) -> dict[str, obje
 
 def test_what_does_not_hold_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("maintenance.hostile.__main__.make_case", _readers)
-    wrong, tally = one_case(1, 1, "YAML", tmp_path / "work" / "case")
-    assert tally.ends == {"fails": 1, "succeeds": 1}
+    wrong, results = one_case(1, 1, "YAML", tmp_path / "work" / "case")
+    assert [each.end for each in results] == ["fails", "succeeds"]
     assert "KeyError: 'a mistake of ours'" in wrong[0]
     assert wrong[1].startswith("writes: writes outside")
