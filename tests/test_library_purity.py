@@ -25,7 +25,7 @@ OUTSIDE = (
     "bootstrap.py",
     "bounds/supervision.py",
     "cli/",
-    "report/run/",
+    "report/observers.py",
     "builds/engines/embedded/debug_worker.py",
     "builds/engines/embedded/emulation.py",
     "builds/engines/embedded/script_output.py",

@@ -19,7 +19,7 @@ from feedstock_tools.feedstock.folder import find_or_example
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.plan.hosts import Capacity, Limits
-    from feedstock_tools.report.run.plain import Terminal
+    from feedstock_tools.report.observers import Terminal
 
     _Parameter = click.ParamType[int]
 else:
@@ -162,6 +162,6 @@ def build(
 
 def _terminal(stream: TextIO) -> Terminal:
     """What observes a run and prints it: all of it, or failures alone with --quiet."""
-    from feedstock_tools.report.run.plain import Failures, Terminal, fold_of
+    from feedstock_tools.report.observers import Failures, Terminal, fold_of
 
     return Failures(stream) if is_quiet() else Terminal(stream, fold_of(os.environ))

@@ -263,7 +263,7 @@ def binary(path: Path, required: str | None, as_json: bool) -> int:
     """
     from feedstock_tools.gpu_code.architecture import parse_architectures
     from feedstock_tools.gpu_code.code import contents, lacking, with_code
-    from feedstock_tools.report.gpu_code import gpu_code_json, gpu_code_text
+    from feedstock_tools.report.pins.gpu import gpu_code_json, gpu_code_text
 
     promised = parse_architectures(required.replace(";", ",").split(",")) if required else ()
     found = contents(path)
@@ -283,7 +283,7 @@ def explain(message: tuple[str, ...], as_json: bool) -> int:
     MESSAGE is the message itself, or - for standard input, such as a log. Exits with 1 if nothing is known about it.
     """
     from feedstock_tools.facts.messages import explain_message
-    from feedstock_tools.report.pins.messages import messages_json, messages_text
+    from feedstock_tools.report.pins.channel import messages_json, messages_text
 
     text = _end_of_input() if message == ("-",) else " ".join(message)
     if not text.strip():
@@ -311,7 +311,7 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     CUDA 13 includes nvcc; 11.8 and 12.x have NVRTC and ptxas, which compile device code only.
     """
     from feedstock_tools.builds.stand_in import fetch_toolkit, fetched_toolkits
-    from feedstock_tools.report.run.plain import fetching_in_lines
+    from feedstock_tools.report.observers import fetching_in_lines
 
     tidy()
     watch = fetching_in_lines(say_note)

@@ -93,7 +93,7 @@ def plan(
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.hosts import Capacity
     from feedstock_tools.report.plan import plan_json, plan_markdown, plan_text
-    from feedstock_tools.report.run.text import channel_notes, engine_notes
+    from feedstock_tools.report.run import channel_notes, engine_notes
     from feedstock_tools.wording import size_of
 
     capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)
@@ -135,7 +135,7 @@ def _simulated(planned: Agenda, settings: _SimulationOptions, *, named: bool) ->
 def _print_simulated(
     simulation: Simulation, hosts: SimulatedHosts, planned: Agenda, settings: _SimulationOptions, *, as_json: bool
 ) -> None:
-    from feedstock_tools.report.simulation import simulation_json, simulation_page, simulation_text
+    from feedstock_tools.report.plan import simulation_json, simulation_page, simulation_text
 
     text = simulation_text(simulation, hosts, planned.refused)
     if settings.html is not None:
@@ -174,11 +174,11 @@ def status(
         _watch(names, place, html)
     _, matrix = read_matrix_of(place, names)
     if html is not None:
-        from feedstock_tools.report.matrix.page import page
+        from feedstock_tools.report.matrix_page import page
 
         write_page(html, page(matrix, html.resolve().parent), beside=as_json or markdown)
     if html is None or as_json or markdown:
-        from feedstock_tools.report.matrix.text import matrix_json, matrix_markdown, matrix_text
+        from feedstock_tools.report.matrix import matrix_json, matrix_markdown, matrix_text
 
         say_result((matrix_json if as_json else matrix_markdown if markdown else matrix_text)(matrix))
 
@@ -208,7 +208,7 @@ def _watch(names: tuple[str, ...], place: options.Place, html: Path) -> NoReturn
 def _write_followed(names: tuple[str, ...], place: options.Place, html: Path) -> None:
     from feedstock_tools.builds.matrix.live import read_runs
     from feedstock_tools.files.changes import write_whole
-    from feedstock_tools.report.matrix.page import page
+    from feedstock_tools.report.matrix_page import page
 
     workspace, matrix = read_matrix_of(place, names)
     write_whole(html, page(matrix, html.resolve().parent, read_runs(workspace.artifacts)))

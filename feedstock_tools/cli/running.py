@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.plan.workspace import Workspace
     from feedstock_tools.builds.runs.observer import Observer
     from feedstock_tools.builds.runs.run import BuildResult, Outcome
-    from feedstock_tools.report.run.plain import Terminal
+    from feedstock_tools.report.observers import Terminal
 
     Build = Callable[[Workspace, Agenda], BuildResult]
 
@@ -55,7 +55,7 @@ class Named:
 def list_configurations(workspace: Workspace, named: Named, *, as_json: bool) -> int:
     """Print the configurations, all or the named ones, and their built outputs."""
     from feedstock_tools.builds.matrix.listing import listing
-    from feedstock_tools.report.matrix.text import list_json, list_text
+    from feedstock_tools.report.matrix import list_json, list_text
 
     candidates = with_filter(named.glob, workspace.plan.configurations)
     chosen = select(named.names, candidates) if named.names else candidates
@@ -87,7 +87,7 @@ def build_here(
     from feedstock_tools.builds.plan.refusals import left_to_others, refuse_other_names, refuse_unbuildable
     from feedstock_tools.builds.runs.run import run
     from feedstock_tools.redaction import command_line
-    from feedstock_tools.report.run import text
+    from feedstock_tools.report import run as text
 
     candidates = _candidates(workspace, named)
     left_out = left_to_others(candidates, workspace.engines) if named.everything else {}
@@ -147,7 +147,7 @@ def build_on_fleet(
     from feedstock_tools.builds.plan.hosts import Capacity
     from feedstock_tools.builds.runs.run import refuse_no_room
     from feedstock_tools.redaction import command_line
-    from feedstock_tools.report.run import text
+    from feedstock_tools.report import run as text
 
     workspace = replace(workspace, engines=replace(workspace.engines, for_hosts=workspace.engines.given == "container"))
     chosen = _choose(workspace, named, {}, terminal)
@@ -193,8 +193,8 @@ def debug(workspace: Workspace, named: Named, output: str | None, terminal: Term
     from feedstock_tools.builds.plan.hosts import Capacity
     from feedstock_tools.builds.plan.refusals import refuse_unbuildable
     from feedstock_tools.builds.runs.debug import make_ready
-    from feedstock_tools.report.run.plain import fetching_in_lines
-    from feedstock_tools.report.run.text import channel_notes
+    from feedstock_tools.report.observers import fetching_in_lines
+    from feedstock_tools.report.run import channel_notes
 
     chosen = _choose(workspace, named, {}, terminal)
     refuse_unbuildable(chosen, workspace.engines)
@@ -228,7 +228,7 @@ def report(
         left_out: the configurations that were left out, with the reasons; `where` they cannot be built.
         comparisons: with second builds; None without `--build-twice`.
     """
-    from feedstock_tools.report.run import text
+    from feedstock_tools.report import run as text
 
     if as_json:
         compared = {} if comparisons is None else {"verified": text.verified_json(comparisons)}
@@ -310,8 +310,8 @@ def _uncompiled(workspace: Workspace, named: Named, planned: Agenda, terminal: T
     if not planned.todo:
         return {}
     from feedstock_tools.builds.runs.run import prepare
-    from feedstock_tools.report.run.plain import fetching_in_lines
-    from feedstock_tools.report.run.text import left_out_notes
+    from feedstock_tools.report.observers import fetching_in_lines
+    from feedstock_tools.report.run import left_out_notes
 
     reasons = prepare(workspace, planned, fetching_in_lines(terminal.say))
     _refuse_named(workspace, named, reasons, planned.channels.keys())
@@ -381,12 +381,12 @@ def _observed(workspace: Workspace, terminal: Terminal, jobs: int, rows: int) ->
 @contextmanager
 def _displayed(terminal: Terminal, jobs: int, rows: int) -> Iterator[Observer]:
     """The observer of a run for the terminal: the log itself of one row at a time, otherwise a table or lines."""
-    from feedstock_tools.report.run.plain import UNFOLDED, Failures
+    from feedstock_tools.report.observers import UNFOLDED, Failures
 
     if jobs <= 1 or isinstance(terminal, Failures):
         yield terminal
         return
-    from feedstock_tools.report.run.many import Lines, LiveTable
+    from feedstock_tools.report.observers import Lines, LiveTable
 
     if terminal.stream.isatty() and terminal.fold == UNFOLDED:
         with LiveTable(terminal.stream) as table:

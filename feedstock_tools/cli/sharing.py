@@ -191,7 +191,7 @@ def _print_jobs(
 ) -> None:
     """Print the jobs that build what the channels lack, in the form of a service or as JSON."""
     from feedstock_tools.builds.ci import ci_jobs, missing_configurations, not_on_azure
-    from feedstock_tools.report.ci import azure_lines, github_lines
+    from feedstock_tools.report.publishing import azure_lines, github_lines
 
     planned, left_out = ci_jobs(missing_configurations(feedstock, names, channels))
     for platform, number in left_out.items():

@@ -145,7 +145,7 @@ def import_(feedstock: Path, pinning: str | None, dry_run: bool, as_json: bool, 
     differ. Lines that the spec copies are counted. The recipe itself stays as it is: `generate --force` replaces it.
     """
     from feedstock_tools.importing import import_recipe, refuse_spec
-    from feedstock_tools.report.importing import imported_text, imported_values
+    from feedstock_tools.report.spec import imported_text, imported_values
 
     folder = find_feedstock(feedstock, Path()).folder
     if not (force or dry_run):
@@ -247,7 +247,7 @@ def variants(names: tuple[str, ...], output: Path | None, printed: bool, check: 
     """
     from feedstock_tools.facts import load_cuda
     from feedstock_tools.generate import named_variants
-    from feedstock_tools.report.named_variants import variants_json, variants_table
+    from feedstock_tools.report.spec import variants_json, variants_table
 
     if check and output is None:
         raise click.UsageError("--check needs the folder of the files: --output PATH")

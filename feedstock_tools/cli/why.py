@@ -101,7 +101,7 @@ def outputs(
     """
     from feedstock_tools.channel.repodata import lacking
     from feedstock_tools.feedstock.configurations import configurations_of
-    from feedstock_tools.report.outputs import outputs_json, outputs_text
+    from feedstock_tools.report.why import outputs_json, outputs_text
     from feedstock_tools.rerender.outputs import output_files
 
     folder = find_feedstock(feedstock, Path()).folder

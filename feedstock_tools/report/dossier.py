@@ -30,8 +30,8 @@ from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import LARGEST_SETTINGS, read_bytes
 from feedstock_tools.redaction import Redaction, known_secrets, redacted, secrets_in_file
-from feedstock_tools.report.matrix.view import printable
-from feedstock_tools.report.run.text import are_same, comparison_words
+from feedstock_tools.report.matrix import printable
+from feedstock_tools.report.run import are_same, comparison_words
 from feedstock_tools.wording import duration, moment, size_text
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 
 from feedstock_tools.builds.ci import SERVICES, CiFiles, CiJob, ci_files, ci_jobs, not_on_azure
 from feedstock_tools.errors import InputError
-from feedstock_tools.report.ci import github_lines
+from feedstock_tools.report.publishing import github_lines
 from tests.support import command
 from tests.support.feedstocks import HERE, TinyFeedstock
 

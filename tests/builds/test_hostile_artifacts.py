@@ -27,8 +27,8 @@ from feedstock_tools.builds.testing.tests import built_packages
 from feedstock_tools.channel.targets import parse_target
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.feedstock.cleaning import KINDS, find_removable, remove_all, remove_leftovers_of
-from feedstock_tools.report.matrix.page import page
-from feedstock_tools.report.matrix.text import matrix_json, matrix_text
+from feedstock_tools.report.matrix import matrix_json, matrix_text
+from feedstock_tools.report.matrix_page import page
 from feedstock_tools.wording import shown
 from tests.support.feedstocks import GPU, HERE, TinyFeedstock
 from tests.support.limits import limited

@@ -8,7 +8,7 @@ from feedstock_tools.builds.plan import workspace as workspaces
 from feedstock_tools.builds.plan.workspace import open_workspace
 from feedstock_tools.builds.runs.run import BuildResult, Outcome
 from feedstock_tools.cli.running import report
-from feedstock_tools.report.run.plain import Terminal
+from feedstock_tools.report.observers import Terminal
 from tests.support.feedstocks import GPU, TinyFeedstock
 from tests.support.rows import made_up_row
 

@@ -21,7 +21,7 @@ from feedstock_tools.errors import WorkError
 from feedstock_tools.gpu_code import archives
 from feedstock_tools.gpu_code.archives import Unread, files_of
 from feedstock_tools.gpu_code.code import architecture_names, contents, gpu_code
-from feedstock_tools.report.gpu_code import gpu_code_text
+from feedstock_tools.report.pins.gpu import gpu_code_text
 
 PTX = b"x" * 700 + b".version 8.0\n.target sm_90\n.address_size 64\n\0"
 LONG = "nvidia/" + "l" * 120 + "/libk.so"

@@ -16,7 +16,7 @@ from feedstock_tools.cli.cuda import cuda as command
 from feedstock_tools.errors import WorkError
 from feedstock_tools.gpu_code.architecture import parse_architectures
 from feedstock_tools.gpu_code.code import architecture_names, gpu_code, gpu_code_in_bytes, gpu_code_in_file, lacking
-from feedstock_tools.report.gpu_code import gpu_code_text
+from feedstock_tools.report.pins.gpu import gpu_code_text
 
 PTX = b".version 8.0\n.target sm_90\n.address_size 64\n\0"
 #: The headers of three entries as nvcc 13.0 writes them for sm_90a, compute_100f (compressed) and LTO of sm_120, with

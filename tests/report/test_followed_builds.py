@@ -22,7 +22,7 @@ from feedstock_tools.builds.plan.hosts import Capacity, Host
 from feedstock_tools.builds.plan.workspace import Workspace, open_workspace
 from feedstock_tools.builds.runs.observer import Progress
 from feedstock_tools.feedstock.layout import Artifacts
-from feedstock_tools.report.matrix.page import page as page_of
+from feedstock_tools.report.matrix_page import page as page_of
 from tests.support import command
 from tests.support.feedstocks import GPU, HERE, TinyFeedstock
 from tests.support.needs import needs

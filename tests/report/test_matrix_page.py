@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pytest
 
 from feedstock_tools.builds.matrix.matrix import Matrix
-from feedstock_tools.report.matrix.page import page
+from feedstock_tools.report.matrix_page import page
 from tests.support.browser import Page
 from tests.support.needs import BROWSER, needs
 

@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from feedstock_tools.builds.matrix.matrix import Matrix
-from feedstock_tools.report.matrix.text import matrix_json, matrix_markdown, matrix_text
-from feedstock_tools.report.matrix.view import lines
+from feedstock_tools.report.matrix import lines, matrix_json, matrix_markdown, matrix_text
 from feedstock_tools.wording import duration
 
 MakeMatrix = Callable[[int], Matrix]

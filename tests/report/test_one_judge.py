@@ -20,7 +20,7 @@ from feedstock_tools.facts.gpus import find_gpu, load_gpus, reaches
 from feedstock_tools.pins.answer_sheet import AnswerSheet, answer_sheet
 from feedstock_tools.pins.graph.answers import pin_graph, resolve
 from feedstock_tools.pins.graph.model import Release
-from feedstock_tools.report.pins.page import page as pins_page
+from feedstock_tools.report.pins.show import page as pins_page
 from tests.support.browser import BROWSER, Page
 from tests.support.needs import needs
 

@@ -15,9 +15,8 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
 from feedstock_tools.pins.graph.answers import pin_graph
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
-from feedstock_tools.report.pins.page import page
 from feedstock_tools.report.pins.picture import as_dot, as_mermaid, as_svg, picture, table_rows
-from feedstock_tools.report.pins.show import show
+from feedstock_tools.report.pins.show import page, show
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from feedstock_tools.builds.matrix.matrix import Matrix
-from feedstock_tools.report.matrix.timeline import draw, jobs_of
+from feedstock_tools.report.timeline import draw, jobs_of
 
 MakeMatrix = Callable[[int], Matrix]
 

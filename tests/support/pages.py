@@ -13,9 +13,9 @@ from feedstock_tools.check.rehearsal import FOLLOWS, Environment, Rehearsal
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
 from feedstock_tools.report.checks.differences import comparison_page, differences_page
 from feedstock_tools.report.checks.rehearsal import rehearsal_page
-from feedstock_tools.report.matrix.page import page as status_page
-from feedstock_tools.report.pins.page import page as pins_page
-from feedstock_tools.report.simulation import simulation_page
+from feedstock_tools.report.matrix_page import page as status_page
+from feedstock_tools.report.pins.show import page as pins_page
+from feedstock_tools.report.plan import simulation_page
 from tests.support.matrices import HOSTILE, made_up_matrix
 
 #: The pages that `made_up_pages` writes.

@@ -1,4 +1,4 @@
-"""What a channel has: the builds that a search found, and the disagreements with the facts."""
+"""What a channel has, where facts and channel disagree, and what error messages mean."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
+from feedstock_tools.facts.messages import Explanation
 from feedstock_tools.pins.channels import FoundBuild
 from feedstock_tools.pins.graph.audit import Disagreement
 from feedstock_tools.pins.graph.kinds import kind_named
@@ -67,3 +68,32 @@ def audit_text(disagreements: Sequence[Disagreement], origin: str) -> str:
 def audit_json(disagreements: Sequence[Disagreement]) -> str:
     """A list of objects."""
     return json.dumps([asdict(disagreement) for disagreement in disagreements], indent=2)
+
+
+def messages_text(explanations: Sequence[Explanation]) -> str:
+    """Each explanation as a paragraph: what it means, what to check, what to run, and the sources."""
+    return "\n\n".join("\n".join(_lines(explanation)) for explanation in explanations)
+
+
+def _lines(explanation: Explanation) -> list[str]:
+    return [
+        f"{explanation.name}: {explanation.means}",
+        *(f"  check {text}" for text in explanation.check),
+        *(f"  run   {text}" for text in explanation.commands),
+        f"  [{'; '.join(explanation.sources)}]",
+    ]
+
+
+def messages_json(explanations: Sequence[Explanation]) -> str:
+    """The same for programs."""
+    documents = [
+        {
+            "name": explanation.name,
+            "means": explanation.means,
+            "check": list(explanation.check),
+            "commands": list(explanation.commands),
+            "sources": list(explanation.sources),
+        }
+        for explanation in explanations
+    ]
+    return json.dumps(documents, indent=2)

@@ -7,15 +7,17 @@ from collections.abc import Sequence
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts import load_cuda
+from feedstock_tools.pins.answer_sheet import answer_sheet
 from feedstock_tools.pins.channels import channel_title
 from feedstock_tools.pins.graph.answers import pin_graph, records_of
 from feedstock_tools.pins.graph.kinds import parse_demand
 from feedstock_tools.pins.graph.model import PinGraph, Release, written
-from feedstock_tools.report.pins.page import page
+from feedstock_tools.report.html_pages import html_page
 from feedstock_tools.report.pins.picture import (
     COLUMNS,
     as_dot,
     as_mermaid,
+    as_svg,
     as_tree,
     markdown_table,
     table_rows,
@@ -92,3 +94,23 @@ def _shown(graph: PinGraph, versions: Sequence[str]) -> tuple[str, ...]:
         if not any(demand.admits(version) for version in existing):
             raise InputError(f"there is no {demand}", hint=f"There are {', '.join(existing) or 'none'}.")
     return tuple(version for version in existing if not demands or any(demand.admits(version) for demand in demands))
+
+
+def page(graph: PinGraph, cudas: Sequence[str], origin: str) -> str:
+    """One HTML page, which needs no network: questions, the table and the picture."""
+    headings, rows = table_rows(graph, cudas)
+    sheet = answer_sheet(graph, cudas)
+    return html_page(
+        "pins",
+        styles=("pins",),
+        scripts=("pins",),
+        origin=origin,
+        headings=headings,
+        rows=[{"cuda": row.cuda, "named": tuple(zip(headings[1:], row.cells, strict=True))} for row in rows],
+        gpus=sheet.gpus,
+        packages=tuple(sheet.packages.values()),
+        platforms=tuple(filter(None, sheet.platforms)),
+        drivers="driver" in graph.versions,
+        answers=sheet.document(),
+        picture=as_svg(graph, cudas, sheet.packages) if cudas else "",
+    ).rstrip()

@@ -32,7 +32,7 @@ from feedstock_tools.channel.properties import Channels
 from feedstock_tools.digests import digest_of_values, sha256_of
 from feedstock_tools.feedstock.configurations import outline
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
-from feedstock_tools.report.run.text import again_notes
+from feedstock_tools.report.run import again_notes
 from tests.support.feedstocks import HERE, TinyFeedstock
 from tests.support.needs import needs
 from tests.support.paths import EXAMPLES

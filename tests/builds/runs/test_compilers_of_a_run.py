@@ -17,8 +17,7 @@ from feedstock_tools.builds.runs.run import run as run_agenda
 from feedstock_tools.channel import pip
 from feedstock_tools.channel.pip import Fetching
 from feedstock_tools.errors import InputError
-from feedstock_tools.report.run.many import Lines
-from feedstock_tools.report.run.plain import UNFOLDED, fetching_in_lines
+from feedstock_tools.report.observers import UNFOLDED, Lines, fetching_in_lines
 from tests.support.command import environment, patched, run
 from tests.support.compilers import lend_channels
 from tests.support.feedstocks import HERE

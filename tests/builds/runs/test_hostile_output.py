@@ -12,10 +12,9 @@ import pytest
 
 from feedstock_tools.builds.engines.contract import Failed, Log, Output
 from feedstock_tools.redaction import secrets_in_file
-from feedstock_tools.report.matrix.page import _tail
-from feedstock_tools.report.matrix.view import printable
-from feedstock_tools.report.run.many import Lines, LiveTable
-from feedstock_tools.report.run.plain import UNFOLDED, Fold, Terminal
+from feedstock_tools.report.matrix import printable
+from feedstock_tools.report.matrix_page import _tail
+from feedstock_tools.report.observers import UNFOLDED, Fold, Lines, LiveTable, Terminal
 from tests.support.feedstocks import CPU, TinyFeedstock
 from tests.support.rows import made_up_row
 

@@ -6,8 +6,7 @@ import pytest
 
 from feedstock_tools.builds.engines.contract import Failed, Log, Started
 from feedstock_tools.builds.runs.observer import Progress
-from feedstock_tools.report.run.many import Lines, LiveTable
-from feedstock_tools.report.run.plain import UNFOLDED
+from feedstock_tools.report.observers import UNFOLDED, Lines, LiveTable
 from tests.support.rows import made_up_row
 
 WORK = made_up_row("linux_64_cuda_compiler_version11.8_py3.11")

@@ -17,9 +17,9 @@ from feedstock_tools.builds.ledger.records import BuildRecord
 from feedstock_tools.builds.matrix.live import LiveRun
 from feedstock_tools.builds.matrix.matrix import Matrix, OutputState
 from feedstock_tools.report.html_pages import html_page
-from feedstock_tools.report.matrix.timeline import draw, jobs_of
-from feedstock_tools.report.matrix.view import Line, by_state, groups, lines, printable
-from feedstock_tools.report.run.text import comparison_words
+from feedstock_tools.report.matrix import Line, by_state, groups, lines, printable
+from feedstock_tools.report.run import comparison_words
+from feedstock_tools.report.timeline import draw, jobs_of
 
 #: The limits of a log quoted in the page: bytes and number of its last lines.
 _TAIL_BYTES = 12_000

@@ -1,1 +1,0 @@
-"""The matrix as text, as a page and as a picture."""

@@ -1,1 +1,0 @@
-"""The output of a run while it is under way and at its end."""
