@@ -29,6 +29,7 @@ from feedstock_tools.importing.output_content import (
 from feedstock_tools.importing.samples import Sample
 from feedstock_tools.importing.trees import RecipeTree, unmarked
 from feedstock_tools.importing.written import Comments, WrittenConditions
+from feedstock_tools.recipe.written.document import Document
 from feedstock_tools.rerender.source import Source
 from feedstock_tools.variants.files import load
 
@@ -46,7 +47,7 @@ class Content:
 
 def recipe_content(source: Source, samples: Sequence[Sample], name: str) -> Content:
     """The content of the spec of a feedstock called `name`."""
-    written = WrittenConditions(source.text, is_v1=source.v1 is not None)
+    written = WrittenConditions(Document(source.recipe, source.text))
     conditions = Conditions(samples, written.all, source.recipe)
     built = mask_of(index for index, sample in enumerate(samples) if not sample.tree.skip)
     return _Importer(source, samples, name, Merger(conditions, built, written)).content()
@@ -60,7 +61,7 @@ class _Importer:
         }
         self.first = self.trees[min(self.trees)]
         self.writer = Writer("v1" if source.v1 is not None else "v0")
-        self.comments = Comments(source.text)
+        self.comments = Comments(Document(source.recipe, source.text))
         self.remainder = Remainder("the recipe", self.writer, self.comments)
         self.lost: list[str] = []
 
@@ -98,8 +99,7 @@ class _Importer:
         used = (name for name in values if re.search(rf"\{{{name}\}}|\{{ {name} \}}", content_text))
         content["values"] = {name: values[name] for name in used}
         kept = {key: value for key, value in content.items() if value or key == "cuda"}
-        comments_left = self.comments.lines - self.comments.taken
-        return Content(kept, (*self.remainder.lost, *self.lost, *lost), comments_left)
+        return Content(kept, (*self.remainder.lost, *self.lost, *lost), self.comments.left)
 
     def _outputs(self) -> list[dict[str, Any]]:
         names = merged_order([[output.name for output in tree.outputs] for tree in self.trees.values()])
@@ -290,7 +290,7 @@ def variant_content(source: Source) -> tuple[dict[str, Any], list[Any], list[str
     samples = [
         Sample(Setting(rendering.platform, rendering.platform), {}, _NOTHING, frozenset()) for rendering in renderings
     ]
-    merger = Merger(Conditions(samples, (), path), (1 << len(samples)) - 1, WrittenConditions("", is_v1=False))
+    merger = Merger(Conditions(samples, (), path), (1 << len(samples)) - 1, WrittenConditions())
     variants: dict[str, Any] = {}
     for key in merged_order([list(config.values) for config in configs]):
         entries = merger.entries({index: config.values.get(key, ()) for index, config in enumerate(configs)})

@@ -22,13 +22,13 @@ from feedstock_tools.conditions.tree import (
     VersionTest,
     negated,
 )
+from feedstock_tools.errors import InputError
 from feedstock_tools.importing.trees import CLOSE, OPEN
+from feedstock_tools.recipe.written.document import Document, Part
+from feedstock_tools.recipe.written.sites import sites_of
+from feedstock_tools.variants.selectors import split_lines
+from feedstock_tools.yaml_reading.nodes import compose
 
-#: The maximum number of lines between a condition and a line of its branch.
-_FARTHEST = 40
-_SELECTOR = re.compile(r"\[([^\[\]]+)\]\s*$")
-_IF = re.compile(r"^\s*-?\s*if:\s*(.+?)\s*$")
-_SKIP = re.compile(r"^\s*(?:-|skip:)\s+(.+?)\s*$")
 _STATEMENT = re.compile(r"\{%-?\s*(?:el)?if\s+(.+?)\s*-?%\}")
 _PLATFORM_KEYS = frozenset({"build_platform", "target_platform", "host_platform"})
 _PLATFORMS = {"linux64": "linux-64", "win64": "win-64"}
@@ -56,61 +56,40 @@ def condition_of(text: str) -> Condition | None:
         return None
 
 
-def _bare(text: str) -> str:
-    """An expression without its comment and quotes."""
-    bare = re.sub(r"\s#\s.*", "", text).strip()
-    return bare[1:-1] if bare[:1] == bare[-1:] and bare[:1] in "\"'" and bare.count(bare[:1]) == 2 else bare
-
-
 class WrittenConditions:
     """The conditions of a recipe that a spec can express: all of them, and those beside a text."""
 
-    def __init__(self, text: str, *, is_v1: bool) -> None:
-        self._lines = text.splitlines()
-        self._is_v1 = is_v1
-        self._by_line: dict[int, list[Condition]] = {}
-        for number, line in enumerate(self._lines):
-            self._by_line.setdefault(number, []).extend(_on_line(line, is_v1=is_v1))
+    def __init__(self, recipe: Document | None = None) -> None:
+        self._places = [
+            (text, [condition for each in written if (condition := condition_of(each)) is not None])
+            for text, written in (_places(recipe) if recipe is not None else ())
+        ]
         self._known: dict[str, list[Condition]] = {}
 
     @property
     def all(self) -> list[Condition]:
         """Each condition once."""
-        return list(dict.fromkeys(condition for conditions in self._by_line.values() for condition in conditions))
+        return list(dict.fromkeys(condition for _, conditions in self._places for condition in conditions))
 
     def near(self, text: str) -> list[Condition]:
-        """The conditions on lines with the first word of a text, such as a requirement's name.
-
-        In a recipe.yaml those of the nearest `if:` above count, too.
-        """
+        """The conditions beside the first word of a text, such as a requirement's name."""
         bare = text.strip(f"{OPEN}{CLOSE}")
         word = bare.split(" ")[-1 if text.startswith(OPEN) else 0] if bare else ""
         if word not in self._known:
-            numbers = [number for number, line in enumerate(self._lines) if word and word in line]
-            conditions = [condition for number in numbers for condition in self._at(number)]
-            self._known[word] = list(dict.fromkeys(conditions))
+            beside = (conditions for place, conditions in self._places if word and word in place)
+            self._known[word] = list(dict.fromkeys(condition for conditions in beside for condition in conditions))
         return self._known[word]
 
-    def _at(self, number: int) -> list[Condition]:
-        conditions = self._by_line[number]
-        if not self._is_v1:
-            return conditions
-        indent = _indent(self._lines[number])
-        for above in range(number, max(number - _FARTHEST, -1), -1):
-            if self._by_line[above] and _indent(self._lines[above]) < indent:
-                return [*conditions, *self._by_line[above]]
-        return conditions
 
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
-def _on_line(line: str, *, is_v1: bool) -> Iterator[Condition]:
-    for pattern in (_IF, _SKIP) if is_v1 else (_SELECTOR, _STATEMENT):
-        match = pattern.search(line.rstrip())
-        if match and (condition := condition_of(_bare(match[1]) if is_v1 else match[1])) is not None:
-            yield condition
+def _places(recipe: Document) -> Iterator[tuple[str, list[str]]]:
+    """The lines of a `meta.yaml`, or the texts of a `recipe.yaml`, with the conditions beside them."""
+    if recipe.has_templates:
+        for line in split_lines(recipe.text):
+            yield line.text, [*filter(None, [line.selector]), *_STATEMENT.findall(line.text)[:1]]
+        return
+    for site in sites_of(compose(recipe.text)):
+        own = [site.text] if site.kind == "condition" or site.keys[-1:] == ("skip",) else []
+        yield site.text, [*own, *(condition for condition, _ in site.conditions[-1:])]
 
 
 def _condition(tree: Condition) -> Condition:
@@ -172,7 +151,6 @@ def _compared(left: Operand, sign: str, right: Operand) -> Condition:
     raise _InexpressibleError
 
 
-_ITEM = re.compile(r"^\s*-\s+(?:if:|then:)?\s*(.*?)\s*(?:#.*)?$")
 _NAME = re.compile(r"[A-Za-z_][\w./-]*")
 #: Characters with which a comment could mean something to a template or a selector.
 _MEANING = re.compile(r"[{}\[\]]")
@@ -181,17 +159,12 @@ _MEANING = re.compile(r"[{}\[\]]")
 class Comments:
     """Comments above list items whose first word occurs in no other item; others have no certain place in a spec."""
 
-    def __init__(self, text: str) -> None:
-        lines = text.splitlines()
-        items = [_word(line) for line in lines]
-        counts = Counter(word for word in items if word)
-        self.lines = sum(1 for line in lines if _is_comment(line))
-        self._above: dict[str, list[str]] = {}
-        for number, word in enumerate(items):
-            above = _above(lines, number)
-            if word and counts[word] == 1 and above and not any(map(_MEANING.search, above)):
-                self._above[word] = above
-        self.taken = 0
+    def __init__(self, recipe: Document) -> None:
+        words = [(_word(item), item) for item in _items(recipe)]
+        counts = Counter(word for word, _ in words)
+        above = {word: recipe.comments_above(item) for word, item in words if word and counts[word] == 1}
+        self._above = {word: lines for word, lines in above.items() if lines and not any(map(_MEANING.search, lines))}
+        self.left = sum(1 for line in recipe.text.splitlines() if line.lstrip()[:1] == "#" and line.strip("# \t"))
 
     def take(self, text: str) -> str | None:
         """The comment above the item that begins with the first word of a text."""
@@ -206,27 +179,25 @@ class Comments:
         above = self._above.pop(word, None)
         if above is None:
             return None
-        self.taken += len(above)
+        self.left -= len(above)
         return " ".join(above)
 
 
-def _is_comment(line: str) -> bool:
-    return line.lstrip().startswith("#") and bool(line.strip("# \t"))
+def _items(recipe: Document) -> Iterator[Part]:
+    """The items of all lists."""
+    try:
+        pending = [recipe.root] if recipe.root else []
+    except InputError:  # conda-build renders what is no YAML before
+        return
+    while pending:
+        part = pending.pop()
+        yield from part.items
+        pending += [*part.items, *(entry.value for entry in part.entries)]
 
 
-def _word(line: str) -> str:
-    item = _ITEM.match(line)
-    text = item[1] if item else ""
-    name = _NAME.match(text.removeprefix("name:").strip("\"' "))
-    return "" if not name else f"name: {name[0]}" if text.startswith("name:") else name[0]
-
-
-def _above(lines: list[str], number: int) -> list[str]:
-    """The lines of comment directly above a line, at its indentation."""
-    indent = len(lines[number]) - len(lines[number].lstrip())
-    comments: list[str] = []
-    for line in reversed(lines[:number]):
-        if not _is_comment(line) or len(line) - len(line.lstrip()) != indent:
-            break
-        comments.insert(0, line.strip("# \t"))
-    return comments
+def _word(item: Part) -> str:
+    """The first word of an item: of its text, of the only text in its branches, or its name."""
+    named = item.entries[:1] and item.entries[0].key == "name"
+    leaves = [item.entries[0].value] if named else list(item.leaves)
+    name = _NAME.match(leaves[0].text.strip("\"' ")) if len(leaves) == 1 else None
+    return "" if name is None else f"name: {name[0]}" if named else name[0]
