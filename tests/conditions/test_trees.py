@@ -50,7 +50,7 @@ LINUX, WIN, PY, X = Name("linux"), Name("win"), Name("py"), Name("x")
         ('match(x, ">=3.10") and win', And((Match("x", ">=3.10"), WIN))),
         ("x if win else linux", Other("x if win else linux", frozenset({"x", "win", "linux"}), is_loose=True)),
         ('(x or "").startswith("1")', Other('(x or "").startswith("1")', frozenset({"x"}))),
-        ("win and (x, linux)", And((WIN, Other("x, linux", frozenset({"x", "linux"}), is_loose=True)))),
+        ("win and (x, linux)", And((WIN, Other("(x, linux)", frozenset({"x", "linux"}))))),
     ],
 )
 @pytest.mark.parametrize("language", ["selector", "expression"])
