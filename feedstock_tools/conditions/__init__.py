@@ -4,8 +4,7 @@
 reads and writes those of a feedstock.yaml. A condition is true, false or unknown.
 
 What the leaves of a condition are worth is for those who have the values: `variants.selectors.holds` for selectors,
-`recipe.v1.expressions.holds` for recipe.yaml, `importing.sampling_v1` for values with marks. A new function of a
-language goes into its parser here and into these.
+`recipe.v1.expressions.holds` for recipe.yaml, where a new function of that language goes.
 
 The one exception: whether a line with a selector stays in a file is decided as conda-build decides it, by evaluating
 the selector as Python, with unknown names replaced in its text (`variants.selectors.evaluate`).

@@ -13,11 +13,10 @@ the variant configuration, and its text stands in double quotes: `mpi == "openmp
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from feedstock_tools.conditions.grammar import ConditionError, Grammar, tokens_of
 from feedstock_tools.conditions.tree import (
     And,
     Compare,
@@ -29,6 +28,7 @@ from feedstock_tools.conditions.tree import (
     Not,
     Or,
     VersionTest,
+    negated,
     truth,
     version_numbers,
 )
@@ -46,7 +46,7 @@ _SIGNS = ("==", "!=", "<", "<=", ">", ">=")
 _TOKEN = re.compile(r"[<>=!]=|[<>]|[()]|\d+(?:\.\d+)*|\"[^\"\n]*\"|[A-Za-z_][\w-]*")
 _VOCABULARY = f"Words are {', '.join(WORDS)}; `cuda` and `python` can be compared with a version."
 _LIMIT = re.compile(r"(>=|<=|==|!=|<|>)?\s*(\d+(?:\.\d+)*)(?:\.\*)?")
-_LONGEST = 2_000
+_LONGEST, _DEEPEST = 2_000, 20
 
 #: Word → its form in a selector of conda-build. A recipe.yaml uses the same form unless `_V1_WORDS` has another.
 _V0_WORDS = {
@@ -69,6 +69,14 @@ _INVERTED = {
     "cpu": 'cuda_compiler_version != "None"',
     "cross": "build_platform == target_platform",
 }
+
+
+class ConditionError(ValueError):
+    """An invalid condition: `message`, and `hint` with what was expected."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.message, self.hint = message, hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +102,7 @@ def parse(text: str) -> Condition:
     """
     if len(text) > _LONGEST:
         raise ConditionError("the condition is too long", "Split it over several entries.")
-    return _Spec(text, tokens_of(text, _TOKEN, _VOCABULARY)).whole()
+    return _Reader(text).whole()
 
 
 def equal(key: str, value: str) -> Compare:
@@ -141,19 +149,72 @@ class _ForeignError(TypeError):
     """A leaf that only other languages have; no parser or importer makes one for a spec."""
 
 
-class _Spec(Grammar):
-    vocabulary = _VOCABULARY
+def _words_of(text: str) -> Iterator[str]:
+    rest = text.lstrip()
+    while rest:
+        match = _TOKEN.match(rest)
+        if match is None:
+            raise ConditionError(f"'{rest[0]}' has no meaning in the condition '{text}'", _VOCABULARY)
+        yield match[0]
+        rest = rest[match.end() :].lstrip()
 
-    def inversion(self) -> Condition:
-        """`not not` is left out."""
-        condition = super().inversion()
-        return condition.part.part if isinstance(condition, Not) and isinstance(condition.part, Not) else condition
 
-    def leaf(self) -> Condition:
+class _Reader:
+    """Reads a condition once, from its first word to its last; `words` are those that follow."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.words, self.depth = text, list(_words_of(text)), 0
+
+    def whole(self) -> Condition:
+        """The condition that all words make."""
+        condition = self.disjunction()
+        if self.words:
+            message = f"'{self.words[0]}' in '{self.text}' is unexpected"
+            raise ConditionError(message, "Join the parts with `and` or `or`.")
+        return condition
+
+    def disjunction(self) -> Condition:
+        parts = self._joined("or", self._conjunction)
+        return Or(parts) if len(parts) > 1 else parts[0]
+
+    def _conjunction(self) -> Condition:
+        parts = self._joined("and", self._inversion)
+        return And(parts) if len(parts) > 1 else parts[0]
+
+    def _joined(self, word: str, read: Callable[[], Condition]) -> tuple[Condition, ...]:
+        parts = [read()]
+        while self._takes(word):
+            parts.append(read())
+        return tuple(parts)
+
+    def _takes(self, word: str) -> bool:
+        """Whether a word comes next, which is then read."""
+        found = self.words[:1] == [word]
+        del self.words[:found]
+        return found
+
+    def _inversion(self) -> Condition:
+        """`not …`, a condition in brackets, or a word or comparison; `not not` is left out."""
+        if not self.words:
+            raise ConditionError("the condition ends where a word was expected", _VOCABULARY)
+        if self.depth > _DEEPEST:
+            raise ConditionError("the condition is nested too deeply", "Split it over several entries.")
+        self.depth += 1
+        if self._takes("not"):
+            condition = negated(self._inversion())
+        elif self._takes("("):
+            condition = self.disjunction()
+            if not self._takes(")"):
+                raise ConditionError("a parenthesis is not closed in the condition", "Add the missing ')'.")
+        else:
+            condition = self._leaf()
+        self.depth -= 1
+        return condition
+
+    def _leaf(self) -> Condition:
         """A word, or a comparison of a version or a key."""
-        texts = [token.text for token in self.tokens[self.at : self.at + 3]]
-        first, sign, operand = [*texts, "", ""][:3]
-        self.at += 3 if sign in _SIGNS else 1
+        first, sign, operand = [*self.words, "", ""][:3]
+        del self.words[: 3 if sign in _SIGNS else 1]
         if sign not in _SIGNS:
             if first not in WORDS:
                 near = get_close_matches(first, WORDS, n=1)

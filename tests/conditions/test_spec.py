@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feedstock_tools.conditions.grammar import ConditionError
-from feedstock_tools.conditions.spec import Setting, holds, parse, to_expression, to_selector
+from feedstock_tools.conditions.spec import ConditionError, Setting, holds, parse, to_expression, to_selector
 from feedstock_tools.platforms import Platform
 
 VERSIONS = ("10.2", "11.2", "11.8", "12.0", "12.9")

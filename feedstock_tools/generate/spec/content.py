@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from feedstock_tools.conditions.grammar import ConditionError
-from feedstock_tools.conditions.spec import parse
+from feedstock_tools.conditions.spec import ConditionError, parse
 from feedstock_tools.conditions.tree import names_of
 from feedstock_tools.recipe.requirements import SECTIONS
 from feedstock_tools.yaml_reading.nodes import Location

@@ -23,8 +23,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_before_validator_function, no_info_plain_validator_function
 
-from feedstock_tools.conditions.grammar import ConditionError
-from feedstock_tools.conditions.spec import parse
+from feedstock_tools.conditions.spec import ConditionError, parse
 from feedstock_tools.conditions.tree import Condition
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate.spec.content import ARCHITECTURE
