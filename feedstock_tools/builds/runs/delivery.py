@@ -36,6 +36,8 @@ from feedstock_tools.redaction import redacted, without_credentials
 from feedstock_tools.yaml_reading.nodes import parse_json_types
 
 _RENDERED = "info/recipe/rendered_recipe.yaml"
+_META = "info/recipe/meta.yaml"
+_PATHS = "info/paths.json"
 _HASH_INPUT = "info/hash_input.json"
 
 
@@ -124,9 +126,11 @@ def check_artifact(
     Raises:
         WorkError: they differ; every difference is named.
     """
-    metadata, documents = read_package_and(package, (_RENDERED,))
+    metadata, documents = read_package_and(package, (_RENDERED, _META, _PATHS))
     rendered = documents[_RENDERED]
     wrong = list(broken_promises(metadata, promise, siblings))
+    if not json.loads(documents[_PATHS] or b'{"paths": [0]}')["paths"] and _has_script_or_files(documents, package):
+        wrong.append("it is empty, although the recipe gives it a script or files")
     environments: tuple[EnvironmentRecord, ...] = ()
     if rendered is not None:
         rendered = with_paths(rendered, solved_in.names) if solved_in else rendered
@@ -137,6 +141,15 @@ def check_artifact(
         lines = "\n".join(f"  - {line}" for line in wrong)
         raise WorkError(f"{package.name} differs from its recipe:\n{lines}")
     return Artifact(metadata, environments)
+
+
+def _has_script_or_files(documents: Mapping[str, bytes | None], package: Path) -> bool:
+    """Whether a rendered recipe of either format says what its package contains."""
+    text = documents[_RENDERED] or documents[_META]
+    content = parse_json_types(text.decode("utf-8", "replace"), package) if text else {}
+    recipe = content.get("recipe") or content
+    build = recipe.get("build") or {}
+    return bool(build.get("script") or build.get("files") or recipe.get("inherits_from"))
 
 
 def solved_environments(rendered: Any) -> Iterator[EnvironmentRecord]:

@@ -174,3 +174,12 @@ def test_a_script_that_installs_nothing_fails(tmp_path: Path, tiny_channel: Path
     ran = run(tool("build", *words), feedstock, environment())
     assert ran.returncode == 1
     assert "The script has installed no files." in ran.stdout
+
+
+def test_an_empty_package_of_an_output_with_files_fails(tmp_path: Path, tiny_channel: Path) -> None:
+    meta = "outputs:\n  - name: demo\n    files:\n      - missing\n"
+    feedstock = _feedstock(tmp_path / "demo-feedstock", Case(meta, {"build.sh": ":\n"}, {}))
+    words = ("linux_64_", "--engine", "rattler-build", "--channel", str(tiny_channel))
+    ran = run(tool("build", *words), feedstock, environment())
+    assert ran.returncode == 1
+    assert "it is empty, although the recipe gives it a script or files" in ran.stdout
