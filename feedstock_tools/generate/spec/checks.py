@@ -25,7 +25,7 @@ from feedstock_tools.generate.spec.content import (
     text_mistake,
 )
 from feedstock_tools.generate.spec.review_checks import check_for_review
-from feedstock_tools.reading import is_file
+from feedstock_tools.reading import is_below, is_file, is_inside
 from feedstock_tools.wording import nearest
 from feedstock_tools.yaml_reading.nodes import Location
 
@@ -231,8 +231,19 @@ def check_files(content: dict[str, Any], recipe: Path) -> Iterator[Finding]:
         for nth, file in enumerate(as_list(as_mapping(owner.get("test")).get("files"))):
             named.append(((*location, "test", "files", nth), file))
     for place, file in named:
-        if isinstance(file, str) and not is_file(recipe / file):
+        if not isinstance(file, str):
+            continue
+        names = files_of(recipe, file) if "patches" in place else (file,)
+        if not any(is_file(recipe / name) for name in names):
             yield Finding(place, f"there is no file recipe/{file}", "Create it, or name another file.")
+
+
+def files_of(recipe: Path, name: str) -> tuple[str, ...]:
+    """The files of a recipe folder that a name with a star stands for, in order; any other name itself."""
+    if "*" not in name or not is_below(recipe / name, recipe):
+        return (name,)
+    found = sorted(path for path in recipe.glob(name) if is_file(path) and is_inside(path, recipe))
+    return tuple(path.relative_to(recipe).as_posix() for path in found)
 
 
 def _check_accelerator(content: dict[str, Any]) -> Iterator[Finding]:

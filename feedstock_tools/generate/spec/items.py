@@ -57,12 +57,14 @@ def _matching(pattern: str, message: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _within(place: str, *, itself: bool) -> AfterValidator:
-    """Refuse paths that lead out of a place; `itself`: the place may be named, too."""
+def _within(place: str, *, itself: bool = False, star: bool = False) -> AfterValidator:
+    """Refuse paths that lead out of a place; `itself`: the place may be named, too; `star`: so may a pattern."""
 
     def check(text: str) -> str:
         path = PurePosixPath(text)
-        is_plain = re.fullmatch(r"[A-Za-z0-9_.+@/-]+", text) and (itself or path.parts)
+        is_plain = re.fullmatch(r"[A-Za-z0-9_.+@/-]+", text.replace("*", "") if star else text) and (
+            itself or path.parts
+        )
         if not is_plain or path.is_absolute() or ".." in path.parts:
             raise ValueError(f"'{text}' is not the name of {place}")
         return text
@@ -71,7 +73,8 @@ def _within(place: str, *, itself: bool) -> AfterValidator:
 
 
 Subdir = Annotated[str, AfterValidator(_check_subdir)]
-RecipeFile = Annotated[str, _within("a file in the recipe folder", itself=False)]
+RecipeFile = Annotated[str, _within("a file in the recipe folder")]
+RecipeFiles = Annotated[str, _within("files in the recipe folder", star=True)]
 SourceFolder = Annotated[str, _within("a folder below the sources", itself=True)]
 CudaVersion = Annotated[str, _matching(r"\d{1,2}\.\d{1,2}", "'{}' is not a CUDA version such as 11.2")]
 PythonVersion = Annotated[str, _matching(r"\d\.\d{1,2}", "'{}' is not a Python version such as 3.12")]

@@ -36,6 +36,7 @@ from feedstock_tools.generate.spec.items import (
     PackageName,
     PythonVersions,
     RecipeFile,
+    RecipeFiles,
     RequirementList,
     Sha256,
     Shorthand,
@@ -49,9 +50,11 @@ from feedstock_tools.generate.spec.items import (
 
 
 class Patch(Model):
-    """A patch of a source."""
+    """A patch of a source, or several by one pattern."""
 
-    file: RecipeFile = Field(description="The patch, relative to the recipe folder.")
+    file: RecipeFiles = Field(
+        description="The patch, relative to the recipe folder; `patches/*.patch` is all of these, by name."
+    )
     when: MaybeCondition = Field(default=None, description="The builds that apply it; default: all.")
     why: str | None = Field(default=None, description="A comment to write above it.")
 

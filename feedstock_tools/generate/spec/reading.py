@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from pydantic import ValidationError
 
 from feedstock_tools.errors import InputError, Mistake
-from feedstock_tools.generate.spec.checks import check_files, cross_check
+from feedstock_tools.generate.spec.checks import check_files, cross_check, files_of
 from feedstock_tools.generate.spec.content import Finding
 from feedstock_tools.generate.spec.items import Migration
 from feedstock_tools.generate.spec.model import Script, Source, Spec
@@ -70,7 +70,20 @@ def spec_from_text(text: str, path: Path | None = None, recipe: Path | None = No
     if mistakes or spec is None:
         unique = dict.fromkeys(mistakes)
         raise InputError.of(sorted(unique, key=lambda mistake: (mistake.line or 0, mistake.column or 0)))
-    return spec
+    return _with_patches(spec, recipe) if recipe else spec
+
+
+def _with_patches(spec: Spec, recipe: Path) -> Spec:
+    """The spec with the patches that its patterns stand for."""
+    if not any("*" in patch.file for source in spec.sources for patch in source.patches):
+        return spec
+    sources = []
+    for source in spec.sources:
+        named = [
+            patch.model_copy(update={"file": file}) for patch in source.patches for file in files_of(recipe, patch.file)
+        ]
+        sources.append(source.model_copy(update={"patches": tuple(named)}))
+    return spec.model_copy(update={"sources": tuple(sources)})
 
 
 def _from_finding(document: Document, finding: Finding) -> Mistake:
