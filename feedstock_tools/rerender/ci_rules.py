@@ -7,11 +7,11 @@ Read from conda-smithy's `configure_feedstock.py` and its templates, release by 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
-from feedstock_tools.errors import InputError
+from feedstock_tools.rerender.rule_tables import Table
+from feedstock_tools.rerender.rules import NEWEST_SMITHY, changes_up_to, numbers_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +135,20 @@ _PLATFORMS = (
     "win_arm64",
     "zos_z",
 )
-_OLDEST = CiRules(
-    hosted_labels=_HOSTED,
-    self_hosted_labels=_OLD_SELF_HOSTED,
-    providers=_AZURE,
-    default_providers=_DRONE,
-    default_provider="azure",
-    native_providers=_DRONE,
-)
 
-#: Version -> its changes. A version has the changes of all rows up to it.
-_CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
+#: Version -> its changes. A version has the changes of all rows up to it; of labels, a row has only those that change.
+_CHANGES: Table = (
+    (
+        "0",
+        {
+            "hosted_labels": _HOSTED,
+            "self_hosted_labels": _OLD_SELF_HOSTED,
+            "providers": _AZURE,
+            "default_providers": _DRONE,
+            "default_provider": "azure",
+            "native_providers": _DRONE,
+        },
+    ),
     (
         "3.7.1",
         {
@@ -180,34 +183,14 @@ _CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
         },
     ),
     ("3.32.0", {"platforms": _PLATFORMS}),
-    ("3.33.0", {"hosted_labels": {**_HOSTED, "osx-arm64": "macos-14"}}),
-    ("3.35.0", {"hosted_labels": {**_HOSTED, "osx-64": "macos-13", "osx-arm64": "macos-14"}}),
+    ("3.33.0", {"hosted_labels": {"osx-arm64": "macos-14"}}),
+    ("3.35.0", {"hosted_labels": {"osx-64": "macos-13"}}),
     ("3.37.0", {"default_labels": ("self-hosted", "hosted")}),
     ("3.45.3", {"default_providers": dict.fromkeys(_TRAVIS, "azure")}),
-    (
-        "3.50.0",
-        {
-            "hosted_labels": {
-                **_HOSTED,
-                "osx-64": "macos-13",
-                "osx-arm64": "macos-14",
-                "linux-aarch64": "ubuntu-24.04-arm",
-            },
-        },
-    ),
+    ("3.50.0", {"hosted_labels": {"linux-aarch64": "ubuntu-24.04-arm"}}),
     ("3.50.1", {"short_name": (40, 8)}),
-    (
-        "3.52.1",
-        {
-            "hosted_labels": {
-                **_HOSTED,
-                "osx-64": "macos-13",
-                "osx-arm64": "macos-15",
-                "linux-aarch64": "ubuntu-24.04-arm",
-            },
-        },
-    ),
-    ("3.53.0", {"hosted_labels": {**_HOSTED, "osx-64": "macos-15-intel", "linux-aarch64": "ubuntu-24.04-arm"}}),
+    ("3.52.1", {"hosted_labels": {"osx-arm64": "macos-15"}}),
+    ("3.53.0", {"hosted_labels": {"osx-64": "macos-15-intel", "osx-arm64": "macos-latest"}}),
     ("3.55.0", {"azure_fields": ("CONFIG", "UPLOAD_PACKAGES", "DOCKER_IMAGE", "SHORT_CONFIG", "VMIMAGE")}),
     ("3.56.0", {"providers": _ALL_GITHUB}),
     (
@@ -237,12 +220,7 @@ _CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
         "3.57.0",
         {
             "all_labels": True,
-            "hosted_labels": {
-                **_HOSTED,
-                "osx-64": "macos-15-intel",
-                "linux-aarch64": "ubuntu-24.04-arm",
-                "win-arm64": "windows-11-arm",
-            },
+            "hosted_labels": {"win-arm64": "windows-11-arm"},
             "providers": {**_AZURE, "linux_64": "github_actions"},
             "default_provider": "github_actions",
             "default_providers": _DEFAULT_2026,
@@ -252,14 +230,8 @@ _CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     (
         "3.58.0",
         {
-            "hosted_labels": {
-                **_HOSTED,
-                "osx-64": "macos-15-intel",
-                "linux-aarch64": "ubuntu-24.04-arm",
-                "linux-ppc64le": "ubuntu-latest",
-                "win-arm64": "windows-11-arm",
-            },
-            "self_hosted_labels": {**_SELF_HOSTED, "linux-ppc64le": ("linux",)},
+            "hosted_labels": {"linux-ppc64le": "ubuntu-latest"},
+            "self_hosted_labels": {"linux-ppc64le": ("linux",)},
         },
     ),
     (
@@ -286,20 +258,7 @@ _CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
             "workflow_settings": ("build_workspace_dir", "store_build_artifacts", "tools_install_dir"),
         },
     ),
-    (
-        "2026.5.29",
-        {
-            "hosted_labels": {
-                **_HOSTED,
-                "osx-64": "macos-15-intel",
-                "osx-arm64": "macos-15",
-                "linux-aarch64": "ubuntu-24.04-arm",
-                "linux-ppc64le": "ubuntu-latest",
-                "win-64": "windows-2022",
-                "win-arm64": "windows-11-arm",
-            },
-        },
-    ),
+    ("2026.5.29", {"hosted_labels": {"osx-arm64": "macos-15", "win-64": "windows-2022"}}),
     (
         "2026.6.14",
         {
@@ -345,16 +304,5 @@ def ci_rules(smithy: str | None = None) -> CiRules:
     Raises:
         InputError: the text is not a version.
     """
-    wanted = None if smithy is None else _numbers(smithy)
-    rules = _OLDEST
-    for version, changes in _CHANGES:
-        if wanted is None or wanted >= _numbers(version):
-            rules = replace(rules, **changes)
-    return rules
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    parts = version.strip().removeprefix("v").split(".")
-    if not all(part.isascii() and part.isdigit() for part in parts):
-        raise InputError(f"'{version}' is not a version of conda-smithy", hint="Give one such as 3.14.1 or 2026.8.5.")
-    return tuple(int(part) for part in parts)
+    version = numbers_of(smithy or NEWEST_SMITHY)
+    return CiRules(**changes_up_to(_CHANGES, version, "hosted_labels", "self_hosted_labels"))

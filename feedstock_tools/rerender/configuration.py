@@ -111,14 +111,32 @@ Booleans = Literal["quoted", "all true", "plain"]
 _WIDTH = 80
 
 
-@lru_cache(maxsize=16384)
-def _scalar(text: str, booleans: Booleans) -> str:
+@lru_cache(maxsize=16384, typed=True)
+def dump_scalar(value: str | bool | int | None) -> str:
+    """A value as PyYAML writes it where nothing makes it fold."""
     import yaml
 
+    rendered = yaml.dump(value, default_flow_style=True, width=float("inf"))
+    return rendered.removesuffix("\n").removesuffix("\n...")
+
+
+def dump_whole(value: Mapping[str, Any]) -> str:
+    """A mapping as PyYAML writes it, with keys in the given order and without anchors for equal values."""
+    import yaml
+
+    class Dumper(yaml.Dumper):
+        def ignore_aliases(self, data: object) -> bool:
+            return True
+
+    return str(yaml.dump(value, Dumper=Dumper, default_flow_style=False, sort_keys=False))
+
+
+def _text(text: str, booleans: Booleans) -> str:
+    if isinstance(text, WholeNumber):
+        return text
     if booleans != "quoted" and text in ("true", "false"):
         return "true" if booleans == "all true" else text
-    rendered = yaml.dump(text, default_flow_style=True, width=float("inf"), allow_unicode=None)
-    return rendered.removesuffix("\n").removesuffix("\n...")
+    return dump_scalar(text)
 
 
 def _needs_yaml(value: Any) -> bool:
@@ -141,30 +159,22 @@ def dump_mapping(content: Mapping[str, Any], *, booleans: Booleans) -> bytes:
     lines: list[str] = []
     for key in sorted(content):
         value = content[key]
-        lines.append(f"{_scalar(key, 'quoted')}:")
+        lines.append(f"{dump_scalar(key)}:")
         if isinstance(value, Mapping):
             for name, pin in value.items():
-                lines.append(f"  {_scalar(name, 'quoted')}:")
-                lines.extend(f"    {_scalar(k, 'quoted')}: {_scalar(v, 'quoted')}" for k, v in pin.items())
+                lines.append(f"  {dump_scalar(name)}:")
+                lines.extend(f"    {dump_scalar(k)}: {dump_scalar(v)}" for k, v in pin.items())
             continue
         for item in value:
             if isinstance(item, str):
-                lines.append(f"- {item if isinstance(item, WholeNumber) else _scalar(item, booleans)}")
+                lines.append(f"- {_text(item, booleans)}")
             else:
                 marks = ["- -", *["  -"] * (len(item) - 1)]
-                lines.extend(f"{mark} {_scalar(member, 'quoted')}" for mark, member in zip(marks, item, strict=True))
+                lines.extend(f"{mark} {dump_scalar(member)}" for mark, member in zip(marks, item, strict=True))
     return ("\n".join(lines) + "\n").encode() if lines else b"{}\n"
 
 
 def _dump_with_yaml(content: Mapping[str, Any], booleans: Booleans) -> bytes:
-    import yaml
-
-    class Dumper(yaml.Dumper):
-        """PyYAML's dumper, with mappings in the given order and without anchors for shared lists."""
-
-        def ignore_aliases(self, data: object) -> bool:
-            return True
-
     def typed(value: Any) -> Any:
         if isinstance(value, WholeNumber):
             return int(value)
@@ -173,8 +183,7 @@ def _dump_with_yaml(content: Mapping[str, Any], booleans: Booleans) -> bytes:
             return (value == "true" or booleans == "all true") if plain else value
         return [typed(item) for item in value] if not isinstance(value, Mapping) else dict(value)
 
-    ordered = {key: typed(content[key]) for key in sorted(content)}
-    return yaml.dump(ordered, Dumper=Dumper, default_flow_style=False, sort_keys=False).encode()
+    return dump_whole({key: typed(content[key]) for key in sorted(content)}).encode()
 
 
 #: Keys of a configuration that are instructions for a CI job and span no variants: only their first value counts.

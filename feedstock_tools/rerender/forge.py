@@ -103,7 +103,7 @@ def read_forge(feedstock: Path, rules: Rules | None = None) -> Forge:
     if not feedstock.is_dir():
         raise InputError("there is no such feedstock", path=feedstock)
     chosen = rules or Rules.newest()
-    settings = _read_settings(feedstock / FORGE_FILE)
+    settings = read_settings(feedstock)
     recipe_dir = str(settings.get("recipe_dir") or "recipe")
     is_v1 = chosen.knows_recipe_yaml and settings.get("conda_build_tool") == "rattler-build"
     recipe = feedstock / recipe_dir / ("recipe.yaml" if is_v1 else "meta.yaml")
@@ -142,7 +142,13 @@ def _no_recipe(feedstock: Path, recipe: Path) -> InputError:
     return InputError(message, path=recipe, hint=hint)
 
 
-def _read_settings(path: Path) -> Mapping[str, Any]:
+def read_settings(feedstock: Path) -> Mapping[str, Any]:
+    """The settings of a feedstock without defaults; empty if it has no conda-forge.yml.
+
+    Raises:
+        InputError: it cannot be read, is not YAML, or settings that a rerender needs have the wrong form.
+    """
+    path = feedstock / FORGE_FILE
     if not os.path.lexists(path):
         return {}
     settings, places = parse_settings(read_text(path, LARGEST_SETTINGS, within=path.parent), path)
@@ -312,21 +318,6 @@ def section(forge: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
         if not isinstance(part, Mapping):
             raise InputError(f"'{'.'.join(names[:depth])}' in conda-forge.yml must be a mapping")
     return part  # type: ignore[no-any-return]
-
-
-def read_conda_forge_yml(feedstock: Path) -> Mapping[str, Any]:
-    """The settings of a feedstock without defaults; empty if it has no conda-forge.yml.
-
-    Raises:
-        InputError: the file is not YAML or not a mapping.
-    """
-    path = feedstock / "conda-forge.yml"
-    if not path.exists():
-        return {}
-    settings = parse_first(read_text(path, LARGEST_SETTINGS, within=feedstock), path) or {}
-    if not isinstance(settings, dict):
-        raise InputError("conda-forge.yml must be a mapping", path=path)
-    return settings
 
 
 def placements(forge: Mapping[str, Any], rules: CiRules, provider: str) -> tuple[Placement, ...]:

@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+#: Version → its changes, by setting.
+Table = tuple[tuple[str, Mapping[str, Any]], ...]
+
 _CDT = frozenset({"cdt_arch", "cdt_name", "BUILD"})
 _SDK = frozenset({"MACOSX_SDK_VERSION"})
 _OF_JOBS = frozenset({"channel_sources", "channel_targets", "docker_image", "build_number_decrement"})
 _NONE: frozenset[str] = frozenset()
 
 #: conda-smithy.
-SMITHY_CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
+SMITHY_CHANGES: Table = (
     (
         "3.1.6",
         {
@@ -161,7 +164,7 @@ SMITHY_CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
 )
 
 #: conda-build.
-CONDA_BUILD_CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
+CONDA_BUILD_CHANGES: Table = (
     (
         "0",
         {

@@ -6,14 +6,13 @@ conda-build (`metadata.py`, `variants.py`, `render.py`; 3.18 to 26.7.1), release
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal
 
 from feedstock_tools import __version__
 from feedstock_tools.errors import InputError
-from feedstock_tools.rerender.rule_tables import CONDA_BUILD_CHANGES, CONDA_BUILD_OF_ITS_DAY, SMITHY_CHANGES
+from feedstock_tools.rerender.rule_tables import CONDA_BUILD_CHANGES, CONDA_BUILD_OF_ITS_DAY, SMITHY_CHANGES, Table
 from feedstock_tools.variants.rules import CondaBuildRules, MigrationRules
 
 #: The newest versions whose source was read.
@@ -186,7 +185,7 @@ class Rules:
             ("conda-smithy", self.smithy, NEWEST_SMITHY),
             ("conda-build", self.conda_build_version, NEWEST_CONDA_BUILD),
         ):
-            if _numbers(version, tool) > _numbers(newest, tool):
+            if numbers_of(version, tool) > numbers_of(newest, tool):
                 return f"{tool} {version} is newer than {newest}, the newest known version, whose rules are used"
         return None
 
@@ -220,44 +219,49 @@ class Rules:
 
 @lru_cache(maxsize=64)
 def _rules(smithy: str, conda_build: str) -> Rules:
-    wanted = _numbers(smithy, "conda-smithy")
+    wanted = numbers_of(smithy)
     if wanted < (3, 1, 6):
         raise InputError(f"conda-smithy {smithy} is too old", hint="The rules of 3.1.6 and later are known.")
     built_with = conda_build or _of_its_day(wanted)
-    changes = _up_to(SMITHY_CHANGES, wanted)
+    changes = changes_up_to(SMITHY_CHANGES, wanted, "migrations")
     migrations = changes.pop("migrations", {})
     kept = _KEPT - changes.pop("not_kept", frozenset()) | changes.pop("kept_too", frozenset())
     return replace(
         Rules(),
         smithy=smithy,
         conda_build_version=built_with,
-        conda_build=CondaBuildRules(**_up_to(CONDA_BUILD_CHANGES, _numbers(built_with, "conda-build"))),
+        conda_build=CondaBuildRules(**changes_up_to(CONDA_BUILD_CHANGES, numbers_of(built_with, "conda-build"))),
         migrations=MigrationRules(**migrations),
         always_kept=kept,
         **changes,
     )
 
 
-def _up_to(table: tuple[tuple[str, Mapping[str, Any]], ...], wanted: tuple[int, ...]) -> dict[str, Any]:
-    """The settings of a version: the changes of all rows up to it, later ones over earlier ones, mappings key by
-    key."""
+def changes_up_to(table: Table, wanted: tuple[int, ...], *merged: str) -> dict[str, Any]:
+    """The settings of a version: the changes of all rows up to it, later ones over earlier ones.
+
+    Args:
+        merged: the settings that are mappings, of which a row has only the keys that change.
+    """
     settings: dict[str, Any] = {}
     for version, changes in table:
-        if wanted >= _numbers(version, ""):
+        if wanted >= numbers_of(version):
             for key, value in changes.items():
-                settings[key] = {**settings.get(key, {}), **value} if isinstance(value, Mapping) else value
+                settings[key] = {**settings.get(key, {}), **value} if key in merged else value
     return settings
 
 
 def _of_its_day(smithy: tuple[int, ...]) -> str:
-    newest = CONDA_BUILD_OF_ITS_DAY[0][1]
-    for version, conda_build in CONDA_BUILD_OF_ITS_DAY:
-        if smithy >= _numbers(version, ""):
-            newest = conda_build
-    return newest
+    made_with = [conda_build for version, conda_build in CONDA_BUILD_OF_ITS_DAY if smithy >= numbers_of(version)]
+    return made_with[-1] if made_with else CONDA_BUILD_OF_ITS_DAY[0][1]
 
 
-def _numbers(version: str, tool: str) -> tuple[int, ...]:
+def numbers_of(version: str, tool: str = "conda-smithy") -> tuple[int, ...]:
+    """The numbers of a version.
+
+    Raises:
+        InputError: the text is not a version of the tool.
+    """
     parts = version.removeprefix("v").split(".")
     if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
         raise InputError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -17,8 +17,9 @@ from typing import Any, Literal
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.ci_rules import CiRules
 from feedstock_tools.rerender.forge import docker_run_args, providers_of
+from feedstock_tools.rerender.rule_tables import Table
+from feedstock_tools.rerender.rules import changes_up_to, numbers_of
 from feedstock_tools.rerender.smithy.release import Release
-from feedstock_tools.versions import parse_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class TreeRules:
     removed_workflows: tuple[str, ...] = ()
 
 
-_CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
+_CHANGES: Table = (
     ("3.1.13", {"listed_values": 3}),
     ("3.2.0", {"listed_values": 2}),
     ("3.2.3", {"listed_values": 3}),
@@ -141,12 +142,7 @@ def tree_rules(version: str) -> TreeRules:
     >>> tree_rules("3.50.1").final_newline, tree_rules("3.62.0").final_newline
     (False, True)
     """
-    wanted = parse_version(version)
-    rules = TreeRules()
-    for since, changed in _CHANGES:
-        if parse_version(since) <= wanted:
-            rules = replace(rules, **changed)
-    return rules
+    return TreeRules(**changes_up_to(_CHANGES, numbers_of(version)))
 
 
 #: The name of conda's solver package in the specs of the install tool.

@@ -10,15 +10,15 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_bytes
 from feedstock_tools.rerender.ci_rules import CiRules, ci_rules
-from feedstock_tools.rerender.configuration import Configuration
-from feedstock_tools.rerender.forge import read_conda_forge_yml, section
+from feedstock_tools.rerender.configuration import Configuration, dump_scalar, dump_whole
+from feedstock_tools.rerender.forge import read_settings, section
 from feedstock_tools.rerender.smithy.jobs import Job, azure_jobs, github_jobs
 
 #: System that builds -> its file of Azure Pipelines.
@@ -90,7 +90,7 @@ def follow_configurations(feedstock: Path, configurations: Sequence[Configuratio
     texts = read_ci_files(feedstock)
     if not texts:  # a feedstock that conda-smithy has not set up for any CI service
         return CiUpdate({}, (), ())
-    return update_ci_files(texts, configurations, read_conda_forge_yml(feedstock), smithy)
+    return update_ci_files(texts, configurations, read_settings(feedstock), smithy)
 
 
 def update_ci_files(
@@ -247,11 +247,12 @@ def matrix_text(jobs: Sequence[Job]) -> str:
     if not ordered:
         return "    matrix: {}\n"
     if any(_may_fold(job) for job in ordered):
-        return _dumped({job.name: dict(job.fields) for job in ordered})
+        text = dump_whole({"strategy": {"matrix": {job.name: dict(job.fields) for job in ordered}}})
+        return "".join(f"  {line}" if line.strip() else line for line in lines_of(text)[1:])
     lines = ["    matrix:"]
     for job in ordered:
-        key = _scalar(job.name)
-        fields = [f"{name}: {_scalar(value)}" for name, value in job.fields.items()]
+        key = dump_scalar(job.name)
+        fields = [f"{name}: {dump_scalar(value)}" for name, value in job.fields.items()]
         if len(key) < _SIMPLE_KEY:
             lines.append(f"      {key}:")
             lines.append(f"        {fields[0]}")
@@ -282,27 +283,6 @@ def _may_fold(job: Job) -> bool:
         elif not isinstance(value, bool | int | None):
             return True
     return False
-
-
-@lru_cache(maxsize=4096, typed=True)
-def _scalar(value: str | bool | int | None) -> str:
-    import yaml
-
-    rendered = yaml.dump(value, default_flow_style=True, width=float("inf"))
-    return rendered.removesuffix("\n").removesuffix("\n...")
-
-
-def _dumped(matrix: Mapping[str, Mapping[str, Any]]) -> str:
-    import yaml
-
-    class Dumper(yaml.Dumper):
-        """PyYAML's dumper, without anchors for equal values."""
-
-        def ignore_aliases(self, data: object) -> bool:
-            return True
-
-    text = yaml.dump({"strategy": {"matrix": matrix}}, Dumper=Dumper, sort_keys=False)
-    return "".join(f"  {line}" if line.strip() else line for line in lines_of(text)[1:])
 
 
 def dumped_settings(settings: Mapping[str, Any], *, plain_booleans: bool) -> str:

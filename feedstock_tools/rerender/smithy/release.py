@@ -20,14 +20,12 @@ from textwrap import dedent
 from typing import Any, TypeVar
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.rerender.rules import Rules
+from feedstock_tools.rerender.rules import NEWEST_SMITHY, Rules
 from feedstock_tools.versions import parse_version
 from feedstock_tools.yaml_reading.nodes import parse_types
 
 Answer = TypeVar("Answer")
 
-#: The newest version for which the whole tree is known; the oldest is that of `Rules`.
-NEWEST = "2026.8.5"
 _CODE = "configure_feedstock.py"
 _TEMPLATES = "templates"
 _COPIED = "feedstock_content"
@@ -366,7 +364,7 @@ def _installed(release: Release) -> ReleaseChoice:
 
 
 def _age(version: str) -> str:
-    return f" (older than {NEWEST})" if parse_version(version) < parse_version(NEWEST) else ""
+    return f" (older than {NEWEST_SMITHY})" if parse_version(version) < parse_version(NEWEST_SMITHY) else ""
 
 
 def _missing(version: str) -> ReleaseChoice:

@@ -1,7 +1,7 @@
 """The templates of a release, and those of a feedstock that replace them, rendered in a sandbox.
 
 Their code is kept in memory and in a private folder of this user. A template that wants a value which no release up to
-`tree_rules.NEWEST` uses, and which its context lacks, would render it as nothing, and is refused.
+`rules.NEWEST_SMITHY` uses, and which its context lacks, would render it as nothing, and is refused.
 """
 
 from __future__ import annotations
