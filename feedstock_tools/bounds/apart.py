@@ -84,7 +84,6 @@ def run_apart(work: Callable[[], T], bounds: Bounds) -> T:
 
 
 def _running() -> _Apart:
-    """The process apart, started if there is none."""
     global _apart
     with _starting:
         if _apart is None or _apart.owner != os.getpid() or _apart.process.poll() is not None:
@@ -126,7 +125,6 @@ def _forget(apart: _Apart) -> None:
 
 
 def _answer_to(apart: _Apart, request: bytes, note: int, bounds: Bounds) -> bytes:
-    """The answer of the process apart to a request."""
     modules = "\n".join(sorted(apart.used)).encode()
     asking, request_end = os.pipe()
     answer_end, answering = os.pipe()
@@ -186,7 +184,6 @@ def _exactly(file: int, size: int) -> bytes:
 
 
 def _wait_for_child(request: int, result: int, note: int) -> NoReturn:
-    """Fork the child that works, wait for it, and write its status after its answer."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     child = os.fork()
     if child == 0:

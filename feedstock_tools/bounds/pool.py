@@ -82,8 +82,6 @@ def each_bounded(
 
 
 class _Pool(Generic[Piece, Result]):
-    """The children: those that work on a piece, and those that wait for one."""
-
     def __init__(self, work: Callable[[Piece], Result], bounds: Bounds) -> None:
         """Start no child yet."""
         self._work = work

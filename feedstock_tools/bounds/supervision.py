@@ -176,7 +176,6 @@ def _leave(number: int, reason: FeedstockError) -> NoReturn:
 
 
 def _give(work: Callable[[], object], pipe: int) -> NoReturn:
-    """Do the work, and send its result or error through a pipe."""
     import gc
 
     gc.freeze()  # a garbage collection over the parent's objects would copy all of its memory

@@ -243,7 +243,6 @@ def _mirror(original: Path, copy: Path) -> None:
 
 
 def _updated_recipe(copy: Feedstock) -> Path:
-    """Update the generated files of the copy; return its recipe to build."""
     from feedstock_tools.generate.spec.reading import read_spec
     from feedstock_tools.generate.texts.rendering import render
 
@@ -266,7 +265,6 @@ def _digest(feedstock: Feedstock) -> str:
 
 
 def _stamp(feedstock: Feedstock) -> str:
-    """Of the same."""
     return f"{stamp_of_files(_files(feedstock))} {own_stamp()}"
 
 
@@ -287,7 +285,6 @@ def own_stamp() -> str:
 
 
 def _remembered(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, str]) -> Updates | None:
-    """The cached result for the files as they are; None if there is none."""
     recipe = recipe_to_build(feedstock, artifacts)
     if not recipe.is_file():
         return None
@@ -304,7 +301,6 @@ def _remembered(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str
 
 
 def _remember(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, str], result: Updates) -> None:
-    """Cache a result for the files as they are, if possible."""
     _remember_stamp(feedstock, artifacts, result)
     if result == Updates():
         digests = _known_digests(artifacts, machine)

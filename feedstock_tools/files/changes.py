@@ -182,7 +182,6 @@ def _staging(folder: Path) -> Path:
 
 
 def _steps_of(changes: Changes, place: Path) -> Iterator[_Step]:
-    """Make all new files, with their modes."""
     for number, path in enumerate(changes.paths):
         step = _Step(path, place / f"{number}.old")
         content, executable = changes.files.get(path), changes.executable.get(path)
@@ -198,7 +197,6 @@ def _steps_of(changes: Changes, place: Path) -> Iterator[_Step]:
 
 
 def _create_folders(steps: Iterable[_Step]) -> Iterator[Path]:
-    """Create the folders that new files need, and give each."""
     for step in steps:
         if step.new is not None:
             for parent in [parent for parent in reversed(step.path.parents) if not parent.exists()]:
@@ -207,7 +205,6 @@ def _create_folders(steps: Iterable[_Step]) -> Iterator[Path]:
 
 
 def _put_in_place(step: _Step) -> None:
-    """Put one new file in place, or take one away."""
     before = _state(step.path)
     if step.mode is not None:
         step.mode_before = stat.S_IMODE(step.path.lstat().st_mode)
@@ -269,7 +266,6 @@ def _mode(mode: int, executable: bool | None) -> int:
 
 
 def _remove_empty_folders(path: Path, folder: Path) -> None:
-    """Remove the folders above a removed file that are empty now."""
     for parent in path.parents:
         if parent == folder or not parent.is_relative_to(folder):
             return

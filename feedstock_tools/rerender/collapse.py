@@ -123,7 +123,6 @@ def _jobs(
     loops: frozenset[str],
     settings: JobSettings,
 ) -> tuple[Job, ...]:
-    """A job for each combination of the values of the keys that split jobs."""
     rules = settings.rules
     keys = frozenset(key for axis in axes for key in axis.keys)
     pins = _used_pins(config, outputs, keys)

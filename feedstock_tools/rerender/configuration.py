@@ -390,7 +390,6 @@ def _may_use(key: str, words: frozenset[str]) -> bool:
 
 
 def _used_by(folder: Path) -> _Used:
-    """Asks the engine, which reads the recipe on the first call."""
     from feedstock_tools.recipe.v1.recipe import render_recipe_v1
     from feedstock_tools.recipe.v1.variants import mentioned_variables
     from feedstock_tools.recipe.v1_engine import read_v1

@@ -126,7 +126,6 @@ def read_forge(feedstock: Path, rules: Rules | None = None) -> Forge:
 
 
 def _no_recipe(feedstock: Path, recipe: Path) -> InputError:
-    """The mistake for a missing recipe, depending on which files exist instead."""
     message = "there is no such file"
     hint = "A feedstock has recipe/recipe.yaml or recipe/meta.yaml, or a feedstock.yaml to make them from."
     if recipe.name == "meta.yaml" and recipe.with_name("recipe.yaml").is_file():
@@ -208,7 +207,6 @@ def _noarch_platforms(settings: Mapping[str, Any], rules: Rules) -> tuple[str, .
 
 
 def _wrong(settings: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """The settings that have a wrong form: their keys and what is wrong."""
     for name, form in _FORMS.items():
         value = settings.get(name)
         if value is None:

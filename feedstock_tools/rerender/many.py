@@ -51,8 +51,6 @@ class RerenderedFeedstock:
 
 @dataclass(frozen=True)
 class _Order:
-    """What to do to each feedstock."""
-
     pinning: Path | None
     rules: Rules
     smithy: Release | None

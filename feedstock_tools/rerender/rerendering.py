@@ -309,7 +309,6 @@ def _packages(watch: PackageWatch, rendering: Rendering, rules: Rules) -> tuple[
 
 
 def _content(path: Path, feedstock: Path) -> bytes:
-    """The bytes of a file of the feedstock; empty if there is none."""
     return read_bytes(path, LARGEST_SCRIPT, within=feedstock) if path.is_file() else b""
 
 
@@ -425,12 +424,10 @@ def lost_jobs(
 
 
 def _kinds(values: Sequence[str]) -> set[str]:
-    """The kinds of a job with these CUDA versions; one without any is a CPU job."""
     return {"CPU" if value == _NONE else "CUDA" for value in values} or {"CPU"}
 
 
 def _present(feedstock: Path) -> Iterator[tuple[Platform, list[str]]]:
-    """The platform and the CUDA versions of each file."""
     folder = feedstock / CI_SUPPORT
     for path in sorted(folder.glob("*.yaml")) if not folder.is_symlink() else ():
         try:

@@ -276,7 +276,6 @@ def _merge_ordered(
 
 
 def _remove_row(config: VariantConfig, migration: Migration) -> VariantConfig:
-    """`key_remove`: the primary key's value is removed, with its rows."""
     key = migration.primary_keys[0]
     gone = migration.config.values.get(key)
     if gone is None or key not in config.values or gone[0] not in config.values[key]:

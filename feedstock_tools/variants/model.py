@@ -315,7 +315,6 @@ def explode(config: VariantConfig) -> VariantSpace:
 
 
 def _widest(groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
-    """The groups that are not a part of another."""
     return tuple(group for group in groups if not any(set(group) < set(other) for other in groups))
 
 

@@ -129,7 +129,6 @@ def _hint(details: ErrorDetails, location: Location, root: type[BaseModel]) -> s
 
 
 def _hint_of_field(location: Location, root: type[BaseModel]) -> str | None:
-    """The schema's description of the key."""
     named = [part for part in location if isinstance(part, str)]
     model = model_at(location[: location.index(named[-1])] if named else (), root)
     described = model.model_fields.get(named[-1]) if model and named else None

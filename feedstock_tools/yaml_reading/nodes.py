@@ -368,8 +368,6 @@ def parse_document(text: str, path: Path | None = None) -> Document:
 
 
 class _Reader:
-    """Walks the nodes of one file and collects places and mistakes."""
-
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self.values: dict[Location, Place] = {}

@@ -141,7 +141,6 @@ def _check_groups(content: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _expanded(group: str, groups: dict[str, Any], uses: dict[str, list[str]], sizes: dict[str, int]) -> int:
-    """The number of requirements that a group without cycles expands to."""
     if group not in sizes:
         own = len(as_list(groups.get(group)))
         sizes[group] = own + sum(_expanded(used, groups, uses, sizes) for used in uses.get(group, ()))
@@ -260,7 +259,6 @@ def _check_accelerator(content: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _has_python(content: dict[str, Any]) -> bool:
-    """Whether an output or a requirement is a Python's."""
     kinds = (output.get("kind") for _, output in outputs_of(content))
     packages = (str(entry.get("package")).split(" ", 1)[0] for _, entry in entries(content))
     return "python" in kinds or "python" in packages

@@ -355,7 +355,6 @@ def _names_with_python(spec: Spec) -> frozenset[str]:
 
 
 def _features(spec: Spec, output: Output) -> Condition | None:
-    """The builds of an output that carry `track_features`."""
     if spec.cuda is None or spec.prefer.by == "build_number" or not spec.automatic:
         return None
     carriers = spec.prefer.outputs or _default_carriers(spec)

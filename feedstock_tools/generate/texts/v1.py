@@ -188,7 +188,6 @@ def _chosen(choices: Sequence[Choice]) -> str:
 
 
 def _expression(text: str) -> str:
-    """A text with placeholders as an expression."""
     pieces = PLACEHOLDER.split(text)
     parts = []
     for at, piece in enumerate(pieces):
@@ -351,5 +350,4 @@ def _imports(modules: list[str], *, pip_check: bool) -> list[str]:
 
 
 def _under(condition: Condition, item: list[str]) -> list[str]:
-    """An item of a list under a condition."""
     return [f"- if: {quoted(to_expression(condition))}", "  then:", *(f"    {line}" for line in item)]

@@ -151,7 +151,6 @@ def _row_block(key: str, rows: Mapping[Platform, Sequence[PinningRow]], *, first
 
 
 def _plain_block(key: str, rows: Mapping[Platform, Sequence[PinningRow]]) -> Block:
-    """A key with one value on each platform that has it."""
     places: dict[str, list[Platform]] = {}
     for platform, platform_rows in rows.items():
         for value in _values(platform_rows, key):

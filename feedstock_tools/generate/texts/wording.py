@@ -196,7 +196,6 @@ class Syntax:
         return f"{self.opening} {function}({', '.join([repr(need.value), *bounds])}) }}}}"
 
     def _bounds(self, need: Need) -> list[str]:
-        """The limits of a pin as arguments."""
         found = []
         for side, limit in (("lower", need.lower), ("upper", need.upper)):
             if limit == "none":

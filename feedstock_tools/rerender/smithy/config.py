@@ -268,7 +268,6 @@ def _fill_azure(config: dict[str, Any]) -> None:
 
 
 def _fill_tools(config: dict[str, Any], rules: TreeRules) -> None:
-    """The packages to install for a build, by build tool and install tool."""
     python = f"python={rules.build_python} " if rules.build_python else ""
     tool = config.get("conda_build_tool")
     config["conda_build_tool_deps"] = {
@@ -305,12 +304,10 @@ def _fill_ci_setup(config: dict[str, Any], feedstock: Path, rules: TreeRules) ->
 
 
 def _has_own_ci_setup(recipe: Path) -> bool:
-    """Whether a recipe builds the package conda-forge-ci-setup itself."""
     return (recipe / "conda_forge_ci_setup" / "__init__.py").is_file() and (recipe / "setup.py").is_file()
 
 
 def _quoted(spec: str) -> str:
-    """A spec, quoted for a shell."""
     return f'"{spec}"' if not spec.startswith(("'", '"')) and re.search(r"[<>|]", spec) else spec
 
 

@@ -158,7 +158,6 @@ def _parallel(system: str, jobs: Sequence[Job], forge: Mapping[str, Any], rules:
 
 
 def _compared(name: str, text: str, new: str | None, jobs: Sequence[Job], entries: Entries) -> CiUpdate:
-    """The update of one file, from its text, its new text, and its new jobs."""
     if new is None:
         stale = tuple(StaleJob(name, job.name, "missing") for job in jobs)
         return CiUpdate(

@@ -245,7 +245,6 @@ def _add(files: dict[str, File], more: Mapping[str, File]) -> None:
 def _settings_of_jobs(
     workshop: Workshop, jobs: Sequence[dict[str, Any]], provider: str, system: str, enabled: Sequence[Built]
 ) -> Iterator[Mapping[str, Any]]:
-    """Add the workflow settings of a system to its jobs."""
     data = {job["config_name"]: job for job in jobs}
     for each in enabled:
         if each.placement.build_os != system:
@@ -275,7 +274,6 @@ def _job_settings(
 
 
 def _scripts_of(workshop: Workshop, provider: str, settings: Mapping[str, Any], system: str) -> Iterator[str]:
-    """The scripts that workflow settings require."""
     ending = ".bat" if system == "win" else ".sh"
     if settings.get("store_build_artifacts"):
         fixed = workshop.rules.github_artifacts if provider == "github_actions" else ()
@@ -289,7 +287,6 @@ def _scripts_of(workshop: Workshop, provider: str, settings: Mapping[str, Any], 
 
 
 def _azure_settings(workshop: Workshop, seen: Mapping[str, Any], system: str, enabled: Sequence[Built]) -> str:
-    """The settings of Azure's jobs of one system as YAML, including the matrix of jobs."""
     settings = copy.deepcopy(dict(section(seen, "azure", f"settings_{system}")))
     for name in workshop.rules.settings_of_templates:
         settings.pop(name, None)

@@ -59,7 +59,6 @@ def losses_of_value(source: Source, rendering: Rendering, traced: TracedVariants
 
 
 def _replaced(settings: tuple[VariantStep, ...], wish: Wish) -> Iterator[Loss]:
-    """Steps after which the value is gone."""
     for setting in settings:
         wanted = [value for value in setting.replaced if wish.is_value(value)]
         if wanted and not any(wish.is_value(value) for value in setting.values):
@@ -143,8 +142,6 @@ def _names(line: str, wish: Wish) -> bool:
 
 @dataclass(frozen=True)
 class _Skip:
-    """A line that skips the recipe, or one output, where a condition holds."""
-
     place: FileLine
     condition: str
     output: str | None
@@ -317,8 +314,6 @@ def _forge_lines(path: Path, pattern: re.Pattern[str]) -> Iterator[FileLine]:
 
 @dataclass(frozen=True)
 class _Platform:
-    """One platform of a rerendered feedstock, and the wishes for it."""
-
     about: RerenderedSource
     rendering: Rendering
     wishes: Sequence[Wish]

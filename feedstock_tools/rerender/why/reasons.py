@@ -166,8 +166,6 @@ def _explainer(source: Source, platform: Platform) -> _Explainer:
 
 @dataclass(frozen=True)
 class _Explainer:
-    """Answers for the configurations of one platform."""
-
     source: Source
     rendering: Rendering
     traced: TracedVariants

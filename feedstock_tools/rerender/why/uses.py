@@ -146,7 +146,6 @@ class TextUses:
         return self._raw.splitlines()
 
     def _block(self, meta: Meta) -> _Lines:
-        """The lines of an output's own block."""
         raw, view = meta.view.recipe.raw, meta.view
         key = (id(view), meta.raw_block, meta.block)
         if key not in self._parts:
@@ -157,7 +156,6 @@ class TextUses:
         return self._parts[key]
 
     def _top(self, meta: Meta) -> _Lines:
-        """The lines outside of the outputs."""
         view = meta.view
         key = (id(view), "", "top level")
         if key not in self._parts:
@@ -305,7 +303,6 @@ class YamlUses:
 
 
 def _mentions(site: Site, lines: Sequence[str]) -> Iterator[_Mention]:
-    """The mentions in one text of a recipe."""
     output = None if not site.output or "${{" in site.output else site.output
     mention = partial(_Mention, output=output, conditions=site.conditions)
     first, last = site.lines

@@ -27,8 +27,6 @@ Values = tuple[str, ...]
 
 
 class _Traced(str):
-    """A string that knows its places."""
-
     places: tuple[FileLine, ...]
 
     def __new__(cls, text: str, places: Iterable[FileLine] = ()) -> _Traced:
@@ -192,7 +190,6 @@ def _by_row(config: VariantConfig, key: str, group: Values) -> dict[Values | Non
 def _note(
     history: dict[str, list[VariantStep]], before: VariantConfig, after: VariantConfig, layer: VariantConfig, name: str
 ) -> None:
-    """Record what a step did to each key that it names or that it changed."""
     for key in dict.fromkeys((*layer.values, *after.values)):
         old, new = before.values.get(key, ()), after.values.get(key, ())
         if key not in layer.values and old == new:
