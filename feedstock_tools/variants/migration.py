@@ -6,10 +6,11 @@ it, `key_remove` removes rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
@@ -20,6 +21,7 @@ from feedstock_tools.variants.rules import CondaBuildRules, MigrationRules
 from feedstock_tools.versions import Version, parse_version
 
 Values = tuple[str, ...]
+_Row = TypeVar("_Row", str, Values)
 #: The keys of a migration about itself; the others are those of a pinning.
 OWN_KEYS = frozenset({"__migrator", "migrator_ts"})
 
@@ -135,9 +137,11 @@ def _rank(value: str, order: Values | None, migration: Migration, key: str) -> A
         return value
 
 
-def _sorted(values: set[str], order: Values | None, migration: Migration, key: str) -> list[str]:
+def _sorted(rows: set[_Row], value_of: Callable[[_Row], str], migration: Migration, key: str) -> list[_Row]:
+    """Values of a key, or rows with one, by the value's rank."""
+    order = migration.order_of(key)
     try:
-        return sorted(sorted(values), key=lambda value: _rank(value, order, migration, key))
+        return sorted(sorted(rows), key=lambda row: _rank(value_of(row), order, migration, key))
     except TypeError as error:
         raise migration.fail(f"the values of '{key}' cannot be sorted") from error
 
@@ -196,13 +200,7 @@ def _add_rows(config: VariantConfig, migration: Migration) -> VariantConfig:
             )
         row = tuple(new[member][at] for member in group)
         if row not in rows:
-            rows = sorted({*rows, row})
-            place = group.index(key)
-            order = migration.order_of(key)
-            try:
-                rows.sort(key=lambda row: _rank(row[place], order, migration, key))
-            except TypeError as error:
-                raise migration.fail(f"the values of '{key}' cannot be sorted") from error
+            rows = _sorted({*rows, row}, itemgetter(group.index(key)), migration, key)
     if rows is not former:
         values.update({member: tuple(row[column] for row in rows) for column, member in enumerate(group)})
     _merge_ordered(values, config, migration, {key, *joined})
@@ -250,7 +248,7 @@ def _add_by_key(config: VariantConfig, migration: Migration, rules: MigrationRul
         lacking = [member for member in group if at >= len(new.get(member, ())) and member not in alone]
         if lacking and not rules.knows_additional_zip_keys:
             raise migration.fail(f"sets '{key}', which is zipped with {', '.join(lacking)}, but not these")
-        keys = _sorted({*old, value}, migration.order_of(key), migration, key)
+        keys = _sorted({*old, value}, str, migration, key)
         for member in group:
             former = (alone[member],) * len(keys) if member in alone else values.get(member, ())
             column = [NO_VALUE] * len(keys)
@@ -269,7 +267,7 @@ def _merge_ordered(
 ) -> None:
     """Keys that have an ordering and are neither the primary key nor newly zipped are merged by it, in place."""
     new = migration.config.values
-    for other in (migration.ordering or {}).keys() - set(handled):
+    for other in sorted((migration.ordering or {}).keys() - set(handled)):
         if other not in config.values or other not in new:
             raise migration.fail(f"orders '{other}', which {'it' if other not in new else 'the pinning'} does not set")
         values[other] = _merged(other, config.values[other], new[other], migration, MigrationRules())
@@ -283,7 +281,7 @@ def _remove_row(config: VariantConfig, migration: Migration) -> VariantConfig:
     if len(gone) != 1:
         raise migration.fail(f"key_remove can only remove one value of '{key}' at a time")
     old = config.values[key]
-    left = [value for value in _sorted(set(old), migration.order_of(key), migration, key) if value != gone[0]]
+    left = [value for value in _sorted(set(old), str, migration, key) if value != gone[0]]
     places = [old.index(value) for value in left]
     changed = {member: tuple(config.values[member][place] for place in places) for member in config.group_of(key)}
     return config.with_values(changed)

@@ -7,7 +7,7 @@ the product is never computed. `VariantSpace` is independent axes with the remai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, product
@@ -299,27 +299,23 @@ def explode(config: VariantConfig) -> VariantSpace:
     Raises:
         InputError: zip groups name keys without values, share keys, or their keys differ in length.
     """
-    config = replace(config, zip_keys=_widest(config.zip_keys))
+    widest = (group for group in config.zip_keys if not any(set(group) < set(other) for other in config.zip_keys))
+    config = replace(config, zip_keys=tuple(widest))
     wrong = faults(config)
     if wrong:
         raise InputError.of([_mistake(config, key, message) for key, message in wrong])
     zipped = {key for group in config.zip_keys for key in group}
     groups = {frozenset(group): group for group in reversed(config.zip_keys)}.values()
-    axes = [Axis(group, _whole_rows(zip(*(config.values[key] for key in group), strict=True))) for group in groups]
+    axes = []
+    for group in groups:
+        rows = zip(*(config.values[key] for key in group), strict=True)
+        axes.append(Axis(group, tuple(row for row in rows if NO_VALUE not in row)))
     axes.extend(
         Axis((key,), tuple(zip(values, strict=True)))
         for key, values in config.values.items()
         if values and key not in zipped
     )
     return VariantSpace(tuple(axis for axis in axes if axis.rows))
-
-
-def _widest(groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
-    return tuple(group for group in groups if not any(set(group) < set(other) for other in groups))
-
-
-def _whole_rows(rows: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-    return tuple(row for row in rows if NO_VALUE not in row)
 
 
 def faults(config: VariantConfig) -> list[tuple[str, str]]:
