@@ -27,13 +27,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from feedstock_tools.bounds.limits import Bounds, Note, answer, end_with_parent, enter, factor, value_of, whole, widen
+from feedstock_tools.bounds.limits import (
+    LENGTH,
+    Bounds,
+    Note,
+    answer,
+    end_with_parent,
+    enter,
+    factor,
+    received,
+    value_of,
+    whole,
+    widen,
+)
 from feedstock_tools.errors import WorkError
 from feedstock_tools.processes import worker_command
 
 T = TypeVar("T")
 
-_LENGTH = struct.Struct("<Q")
 _STATUS = struct.Struct("<i")
 
 
@@ -136,7 +147,7 @@ def _answer_to(apart: _Apart, request: bytes, note: int, bounds: Bounds) -> byte
             os.close(asking)
             os.close(answering)
         for part in (modules, request):
-            requests.write(_LENGTH.pack(len(part)) + part)
+            requests.write(LENGTH.pack(len(part)) + part)
         requests.flush()
         return whole(answers, bounds)  # the end of `requests` stays open: the child ends with it
 
@@ -154,7 +165,7 @@ def main() -> int:
         if not data:
             return 0
         with contextlib.suppress(EOFError):
-            for name in set(_part(files[0]).decode().splitlines()) - sys.modules.keys():
+            for name in set(received(files[0]).decode().splitlines()) - sys.modules.keys():
                 with contextlib.suppress(ImportError):
                     importlib.import_module(name)
             if os.fork() == 0:
@@ -162,25 +173,6 @@ def main() -> int:
                 _wait_for_child(*files)
         for file in files:
             os.close(file)
-
-
-def _part(file: int) -> bytes:
-    """A part of a request, by its length.
-
-    Raises:
-        EOFError: the other side has closed it.
-    """
-    return _exactly(file, _LENGTH.unpack(_exactly(file, _LENGTH.size))[0])
-
-
-def _exactly(file: int, size: int) -> bytes:
-    parts = bytearray()
-    while len(parts) < size:
-        some = os.read(file, min(size - len(parts), 1 << 20))
-        if not some:
-            raise EOFError
-        parts += some
-    return bytes(parts)
 
 
 def _wait_for_child(request: int, result: int, note: int) -> NoReturn:
@@ -199,7 +191,7 @@ def _work(request: int, result: int, note: int) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     status = 1
     try:
-        content = _part(request)
+        content = received(request)
         end_with_parent(request)
         before = set(sys.modules)
         folder, scale, bounds, work = pickle.loads(content)  # noqa: S301 - from our own program

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import struct
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -393,3 +394,26 @@ def value_of(content: bytes, status: int, note: Note, bounds: Bounds, used: set[
     if succeeded:
         return value
     raise value
+
+
+#: The length of a message, which precedes it in a pipe.
+LENGTH = struct.Struct("<Q")
+
+
+def received(pipe: int) -> bytes:
+    """A whole message from a pipe.
+
+    Raises:
+        EOFError: the other side has closed it.
+    """
+    return _exactly(pipe, LENGTH.unpack(_exactly(pipe, LENGTH.size))[0])
+
+
+def _exactly(pipe: int, size: int) -> bytes:
+    content = bytearray()
+    while len(content) < size:
+        part = os.read(pipe, min(size - len(content), 1 << 20))
+        if not part:
+            raise EOFError
+        content += part
+    return bytes(content)

@@ -10,7 +10,6 @@ import os
 import pickle
 import selectors
 import signal
-import struct
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -18,13 +17,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Generic, NoReturn, TypeVar
 
-from feedstock_tools.bounds.limits import READING, Bounds, Note, factor, reason_of, renew
+from feedstock_tools.bounds.limits import LENGTH, READING, Bounds, Note, factor, reason_of, received, renew
 from feedstock_tools.bounds.supervision import fork_bound, threads
 from feedstock_tools.errors import FeedstockError, WorkError
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
-_HEAD = struct.Struct("<q")
 #: A child is replaced after this many pieces, so that its caches and what libraries never free cannot add up.
 _PIECES = 32
 #: A child collects garbage after this many pieces.
@@ -164,17 +162,19 @@ def _serve(work: Callable[[Piece], Result], orders: int, answers: int) -> NoRetu
     gc.disable()  # collecting within a piece, over all that the caches hold, takes a fifth of its time
     done = 0
     try:
-        while (content := _read(orders)) is not None:
+        while True:
+            content = received(orders)
             renew()
             _send(answers, pickle.dumps(_attempt(work, pickle.loads(content))))  # noqa: S301 - from our own parent
             done += 1
             if done % _COLLECTED == 0:
                 gc.collect()
+    except EOFError:
+        os._exit(0)
     except MemoryError:
         os.abort()
     except BaseException:
         os._exit(1)
-    os._exit(0)
 
 
 def _end_late(children: Iterable[_Child[Piece]], bounds: Bounds) -> None:
@@ -187,26 +187,10 @@ def _end_late(children: Iterable[_Child[Piece]], bounds: Bounds) -> None:
 
 
 def _send(pipe: int, content: bytes) -> None:
-    left = memoryview(_HEAD.pack(len(content)) + content)
+    left = memoryview(LENGTH.pack(len(content)) + content)
     with suppress(BrokenPipeError):  # the other side has ended; its status says why
         while left:
             left = left[os.write(pipe, left) :]
-
-
-def _read(pipe: int) -> bytes | None:
-    """One whole message; None after the last."""
-    head = _exactly(pipe, _HEAD.size)
-    return None if head is None else _exactly(pipe, _HEAD.unpack(head)[0])
-
-
-def _exactly(pipe: int, size: int) -> bytes | None:
-    content = b""
-    while len(content) < size:
-        part = os.read(pipe, size - len(content))
-        if not part:
-            return None
-        content += part
-    return content
 
 
 def _received(child: _Child[Piece], bounds: Bounds) -> tuple[object, bool] | None:
@@ -224,9 +208,9 @@ def _received(child: _Child[Piece], bounds: Bounds) -> tuple[object, bool] | Non
             return WorkError("the work ended without a result", path=child.note.read()[0]), False
         return reason_of(-status, child.note, bounds), False
     child.received += part
-    if len(child.received) < _HEAD.size or len(child.received) < _HEAD.size + _HEAD.unpack_from(child.received)[0]:
+    if len(child.received) < LENGTH.size or len(child.received) < LENGTH.size + LENGTH.unpack_from(child.received)[0]:
         return None
-    result = pickle.loads(child.received[_HEAD.size :])  # noqa: S301 - from our own child
+    result = pickle.loads(child.received[LENGTH.size :])  # noqa: S301 - from our own child
     child.received.clear()
     return result, True
 

@@ -36,11 +36,7 @@ _LONGEST_COMMAND = 48 * 3600.0
 _BEAT = 0.5
 
 
-def _nothing() -> None:
-    """Do nothing at a beat."""
-
-
-def hold(bounds: Bounds, beat: Callable[[], None] = _nothing) -> None:
+def hold(bounds: Bounds, beat: Callable[[], None] = lambda: None) -> None:
     """Continue in a child under bounds; this process waits for it, reports what ended it, and exits with its status.
 
     Returns only in the child. Call it before any thread is started. Without `fork` it does nothing.

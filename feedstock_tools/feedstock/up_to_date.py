@@ -85,9 +85,7 @@ def refresh(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, st
     remembered = _remembered(feedstock, artifacts, machine)
     if remembered is not None and remembered.is_empty:
         return remembered
-    from feedstock_tools.generate.spec.reading import read_spec
-
-    spec = read_spec(feedstock.folder)
+    spec = _read_spec(feedstock)
     done = update(feedstock, spec)
     _update_twin(feedstock, artifacts, spec)
     _remember(feedstock, artifacts, machine, Updates(edited=done.edited))
@@ -106,9 +104,7 @@ def outdated(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, s
     remembered = _remembered(feedstock, artifacts, machine)
     if remembered is not None:
         return remembered
-    from feedstock_tools.generate.spec.reading import read_spec
-
-    spec = read_spec(feedstock.folder)
+    spec = _read_spec(feedstock)
     pending = _pending(feedstock, spec)
     if pending.is_empty or not recipe_to_build(feedstock, artifacts).is_file():
         _update_twin(feedstock, artifacts, spec)  # else it stays as old as the meta.yaml
@@ -127,9 +123,8 @@ def update(feedstock: Feedstock, spec: Spec) -> Updates:
         WorkError: a file cannot be written.
     """
     from feedstock_tools.generate.generating import apply
-    from feedstock_tools.generate.texts.rendering import render
 
-    texts = render(spec)
+    texts = _texts(spec)
     done = _regenerated(feedstock, texts)
     if done.generated:
         apply(feedstock.folder, texts)
@@ -180,12 +175,9 @@ def behind_spec(folder: Path) -> str | None:
     record = folder / GENERATED
     if not record.is_file() or feedstock.spec.stat().st_mtime_ns <= record.stat().st_mtime_ns:
         return None
-    from feedstock_tools.generate.spec.reading import read_spec
-    from feedstock_tools.generate.texts.rendering import render
-
     hint = f"run 'feedstock-tools generate {folder}'"
     try:
-        updates = _regenerated(feedstock, render(read_spec(folder)))
+        updates = _regenerated(feedstock, _texts(_read_spec(feedstock)))
     except InputError as error:
         first = replace(error.mistakes[0], hint=None)
         return f"the recipe was generated from an earlier feedstock.yaml, and today's has mistakes ({first}); {hint}"
@@ -196,9 +188,7 @@ def behind_spec(folder: Path) -> str | None:
 
 def _pending(feedstock: Feedstock, spec: Spec) -> Updates:
     """What `update` would do; the configurations are compared only with a recipe that stays as it is."""
-    from feedstock_tools.generate.texts.rendering import render
-
-    pending = _regenerated(feedstock, render(spec))
+    pending = _regenerated(feedstock, _texts(spec))
     if pending.generated or spec.pinning != "self-contained":
         return pending
     return replace(pending, rerendered=len(_rerender(feedstock).files))
@@ -213,6 +203,18 @@ def _regenerated(feedstock: Feedstock, texts: Mapping[PurePosixPath, str]) -> Up
     return Updates(edited=edited) if edited else Updates(generated=tuple(str(change.path) for change in stale))
 
 
+def _read_spec(feedstock: Feedstock) -> Spec:
+    from feedstock_tools.generate.spec.reading import read_spec
+
+    return read_spec(feedstock.folder)
+
+
+def _texts(spec: Spec, recipe_format: str | None = None) -> Mapping[PurePosixPath, str]:
+    from feedstock_tools.generate.texts.rendering import render
+
+    return render(spec, recipe_format)
+
+
 def _rerender(feedstock: Feedstock) -> Changes:
     from feedstock_tools.rerender.rerendering import rerender
 
@@ -224,9 +226,7 @@ def _update_twin(feedstock: Feedstock, artifacts: Artifacts, spec: Spec) -> None
         return
     digest = _digest(feedstock)
     if digest != twin_inputs(artifacts):
-        from feedstock_tools.generate.texts.rendering import render
-
-        make_twin(feedstock, artifacts, render(spec, "v1"), digest)
+        make_twin(feedstock, artifacts, _texts(spec, "v1"), digest)
 
 
 def _mirror(original: Path, copy: Path) -> None:
@@ -243,15 +243,12 @@ def _mirror(original: Path, copy: Path) -> None:
 
 
 def _updated_recipe(copy: Feedstock) -> Path:
-    from feedstock_tools.generate.spec.reading import read_spec
-    from feedstock_tools.generate.texts.rendering import render
-
-    spec = read_spec(copy.folder)
+    spec = _read_spec(copy)
     update(copy, spec)
     artifacts = Artifacts(copy.artifacts)
     recipe = recipe_to_build(copy, artifacts)
     if is_twin(recipe, artifacts):
-        make_twin(copy, artifacts, render(spec, "v1"), inputs="")
+        make_twin(copy, artifacts, _texts(spec, "v1"), inputs="")
     return recipe
 
 

@@ -203,11 +203,7 @@ def _lock(stream: IO[bytes]) -> bool:
     return True
 
 
-def _discard(text: str) -> None:
-    """Discard a message."""
-
-
-_tell: Callable[[str], None] = _discard
+_tell: Callable[[str], None] | None = None
 
 
 def tell_with(tell: Callable[[str], None]) -> None:
@@ -219,7 +215,8 @@ def tell_with(tell: Callable[[str], None]) -> None:
 def say_wait(event: str, seconds: float | None) -> None:
     """Report what this process waits for, and for how long at most."""
     limit = f", for up to {seconds:g} s" if seconds is not None else ""
-    _tell(f"waiting for {event}{limit}")
+    if _tell is not None:
+        _tell(f"waiting for {event}{limit}")
 
 
 class Wait:
