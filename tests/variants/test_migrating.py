@@ -146,6 +146,6 @@ def test_migrations_that_do_not_fit_are_refused_by_name(tmp_path: Path, change: 
 
 def test_of_several_keys_that_do_not_fit_the_first_by_name_is_refused(tmp_path: Path) -> None:
     keys = [f"library_{letter}" for letter in "qwertzuiopasdfghjkl"]  # a set of strings is in no order
-    settings = {**CUDA13["__migrator"], "ordering": dict.fromkeys(keys, ["1"])}
+    settings = {**CUDA13["__migrator"], "ordering": {key: ["1"] for key in keys}}
     with pytest.raises(InputError, match="orders 'library_a', which it does not set"):
         migrate(PINNING, [written(tmp_path, {**CUDA13, "__migrator": settings})])
