@@ -175,6 +175,16 @@ def test_a_verbatim_block_belongs_to_its_format() -> None:
         render(spec_from_text(ALONE), "v1")
 
 
+def test_a_description_without_a_key_in_a_format_stops_no_build_in_it() -> None:
+    text = ALONE.replace("    verbatim:\n      - section: build\n", "").replace('        v0: "rpaths: [lib/]"\n', "")
+    spec = spec_from_text(text + 'verbatim: [{section: about, v0: "doc_source_url: d"}]\n')
+
+    recipes = {way: "".join(render(spec, way).values()) for way in ("v0", "v1")}
+
+    assert "doc_source_url: d\n" in recipes["v0"]
+    assert "doc_source_url" not in recipes["v1"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -242,16 +242,16 @@ class Syntax:
         return tuple(lines)
 
     def verbatim(self, blocks: Iterable[Verbatim], section: str) -> list[str]:
-        """The lines of the blocks for a section.
+        """The lines of the blocks for a section. A description may lack lines for this format: no build needs them.
 
         Raises:
-            InputError: a block has no lines for this format.
+            InputError: another block has no lines for this format.
         """
         lines: list[str] = []
         own = self.recipe_format
         for block in blocks:
             text: str | None = getattr(block, own)
-            if block.section != section:
+            if block.section != section or (text is None and section == "about"):
                 continue
             if text is None:
                 hint = f"Add the lines of a {own} recipe as `{own}:`; empty, if it needs none."
