@@ -76,14 +76,6 @@ class Library:
     releases: tuple[LibraryRelease, ...]
     gpu_code: tuple[GpuCode, ...] = ()
 
-    def versions(self, cuda: str, platform: Platform) -> tuple[str, ...]:
-        """The versions that were built with a CUDA version for a platform, newest first.
-
-        Most builds run with other toolkits of their CUDA major version too: see `goes_with`.
-        """
-        built = (release.version for release in self.releases if release.built_for(cuda, platform))
-        return tuple(dict.fromkeys(built))
-
 
 _ARCHITECTURE = re.compile(r"^(sm|compute)_(\d+)([af]?)$")
 #: The _MSC_VER of each Visual Studio: of its first and of its last release.

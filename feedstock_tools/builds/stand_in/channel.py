@@ -56,6 +56,8 @@ from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
 
 _NAME = STAND_IN.origin
+#: The file of a channel that says what this machine has for it.
+_RECORD = "stand-in.json"
 _COMPILER_ROLES = ("binutils", "c_compiler", "cxx_compiler")
 _CUDA_ROLES = ("nvcc", "nvcc_activation")
 #: Tools that builds start in Python several times each.
@@ -72,23 +74,13 @@ class StandInChannel:
     """A stand-in channel that is ready for use.
 
     Attributes:
-        folder: its folder; `url` is the same as a URL.
-        cache: a folder for unpacked packages that belongs to this channel. Real packages have the same names as these,
-            so the cache of real channels must not serve here (`RATTLER_CACHE_DIR` for a build, `cache=` for `install`).
-        identity: a hash over the inputs of the channel, except the requested Pythons.
-        compiler: the compiler behind the compiler packages, in words; None if this machine cannot compile for the
-            platform.
+        pythons: the versions (`3.12`) of Python that can be run. Any other is metadata only.
         empty: the packages that are requested for their files and have none here.
-        pythons: version (`3.12`) → full version (`3.12.1`) of the Pythons that can be run. Any other is metadata only.
     """
 
     folder: Path
-    cache: Path
-    platform: Platform
-    identity: str
-    compiler: str | None
-    pythons: Mapping[str, str]
-    empty: frozenset[str] = frozenset()
+    pythons: frozenset[str]
+    empty: frozenset[str]
 
     @property
     def url(self) -> str:
@@ -96,12 +88,12 @@ class StandInChannel:
 
     @property
     def properties(self) -> ChannelProperties:
-        return replace(STAND_IN, pythons=frozenset(self.pythons), empty=self.empty)
+        return replace(STAND_IN, pythons=self.pythons, empty=self.empty)
 
 
 @dataclass(frozen=True, slots=True)
-class Provisions:
-    """What this machine has for the packages with contents.
+class Sources:
+    """Where this machine has the contents of packages.
 
     Attributes:
         path: searched for compilers, Pythons and make instead of PATH.
@@ -117,7 +109,7 @@ class Provisions:
 
 
 def ensure_stand_in_channel(
-    root: Path, platform: Platform, pythons: Iterable[str], provisions: Provisions | None = None
+    root: Path, platform: Platform, pythons: Iterable[str], sources: Sources | None = None
 ) -> StandInChannel:
     """A stand-in channel for builds on this machine; an existing one is reused if nothing has changed.
 
@@ -126,70 +118,38 @@ def ensure_stand_in_channel(
         platform: the target platform; includes `noarch`.
         pythons: the versions (`3.12`) that must be real if this machine has them: the running interpreter's, and
             others that are on PATH as `python3.12`.
-        provisions: default: nothing that was fetched, and the programs on PATH.
+        sources: default: nothing that was fetched, and the programs on PATH.
 
     Raises:
         WorkError: the folder cannot be written.
         InputError: the data on packages is damaged.
     """
-    has = provisions or Provisions()
+    sources = sources or Sources()
     native = platform == Platform.here()
     wanted = sorted({".".join(version.split(".")[:2]) for version in pythons})
-    installations = find_pythons(wanted, path=has.path)
-    identity = stand_in_identity(platform, path=has.path, toolkits=has.toolkits if native else None)
-    calls = (str(has.zig.folder),) if has.zig else ()
-    make = shutil.which(MAKE, path=has.path)
-    behind_tools = [sha256(tools_file().read_bytes()).hexdigest(), *sorted(found_tools(has.tools)), str(make)]
-    cuda = {toolkit.version: toolkit for toolkit in found_toolkits(has.toolkits)} if native else {}
-    behind_cuda = [str(toolkit.runtime) for toolkit in cuda.values() if toolkit.runtime]
-    pythons_behind = [installation.identity for installation in installations]
-    key = digest(
-        identity, *programs_called(platform, path=has.path), *pythons_behind, *calls, *behind_tools, *behind_cuda
-    )[:16]
-    folder = root / key / _NAME
-    record = folder / "stand-in.json"
+    installations = find_pythons(wanted, path=sources.path)
+    identity = stand_in_identity(platform, path=sources.path, toolkits=sources.toolkits if native else None)
+    zig = (str(sources.zig.folder),) if sources.zig else ()
+    make = shutil.which(MAKE, path=sources.path)
+    fetched = found_tools(sources.tools)
+    of_tools = [sha256(tools_file().read_bytes()).hexdigest(), *sorted(fetched), str(make)]
+    cuda = {toolkit.version: toolkit for toolkit in found_toolkits(sources.toolkits)} if native else {}
+    of_cuda = [str(toolkit.runtime) for toolkit in cuda.values() if toolkit.runtime]
+    of_pythons = [installation.identity for installation in installations]
+    programs = programs_called(platform, path=sources.path)
+    folder = root / digest(identity, *programs, *of_pythons, *zig, *of_tools, *of_cuda)[:16] / _NAME
+    record = folder / _RECORD
     if not record.is_file():
         with locked(root):
             if not record.is_file():
-                compiler = find_compiler(path=has.path, zig=has.zig)
-                cross = None if native else find_cross_compiler(platform, path=has.path, zig=has.zig)
-                wheels = tuple(wheel for wheel in read_tools().wheels if wheel.file in found_tools(has.tools))
-                behind = _Behind(installations, compiler, cuda, cross, make, wheels, has.tools)
-                _make_whole(folder, platform, behind, root / "pythons")
-    return _from_record(folder, root, platform, identity)
-
-
-@cache
-def _ensured(
-    root: Path, platform: Platform, pythons: frozenset[str], provisions: Provisions, fetched: frozenset[str]
-) -> StandInChannel:
-    """The channel of a run; `fetched` are the wheels in the folder of tools; another build may need more."""
-    return ensure_stand_in_channel(root, platform, pythons, provisions)
-
-
-def stand_in_channel_of(
-    machine: Mapping[str, str], platform: Platform, pythons: Iterable[str], fallback: Path
-) -> StandInChannel:
-    """The stand-in channel of this machine, in its user's cache folder; requested once in a run.
-
-    Args:
-        pythons: as for `ensure_stand_in_channel`.
-        fallback: the cache folder if the user has none.
-
-    Raises:
-        as `ensure_stand_in_channel`.
-    """
-    cache = user_cache(machine, fallback)
-    tools = tools_folder(cache)
-    has = Provisions(machine.get("PATH"), find_zig(zig_folder(cache)), toolkits_folder(machine), tools)
-    return _ensured(cache / _NAME, platform, frozenset(pythons), has, found_tools(tools))
-
-
-def _from_record(folder: Path, root: Path, platform: Platform, identity: str) -> StandInChannel:
+                compiler = find_compiler(path=sources.path, zig=sources.zig)
+                cross = None if native else find_cross_compiler(platform, path=sources.path, zig=sources.zig)
+                wheels = tuple(wheel for wheel in read_tools().wheels if wheel.file in fetched)
+                contents = _Contents(installations, compiler, cuda, cross, make, wheels, sources.tools)
+                _make_whole(folder, platform, contents, root / "pythons")
     try:
-        record = json.loads((folder / "stand-in.json").read_bytes())
-        pythons, compiler, empty = dict(record["pythons"]), record["compiler"], frozenset(record["empty"])
-        return StandInChannel(folder, root / "cache", platform, identity, compiler, pythons, empty)
+        written = json.loads(record.read_bytes())
+        return StandInChannel(folder, frozenset(written["pythons"]), frozenset(written["empty"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise WorkError(
             "the stand-in channel is damaged",
@@ -198,17 +158,40 @@ def _from_record(folder: Path, root: Path, platform: Platform, identity: str) ->
         ) from error
 
 
+@cache
+def _ensured(
+    root: Path, platform: Platform, pythons: frozenset[str], sources: Sources, fetched: frozenset[str]
+) -> StandInChannel:
+    """The channel of a run; `fetched` are the wheels in the folder of tools; another build may need more."""
+    return ensure_stand_in_channel(root, platform, pythons, sources)
+
+
+def stand_in_channel_of(
+    machine: Mapping[str, str], platform: Platform, pythons: Iterable[str], fallback: Path
+) -> StandInChannel:
+    """The stand-in channel of this machine, in its user's cache folder; requested once in a run.
+
+    Args:
+        pythons: as for `ensure_stand_in_channel`, with its errors.
+        fallback: the cache folder if the user has none.
+    """
+    cache = user_cache(machine, fallback)
+    tools = tools_folder(cache)
+    sources = Sources(machine.get("PATH"), find_zig(zig_folder(cache)), toolkits_folder(machine), tools)
+    return _ensured(cache / _NAME, platform, frozenset(pythons), sources, found_tools(tools))
+
+
 @dataclass(frozen=True, slots=True)
-class _Behind:
-    """The sources of the packages with contents: programs of this machine, and fetched wheels with their folder."""
+class _Contents:
+    """What the packages with contents are made of: programs of this machine, and fetched wheels with their folder."""
 
     pythons: Sequence[Installation]
     compiler: Compiler | None
     cuda: Mapping[str, CudaToolkit]
     cross: Compiler | None
-    make: str | None = None
-    wheels: Sequence[Wheel] = ()
-    tools: Path | None = None
+    make: str | None
+    wheels: Sequence[Wheel]
+    tools: Path | None
 
     def wheel_of(self, package: KnownPackage) -> tuple[Wheel, Path] | None:
         """The fetched wheel of a package, and its file; None without one."""
@@ -220,13 +203,13 @@ class _Behind:
         return None
 
 
-def _make_whole(folder: Path, platform: Platform, behind: _Behind, kept: Path) -> None:
+def _make_whole(folder: Path, platform: Platform, contents: _Contents, kept: Path) -> None:
     """Create the channel in a temporary folder, and rename it when it is complete."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with temporary_folder(folder.parent) as temporary:
             channel = temporary / _NAME
-            _make(channel, platform, behind, kept)
+            _make(channel, platform, contents, kept)
             if folder.exists():  # an incomplete one, left by a stopped run
                 shutil.rmtree(folder)
             channel.rename(folder)
@@ -234,11 +217,11 @@ def _make_whole(folder: Path, platform: Platform, behind: _Behind, kept: Path) -
         raise WorkError(f"cannot create the stand-in channel: {error.strerror or error}", path=folder) from error
 
 
-def _make(channel: Path, platform: Platform, behind: _Behind, kept: Path) -> None:
-    real = {installation.minor: installation for installation in behind.pythons}
+def _make(channel: Path, platform: Platform, contents: _Contents, kept: Path) -> None:
+    real = {installation.minor: installation for installation in contents.pythons}
     builder = Platform.here()
     entries: dict[str, dict[str, object]] = {"noarch": {}, platform.subdir: {}, builder.subdir: {}}
-    contents: dict[str, bool] = {}
+    with_files: dict[str, bool] = {}
     compiled = cache(byte_code)  # pip has two packages of one wheel
     for package in (*read_packages(), *read_tools().packages, *_cross_tools(platform, builder)):
         if package.subdir not in entries:
@@ -248,30 +231,30 @@ def _make(channel: Path, platform: Platform, behind: _Behind, kept: Path) -> Non
             metadata = replace(_metadata(package, real=True), version=real[minor].version)
             made = python_files(real[minor])
             written, known = _linked(channel, metadata, real[minor].identity, made, kept)
-        elif (wheel := behind.wheel_of(package)) is not None:
+        elif (wheel := contents.wheel_of(package)) is not None:
             points = entry_points(wheel[1]) if package.noarch else ()
             metadata = replace(_metadata(package, real=True), entry_points=points)
             origin = wheel[0].sha256 + (f" {sys.implementation.cache_tag}" if package.name in _COMPILED else "")
             written, known = _linked(channel, metadata, origin, _files_of_wheel(wheel, compiled), kept)
         else:
-            files = tuple(_files(package, platform, behind))
+            files = tuple(_files(package, platform, contents))
             metadata = _metadata(package, real=bool(files) and package.role != "python")
             written = write_package(channel, metadata, files)
             known = sha256(written.read_bytes()).hexdigest()
         entries[package.subdir][written.name] = _entry(metadata, written, known)
         has_files = metadata.extra[_NAME] != _mark(package, real=False)
-        contents[package.name] = has_files or contents.get(package.name, False)
+        with_files[package.name] = has_files or with_files.get(package.name, False)
     for subdir, packages in entries.items():
         _write_repodata(channel, subdir, packages)
-    compiler = behind.compiler if platform == builder else behind.cross
+    compiler = contents.compiler if platform == builder else contents.cross
     record = {
         "compiler": " ".join(compiler.c) if compiler else None,
         "pythons": {minor: installation.version for minor, installation in real.items()} if platform == builder else {},
         "empty": sorted(
-            name for name, has_files in contents.items() if not has_files and not _is_not_missed(name, behind)
+            name for name, has_files in with_files.items() if not has_files and not _is_not_missed(name, contents)
         ),
     }
-    (channel / "stand-in.json").write_text(json.dumps(record, indent=2), encoding="utf-8")
+    (channel / _RECORD).write_text(json.dumps(record, indent=2), encoding="utf-8")
 
 
 def _files_of_wheel(
@@ -283,9 +266,9 @@ def _files_of_wheel(
         yield from compiled(*wheel)
 
 
-def _is_not_missed(name: str, behind: _Behind) -> bool:
+def _is_not_missed(name: str, contents: _Contents) -> bool:
     """Whether no build misses the files of a package; a fetched CUDA compiler brings the CUDA runtime."""
-    return bool(_NOT_MISSED.match(name)) or (bool(behind.cuda) and name.startswith("cuda-cudart"))
+    return bool(_NOT_MISSED.match(name)) or (bool(contents.cuda) and name.startswith("cuda-cudart"))
 
 
 def _cross_tools(platform: Platform, builder: Platform) -> Iterable[KnownPackage]:
@@ -301,7 +284,7 @@ def _cross_tools(platform: Platform, builder: Platform) -> Iterable[KnownPackage
                 yield replace(package, subdir=builder.subdir, depends=needed)
 
 
-def _files(package: KnownPackage, platform: Platform, behind: _Behind) -> Iterable[PackageFile]:
+def _files(package: KnownPackage, platform: Platform, contents: _Contents) -> Iterable[PackageFile]:
     version = ".".join(package.version.split(".")[:2])
     if package.role == "python" and package.subdir.startswith("linux-"):
         yield site_packages(version)
@@ -309,13 +292,13 @@ def _files(package: KnownPackage, platform: Platform, behind: _Behind) -> Iterab
         crosses = package.name.endswith(f"_{platform.subdir}") and platform != Platform.here()
         its_platform = platform if crosses else Platform.here()
         yield from compiler_files(
-            package.role, package.name, its_platform, behind.cross if crosses else behind.compiler
+            package.role, package.name, its_platform, contents.cross if crosses else contents.compiler
         )
-    if package.role == MAKE and package.subdir == Platform.here().subdir and behind.make is not None:
-        yield from make_files(behind.make)
-    if package.role in _CUDA_ROLES and behind.compiler is not None:
-        yield from cuda_compiler_files(package.role, package.name, version, behind.cuda.get(version))
-    yield from cuda_runtime_files(package.name, version, behind.cuda.values())
+    if package.role == MAKE and package.subdir == Platform.here().subdir and contents.make is not None:
+        yield from make_files(contents.make)
+    if package.role in _CUDA_ROLES and contents.compiler is not None:
+        yield from cuda_compiler_files(package.role, package.name, version, contents.cuda.get(version))
+    yield from cuda_runtime_files(package.name, version, contents.cuda.values())
 
 
 def _linked(

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from feedstock_tools.builds.stand_in.channel import Provisions, StandInChannel, ensure_stand_in_channel
-from feedstock_tools.builds.stand_in.compilers import ZIG_VERSION, Zig
+from feedstock_tools.builds.stand_in import channel_identity
+from feedstock_tools.builds.stand_in.channel import Sources, StandInChannel, ensure_stand_in_channel
+from feedstock_tools.builds.stand_in.compilers import ZIG_VERSION, Zig, zig_folder
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.properties import STAND_IN, properties_by_marks
 from feedstock_tools.channel.repodata import read_records
@@ -20,6 +23,7 @@ from feedstock_tools.channel.solving import SolveError, install, solve, virtual_
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.packages import packages_file, read_packages, read_tools
+from feedstock_tools.feedstock.folder import user_cache
 from feedstock_tools.platforms import Platform
 from tests.support import command
 from tests.support.needs import needs
@@ -33,7 +37,7 @@ pytestmark = needs("system", HERE.os == "linux", "Python and compilers are real 
 
 @pytest.fixture(scope="module")
 def channel(root: Path, zig: Zig | None) -> StandInChannel:
-    return ensure_stand_in_channel(root, HERE, [RUNNING], Provisions(zig=zig))
+    return ensure_stand_in_channel(root, HERE, [RUNNING], Sources(zig=zig))
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +56,7 @@ def copied(root: Path, without_python: StandInChannel, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def without_compiler(root: Path) -> StandInChannel:
-    return ensure_stand_in_channel(root, HERE, [], Provisions(path=""))
+    return ensure_stand_in_channel(root, HERE, [], Sources(path=""))
 
 
 @pytest.fixture(scope="module")
@@ -66,23 +70,29 @@ def its_zig(root: Path) -> Zig:
 
 @pytest.fixture(scope="module")
 def with_zig(root: Path, its_zig: Zig) -> StandInChannel:
-    return ensure_stand_in_channel(root, HERE, [], Provisions(path="", zig=its_zig))
+    return ensure_stand_in_channel(root, HERE, [], Sources(path="", zig=its_zig))
 
 
-def solved(channel: StandInChannel, *specs: str, cuda: str | None = None) -> list[str]:
-    virtual = virtual_packages(channel.platform, cuda=cuda)
-    return [record.distribution for record in solve(specs, [channel.url], channel.platform, virtual=virtual)]
+def solved(channel: StandInChannel, *specs: str, cuda: str | None = None, platform: Platform = HERE) -> list[str]:
+    virtual = virtual_packages(platform, cuda=cuda)
+    return [record.distribution for record in solve(specs, [channel.url], platform, virtual=virtual)]
+
+
+def recorded(channel: StandInChannel) -> Any:
+    """What a channel's own file says of this machine."""
+    return json.loads((channel.folder / "stand-in.json").read_bytes())
 
 
 def environment(channel: StandInChannel, prefix: Path, *specs: str) -> Path:
-    virtual = virtual_packages(channel.platform)
-    install(solve(specs, [channel.url], channel.platform, virtual=virtual), prefix, HERE, cache=channel.cache)
+    virtual = virtual_packages(HERE)
+    cache = channel.folder.parents[1] / "cache"
+    install(solve(specs, [channel.url], HERE, virtual=virtual), prefix, HERE, cache=cache)
     return prefix
 
 
 def test_it_is_made_once(root: Path, channel: StandInChannel, zig: Zig | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("feedstock_tools.builds.stand_in.channel.write_package", None)
-    assert ensure_stand_in_channel(root, HERE, [RUNNING], Provisions(zig=zig)) == channel
+    assert ensure_stand_in_channel(root, HERE, [RUNNING], Sources(zig=zig)) == channel
 
 
 def test_it_says_what_it_is(channel: StandInChannel) -> None:
@@ -110,7 +120,7 @@ def test_the_python_that_runs_this_is_real(channel: StandInChannel, tmp_path: Pa
 
     assert said.stdout.splitlines() == [str(prefix), str(prefix / f"lib/python{RUNNING}/site-packages")]
     assert channel.properties.runs_python(f"{RUNNING}.* *_cpython")
-    assert channel.pythons[RUNNING] == ".".join(str(part) for part in sys.version_info[:3])
+    assert recorded(channel)["pythons"][RUNNING] == ".".join(str(part) for part in sys.version_info[:3])
 
 
 def test_a_python_that_is_not_here_is_metadata_only(channel: StandInChannel, tmp_path: Path) -> None:
@@ -124,16 +134,15 @@ def test_a_python_that_is_not_here_is_metadata_only(channel: StandInChannel, tmp
     assert read_package(path).extra["stand-in"]["contents"] == "metadata only"
 
 
-def test_the_identity_does_not_depend_on_the_requested_pythons(
+def test_a_channel_without_a_real_python_is_another_one(
     channel: StandInChannel, without_python: StandInChannel
 ) -> None:
-    assert without_python.identity == channel.identity
     assert without_python.folder != channel.folder
     assert not without_python.pythons
 
 
 def test_channels_made_from_the_same_are_the_same(tmp_path: Path, channel: StandInChannel, zig: Zig | None) -> None:
-    other = ensure_stand_in_channel(tmp_path / "other", HERE, [RUNNING], Provisions(zig=zig))
+    other = ensure_stand_in_channel(tmp_path / "other", HERE, [RUNNING], Sources(zig=zig))
 
     subdirs = [HERE.subdir, "noarch"]
     here, there = [
@@ -147,11 +156,11 @@ def test_without_a_cross_compiler_another_platform_is_metadata_only(root: Path, 
     for name in ("gcc", "as", "ld"):
         if found := shutil.which(name):
             (tmp_path / name).symlink_to(found)
-    channel = ensure_stand_in_channel(root, platform, [RUNNING], Provisions(path=str(tmp_path)))
+    channel = ensure_stand_in_channel(root, platform, [RUNNING], Sources(path=str(tmp_path)))
 
-    assert channel.compiler is None
+    assert recorded(channel)["compiler"] is None
     assert not channel.pythons
-    assert any(name.startswith("gcc_impl_") for name in solved(channel, f"gcc_{platform}"))
+    assert any(name.startswith("gcc_impl_") for name in solved(channel, f"gcc_{platform}", platform=platform))
 
 
 def test_a_channel_that_was_left_half_made_is_made_again(copied: Path) -> None:
@@ -174,13 +183,13 @@ def test_a_damaged_record_is_reported(copied: Path) -> None:
 def test_channels_with_zig_behind_them_are_the_same_wherever_they_lie(
     tmp_path: Path, its_zig: Zig, with_zig: StandInChannel
 ) -> None:
-    other = ensure_stand_in_channel(tmp_path, HERE, [], Provisions(path="", zig=its_zig))
+    other = ensure_stand_in_channel(tmp_path, HERE, [], Sources(path="", zig=its_zig))
 
     contents = [
         {path.name: path.read_bytes() for path in channel.folder.rglob("*.conda")} for channel in (with_zig, other)
     ]
     assert contents[0] == contents[1]
-    assert with_zig.compiler == f"{its_zig.folder}/zig cc -fno-sanitize=undefined"
+    assert recorded(with_zig)["compiler"] == f"{its_zig.folder}/zig cc -fno-sanitize=undefined"
 
 
 def test_without_a_compiler_its_compilers_say_so(without_compiler: StandInChannel, tmp_path: Path) -> None:
@@ -188,15 +197,19 @@ def test_without_a_compiler_its_compilers_say_so(without_compiler: StandInChanne
 
     (compiler,) = prefix.glob("bin/*-conda-linux-gnu-cc")
     said = subprocess.run([compiler], capture_output=True, text=True, check=False)
-    assert without_compiler.compiler is None
+    assert recorded(without_compiler)["compiler"] is None
     assert (said.returncode, said.stderr) == (1, f"stand-in channel: this machine has no cc for {HERE}\n")
 
 
 def test_a_channel_made_without_a_compiler_is_not_taken_once_zig_is_there(
-    without_compiler: StandInChannel, with_zig: StandInChannel
+    without_compiler: StandInChannel, with_zig: StandInChannel, tmp_path: Path
 ) -> None:
     assert without_compiler.folder != with_zig.folder
-    assert without_compiler.identity == with_zig.identity, "what zig has built stays built"
+    machine = {"PATH": "", "XDG_CACHE_HOME": str(tmp_path)}
+    identity = channel_identity(HERE, machine)
+    (zig_folder(user_cache(machine, tmp_path)) / ZIG_VERSION).mkdir(parents=True)
+    (zig_folder(user_cache(machine, tmp_path)) / ZIG_VERSION / "zig").touch()
+    assert channel_identity(HERE, machine) == identity, "what zig has built stays built"
 
 
 def test_a_compiler_that_makes_no_programs_is_passed_over(root: Path, tmp_path: Path) -> None:
@@ -205,7 +218,8 @@ def test_a_compiler_that_makes_no_programs_is_passed_over(root: Path, tmp_path: 
     broken.write_text("#!/bin/sh\nexit 1\n")
     broken.chmod(0o755)
 
-    assert ensure_stand_in_channel(root, HERE, [], Provisions(path=str(broken.parent))).compiler is None
+    channel = ensure_stand_in_channel(root, HERE, [], Sources(path=str(broken.parent)))
+    assert recorded(channel)["compiler"] is None
 
 
 def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
@@ -272,7 +286,7 @@ def test_the_compilers_of_a_variant_file_are_available(root: Path, path: Path) -
     keys += [("cuda_compiler", "cuda_compiler_version")] if "_cuda" in path.stem else []
     specs = [f"{row[name]}_linux-64 {row[version]}.*" for name, version in keys if name in row]
 
-    assert len(solved(channel, *specs, cuda="13.0")) > len(specs)
+    assert len(solved(channel, *specs, cuda="13.0", platform=Platform.parse("linux-64"))) > len(specs)
 
 
 @pytest.mark.parametrize(
@@ -283,7 +297,9 @@ def test_the_libraries_of_a_variant_file_are_available(root: Path, path: Path) -
     row = {key: values[0] for key, values in yaml.safe_load(path.read_text()).items()}
     version = row["cuda_compiler_version"]
     toolkit = f"cudatoolkit {version}.*" if version < "12" else f"cuda-version {version}"
-    names = solved(channel, toolkit, "nccl", f"cudnn {row['cudnn']}.*", cuda=version)
+    names = solved(
+        channel, toolkit, "nccl", f"cudnn {row['cudnn']}.*", cuda=version, platform=Platform.parse("linux-64")
+    )
 
     assert any(name.startswith(f"cudnn-{row['cudnn']}.") for name in names)
 

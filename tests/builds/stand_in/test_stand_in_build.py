@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.stand_in.channel import Provisions, StandInChannel, ensure_stand_in_channel
+from feedstock_tools.builds.stand_in.channel import Sources, StandInChannel, ensure_stand_in_channel
 from feedstock_tools.builds.stand_in.compilers import Zig
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.metadata import PackageMetadata
@@ -71,7 +71,7 @@ pytestmark = needs("system", HERE.os == "linux", "Python and compilers are real 
 
 @pytest.fixture(scope="module")
 def channel(root: Path, zig: Zig | None) -> StandInChannel:
-    return ensure_stand_in_channel(root, HERE, [RUNNING], Provisions(zig=zig))
+    return ensure_stand_in_channel(root, HERE, [RUNNING], Sources(zig=zig))
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,10 @@ def built(channel: StandInChannel, tmp_path_factory: pytest.TempPathFactory) -> 
     (folder / "source/greet.c").write_text("int greeting(void) { return 42; }\n")
     (folder / "source/greeting.py").write_text(BINDING)
     command = [sys.executable, "-c", BUILD, str(folder), channel.url, HERE.subdir, RUNNING]
-    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "RATTLER_CACHE_DIR": str(channel.cache)}
+    environment = {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "RATTLER_CACHE_DIR": str(channel.folder.parents[1] / "cache"),
+    }
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     packages = [read_package(path) for path in (folder / "output").glob("*/*greeting-*.conda")]
