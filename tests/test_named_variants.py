@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from feedstock_tools.cli.spec import variants as command
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import PinningRow, load_cuda
+from feedstock_tools.facts.cuda import PinningRow, load_cuda
 from feedstock_tools.generate.named_variants import choose, compare, variant_files, write
 from feedstock_tools.platforms import Platform
 from feedstock_tools.variants.files import load

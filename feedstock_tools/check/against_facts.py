@@ -33,7 +33,7 @@ from feedstock_tools.check.findings import Finding, Weight
 from feedstock_tools.check.renderings import Job, Renderings
 from feedstock_tools.check.script_lists import ScriptList, lists_in_scripts
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import CudaFacts, Toolkit, load_cuda
+from feedstock_tools.facts.cuda import CudaFacts, Toolkit, load_cuda
 from feedstock_tools.generate.spec.reading import read_spec
 from feedstock_tools.generate.texts.resolved import architectures_by_version
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures

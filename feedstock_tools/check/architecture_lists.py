@@ -15,8 +15,8 @@ from typing import Literal
 
 from feedstock_tools.check.findings import Weight
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import Gpu, Toolkit
-from feedstock_tools.facts.gpus import load_gpus
+from feedstock_tools.facts.cuda import Toolkit
+from feedstock_tools.facts.gpus import Gpu, load_gpus
 from feedstock_tools.gpu_code.architecture import TEGRA, Architecture, service_of
 from feedstock_tools.versions import parse_version
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from feedstock_tools.channel.specs import admits
 from feedstock_tools.check.findings import Finding
 from feedstock_tools.check.renderings import Job
-from feedstock_tools.facts import CudaFacts, Toolkit
+from feedstock_tools.facts.cuda import CudaFacts, Toolkit
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.packages import Package
 from feedstock_tools.versions import parse_version

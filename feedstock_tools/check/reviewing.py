@@ -19,7 +19,7 @@ from feedstock_tools.check.linting.subject import LintFinding
 from feedstock_tools.check.rehearsal import Environment, Rehearsal, RehearsalChannels, rehearse_configurations
 from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.rerendering import Rerender, rerender
 from feedstock_tools.rerender.rules import Rules

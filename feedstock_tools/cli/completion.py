@@ -96,7 +96,7 @@ def _gpu_names() -> Iterable[str]:
 @_offering
 def cuda_versions(context: click.Context, incomplete: str) -> Iterable[str]:
     """The versions of CUDA toolkits, newest first."""
-    from feedstock_tools.facts import load_cuda
+    from feedstock_tools.facts.cuda import load_cuda
 
     return reversed(list(load_cuda().toolkits))
 
@@ -104,7 +104,7 @@ def cuda_versions(context: click.Context, incomplete: str) -> Iterable[str]:
 @_offering
 def demands(context: click.Context, incomplete: str) -> Iterable[str]:
     """Demands of `cuda resolve`: a kind, and then the versions of CUDA or the names of GPUs."""
-    from feedstock_tools.facts import load_cuda
+    from feedstock_tools.facts.cuda import load_cuda
     from feedstock_tools.pins.graph.kinds import KINDS
 
     words = {"cuda": load_cuda().toolkits, "gpu": _gpu_names()}
@@ -120,7 +120,7 @@ def demands(context: click.Context, incomplete: str) -> Iterable[str]:
 @_offering
 def packages(context: click.Context, incomplete: str) -> Iterable[str]:
     """Packages that the facts know: frameworks and CUDA's libraries."""
-    from feedstock_tools.facts import load_cuda
+    from feedstock_tools.facts.cuda import load_cuda
     from feedstock_tools.facts.frameworks import load_frameworks
 
     return sorted({*load_frameworks().frameworks, *load_cuda().libraries})

@@ -133,7 +133,7 @@ def archs(cuda: str, form: str, preset: str, as_json: bool) -> int:
     The last one is PTX of the newest architecture, which drivers compile for later GPUs. --quiet prints only the list,
     for scripts.
     """
-    from feedstock_tools.facts import load_cuda
+    from feedstock_tools.facts.cuda import load_cuda
     from feedstock_tools.pins import architectures
     from feedstock_tools.report.pins.gpu import architectures_json, architectures_text
 
@@ -211,7 +211,7 @@ def audit(channels: tuple[str, ...], platforms: tuple[str, ...], as_json: bool) 
 
     Exits with 1 if there is any.
     """
-    from feedstock_tools.facts import load_cuda
+    from feedstock_tools.facts.cuda import load_cuda
     from feedstock_tools.pins.channels import channel_title
     from feedstock_tools.pins.graph import audit
     from feedstock_tools.pins.graph.answers import records_of
@@ -457,7 +457,7 @@ def env(wish: _Wish, form: _Form) -> int:
     It is solved for the given platform and machine; its comments explain how to create the environment and how to check
     that it sees the GPU. Exits with 1, and the reason, if there is no such environment.
     """
-    from feedstock_tools.facts import load_cuda
+    from feedstock_tools.facts.cuda import load_cuda
     from feedstock_tools.facts.frameworks import load_frameworks
     from feedstock_tools.pins.environments import Request, environment, target_of
 

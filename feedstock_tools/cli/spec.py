@@ -245,7 +245,7 @@ def variants(names: tuple[str, ...], output: Path | None, printed: bool, check: 
     version, and is a variant file for `conda build -m`. A NAME is a name or a glob; without one: all files.
     --check compares the files in the folder of --output.
     """
-    from feedstock_tools.facts import load_cuda
+    from feedstock_tools.facts.cuda import load_cuda
     from feedstock_tools.generate import named_variants
     from feedstock_tools.report.spec import variants_json, variants_table
 

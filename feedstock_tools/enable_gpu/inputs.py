@@ -17,7 +17,7 @@ from typing import Literal
 
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.recipe.written.document import Document, read_document
 from feedstock_tools.recipe.written.owners import Owner, outputs_of, recipe_of
 from feedstock_tools.versions import parse_version

@@ -16,7 +16,7 @@ from feedstock_tools.enable_gpu.inputs import (
     package_of,
 )
 from feedstock_tools.enable_gpu.insertion import added_to_list, below_key, in_one_style, with_selectors
-from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.generate.spec.model import Spec
 from feedstock_tools.generate.texts.resolved import CUDA, Need, resolve_outputs
 from feedstock_tools.generate.texts.v0 import requirement_line

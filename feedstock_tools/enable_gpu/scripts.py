@@ -17,7 +17,7 @@ from feedstock_tools.edit.draft import Draft
 from feedstock_tools.enable_gpu.inputs import CudaVersions, GpuWishes
 from feedstock_tools.enable_gpu.insertion import Edits, added_to_list, free_name, in_one_style, shifted
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.generate.texts.rendering import architectures_in_style
 from feedstock_tools.generate.texts.resolved import CUDA
 from feedstock_tools.generate.texts.wording import Line, quoted

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from feedstock_tools.errors import InputError, Mistake
-from feedstock_tools.facts import CudaFacts, PinningRow
+from feedstock_tools.facts.cuda import CudaFacts, PinningRow
 from feedstock_tools.files.changes import Changes
 from feedstock_tools.reading import read_bytes
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from feedstock_tools.conditions.spec import to_expression, to_selector, to_spec
 from feedstock_tools.conditions.tree import Condition
-from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.generate.texts import v0, v1
 from feedstock_tools.generate.texts.rendering import block_lines
 from feedstock_tools.generate.texts.wording import quoted

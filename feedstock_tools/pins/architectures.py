@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import CudaFacts, Gpu, Toolkit
-from feedstock_tools.facts.gpus import load_gpus
+from feedstock_tools.facts.cuda import CudaFacts, Toolkit
+from feedstock_tools.facts.gpus import Gpu, load_gpus
 from feedstock_tools.gpu_code.architecture import Architecture, Service, parse_architectures, service_of
 
 

@@ -13,7 +13,7 @@ from feedstock_tools.channel.repodata import builds_of, why_unreachable
 from feedstock_tools.channel.solving import SolveError, solve, virtual_packages
 from feedstock_tools.channel.specs import admits, read_spec
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.facts import CudaFacts
+from feedstock_tools.facts.cuda import CudaFacts
 from feedstock_tools.facts.frameworks import Framework, Frameworks, Setup, load_wheels
 from feedstock_tools.pins.channels import channel_title, channel_urls, toolkit_of
 from feedstock_tools.pins.driver import Machine, probe

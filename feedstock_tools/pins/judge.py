@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.facts import CudaFacts, Gpu, Toolkit, load_cuda
-from feedstock_tools.facts.gpus import driver_version, load_gpus, reaches
+from feedstock_tools.facts.cuda import CudaFacts, Toolkit, load_cuda
+from feedstock_tools.facts.gpus import Gpu, driver_version, load_gpus, reaches
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures, service_of
 from feedstock_tools.pins.channels import FoundBuild, search
 from feedstock_tools.pins.driver import Machine, probe

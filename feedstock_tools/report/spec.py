@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.facts import PinningRow
+from feedstock_tools.facts.cuda import PinningRow
 from feedstock_tools.wording import aligned, counted, shown
 
 if TYPE_CHECKING:

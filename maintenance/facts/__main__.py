@@ -19,8 +19,8 @@ import click
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import FeedstockError
-from feedstock_tools.facts import load_cuda
 from feedstock_tools.facts.content import check_document
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.facts.frameworks import load_frameworks, load_wheels
 from feedstock_tools.facts.gpus import load_gpus
 from feedstock_tools.facts.messages import load_messages

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from feedstock_tools.facts import CudaFacts, LibraryRelease, PinningRow, load_cuda
+from feedstock_tools.facts.cuda import CudaFacts, LibraryRelease, PinningRow, load_cuda
 from feedstock_tools.facts.packages import KnownPackage, PackageSource, read_packages
 from feedstock_tools.platforms import Platform
 from maintenance.facts import pinning_rows

@@ -19,7 +19,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from feedstock_tools.channel.specs import admits
-from feedstock_tools.facts import CudaFacts, load_cuda
+from feedstock_tools.facts.cuda import CudaFacts, load_cuda
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.gpu_code.code import GpuCode, architecture_names, gpu_code_in_file
 from feedstock_tools.versions import parse_version

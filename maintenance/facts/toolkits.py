@@ -19,8 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from feedstock_tools.facts import CudaFacts, load_cuda
-from feedstock_tools.facts.cuda import MSVC, Toolkit
+from feedstock_tools.facts.cuda import MSVC, CudaFacts, Toolkit, load_cuda
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.versions import parse_version
 from maintenance.facts.index import LINUX, Wheel, by_minor, copy_wheel, first_and_last_of_minors, wheels_of

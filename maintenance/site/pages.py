@@ -19,7 +19,7 @@ from mkdocs.structure.pages import Page
 
 from feedstock_tools import api
 from feedstock_tools.cli import program
-from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.pins.graph.answers import pin_graph as pin_graph_of
 from feedstock_tools.report.pins.picture import Row, table_rows
 from maintenance.site.drawing import drawn

@@ -9,7 +9,7 @@ import pytest
 
 from feedstock_tools.check.architecture_lists import Audience, faults_of, form_of, read_list
 from feedstock_tools.check.script_lists import lists_in_scripts
-from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts.cuda import load_cuda
 
 FACTS = load_cuda()
 LINUX, WINDOWS = Audience("linux-64"), Audience("win-64")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import PinningRow, Toolkit, load_cuda
+from feedstock_tools.facts.cuda import PinningRow, Toolkit, load_cuda
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import parse_version
 

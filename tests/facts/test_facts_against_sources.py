@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from feedstock_tools.facts import CudaFacts, Library, PinningRow, load_cuda
+from feedstock_tools.facts.cuda import CudaFacts, Library, PinningRow, load_cuda
 from feedstock_tools.facts.packages import KnownPackage, read_packages
 from feedstock_tools.platforms import Platform
 from maintenance.facts import pinning_rows

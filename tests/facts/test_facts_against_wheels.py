@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from feedstock_tools.facts import CudaFacts, load_cuda
+from feedstock_tools.facts.cuda import CudaFacts, load_cuda
 from feedstock_tools.versions import parse_version
 from maintenance.facts import libraries, toolkits
 from maintenance.facts.records import read_table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.facts.packages import read_packages
 from feedstock_tools.versions import parse_version
 

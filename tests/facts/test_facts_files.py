@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError, Mistake
-from feedstock_tools.facts import CudaFacts, load_cuda
 from feedstock_tools.facts.content import checked
+from feedstock_tools.facts.cuda import CudaFacts, load_cuda
 from feedstock_tools.facts.frameworks import load_frameworks
 from feedstock_tools.facts.gpus import load_gpus
 from feedstock_tools.facts.models import FILES, CudaFile, json_schema
@@ -68,7 +68,7 @@ def test_the_files_that_ship_agree_with_their_models() -> None:
 def test_the_files_that_ship_are_read_without_pydantic() -> None:
     code = """
 import sys
-from feedstock_tools.facts import CudaFacts, load_cuda
+from feedstock_tools.facts.cuda import CudaFacts, load_cuda
 from feedstock_tools.facts.gpus import load_gpus
 from feedstock_tools.facts.frameworks import load_frameworks
 from feedstock_tools.facts.packages import read_packages

@@ -9,7 +9,7 @@ import pytest
 
 from feedstock_tools.channel.specs import admits
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.facts.frameworks import Framework, NoWay, Setup, load_frameworks, load_wheels
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.facts.gpus import Gpu, driver_version, find_gpu, load_gpus
 
 KNOWN = load_gpus()

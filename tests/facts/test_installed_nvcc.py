@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts.cuda import load_cuda
 from tests.support.needs import lacks, needs
 
 FACTS = load_cuda()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from feedstock_tools.facts import Library, load_cuda
+from feedstock_tools.facts.cuda import Library, load_cuda
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 from feedstock_tools.versions import parse_version
 

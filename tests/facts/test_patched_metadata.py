@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from feedstock_tools.channel.specs import admits
-from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.facts.packages import read_packages
 
 PACKAGES = {package.distribution: package for package in read_packages() if package.subdir == "linux-64"}

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from feedstock_tools.data import data_folder
-from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.generate.generating import compare
 from feedstock_tools.generate.spec.reading import read_spec
 from feedstock_tools.generate.texts.rendering import render

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from feedstock_tools.cli.cuda import cuda as command
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import CudaFacts
+from feedstock_tools.facts.cuda import CudaFacts
 from feedstock_tools.gpu_code.architecture import parse_architectures, service_of
 from feedstock_tools.pins.architectures import architecture_list
 from feedstock_tools.report.pins.gpu import architectures_json

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.cli.cuda import cuda as command
-from feedstock_tools.facts import CudaFacts
+from feedstock_tools.facts.cuda import CudaFacts
 from feedstock_tools.facts.packages import read_packages
 from feedstock_tools.pins.graph.audit import Disagreement, audit
 from feedstock_tools.report.pins.channel import audit_text

@@ -17,7 +17,7 @@ from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.solving import solve, virtual_packages
 from feedstock_tools.cli.cuda import env as command
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.facts import CudaFacts
+from feedstock_tools.facts.cuda import CudaFacts
 from feedstock_tools.facts.frameworks import load_frameworks
 from feedstock_tools.pins.driver import Device, Machine
 from feedstock_tools.pins.environments import Request, pip_version, target_of

@@ -18,7 +18,7 @@ from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.cli.cuda import gpu as command
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import CudaFacts
+from feedstock_tools.facts.cuda import CudaFacts
 from feedstock_tools.pins.driver import Device, Machine, probe
 from feedstock_tools.pins.judge import card_named, card_of_capability, judge
 

@@ -15,7 +15,7 @@ from click import BadParameter
 from click.testing import CliRunner
 
 from feedstock_tools.cli.cuda import cuda as command
-from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.pins.graph.explain import explain
 from feedstock_tools.pins.graph.from_facts import graph_of_facts
 from feedstock_tools.pins.graph.kinds import Demand
@@ -114,7 +114,7 @@ def test_json_is_a_form_and_others_are_refused() -> None:
 def test_networkx_loads_for_a_path_alone() -> None:
     code = """
 import sys
-from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.pins.graph.from_facts import graph_of_facts
 from feedstock_tools.pins.graph.model import kinds_between
 from feedstock_tools.report.pins.show import show

@@ -10,7 +10,7 @@ from itertools import combinations, islice, product
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import CudaFacts
+from feedstock_tools.facts.cuda import CudaFacts
 from feedstock_tools.pins.graph import resolve
 from feedstock_tools.pins.graph.answers import pin_graph
 from feedstock_tools.pins.graph.explain import explain

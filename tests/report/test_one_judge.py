@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from feedstock_tools.cli import program
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.facts.gpus import find_gpu, load_gpus, reaches
 from feedstock_tools.pins.answer_sheet import AnswerSheet, answer_sheet
 from feedstock_tools.pins.graph.answers import pin_graph, resolve

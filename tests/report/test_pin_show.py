@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from feedstock_tools.cli.cuda import cuda as command
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.pins.graph.answers import pin_graph
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
 from feedstock_tools.report.pins.picture import as_dot, as_mermaid, as_svg, picture, table_rows

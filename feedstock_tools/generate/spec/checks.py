@@ -11,7 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from feedstock_tools.facts import CudaFacts, load_cuda
+from feedstock_tools.facts.cuda import CudaFacts, load_cuda
 from feedstock_tools.generate.spec.content import (
     ARCHITECTURE,
     Finding,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.conditions.spec import ConditionError, Setting, holds, parse
-from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.generate.spec.content import Finding, as_list, as_mapping, entries, names_cuda, outputs_of, owners
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from feedstock_tools.conditions.tree import Condition, Name, Not, VersionTest, any_of, both, names_of
-from feedstock_tools.facts import CudaFacts, load_cuda
+from feedstock_tools.facts.cuda import CudaFacts, load_cuda
 from feedstock_tools.generate.spec.checks import CUDA_LIBRARIES, output_names
 from feedstock_tools.generate.spec.items import Glob, Requirement, Test
 from feedstock_tools.generate.spec.model import Cuda, Output, Requirements, Script, Spec

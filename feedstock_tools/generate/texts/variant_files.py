@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from feedstock_tools.conditions.spec import to_selector
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import CudaFacts, PinningRow, load_cuda
+from feedstock_tools.facts.cuda import CudaFacts, PinningRow, load_cuda
 from feedstock_tools.generate.spec.items import VariantValue
 from feedstock_tools.generate.spec.model import Spec
 from feedstock_tools.generate.texts.resolved import (

@@ -10,7 +10,7 @@ from itertools import islice
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import listed_run_exports, read_records
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import CudaFacts, load_cuda
+from feedstock_tools.facts.cuda import CudaFacts, load_cuda
 from feedstock_tools.facts.gpus import find_gpu, is_of_device_manager, load_gpus
 from feedstock_tools.facts.packages import read_packages
 from feedstock_tools.pins.channels import channel_title, channel_urls

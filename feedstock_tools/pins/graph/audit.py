@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from feedstock_tools.channel.metadata import Record
-from feedstock_tools.facts import CudaFacts
+from feedstock_tools.facts.cuda import CudaFacts
 from feedstock_tools.pins.graph.from_channel import graph_of_channel
 from feedstock_tools.pins.graph.from_facts import graph_of_facts
 from feedstock_tools.pins.graph.kinds import newest_first

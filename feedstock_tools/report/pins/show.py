@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts import load_cuda
+from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.pins.answer_sheet import answer_sheet
 from feedstock_tools.pins.channels import channel_title
 from feedstock_tools.pins.graph.answers import pin_graph, records_of
