@@ -61,7 +61,7 @@ _COMPILERS = (("c_compiler", "c_compiler_version", "gcc"), ("cxx_compiler", "cxx
 
 
 @dataclass(frozen=True, slots=True)
-class CudaRow:
+class _CudaRow:
     """One row of a configuration, of which it has the name: the values for one CUDA version."""
 
     configuration: str
@@ -88,18 +88,18 @@ class CudaRow:
         return Finding(self.configuration, key, message, source, weight)
 
 
-def cuda_rows(facts: CudaFacts, graph: PinGraph, configuration: Configuration) -> Iterator[CudaRow]:
+def _cuda_rows(facts: CudaFacts, graph: PinGraph, configuration: Configuration) -> Iterator[_CudaRow]:
     """The rows with a CUDA version that has facts; others are unknown, and nothing is checked about them."""
     zipped = next((group for group in configuration.zip_keys if "cuda_compiler_version" in group), ())
-    for number, cuda in enumerate(_cudas(configuration)):
+    for number, cuda in enumerate(configuration.values.get("cuda_compiler_version", ())):
         toolkit = facts.toolkits.get(_minor(cuda))
         if cuda not in _NOT_CUDA and toolkit is not None:
             own = {key: (configuration.values[key][number],) for key in zipped if key in configuration.values}
             values = {**configuration.values, "cuda_compiler_version": (cuda,), **own}
-            yield CudaRow(configuration.name, facts, graph, toolkit, configuration.platform.subdir, values)
+            yield _CudaRow(configuration.name, facts, graph, toolkit, configuration.platform.subdir, values)
 
 
-def zips_out_of_step(configuration: Configuration) -> list[Finding]:
+def _zips_out_of_step(configuration: Configuration) -> list[Finding]:
     """Zipped keys with different numbers of values, which have no rows."""
     findings = []
     for group in configuration.zip_keys:
@@ -111,13 +111,13 @@ def zips_out_of_step(configuration: Configuration) -> list[Finding]:
     return findings
 
 
-def never_released(facts: CudaFacts, configuration: Configuration) -> Iterator[Finding]:
+def _never_released(facts: CudaFacts, configuration: Configuration) -> Iterator[Finding]:
     """The CUDA versions of a configuration that NVIDIA never released.
 
     The facts have all from the oldest to the newest, so a version missing in between was never released.
     """
     versions = sorted(facts.toolkits, key=parse_version)
-    for cuda in _cudas(configuration):
+    for cuda in configuration.values.get("cuda_compiler_version", ()):
         version = _minor(cuda)
         if cuda in _NOT_CUDA or version in facts.toolkits or not version.replace(".", "").isdigit():
             continue
@@ -129,21 +129,11 @@ def never_released(facts: CudaFacts, configuration: Configuration) -> Iterator[F
             yield Finding(configuration.name, "cuda_compiler_version", message)
 
 
-def _cudas(configuration: Configuration) -> tuple[str, ...]:
-    return configuration.values.get("cuda_compiler_version", ())
-
-
 def _minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def findings_of_row(row: CudaRow) -> Iterator[Finding]:
-    """The mistakes in the values of one row; unknown values are skipped."""
-    for find in _CHECKS:
-        yield from find(row)
-
-
-def _host_compiler(row: CudaRow) -> Iterator[Finding]:
+def _host_compiler(row: _CudaRow) -> Iterator[Finding]:
     """gcc only: clang may compile CUDA itself, and nvcc's limits do not apply to it."""
     limit, packaged = row.toolkit.newest_gcc, row.toolkit.newest_conda_forge_gcc
     if limit is None or not row.subdir.startswith("linux-"):
@@ -164,7 +154,7 @@ def _host_compiler(row: CudaRow) -> Iterator[Finding]:
                 yield row.finding(of_version, f"{message}, not {version}", source)
 
 
-def _visual_studio(row: CudaRow) -> Iterator[Finding]:
+def _visual_studio(row: _CudaRow) -> Iterator[Finding]:
     if row.toolkit.visual_studio is None or not row.subdir.startswith("win-"):
         return
     for key in ("c_compiler", "cxx_compiler"):
@@ -175,7 +165,7 @@ def _visual_studio(row: CudaRow) -> Iterator[Finding]:
                 yield row.finding(key, message, row.source("visual_studio"))
 
 
-def _libraries(row: CudaRow) -> Iterator[Finding]:
+def _libraries(row: _CudaRow) -> Iterator[Finding]:
     if row.subdir not in row.graph.versions["platform"]:
         return
     for name, library in row.facts.libraries.items():
@@ -191,7 +181,7 @@ def _libraries(row: CudaRow) -> Iterator[Finding]:
                 yield row.finding(name, message, library.repository)
 
 
-def _image(row: CudaRow) -> Iterator[Finding]:
+def _image(row: _CudaRow) -> Iterator[Finding]:
     for image in row.values.get("docker_image", ()):
         of_cuda = _IMAGE_CUDA.search(image)
         if of_cuda and of_cuda[1] != row.toolkit.version:
@@ -207,7 +197,7 @@ def _image(row: CudaRow) -> Iterator[Finding]:
             yield row.finding("docker_image", message)
 
 
-def _glibc(row: CudaRow) -> Iterator[Finding]:
+def _glibc(row: _CudaRow) -> Iterator[Finding]:
     if row.values.get("c_stdlib", ("sysroot",)) != ("sysroot",):
         return
     for pinned in row.facts.rows:
@@ -221,7 +211,7 @@ def _glibc(row: CudaRow) -> Iterator[Finding]:
                 yield row.finding("c_stdlib_version", message, source)
 
 
-def _architectures(row: CudaRow) -> Iterator[Finding]:
+def _architectures(row: _CudaRow) -> Iterator[Finding]:
     for key in ARCHITECTURE_KEYS:
         for text in row.values.get(key, ()):
             if is_native(text):
@@ -236,7 +226,7 @@ def _architectures(row: CudaRow) -> Iterator[Finding]:
                 yield row.finding(key, message, row.source("architectures"), weight)
 
 
-_CHECKS: tuple[Callable[[CudaRow], Iterator[Finding]], ...] = (
+_CHECKS: tuple[Callable[[_CudaRow], Iterator[Finding]], ...] = (
     _host_compiler,
     _visual_studio,
     _libraries,
@@ -258,7 +248,7 @@ class _Variable:
         return f"{self.last.path}:{self.last.line}: {self.last.title}"
 
 
-def findings_of_spec(facts: CudaFacts, path: Path) -> Iterator[Finding]:
+def _findings_of_spec(facts: CudaFacts, path: Path) -> Iterator[Finding]:
     """The mistakes in the architectures of a spec; none without a spec."""
     if not path.is_file():
         return
@@ -277,8 +267,8 @@ def findings_of_spec(facts: CudaFacts, path: Path) -> Iterator[Finding]:
                 yield Finding(path.name, "cuda.architectures", f"{message} (CUDA {version})", weight=weight)
 
 
-def findings_of_lists(
-    row: CudaRow, lists: Iterable[ScriptList], shared: frozenset[tuple[str, int]]
+def _findings_of_lists(
+    row: _CudaRow, lists: Iterable[ScriptList], shared: frozenset[tuple[str, int]]
 ) -> Iterator[Finding]:
     """The mistakes in the lists of one row.
 
@@ -297,7 +287,7 @@ def findings_of_lists(
         yield from _left_out(row, [variable for variable in variables if not variable.last.is_command])
 
 
-def _of_variable(row: CudaRow, variable: _Variable, shared: frozenset[tuple[str, int]]) -> Iterator[Finding]:
+def _of_variable(row: _CudaRow, variable: _Variable, shared: frozenset[tuple[str, int]]) -> Iterator[Finding]:
     """The mistakes of one variable, whatever else the build system is given."""
     source = row.source("architectures")
     if variable.last.is_native:
@@ -310,20 +300,14 @@ def _of_variable(row: CudaRow, variable: _Variable, shared: frozenset[tuple[str,
         yield from (row.finding(variable.key, message, source, weight) for message, weight in jetson)
 
 
-def _left_out(row: CudaRow, variables: Sequence[_Variable]) -> Iterator[Finding]:
+def _left_out(row: _CudaRow, variables: Sequence[_Variable]) -> Iterator[Finding]:
     """The GPUs that all lists of a file leave out."""
     lists = [listed for variable in variables if not variable.last.is_native for listed in variable.readings]
     for message, weight in _common(set(unserved_by(row.toolkit, listed, row.audience)) for listed in lists):
         yield row.finding(variables[0].key, message, row.source("architectures"), weight)
 
 
-def lists_for_jetson(row: CudaRow, lists: Iterable[ScriptList]) -> Iterator[tuple[str, int]]:
-    """The lists (path, line) of a row whose builds Jetson modules run."""
-    if row.audience.serves_jetson(row.toolkit):
-        yield from ((listed.path, listed.line) for listed in lists)
-
-
-def findings_of_next(row: CudaRow, lists: Iterable[ScriptList]) -> Iterator[Finding]:
+def _findings_of_next(row: _CudaRow, lists: Iterable[ScriptList]) -> Iterator[Finding]:
     """Remarks on lists that a row for a later toolkit would have as well, though its nvcc has dropped some of them."""
     for variables in _by_file(lists).values():
         by_message: dict[str, Finding] = {}
@@ -368,7 +352,7 @@ class _CudaJob:
     """A job, which builds nothing if it has no CUDA, with its rows and the lists of architectures of each."""
 
     job: Job
-    rows: tuple[tuple[CudaRow, tuple[ScriptList, ...]], ...]
+    rows: tuple[tuple[_CudaRow, tuple[ScriptList, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,21 +365,24 @@ class _View:
     recipe: Path
 
 
-def check(facts: CudaFacts, configurations: Sequence[Configuration]) -> tuple[Finding, ...]:
+def check_configurations(
+    facts: CudaFacts, configurations: Sequence[Configuration], graph: PinGraph | None = None
+) -> tuple[Finding, ...]:
     """The mistakes in configurations by the facts alone; configurations without CUDA have none.
 
     Unknown values are skipped: a CUDA version without facts, or a value that is not a version.
+
+    Args:
+        graph: of the facts, if it is made already.
     """
-    return _by_facts_alone(facts, graph_of_facts(facts), configurations)
-
-
-def _by_facts_alone(facts: CudaFacts, graph: PinGraph, configurations: Sequence[Configuration]) -> tuple[Finding, ...]:
+    graph = graph or graph_of_facts(facts)
     findings: list[Finding] = []
     for configuration in configurations:
-        out_of_step = zips_out_of_step(configuration)
-        findings += out_of_step or never_released(facts, configuration)
-        for row in cuda_rows(facts, graph, configuration) if not out_of_step else ():
-            findings += findings_of_row(row)
+        out_of_step = _zips_out_of_step(configuration)
+        findings += out_of_step or _never_released(facts, configuration)
+        for row in _cuda_rows(facts, graph, configuration) if not out_of_step else ():
+            for find in _CHECKS:
+                findings += find(row)
     return tuple(dict.fromkeys(findings))
 
 
@@ -433,15 +420,25 @@ def check_renderings(
     stage(f"checking {counted(len(configurations), 'configuration')} against the facts")
     feedstock = renderings.feedstock
     against = find_pinning(pinning) if pinning else None
-    view = _View(facts, graph_of_facts(facts), renderings, _recipe_folder(renderings))
-    decided = named_by_feedstock(feedstock, view.recipe, against)
-    findings = [*findings_of_spec(facts, feedstock / "feedstock.yaml")]
-    findings += _by_facts_alone(facts, view.graph, configurations)
-    jobs = [_job(view, configuration) for configuration in configurations if not zips_out_of_step(configuration)]
-    for_jetson = frozenset(place for item in jobs for row, lists in item.rows for place in lists_for_jetson(row, lists))
+    try:
+        recipe = renderings.recipe_folder
+    except InputError:  # its default place, without a readable recipe
+        recipe = feedstock / "recipe"
+    view = _View(facts, graph_of_facts(facts), renderings, recipe)
+    decided = _named_by_feedstock(feedstock, recipe, against)
+    findings = [*_findings_of_spec(facts, feedstock / "feedstock.yaml")]
+    findings += check_configurations(facts, configurations, view.graph)
+    jobs = [_job(view, configuration) for configuration in configurations if not _zips_out_of_step(configuration)]
+    for_jetson = frozenset(
+        (listed.path, listed.line)
+        for item in jobs
+        for row, lists in item.rows
+        if row.audience.serves_jetson(row.toolkit)
+        for listed in lists
+    )
     for item in jobs:
         for row, lists in item.rows:
-            findings += findings_of_lists(row, lists, for_jetson)
+            findings += _findings_of_lists(row, lists, for_jetson)
         for row, _ in item.rows:
             version = row.values["cuda_compiler_version"][0]
             dropped = None if version in decided else why_dropped(version, item.job.platform, facts, against)
@@ -451,22 +448,14 @@ def check_renderings(
     return tuple(dict.fromkeys([*findings, *_of_next(view, jobs)]))
 
 
-def _recipe_folder(renderings: Renderings) -> Path:
-    """The recipe's folder; without a readable recipe, its default place."""
-    try:
-        return renderings.recipe_folder
-    except InputError:
-        return renderings.feedstock / "recipe"
-
-
 def _job(view: _View, configuration: Configuration) -> _CudaJob:
     has_cuda = configuration.values.get("cuda_compiler_version")
     job = view.renderings.job(configuration) if has_cuda else Job(configuration)
-    rows = cuda_rows(view.facts, view.graph, configuration)
+    rows = _cuda_rows(view.facts, view.graph, configuration)
     return _CudaJob(job, tuple((row, _lists(row, view, job)) for row in rows))
 
 
-def _lists(row: CudaRow, view: _View, job: Job) -> tuple[ScriptList, ...]:
+def _lists(row: _CudaRow, view: _View, job: Job) -> tuple[ScriptList, ...]:
     values = {**row.values, **dict.fromkeys(("target_platform", "host_platform"), (row.subdir,))}
     cuda = row.values["cuda_compiler_version"][0]
     of_row = [each for each in job.packages if each.output.variant.get("cuda_compiler_version", cuda) == cuda]
@@ -478,15 +467,15 @@ def _of_next(view: _View, jobs: Sequence[_CudaJob]) -> Iterator[Finding]:
     cudas = {(item.job.platform, row.toolkit.version) for item in jobs for row, _ in item.rows}
     for item in jobs:
         configuration, platform = item.job.configuration, item.job.platform
-        newer = next_cuda({version for where, version in cudas if where == platform}, platform, view.facts)
+        newer = _next_cuda({version for where, version in cudas if where == platform}, platform, view.facts)
         if len(item.rows) != 1 or newer is None:
             continue
         values = {**configuration.values, "cuda_compiler_version": (newer,)}
         for row, lists in _job(view, replace(configuration, values=values)).rows:
-            yield from findings_of_next(row, lists)
+            yield from _findings_of_next(row, lists)
 
 
-def named_by_feedstock(feedstock: Path, recipe: Path, pinning: Pinning | None) -> frozenset[str]:
+def _named_by_feedstock(feedstock: Path, recipe: Path, pinning: Pinning | None) -> frozenset[str]:
     """The CUDA versions that a feedstock itself chooses: in its recipe's variant files, and in its migrations.
 
     A migration without `use_local` is a copy of the pinning's, and is over when the pinning no longer has it; without a
@@ -517,14 +506,12 @@ def why_dropped(version: str, platform: Platform, facts: CudaFacts, pinning: Pin
         return None
     where = f"{facts.pinning_repository}/tree/{row.commit}"
     if row.origin == "ordering":
-        return (
-            f"conda-forge's pinning never had CUDA {version} for {platform}: only a migration's ordering named it",
-            where,
-        )
+        message = f"conda-forge's pinning never had CUDA {version} for {platform}: only a migration's ordering named it"
+        return message, where
     return f"conda-forge's pinning dropped CUDA {version} for {platform} after {row.date}", where
 
 
-def next_cuda(versions: Collection[str], platform: Platform, facts: CudaFacts) -> str | None:
+def _next_cuda(versions: Collection[str], platform: Platform, facts: CudaFacts) -> str | None:
     """The CUDA version that conda-forge's newest pinning, or a migration of it, has next for a platform; None if none.
 
     Args:

@@ -285,20 +285,6 @@ class _Channel:
     def records(self) -> list[Record]:
         return [offer.package.record for offer in self.offers]
 
-    def of(self, pick: Pick, build: str) -> list[Offer]:
-        """The offers of a build that a pick names as `version build`."""
-        return [
-            offer
-            for offer in self.offers
-            if offer.platform.subdir == pick.platform
-            and offer.package.record.name == pick.name
-            and f"{offer.package.record.version} {offer.package.record.build}" == build
-        ]
-
-    def is_new(self, offers: Sequence[Offer]) -> bool:
-        """Whether the new state has a build."""
-        return any(offer.package.record.url in self.new for offer in offers)
-
 
 def _after(old: _Channel, new: _Channel) -> _Channel:
     """What users have after a change: packages of the new state, and those of the old one that none of them replaces.
@@ -330,10 +316,15 @@ async def _labels(channel: _Channel, drivers: Sequence[str]) -> Labels:
 
 def _label(pick: Pick, channel: _Channel) -> str:
     """A pick in words. Between an old and a new build with the same number the time stamps choose the new one."""
-    found = [channel.of(pick, build) for build in (pick.build, pick.by_time) if build is not None]
+    by_build: dict[str | None, list[Offer]] = {}
+    for offer in channel.offers:
+        record = offer.package.record
+        if (offer.platform.subdir, record.name) == (pick.platform, pick.name):
+            by_build.setdefault(f"{record.version} {record.build}", []).append(offer)
+    found = [by_build[build] for build in (pick.build, pick.by_time) if build is not None]
     old = ""
     if channel.new and found:
-        new = [offers for offers in found if channel.is_new(offers)]
+        new = [offers for offers in found if any(offer.package.record.url in channel.new for offer in offers)]
         found, old = (new, "") if new else (found, " (a build from before)")
     labels = sorted({_flavours(offers) for offers in found})
     if len(labels) < 2:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -133,7 +133,13 @@ def compare_renderings(before: Renderings, after: Renderings) -> Differences:
         if one and other and one.output.build_string != other.output.build_string
     }
     unchanged = [key for key, lines in changed.items() if not lines]
-    choices, why_no_choices = _choices(before_jobs.values(), after_jobs.values())
+    choices: tuple[ChoiceChange, ...] = ()
+    why_no_choices = ""
+    try:
+        choices = changed_choices([*before_jobs.values()], [*after_jobs.values()])
+    except FeedstockError as error:
+        why_no_choices = str(error).splitlines()[0]
+    files = _files(before.forge) ^ _files(after.forge) if without is TWO_FORMATS else frozenset()
     return Differences(
         jobs_added=tuple(name for name in new if name not in both),
         jobs_removed=tuple(name for name in old if name not in both.values()),
@@ -146,31 +152,19 @@ def compare_renderings(before: Renderings, after: Renderings) -> Differences:
         packages_changed=tuple(_grouped(changed)),
         only_hashes=sum(key in hashes for key in unchanged),
         same=sum(key not in hashes for key in unchanged),
-        files=_changed_files(before.forge, after.forge) if without is TWO_FORMATS else (),
+        files=tuple(sorted({name for name, _ in files})),
         choices=choices,
         why_no_choices=why_no_choices,
     )
 
 
-def _changed_files(before: Forge, after: Forge) -> tuple[str, ...]:
-    """The files beside two recipes that differ: scripts, patches, files of tests."""
-    old, new = _files(before), _files(after)
-    return tuple(sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name)))
-
-
-def _files(forge: Forge) -> dict[str, str]:
-    """The digests of the files beside a recipe, by path; those that the comparison reads anyway are left out."""
+def _files(forge: Forge) -> frozenset[tuple[str, str]]:
+    """The paths and digests of the files beside a recipe: scripts, patches, files of tests; those that the comparison
+    reads anyway are left out."""
     folder = forge.folder / forge.recipe_dir
     paths = [path for path in sorted(folder.rglob("*"))[:_MOST_FILES] if path.is_file() and path.name not in _RENDERED]
     inside = [path for path in paths if is_inside(path, forge.folder)]
-    return {path.relative_to(folder).as_posix(): digest_of_files([path]) for path in inside}
-
-
-def _choices(before: Iterable[Packages], after: Iterable[Packages]) -> tuple[tuple[ChoiceChange, ...], str]:
-    try:
-        return changed_choices([*before], [*after]), ""
-    except FeedstockError as error:
-        return (), str(error).splitlines()[0]
+    return frozenset((path.relative_to(folder).as_posix(), digest_of_files([path])) for path in inside)
 
 
 def _job_change(before: Configuration, after: Configuration) -> JobChange:
@@ -198,7 +192,7 @@ def _paired(before: Packages, after: Packages) -> Iterator[tuple[str, Package | 
 
 def _changes(before: Package, after: Package, without: frozenset[str]) -> tuple[Lines, ...]:
     found = []
-    old_parts, new_parts = parts_of(before), parts_of(after)
+    old_parts, new_parts = _parts_of(before), _parts_of(after)
     for part in dict.fromkeys([*old_parts, *new_parts]):
         old, new = old_parts.get(part, ()), new_parts.get(part, ())
         if part not in without and sorted(old) != sorted(new):
@@ -278,7 +272,7 @@ _PIP_CHECK = re.compile(r"(?:\S*python\S* -m )?pip check")
 _EXISTENCE = re.compile(r"(?:test|\[) !? ?-[edfLsx] |if (?:not )?exist |\$?\w*:? ?ls ")
 
 
-def parts_of(package: Package) -> Parts:
+def _parts_of(package: Package) -> Parts:
     """The parts of a package as lines.
 
     A requirement that conda-build pinned to the variant (`python 3.12.*`) is its name alone, as rattler-build has it.

@@ -135,9 +135,9 @@ def review_feedstock(
         lint=lint,
         facts=facts,
         known=known_lint + known_facts,
-        numbers=remarks_on_numbers(base, branch, differences),
+        numbers=_remarks_on_numbers(base, branch, differences),
     )
-    touched = affected(differences, own)
+    touched = _affected(differences, own)
     if not touched or rehearsed_in is None:
         return review
     channels = rehearsed_in(touched)
@@ -149,7 +149,7 @@ def review_feedstock(
     return replace(review, rehearsal=rehearsal, failures=failures, mistaken=mistaken)
 
 
-def affected(differences: Differences, configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
+def _affected(differences: Differences, configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
     """The configurations that are new, or whose packages change in what environments depend on."""
     names = {
         *differences.jobs_added,
@@ -252,7 +252,7 @@ class _Numbers:
         return max(map(parse_version, self.versions))
 
 
-def remarks_on_numbers(base: Renderings, branch: Renderings, differences: Differences) -> tuple[str, ...]:
+def _remarks_on_numbers(base: Renderings, branch: Renderings, differences: Differences) -> tuple[str, ...]:
     """The remarks on a branch: packages whose new version does not begin with 0, packages that change with the version
     and build numbers that the base has, and build numbers of a version that go back or leave numbers out.
 

@@ -225,7 +225,7 @@ def _pieces(document: Document, text: str, names: Sequence[str], version: str) -
     return values if expand(document, text, values) == version else {}
 
 
-def _hashes(document: Document, sources: Sequence[SourceHash], given: Sequence[str] | Digest) -> list[str]:
+def _hashes(document: Document, sources: Sequence[_SourceHash], given: Sequence[str] | Digest) -> list[str]:
     if callable(given):
         for source in sources:
             if not source.is_certain:
@@ -246,7 +246,7 @@ def _hashes(document: Document, sources: Sequence[SourceHash], given: Sequence[s
     return list(given)
 
 
-def _of_kind(source: SourceHash) -> str:
+def _of_kind(source: _SourceHash) -> str:
     """The words that distinguish a source from others with the same address."""
     words = [source.kind] if source.kind != "sha256" else []
     words += [f"[{source.selector}]"] if source.selector else []
@@ -257,7 +257,7 @@ def _of_kind(source: SourceHash) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceHash:
+class _SourceHash:
     """A hash and the address that it is for.
 
     `kind` is a key of `DIGITS`. `place` holds the hash: its value, or the statement of a variable. `urls` are the
@@ -273,14 +273,14 @@ class SourceHash:
     is_certain: bool = True
 
 
-def sources_of(document: Document) -> list[SourceHash]:
+def sources_of(document: Document) -> list[_SourceHash]:
     """The hashes of all sources, of outputs too, in the order of the recipe; a shared statement counts once."""
     parts = [entry.value for keys in (("source",), ("outputs", "*", "source")) for entry in document.entries(*keys)]
     sources = (source for part in parts for source in _sources_in(document, part))
     return list({source.place: source for source in sources}.values())
 
 
-def sources_with_other_address(document: Document, values: Mapping[str, str]) -> tuple[SourceHash, ...]:
+def sources_with_other_address(document: Document, values: Mapping[str, str]) -> tuple[_SourceHash, ...]:
     """The sources whose address changes with new values of variables; their `url` is the new address."""
     variables = read_variables(document)
     moved = []
@@ -295,7 +295,7 @@ def sources_with_other_address(document: Document, values: Mapping[str, str]) ->
     return tuple(moved)
 
 
-def _sources_in(document: Document, part: Part) -> Iterator[SourceHash]:
+def _sources_in(document: Document, part: Part) -> Iterator[_SourceHash]:
     for item in part.items:
         yield from _sources_in(document, item)
     for entry in part.entries:
@@ -308,7 +308,7 @@ def _sources_in(document: Document, part: Part) -> Iterator[SourceHash]:
             url = _url_of(document, urls, [other for other in hashes if other.key == hash_.key], hash_, selector)
             url_selector = document.selector_of(url)
             texts = tuple(item.text for item in (url.value.items or (url.value,)))
-            yield SourceHash(hash_.key, place, texts, selector or url_selector)
+            yield _SourceHash(hash_.key, place, texts, selector or url_selector)
 
 
 def _places(document: Document, hash_: Entry) -> list[tuple[Part | Variable, str]]:

@@ -71,7 +71,7 @@ def enable_gpu(draft: Draft, wishes: GpuWishes, pinning: Path | None = None) -> 
     numbers = numbering(parts, wishes)
     scripts = script_edits(scripts_of(draft, parts.builders), wishes, versions)
     strings, preferred = build_string_edits(parts, numbers), preference(parts, wishes)
-    tests = edits_of_tests(parts, wishes)
+    tests = _edits_of_tests(parts, wishes)
     edits = (numbers, strings, preferred, scripts, tests)
     document = parts.recipe.document
     changes = [  # texts added at one place keep this order
@@ -155,7 +155,7 @@ _LINUX = Name("linux")
 _SECTION = "nv_fatbin"
 
 
-def edits_of_tests(parts: GpuParts, wishes: GpuWishes) -> Edits:
+def _edits_of_tests(parts: GpuParts, wishes: GpuWishes) -> Edits:
     """Tests of the packages with CUDA builds.
 
     The wishes name the files with GPU code. If they name none, it is the library that the tests of a package look for,

@@ -31,7 +31,7 @@ _DEFAULT = MappingProxyType({"meta.yaml": ("build.sh", "bld.bat"), "recipe.yaml"
 
 
 @dataclass(frozen=True, slots=True)
-class BuildSystem:
+class _BuildSystem:
     """How a build system learns GPU architectures: from a variable of the environment, in a style of the generator.
 
     `option` is the argument that holds the list; `appended` means that the variable may have other content too.
@@ -44,15 +44,15 @@ class BuildSystem:
     appended: bool = False
 
 
-_CMAKE = BuildSystem("CMake", "CUDAARCHS", "cmake")
-_CMAKE_ARGS = BuildSystem("CMake", "CMAKE_ARGS", "cmake", "-DCMAKE_CUDA_ARCHITECTURES={}", appended=True)
-_TORCH = BuildSystem("PyTorch", "TORCH_CUDA_ARCH_LIST", "torch")
-_BAZEL = BuildSystem("Bazel", "HERMETIC_CUDA_COMPUTE_CAPABILITIES", "list")
-_MESON = BuildSystem("Meson", "CUDAFLAGS", "gencode", appended=True)
-_NVCC = BuildSystem("make", "NVCC_APPEND_FLAGS", "gencode", appended=True)
+_CMAKE = _BuildSystem("CMake", "CUDAARCHS", "cmake")
+_CMAKE_ARGS = _BuildSystem("CMake", "CMAKE_ARGS", "cmake", "-DCMAKE_CUDA_ARCHITECTURES={}", appended=True)
+_TORCH = _BuildSystem("PyTorch", "TORCH_CUDA_ARCH_LIST", "torch")
+_BAZEL = _BuildSystem("Bazel", "HERMETIC_CUDA_COMPUTE_CAPABILITIES", "list")
+_MESON = _BuildSystem("Meson", "CUDAFLAGS", "gencode", appended=True)
+_NVCC = _BuildSystem("make", "NVCC_APPEND_FLAGS", "gencode", appended=True)
 
 #: Build systems by what a script calls, first match first.
-_BY_CALL: Mapping[str, BuildSystem] = MappingProxyType(
+_BY_CALL: Mapping[str, _BuildSystem] = MappingProxyType(
     {
         r"\bbazel\b|gen-bazel-toolchain": _BAZEL,
         r"\bcmake\b(?!\s*<)": _CMAKE,
@@ -61,7 +61,7 @@ _BY_CALL: Mapping[str, BuildSystem] = MappingProxyType(
     }
 )
 #: Build systems by what a recipe requires, for scripts that call a Python front end.
-_BY_REQUIREMENT: Mapping[str, BuildSystem] = MappingProxyType(
+_BY_REQUIREMENT: Mapping[str, _BuildSystem] = MappingProxyType(
     {
         **dict.fromkeys(("bazel", "bazel-toolchain"), _BAZEL),
         **dict.fromkeys(("pytorch", "libtorch", "pytorch-cpu"), _TORCH),
@@ -149,7 +149,7 @@ def _read(draft: Draft, path: Path) -> Document:
     return known if known is not None else read_document(path, within=draft.folder)
 
 
-def system_of(script: Script) -> BuildSystem | None:
+def _system_of(script: Script) -> _BuildSystem | None:
     """The build system that a script calls; None if this is unclear."""
     text = script.text
     required = script.owner.names("host") | script.owner.names("build")
@@ -200,7 +200,7 @@ def script_edits(scripts: Sequence[Script], wishes: GpuWishes, versions: CudaVer
     for script in scripts:
         if script.is_file and ("win" if script.is_batch else "unix") not in systems:
             continue
-        system = system_of(script)
+        system = _system_of(script)
         edits.remarks += _remarks(script, system, _place(script), wishes)
         if system is None:
             continue
@@ -235,7 +235,7 @@ def _place(script: Script) -> str:
     return script.document.place_of(script.entry.start)
 
 
-def _remarks(script: Script, system: BuildSystem | None, place: str, wishes: GpuWishes) -> list[str]:
+def _remarks(script: Script, system: _BuildSystem | None, place: str, wishes: GpuWishes) -> list[str]:
     """What the user must do by hand in a script."""
     if system is None:
         return [f"{place} calls no build system that this tool knows: pass GPU architectures to nvcc by hand"]
@@ -252,11 +252,11 @@ def _remarks(script: Script, system: BuildSystem | None, place: str, wishes: Gpu
     return remarks
 
 
-def _takes_options(script: Script, system: BuildSystem) -> bool:
+def _takes_options(script: Script, system: _BuildSystem) -> bool:
     return script.is_file and system.variable == "CMAKE_ARGS"
 
 
-def _shell(script: Script, system: BuildSystem, words: Mapping[str, str], wishes: GpuWishes) -> list[str]:
+def _shell(script: Script, system: _BuildSystem, words: Mapping[str, str], wishes: GpuWishes) -> list[str]:
     """The lines for a shell script, with the kind of brackets that it uses itself."""
     text = script.text
     brackets = ("[[", "]]") if "[[" in text or "bash" in text.partition("\n")[0] else ("[", "]")
@@ -278,7 +278,7 @@ def _shell(script: Script, system: BuildSystem, words: Mapping[str, str], wishes
     return [*lines, f'    export {system.variable}="{value}"', "fi"]
 
 
-def _batch(script: Script, system: BuildSystem, words: Mapping[str, str], wishes: GpuWishes) -> list[str]:
+def _batch(script: Script, system: _BuildSystem, words: Mapping[str, str], wishes: GpuWishes) -> list[str]:
     """The lines for a batch file; for a CUDA version without a list, the build system chooses."""
     lines = [f"rem {_WHY}"]
     for version, word in words.items():
@@ -326,7 +326,7 @@ def _chosen(words: Mapping[str, str]) -> str:
 
 
 def _recipe_edits(
-    script: Script, system: BuildSystem, words: Mapping[str, str], systems: Collection[str]
+    script: Script, system: _BuildSystem, words: Mapping[str, str], systems: Collection[str]
 ) -> list[TextEdit]:
     """The commands that set the variable in a script of a `recipe.yaml`; one command becomes a list."""
     document, commands = script.document, script.commands

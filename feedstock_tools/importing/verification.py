@@ -38,7 +38,7 @@ PARTS = ("tests", "script", "about")
 _ENDING = re.compile(r"\.(sh|bat)$")
 
 
-def texts_of(package: Package) -> dict[str, tuple[str, ...]]:
+def _texts_of(package: Package) -> dict[str, tuple[str, ...]]:
     """Tests, script and description of a package."""
     return {
         "tests": _sorted(package.tests),
@@ -99,7 +99,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class _Comparison:
     """A recipe compared with the one that its spec generates: the differences of the packages, and of their tests,
     scripts and descriptions; the configurations in which both were rendered; and the variant keys that each output of
     either uses in each configuration."""
@@ -111,7 +111,7 @@ class Comparison:
     used_by_generated: UsedKeys
 
 
-def compare(feedstock: Path, texts: Mapping[PurePosixPath, str], pinning: Path | None, rules: Rules) -> Comparison:
+def compare(feedstock: Path, texts: Mapping[PurePosixPath, str], pinning: Path | None, rules: Rules) -> _Comparison:
     """What the generated files of a feedstock change in its configurations and in what they render to."""
     forge = read_forge(feedstock, rules)
     old = rerender(feedstock, pinning=pinning, rules=rules)
@@ -121,7 +121,7 @@ def compare(feedstock: Path, texts: Mapping[PurePosixPath, str], pinning: Path |
         try:
             new = rerender(generated, pinning=pinning, rules=rules)
         except InputError as error:
-            return Comparison((Difference("rerender", "the recipe", "valid", str(error)),), (), {}, {}, {})
+            return _Comparison((Difference("rerender", "the recipe", "valid", str(error)),), (), {}, {}, {})
         differences = list(_configurations(old.configurations, new.configurations))
         known = {configuration.name: configuration for configuration in (*old.configurations, *recorded)}
         before, after = _Recipe(feedstock / forge.recipe_dir, rules), _Recipe(generated / "recipe", rules)
@@ -131,7 +131,7 @@ def compare(feedstock: Path, texts: Mapping[PurePosixPath, str], pinning: Path |
     distinct = dict.fromkeys(differences)
     text_differences = tuple(difference for difference in distinct if difference.what.rpartition(", ")[2] in PARTS)
     others = tuple(difference for difference in distinct if difference not in text_differences)
-    return Comparison(others, text_differences, known, before.used, after.used)
+    return _Comparison(others, text_differences, known, before.used, after.used)
 
 
 _Meaning = dict[str, tuple[str, ...]]
@@ -150,7 +150,7 @@ class _Recipe:
         by_output: dict[str, list[_Meaning]] = {}
         v1 = (self.folder / "recipe.yaml").is_file()
         for package in packages_of(self.folder, configuration, builder, self.rules, v1=v1):
-            by_output.setdefault(package.name, []).append({**_meaning(package, v1=v1), **texts_of(package)})
+            by_output.setdefault(package.name, []).append({**_meaning(package, v1=v1), **_texts_of(package)})
             own, above = self.used.get((package.name, configuration.name), (frozenset(), frozenset()))
             used = package.output.used
             self.used[package.name, configuration.name] = own | used.own, above | used.top_level
@@ -244,7 +244,7 @@ class _Split:
     never: frozenset[str]
 
 
-def with_used_keys(recipe: Content, comparison: Comparison) -> Content:
+def with_used_keys(recipe: Content, comparison: _Comparison) -> Content:
     """The content with the keys that the recipe uses and the generated one does not."""
     own = _splits(comparison.used, comparison.used_by_generated, 0)
     content = _with_outputs(recipe.content, "use_keys", own, comparison)
@@ -264,14 +264,14 @@ def with_used_keys(recipe: Content, comparison: Comparison) -> Content:
     return replace(recipe, content=content)
 
 
-def with_ignored_keys(recipe: Content, comparison: Comparison) -> Content:
+def with_ignored_keys(recipe: Content, comparison: _Comparison) -> Content:
     """The content without the keys that only the generated recipe uses."""
     own = _splits(comparison.used_by_generated, comparison.used, 0)
     return replace(recipe, content=_with_outputs(recipe.content, "ignore_keys", own, comparison))
 
 
 def _with_outputs(
-    content: Mapping[str, Any], name: str, own: Mapping[str, Mapping[str, _Split]], comparison: Comparison
+    content: Mapping[str, Any], name: str, own: Mapping[str, Mapping[str, _Split]], comparison: _Comparison
 ) -> dict[str, Any]:
     outputs = [
         _with_keys(output, name, own.get(output["name"], {}), comparison.configurations)

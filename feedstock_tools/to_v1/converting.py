@@ -31,7 +31,7 @@ from feedstock_tools.rerender.configuration import Configuration, read_configura
 from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.outputs import packages_of
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.to_v1.expressions import Names, names_of
+from feedstock_tools.to_v1.expressions import names_of
 from feedstock_tools.to_v1.recipe import Converted, recipe_text
 from feedstock_tools.variants.selectors import DEFAULT_VARIANT
 from feedstock_tools.wording import counted
@@ -68,7 +68,7 @@ def to_v1(draft: Draft) -> Draft:
     converted = convert_recipe(meta, configurations)
     path = meta.path.with_name("recipe.yaml")
     forge = draft.file(_FORGE) or Document(draft.folder / _FORGE, "")
-    edited = draft.without(meta.path).with_document(Document(path, _with_breaks(converted.text, meta.newline)))
+    edited = draft.without(meta.path).with_document(Document(path, converted.text.replace("\n", meta.newline)))
     edited = replace(edited.with_document(with_key(forge, "conda_build_tool", "rattler-build")), recipe_path=path)
     lost = (f"{meta.path.name}:{problem.line}: not converted: {problem.reason}" for problem in converted.problems)
     return edited.remarked(*lost, *_compared(draft, converted, configurations))
@@ -78,28 +78,18 @@ def convert_recipe(meta: Document, configurations: Sequence[Configuration]) -> C
     """The `recipe.yaml` for a `meta.yaml`.
 
     Args:
-        configurations: of the feedstock; they say which keys of variants are always set.
+        configurations: of the feedstock; they say which keys of variants are always set: without any, each name in
+            the recipe.
 
     Raises:
         InputError: the recipe cannot be read; with the line.
     """
-    files = frozenset(path.name for path in _beside(meta.path.parent))
-    return recipe_text(meta.text, meta.path, _names(meta, configurations), files)
-
-
-def _beside(folder: Path) -> Iterator[Path]:
-    if folder.is_dir():
-        yield from folder.iterdir()
-
-
-def _names(meta: Document, configurations: Sequence[Configuration]) -> Names:
-    """The keys of the variants; without configurations, each name in the recipe counts as always set."""
+    folder = meta.path.parent
+    files = frozenset(path.name for path in folder.iterdir()) if folder.is_dir() else frozenset()
     names = names_of(configuration.values for configuration in configurations)
-    return names if configurations else replace(names, always=frozenset(_WORD.findall(meta.text)))
-
-
-def _with_breaks(text: str, newline: str) -> str:
-    return text if newline == "\n" else text.replace("\n", newline)
+    if not configurations:
+        names = replace(names, always=frozenset(_WORD.findall(meta.text)))
+    return recipe_text(meta.text, meta.path, names, files)
 
 
 def _compared(draft: Draft, converted: Converted, configurations: Sequence[Configuration]) -> Iterator[str]:
@@ -142,26 +132,23 @@ class Difference:
     lines: tuple[str, ...]
 
 
-def compare_recipes(
-    feedstock: Path, text: str, configurations: Sequence[Configuration], rules: Rules | None = None
-) -> tuple[Difference, ...]:
+def compare_recipes(feedstock: Path, text: str, configurations: Sequence[Configuration]) -> tuple[Difference, ...]:
     """Compare the `meta.yaml` of a feedstock with a `recipe.yaml` made of it.
 
     Args:
         feedstock: the folder of the feedstock.
         text: the `recipe.yaml`.
         configurations: those to compare.
-        rules: which version of conda-build to follow; default the newest.
 
     Raises:
         InputError: the `meta.yaml` cannot be rendered.
     """
-    chosen = rules or Rules.newest()
-    forge = read_forge(feedstock, chosen)
+    rules = Rules.newest()
+    forge = read_forge(feedstock, rules)
     folder = feedstock / forge.recipe_dir
     differences = []
     for configuration in configurations:
-        packages = partial(packages_of, folder, configuration, forge.builder_of(configuration.platform), chosen)
+        packages = partial(packages_of, folder, configuration, forge.builder_of(configuration.platform), rules)
         before = _counted(packages(v1=False))
         try:
             after = _counted(packages(v1=True, text=text))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from feedstock_tools.check.against_facts import check, why_dropped
+from feedstock_tools.check.against_facts import check_configurations, why_dropped
 from feedstock_tools.check.architecture_lists import read_list
 from feedstock_tools.cli.cuda import cuda as command
 from feedstock_tools.data import data_folder
@@ -36,7 +36,9 @@ def planted(name: str, **values: str) -> Configuration:
 def test_conda_forges_own_pins_have_no_mistake(path: Path) -> None:
     # cuDNN 9 was the pinning's for linux-ppc64le too, where it was never built.
     findings = [
-        finding for finding in check(FACTS, [Configuration.from_file(path)]) if "ppc64le" not in finding.message
+        finding
+        for finding in check_configurations(FACTS, [Configuration.from_file(path)])
+        if "ppc64le" not in finding.message
     ]
     assert findings == []
 
@@ -52,7 +54,7 @@ def test_a_version_that_only_an_ordering_named_was_never_in_the_pinning() -> Non
 
 def test_the_examples_have_no_mistake() -> None:
     for example in data_folder("examples").iterdir():
-        found = check(FACTS, read_configurations(example))
+        found = check_configurations(FACTS, read_configurations(example))
         assert [finding for finding in found if finding.weight == "mistake"] == []
 
 
@@ -83,7 +85,7 @@ def test_the_examples_have_no_mistake() -> None:
     ],
 )
 def test_a_planted_mistake_is_found(name: str, key: str, value: str, said: str) -> None:
-    found = check(FACTS, [planted(name, **{key: value})])
+    found = check_configurations(FACTS, [planted(name, **{key: value})])
     assert {finding.key for finding in found} == {key}
     assert any(said in finding.message for finding in found)
 
@@ -100,7 +102,7 @@ def test_a_planted_mistake_is_found(name: str, key: str, value: str, said: str) 
     ],
 )
 def test_what_is_no_mistake_or_not_known(name: str, values: dict[str, str]) -> None:
-    assert check(FACTS, [planted(name, **values)]) == ()
+    assert check_configurations(FACTS, [planted(name, **values)]) == ()
 
 
 def test_rows_of_a_zip_group_are_checked_one_by_one() -> None:
@@ -108,7 +110,7 @@ def test_rows_of_a_zip_group_are_checked_one_by_one() -> None:
     original = configuration("linux_64_cuda12.9")
     plain = {key: values for key, values in original.values.items() if "compiler" not in key and key != "docker_image"}
     values = {**plain, "cuda_compiler_version": ("None", "11.2", "12.9"), "c_compiler_version": ("15", "12", "14")}
-    (found,) = check(FACTS, [Configuration("linux_64_", original.platform, values, (zipped,))])
+    (found,) = check_configurations(FACTS, [Configuration("linux_64_", original.platform, values, (zipped,))])
     assert found.message == "nvcc of CUDA 11.2 accepts host gcc up to 10, not 12"
     assert found.source is not None
 
@@ -116,7 +118,7 @@ def test_rows_of_a_zip_group_are_checked_one_by_one() -> None:
 def test_zipped_keys_out_of_step() -> None:
     values = {"cuda_compiler_version": ("11.2", "12.9"), "c_compiler_version": ("10",)}
     platform = configuration("linux_64_cuda12.9").platform
-    (found,) = check(FACTS, [Configuration("linux_64_", platform, values, (tuple(values),))])
+    (found,) = check_configurations(FACTS, [Configuration("linux_64_", platform, values, (tuple(values),))])
     assert found.message.endswith("cuda_compiler_version has 2, c_compiler_version has 1")
 
 

@@ -79,7 +79,7 @@ def dead_selectors(subject: Subject) -> Iterator[LintFinding]:
     for document in (subject.recipe, *own):
         for at, condition, skips in _conditions(document):
             v1 = not document.has_templates
-            if never_holds(condition, v1=v1):
+            if _never_holds(condition, v1=v1):
                 message = f"[{condition}] can never be true"
                 fixable = document is subject.recipe and at in removable
                 yield subject.finding(at, "dead-selector", message, document=document, fixable=fixable)
@@ -93,7 +93,7 @@ def dead_items(recipe: Document, list_: Part) -> list[Part]:
     """The items of a list that can go, since their selectors can never be true; none if no other would be left."""
     if not recipe.has_templates:
         return []
-    dead = [item for item in list_.items if (own := recipe.selector_of(item)) and never_holds(own, v1=False)]
+    dead = [item for item in list_.items if (own := recipe.selector_of(item)) and _never_holds(own, v1=False)]
     return dead if len(dead) < len(list_.items) else []
 
 
@@ -175,10 +175,10 @@ def _tree(condition: str, *, v1: bool) -> Condition | None:
 
 
 @lru_cache(maxsize=8192)
-def never_holds(condition: str, *, v1: bool) -> bool:
+def _never_holds(condition: str, *, v1: bool) -> bool:
     """Whether a condition is false on every platform that conda knows, whatever the variant.
 
-    >>> never_holds("linux and win", v1=False), never_holds("linux and py > 39", v1=False)
+    >>> _never_holds("linux and win", v1=False), _never_holds("linux and py > 39", v1=False)
     (True, False)
     """
     tree = _tree(condition, v1=v1)

@@ -74,7 +74,7 @@ def version_of(item: Part) -> str:
     return f"{number}t" if re.search(r"_cp\d+t$", build) else number
 
 
-def is_version(item: Part, version: str) -> bool:
+def _is_version(item: Part, version: str) -> bool:
     """Whether an item of a list is a version."""
     return item.kind == "scalar" and version_of(item) == version
 
@@ -88,10 +88,10 @@ def versions_in(document: Document, key: str) -> frozenset[str]:
 def listing(document: Document, key: str, version: str) -> Part | None:
     """The first list of a key that has a version."""
     lists = (entry.value for entry in document.entries(key))
-    return next((list_ for list_ in lists if any(is_version(item, version) for item in list_.items)), None)
+    return next((list_ for list_ in lists if any(_is_version(item, version) for item in list_.items)), None)
 
 
-def values_beside(migration: Document, key: str, version: str) -> dict[str, str]:
+def _values_beside(migration: Document, key: str, version: str) -> dict[str, str]:
     """The values of other keys that a migration has for the one version that it adds, each the same on all platforms;
     and the value of the key itself, such as `3.13.* *_cp313`."""
     if versions_in(migration, key) != {version}:
@@ -137,7 +137,7 @@ def _on(document: Document, platform: Platform) -> VariantConfig:
     return parse(document.text, document.path, platform, environ=environ)
 
 
-def zip_group(document: Document, key: str) -> frozenset[str]:
+def _zip_group(document: Document, key: str) -> frozenset[str]:
     """The keys that a variant file zips with a key; empty if it zips none."""
     for entry in document.entries("zip_keys"):
         for group in entry.value.items or ():
@@ -154,7 +154,7 @@ def with_pinned_lists(draft: Draft, key: str, pinning: Path) -> tuple[Document, 
     Text is copied, with comments and selectors. None if the pinning lists no values of the key.
     """
     pinned = read_document(pinning, within=None)
-    group = zip_group(pinned, key)
+    group = _zip_group(pinned, key)
     lists = [entry for name in (key, *sorted(group)) for entry in pinned.entries(name) if entry.value.items]
     if not any(entry.key == key for entry in lists):
         return None
@@ -179,10 +179,10 @@ def are_even(document: Document, keys: frozenset[str]) -> bool:
 
 def zipped_with(document: Document, key: str) -> frozenset[str]:
     """The keys zipped with a key in a variant file; where it has no zip_keys for it, those that the pinning zips."""
-    return zip_group(document, key) or _ZIPPED[key]
+    return _zip_group(document, key) or _ZIPPED[key]
 
 
-def zipped_lists(document: Document, key: str, entry: Entry) -> Iterator[Entry]:
+def _zipped_lists(document: Document, key: str, entry: Entry) -> Iterator[Entry]:
     """The lists zipped with that of `entry`: of several by selector, the one with its selector."""
     for name in sorted(zipped_with(document, key)):
         lists = [partner for partner in document.entries(name) if partner.value.items]
@@ -190,7 +190,7 @@ def zipped_lists(document: Document, key: str, entry: Entry) -> Iterator[Entry]:
         yield from same[:1] or lists[:1]
 
 
-def counterparts(document: Document, list_: Part, index: int, other: Part) -> list[int]:
+def _counterparts(document: Document, list_: Part, index: int, other: Part) -> list[int]:
     """The places in another list of the items zipped with one: at the same place among the items for its selector.
 
     There are several if the other list distinguishes more (`linux64 and native`, `linux64 and crossed`). Where the
@@ -206,14 +206,14 @@ def counterparts(document: Document, list_: Part, index: int, other: Part) -> li
         if holds_with(own_selector, condition) and len(group) == len(places):
             partners.append(group[places.index(index)])
     number = version_of(list_.items[index])
-    naming = [place for place, item in enumerate(other.items) if names_version(item.text, number)]
+    naming = [place for place, item in enumerate(other.items) if _names_version(item.text, number)]
     naming = naming or [
-        place for place, item in enumerate(other.items) if names_version(document.comment_after(item), number)
+        place for place, item in enumerate(other.items) if _names_version(document.comment_after(item), number)
     ]
     return list(dict.fromkeys(partners or naming)) or ([index] if len(list_.items) == len(other.items) else [])
 
 
-def names_version(text: str, version: str) -> bool:
+def _names_version(text: str, version: str) -> bool:
     """Whether a text names a version, and not only a longer one that contains it."""
     return re.search(rf"(?<![\d.]){re.escape(version)}(?![\d.])", text) is not None
 
@@ -228,7 +228,7 @@ def with_version(
 ) -> Draft:
     """Add a version to each list of the variant file; the lists zipped with it get the given value, that of the
     pinning's migration, or else that of its neighbour."""
-    migrated = {} if migration is None else values_beside(migration, key.name, version)
+    migrated = {} if migration is None else _values_beside(migration, key.name, version)
     changes: list[TextEdit] = []
     copied = []
     unused = set(given)
@@ -297,9 +297,9 @@ def _alike(document: Document, list_: Part, place: int) -> list[int]:
 
 
 def _beside(document: Document, key: str, entry: Entry, place: int) -> Iterator[tuple[Entry, int]]:
-    """The counterparts of an item in the lists zipped with its own: these lists, and the places in them."""
-    for partner in zipped_lists(document, key, entry):
-        for partner_place in counterparts(document, entry.value, place, partner.value):
+    """The _counterparts of an item in the lists zipped with its own: these lists, and the places in them."""
+    for partner in _zipped_lists(document, key, entry):
+        for partner_place in _counterparts(document, entry.value, place, partner.value):
             yield partner, partner_place
 
 
@@ -309,7 +309,7 @@ def _added_after(document: Document, list_: Part, place: int, text: str, renamed
     selector = document.selector_of(list_.items[place])
     comment = document.comment_after(list_.items[place])
     new_comment = (
-        comment.replace(*renamed) if names_version(comment, renamed[0]) else f"# [{selector}]" if selector else ""
+        comment.replace(*renamed) if _names_version(comment, renamed[0]) else f"# [{selector}]" if selector else ""
     )
     head = Part("sequence", list_.start, list_.items[place].end, style=list_.style, items=list_.items[: place + 1])
     if list_.is_flow and place + 1 < len(list_.items):
@@ -324,12 +324,14 @@ def without_version(draft: Draft, document: Document, key: VersionKey, version: 
     """Remove a version from the lists of the variant file, and what is zipped with it."""
     changes: list[TextEdit] = []
     for entry in document.entries(key.name):
-        removed = [place for place, item in enumerate(entry.value.items) if is_version(item, version)]
+        removed = [place for place, item in enumerate(entry.value.items) if _is_version(item, version)]
         if removed and len(removed) == len(entry.value.items):
             raise document.mistake(f"{key.title} {version} is the only one that is built here", entry)
-        for list_entry in (entry, *zipped_lists(document, key.name, entry)):
+        for list_entry in (entry, *_zipped_lists(document, key.name, entry)):
             partners = [
-                partner for place in removed for partner in counterparts(document, entry.value, place, list_entry.value)
+                partner
+                for place in removed
+                for partner in _counterparts(document, entry.value, place, list_entry.value)
             ]
             changes += removed_items(document, list_entry.value, [list_entry.value.items[place] for place in partners])
     return draft.with_document(document.changed(changes))

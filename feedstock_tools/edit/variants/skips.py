@@ -32,7 +32,7 @@ _DIGIT = re.compile(r"\d\.\d")
 
 
 @dataclass(frozen=True, slots=True)
-class VersionList:
+class _VersionList:
     """A list of versions in a condition, of `in ("11.8", "12.9")` or `not in (…)`.
 
     `start` is the first character inside the brackets of `text`, `end` the one after the last.
@@ -69,28 +69,28 @@ class VersionList:
         return f"{self.text[: self.start]}{', '.join(others)}{comma}{self.text[self.end :]}" if others else ""
 
 
-def version_lists(text: str, key: str, *, excluded: bool = False) -> Iterator[VersionList]:
+def _version_lists(text: str, key: str, *, excluded: bool = False) -> Iterator[_VersionList]:
     """The lists of versions of a key in a text: after `in`, or if they are `excluded` after `not in`.
 
-    >>> [each.versions for each in version_lists('cuda_compiler_version in ("11.8", "12.9")', "cuda_compiler_version")]
+    >>> [each.versions for each in _version_lists('cuda_compiler_version in ("11.8", "12.9")', "cuda_compiler_version")]
     [['11.8', '12.9']]
     """
     operator = r"not\s+in" if excluded else "in"
     for match in re.finditer(rf"\b{key}\s+{operator}\s*[(\[]([^()\[\]]*)[)\]]", text):
-        yield VersionList(text, *match.span(1))
+        yield _VersionList(text, *match.span(1))
 
 
-def version_list(condition: str, key: str, *, excluded: bool = False) -> VersionList | None:
+def _version_list(condition: str, key: str, *, excluded: bool = False) -> _VersionList | None:
     """The first list of versions of a key in a condition; None if there is none."""
-    return next(version_lists(condition, key, excluded=excluded), None)
+    return next(_version_lists(condition, key, excluded=excluded), None)
 
 
-def may_hold(condition: str, key: str, version: str, platform: Platform) -> bool:
+def _may_hold(condition: str, key: str, version: str, platform: Platform) -> bool:
     """Whether a condition may hold for a version on a platform; what else it names is unknown."""
     return _truth(condition, key, version, platform) is not False
 
 
-def must_hold(condition: str, key: str, version: str, platform: Platform) -> bool:
+def _must_hold(condition: str, key: str, version: str, platform: Platform) -> bool:
     """Whether a condition holds for a version on a platform, whatever else differs."""
     return _truth(condition, key, version, platform) is True
 
@@ -105,14 +105,14 @@ def _truth(condition: str, key: str, version: str, platform: Platform) -> bool |
     return None if tree is None else truth(tree, leaf)
 
 
-def in_brackets(condition: str) -> str:
+def _in_brackets(condition: str) -> str:
     """A condition that `and` may follow."""
     tree = parse(condition, "selector")
     binds_loosely = isinstance(tree, Or) or (isinstance(tree, Other) and tree.is_loose)
     return f"({condition})" if binds_loosely and unbracketed(condition) == condition else condition
 
 
-def condition_for(key: str, version: str, *, templates: bool) -> str:
+def _condition_for(key: str, version: str, *, templates: bool) -> str:
     """The condition that holds for one version, as recipes of the two formats write it."""
     if key != "python":
         return f'{key} == "{version}"'
@@ -125,19 +125,19 @@ def _terms(condition: str) -> tuple[Condition, ...]:
     return tree.parts if isinstance(tree, Or) else () if tree is None else (tree,)
 
 
-def allowing(condition: str, key: str, version: str, *, is_oldest: bool) -> str | None:
+def _allowing(condition: str, key: str, version: str, *, is_oldest: bool) -> str | None:
     """A condition without what excludes a version by name: '' if nothing is left; None if nothing there names it.
 
     Args:
         is_oldest: whether there is no older version, so that a limit which excludes older ones alone may go.
 
-    >>> allowing("win or py<39", "python", "3.8", is_oldest=False)
+    >>> _allowing("win or py<39", "python", "3.8", is_oldest=False)
     'win or py<38'
-    >>> allowing("win or py<39", "python", "3.8", is_oldest=True)
+    >>> _allowing("win or py<39", "python", "3.8", is_oldest=True)
     'win'
     """
     terms = _terms(condition)
-    exact = {parse(condition_for(key, version, templates=templates), "selector") for templates in (True, False)}
+    exact = {parse(_condition_for(key, version, templates=templates), "selector") for templates in (True, False)}
     for index, term in enumerate(terms):
         start, end = term.span
         changed: str | None = None
@@ -147,7 +147,7 @@ def allowing(condition: str, key: str, version: str, *, is_oldest: bool) -> str 
             lowered = _with_limit(condition, term, _following(version), version)
             changed = "" if lowered is not None and is_oldest else lowered
         elif isinstance(term, Compare) and term.left == Name(key) and term.operator == "in":
-            versions = version_list(condition[start:end], key)
+            versions = _version_list(condition[start:end], key)
             without = None if versions is None else versions.without(version)
             changed = f"{condition[:start]}{without}{condition[end:]}" if without else without
         if changed:
@@ -159,7 +159,7 @@ def allowing(condition: str, key: str, version: str, *, is_oldest: bool) -> str 
     return None
 
 
-def raised_limit(condition: str, version: str) -> str | None:
+def _raised_limit(condition: str, version: str) -> str | None:
     """A condition such as `win or py<39` with the limit that excludes 3.9 too; None if it has no such limit."""
     raised = (_with_limit(condition, term, version, _following(version)) for term in _terms(condition))
     return next((text for text in raised if text is not None), None)
@@ -226,7 +226,7 @@ def drop_skip(draft: Draft, key: str, version: str, *, is_oldest: bool = False) 
     before = {condition.text for condition in _conditions(draft.recipe, _OF_RECIPE)}
 
     def change(condition: str) -> str | None:
-        return allowing(condition, key, version, is_oldest=is_oldest)
+        return _allowing(condition, key, version, is_oldest=is_oldest)
 
     recipe = _with_conditions(draft.recipe, _OF_RECIPE, change)
     if recipe is draft.recipe:
@@ -265,15 +265,15 @@ def _listing(
     condition: str, key: str, version: str, platforms: Collection[Platform], others: Collection[Platform]
 ) -> str | None:
     """A condition that excludes all versions but some, with one more of these; None if it does not."""
-    built = version_list(condition, key, excluded=True)
-    skipped = [platform for platform in platforms if may_hold(condition, key, version, platform)]
+    built = _version_list(condition, key, excluded=True)
+    skipped = [platform for platform in platforms if _may_hold(condition, key, version, platform)]
     if built is None or not built.versions or version in built.versions or not skipped:
         return None
-    if all(platform in platforms or not may_hold(condition, key, version, platform) for platform in others):
+    if all(platform in platforms or not _may_hold(condition, key, version, platform) for platform in others):
         return built.with_version(version)
     selectors = [platform.selector for platform in skipped]
     where = selectors[0] if len(selectors) == 1 else f"({' or '.join(f'({selector})' for selector in selectors)})"
-    return f'{in_brackets(condition)} and not ({key} == "{version}" and {where})'
+    return f'{_in_brackets(condition)} and not ({key} == "{version}" and {where})'
 
 
 def keep_skipped(draft: Draft, key: str, version: str, built: Mapping[Platform, Collection[str]]) -> Draft:
@@ -294,16 +294,16 @@ def keep_skipped(draft: Draft, key: str, version: str, built: Mapping[Platform, 
 
 def _longer(condition: str, key: str, version: str, built: Mapping[Platform, Collection[str]]) -> str | None:
     """A condition that names all versions of a platform, with a new one; None if it does not, or no build is left."""
-    skipped = version_list(condition, key)
+    skipped = _version_list(condition, key)
     if skipped is None or version in skipped.versions:
         return None
     longer = skipped.with_version(version)
-    if all(must_hold(longer, key, version, platform) for platform in built):
+    if all(_must_hold(longer, key, version, platform) for platform in built):
         return None
     names_all = any(
         versions
-        and all(must_hold(condition, key, other, platform) for other in versions)
-        and not must_hold(condition, key, "None", platform)
+        and all(_must_hold(condition, key, other, platform) for other in versions)
+        and not _must_hold(condition, key, "None", platform)
         for platform, versions in built.items()
     )
     return longer if names_all else None
@@ -319,7 +319,7 @@ def list_in_selectors(draft: Draft, key: str, version: str, neighbour: str) -> D
     def listing(recipe: Document) -> Document:
         skips = [(entry.start, recipe.line_end(entry.end)) for entry in recipe.entries(*_OF_RECIPE)]
         changes = []
-        for listed in version_lists(recipe.text, key):
+        for listed in _version_lists(recipe.text, key):
             is_skip = any(start <= listed.start < end for start, end in skips)
             is_next = len(listed.versions) > 1 and neighbour in listed.versions and version not in listed.versions
             if is_next and not is_skip:
@@ -378,10 +378,10 @@ def _replaced(recipe: Document, condition: _Condition, text: str) -> list[TextEd
 def _skipping(recipe: Document, key: str, version: str) -> Document:
     """The recipe with a raised limit, or a skip for a version."""
     for condition in _conditions(recipe, _OF_RECIPE) if key == "python" else ():
-        raised = None if recipe.is_in_block(condition.entry.start) else raised_limit(condition.text, version)
+        raised = None if recipe.is_in_block(condition.entry.start) else _raised_limit(condition.text, version)
         if raised is not None:
             return recipe.changed(_replaced(recipe, condition, raised))
-    return _skipping_where(recipe, condition_for(key, version, templates=recipe.has_templates))
+    return _skipping_where(recipe, _condition_for(key, version, templates=recipe.has_templates))
 
 
 def _skipping_where(recipe: Document, condition: str) -> Document:

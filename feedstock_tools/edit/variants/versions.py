@@ -43,14 +43,14 @@ from feedstock_tools.recipe.written.files import VARIANT_FILES
 _PATCHES = ("*.patch", "*.diff", "*/*.patch", "*/*.diff")
 
 
-def is_about(migration: Document, key: str) -> bool:
+def _is_about(migration: Document, key: str) -> bool:
     """Whether a migration is about versions of a key: its ordering is for the key, or it has no ordering."""
     ordering = [entry for entry in migration.entries("__migrator", "ordering") if entry.value.entries]
     about = not ordering or any(ordered.key == key for entry in ordering for ordered in entry.value.entries)
     return about and bool(versions_in(migration, key))
 
 
-def adds_version(migration: Document, key: str, version: str) -> bool:
+def _adds_version(migration: Document, key: str, version: str) -> bool:
     """Whether the purpose of a migration is to add a version: it lists no other, or the file is named for it.
 
     One that lists all versions changes what is zipped with them, such as the platforms, unless it is named for the key
@@ -61,10 +61,10 @@ def adds_version(migration: Document, key: str, version: str) -> bool:
     digits = version.replace(".", "")
     if re.fullmatch(rf"{key.partition('_')[0]}[_-]?{digits}", migration.path.stem):
         return True
-    return is_about(migration, key) and (len(versions_in(migration, key)) == 1 or digits in migration.path.stem)
+    return _is_about(migration, key) and (len(versions_in(migration, key)) == 1 or digits in migration.path.stem)
 
 
-def pinned_migration(source: Path | None, key: str, version: str) -> Document | None:
+def _pinned_migration(source: Path | None, key: str, version: str) -> Document | None:
     """The migration that adds a version; in a folder, the first one, with those that are named for it before others.
 
     Args:
@@ -74,16 +74,16 @@ def pinned_migration(source: Path | None, key: str, version: str) -> Document | 
         return None
     if not source.is_dir():
         document = read_document(source, within=None)
-        return document if adds_version(document, key, version) else None
+        return document if _adds_version(document, key, version) else None
     digits = version.replace(".", "")
     for path in sorted(source.glob("*.y*ml"), key=lambda path: (digits not in path.stem, path.name)):
         document = read_document(path, within=source)
-        if key in document.text and adds_version(document, key, version):
+        if key in document.text and _adds_version(document, key, version):
             return document
     return None
 
 
-def is_own(migration: Document) -> bool:
+def _is_own(migration: Document) -> bool:
     """Whether a rerender keeps a migration as the feedstock has it."""
     return any(entry.value.text.lower() == "true" for entry in migration.entries("__migrator", "use_local"))
 
@@ -95,7 +95,7 @@ def identity(migration: Document) -> tuple[str, str]:
     return stamp.value.text if stamp else "", number.value.text if number else ""
 
 
-def own_migration(migration: Document, key: str, values: Mapping[str, str]) -> Document:
+def _own_migration(migration: Document, key: str, values: Mapping[str, str]) -> Document:
     """A migration with other values, and with `use_local: true`, so that a rerender keeps it as it is.
 
     Args:
@@ -104,7 +104,7 @@ def own_migration(migration: Document, key: str, values: Mapping[str, str]) -> D
 
     >>> text = "__migrator: {migration_number: 1}\\ncuda_compiler_version:\\n  - 13.0\\nc_compiler_version:\\n  - 14\\n"
     >>> migration = Document(Path("cuda130.yaml"), text)
-    >>> own_migration(migration, "cuda_compiler_version", {"c_compiler_version": "13"}).text.splitlines()[-1]
+    >>> _own_migration(migration, "cuda_compiler_version", {"c_compiler_version": "13"}).text.splitlines()[-1]
     '  - 13'
     """
     changes: list[TextEdit] = _with_use_local(migration)
@@ -176,7 +176,7 @@ def add_version(
     if is_unskipped:
         added = unskipped
     else:
-        migration = pinned_migration(migrations, key.name, version)
+        migration = _pinned_migration(migrations, key.name, version)
         platforms = PLATFORMS if migration is None else platforms_with(migration, key.name, version)
         added = _added(draft, key, version, _Pinning(migrations, migration, pinned), platforms, given)
         built = {platform: versions_on(platform, files, key.name) - {version} for platform in platforms}
@@ -227,7 +227,7 @@ def _added(
         if draft is not before:
             return draft
         raise document.mistake(f"{key.title} {version} is built already", list_)
-    is_migrated = any(is_about(local, key.name) for local in draft.migrations)
+    is_migrated = any(_is_about(local, key.name) for local in draft.migrations)
     draft = _without_outdated(draft, key, version, pinning)
     if document is not None and not (is_migrated and migration):
         return with_version(draft, document, key, version, given, migration)
@@ -247,8 +247,8 @@ def _without_outdated(draft: Draft, key: VersionKey, version: str, pinning: _Pin
     """The draft without a migration that adds the version, if a rerender drops it because the pinning has a new one."""
     pinned = pinning.migration
     for migration in draft.migrations:
-        if adds_version(migration, key.name, version):
-            if pinned is None or pinning.is_named or is_own(migration) or identity(pinned) == identity(migration):
+        if _adds_version(migration, key.name, version):
+            if pinned is None or pinning.is_named or _is_own(migration) or identity(pinned) == identity(migration):
                 raise InputError(f"adds {key.title} {version} already", path=migration.path)
             remark = f"{migration.path.name} is of an earlier round: the pinning's {pinned.path.name} takes its place"
             draft = draft.without(migration.path).remarked(remark)
@@ -272,7 +272,7 @@ def _migrated(draft: Draft, migration: Document, key: VersionKey, given: Mapping
     name = migration.path.name
     copied = Document(draft.folder / CI_SUPPORT / "migrations" / name, migration.text)
     if given or is_own:
-        copied = own_migration(copied, key.name, given)
+        copied = _own_migration(copied, key.name, given)
         draft = draft.remarked(f"{name} is the feedstock's own (use_local): a rerender does not update it")
     return draft.with_document(copied).remarked(f"rerender to get the jobs of {name}")
 
@@ -316,7 +316,7 @@ def drop_version(draft: Draft, key: VersionKey, version: str, pinned: Path | Non
         draft, dropped = without_version(draft, document, key, version), True
     is_pinned = pinned is not None and listing(read_document(pinned, within=None), key.name, version) is not None
     for migration in draft.migrations:
-        if adds_version(migration, key.name, version) and not is_pinned:
+        if _adds_version(migration, key.name, version) and not is_pinned:
             alone = len(versions_in(migration, key.name)) == 1
             draft = draft.without(migration.path) if alone else without_version(draft, migration, key, version)
             dropped = True
