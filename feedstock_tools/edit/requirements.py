@@ -230,7 +230,7 @@ def _new_section(document: Document, owner: Owner, where: Where, requirement: st
         lines = [f"  - if: {where.condition}", f"    then: {requirement}"]
     for entry in owner.part.entries:
         if entry.key == "requirements" and entry.value.entries:
-            earlier = [sibling for sibling in entry.value.entries if _rank(sibling.key) < _rank(section)]
+            earlier = [sibling for sibling in entry.value.entries if section_rank(sibling.key) < section_rank(section)]
             after = earlier[-1] if earlier else entry.value.entries[-1]
             return added_entry(document, entry.value, section, lines, after)
     above = [entry for entry in owner.part.entries if entry.key in _ABOVE]
@@ -242,7 +242,8 @@ def _new_section(document: Document, owner: Owner, where: Where, requirement: st
     )
 
 
-def _rank(section: str) -> int:
+def section_rank(section: str) -> int:
+    """The place of a section among the others of requirements."""
     return SECTIONS.index(section) if section in SECTIONS else len(SECTIONS)
 
 

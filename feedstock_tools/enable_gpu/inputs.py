@@ -8,7 +8,7 @@ the like have packages of their own in both eras.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -59,7 +59,7 @@ def package_of(library: str, cuda: str) -> str:
     name = library.lower()
     component = _COMPONENTS.get(name) or (name if name in _COMPONENTS.values() else None)
     if component is not None:
-        return component if parse_version(cuda) >= parse_version(FIRST_OF_COMPONENTS) else TOOLKIT
+        return component if _has_components(cuda) else TOOLKIT
     if name in _APART or _PACKAGE.fullmatch(name):
         return _APART.get(name, name)
     known = sorted({*_COMPONENTS, *_APART})
@@ -142,12 +142,12 @@ class CudaVersions:
     @property
     def old(self) -> tuple[str, ...]:
         """The versions with the package cudatoolkit, which has all libraries."""
-        return tuple(version for version in self.built if not _is_new(version))
+        return tuple(version for version in self.built if not _has_components(version))
 
     @property
     def new(self) -> tuple[str, ...]:
         """The versions with a package for each library."""
-        return tuple(version for version in self.built if _is_new(version))
+        return tuple(version for version in self.built if _has_components(version))
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -175,15 +175,11 @@ def cuda_versions(draft: Draft, pinning: Path | None) -> CudaVersions:
             coming |= set(_migrated(pinning.parent / folder))
     for migration in draft.migrations:
         built |= set(_listed(migration))
-    return CudaVersions(_sorted(built), _sorted(coming - built))
+    return CudaVersions(*(tuple(sorted(each, key=parse_version)) for each in (built, coming - built)))
 
 
-def _is_new(version: str) -> bool:
+def _has_components(version: str) -> bool:
     return parse_version(version) >= parse_version(FIRST_OF_COMPONENTS)
-
-
-def _sorted(versions: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(versions, key=parse_version))
 
 
 def _listed(document: Document) -> Iterator[str]:
@@ -194,12 +190,9 @@ def _listed(document: Document) -> Iterator[str]:
 
 def _migrated(folder: Path) -> Iterator[str]:
     """The versions that unpaused migrations of the pinning add."""
-    for path in sorted(folder.glob("*.y*ml")):
-        if "cuda" not in path.stem:
-            continue
+    for path in sorted(folder.glob("*cuda*.y*ml")):
         document = read_document(path, within=folder)
-        paused = [entry.value.text for entry in document.entries("__migrator", "paused")]
-        if "true" not in paused:
+        if not any(entry.value.text == "true" for entry in document.entries("__migrator", "paused")):
             yield from _listed(document)
 
 

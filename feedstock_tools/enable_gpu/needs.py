@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from feedstock_tools.conditions.tree import And, Condition, Not, VersionTest
+from feedstock_tools.edit.requirements import section_rank
 from feedstock_tools.edit.writing import added_entry
 from feedstock_tools.enable_gpu.inputs import (
     FIRST_OF_COMPONENTS,
@@ -124,16 +125,12 @@ def _sections_of(owner: Owner, parts: GpuParts) -> list[str]:
 
 def _changes(owner: Owner, wanted: Mapping[str, tuple[Need, ...]], versions: CudaVersions) -> list[TextEdit]:
     """The changes that add requirements to sections of an owner, which may not have them yet."""
-    has_requirements = any(entry.key == "requirements" and entry.value.entries for entry in owner.part.entries)
-    if has_requirements:
+    if any(entry.key == "requirements" and entry.value.entries for entry in owner.part.entries):
         return [change for section, needs in wanted.items() for change in _section(owner, section, needs, versions)]
     lines = []
     for section, needs in wanted.items():
-        if needs:
-            lines += [
-                f"  {section}:",
-                *(f"    {line}" for line in with_selectors(_lines(owner, needs, versions), "", None)),
-            ]
+        written = with_selectors(_lines(owner, needs, versions), "    ", None)
+        lines += [f"  {section}:", *written] if needs else []
     if not lines:
         return []
     late = {"test", "tests", "about", "extra", "outputs"}
@@ -223,14 +220,10 @@ def _new_section(owner: Owner, section: str, lines: Sequence[Line]) -> list[Text
     document = owner.document
     entries = next(entry.value for entry in owner.part.entries if entry.key == "requirements" and entry.value.entries)
     written = with_selectors(in_one_style(document, lines), "  ", None)
-    earlier = [entry for entry in entries.entries if _rank(entry.key) < _rank(section)]
+    earlier = [entry for entry in entries.entries if section_rank(entry.key) < section_rank(section)]
     if earlier:
         return added_entry(document, entries, section, written, earlier[-1])
     indent = " " * document.column_of(entries.entries[0].start)
     text = document.newline.join([f"{indent}{section}:", *(indent + line for line in written), ""])
     offset = document.line_start(entries.entries[0].start)
     return [TextEdit(offset, offset, text)]
-
-
-def _rank(section: str) -> int:
-    return _ORDER.index(section) if section in _ORDER else len(_ORDER)

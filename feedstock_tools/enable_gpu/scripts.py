@@ -114,11 +114,11 @@ def _scripts_of(draft: Draft, owner: Owner) -> list[Script]:
     entries = [entry for entry in (*owner.part.entries, *owner.settings) if entry.key == "script"]
     scripts = []
     for entry in entries:
-        text = draft.recipe.text[entry.value.start : entry.value.end]
-        files = _files_in(text, folder)
+        value = entry.value
+        files = _files_in(draft.recipe.text[value.start : value.end], folder)
         scripts += [Script(owner, _read(draft, path)) for path in files]
-        commands = _commands(entry.value)
-        if not files and commands is not None:
+        commands = value.members.get("content") if value.kind == "mapping" else value
+        if not files and commands is not None and (commands is not value or value.source or value.items):
             scripts.append(Script(owner, draft.recipe, entry, commands))
     if not entries and owner.kind != "output":
         paths = [folder / name for name in _DEFAULT[draft.recipe_path.name]]
@@ -128,20 +128,9 @@ def _scripts_of(draft: Draft, owner: Owner) -> list[Script]:
 
 def _files_in(text: str, folder: Path) -> list[Path]:
     """The scripts of the recipe that a text names; `file: build-one` stands for one of each kind."""
-    paths: dict[Path, None] = {}
-    for word in _WORD.findall(text):
-        names = [word] if word.endswith(_SUFFIXES) else [word + suffix for suffix in _SUFFIXES]
-        for name in names:
-            if (folder / name).is_file():
-                paths[folder / name] = None
-    return list(paths)
-
-
-def _commands(value: Part) -> Part | None:
-    """The commands of a script in the recipe: a text, a list, or the `content` of a mapping."""
-    if value.kind == "mapping":
-        return value.members.get("content")
-    return value if value.source or value.items else None
+    words = _WORD.findall(text)
+    names = [f"{word}{end}" for word in words for end in ([""] if word.endswith(_SUFFIXES) else _SUFFIXES)]
+    return list(dict.fromkeys(folder / name for name in names if (folder / name).is_file()))
 
 
 def _read(draft: Draft, path: Path) -> Document:
@@ -155,8 +144,7 @@ def _system_of(script: Script) -> _BuildSystem | None:
     required = script.owner.names("host") | script.owner.names("build")
     if "rust" in script.owner.compilers and not re.search(r"\bcmake\b", text):
         return None
-    torch = next((name for name in required if _BY_REQUIREMENT.get(name) is _TORCH), None)
-    if torch is not None:
+    if any(_BY_REQUIREMENT.get(name) is _TORCH for name in required):
         return _TORCH
     system = next((candidate for pattern, candidate in _BY_CALL.items() if re.search(pattern, text)), None)
     if system is None and _PYTHON.search(text):
@@ -192,7 +180,8 @@ def script_edits(scripts: Sequence[Script], wishes: GpuWishes, versions: CudaVer
     lists = architectures(wishes, versions)
     edits = Edits()
     variables: dict[str, Line] = {}
-    systems = _systems(wishes)
+    platforms = wishes.platforms or ("linux-64", "win-64")
+    systems = {"win" if platform.startswith("win") else "unix" for platform in platforms}
     if not lists:
         known = ", ".join(versions.built)
         edits.remarks.append(f"the facts do not know nvcc of CUDA {known}: choose GPU architectures by hand")
@@ -201,7 +190,7 @@ def script_edits(scripts: Sequence[Script], wishes: GpuWishes, versions: CudaVer
         if script.is_file and ("win" if script.is_batch else "unix") not in systems:
             continue
         system = _system_of(script)
-        edits.remarks += _remarks(script, system, _place(script), wishes)
+        edits.remarks += _remarks(script, system, wishes)
         if system is None:
             continue
         words = {version: architectures_in_style(names, system.style) for version, names in lists.items()}
@@ -211,7 +200,8 @@ def script_edits(scripts: Sequence[Script], wishes: GpuWishes, versions: CudaVer
         elif script.document.has_templates:
             script_env = next((entry for entry in script.owner.settings if entry.key == "script_env"), None)
             name = free_name(script.document, "cuda_archs")
-            variables[name] = _table(name, words)
+            table = ", ".join(f'"{version}": "{word}"' for version, word in words.items())
+            variables[name] = Line(f"{{% set {name} = {{{table}}} %}}")
             item = Line(f"- {system.variable}={{{{ {name}.get(cuda_compiler_version) }}}}", to_selector(CUDA, ()))
             if script_env is not None and script_env.value.items:
                 edits.changes += added_to_list(script.document, script_env.value, [item])
@@ -223,20 +213,10 @@ def script_edits(scripts: Sequence[Script], wishes: GpuWishes, versions: CudaVer
     return edits
 
 
-def _systems(wishes: GpuWishes) -> set[str]:
-    """The kinds of machines with CUDA builds: `unix`, `win`."""
-    platforms = wishes.platforms or ("linux-64", "win-64")
-    return {"win" if platform.startswith("win") else "unix" for platform in platforms}
-
-
-def _place(script: Script) -> str:
-    if script.entry is None:
-        return script.document.path.name
-    return script.document.place_of(script.entry.start)
-
-
-def _remarks(script: Script, system: _BuildSystem | None, place: str, wishes: GpuWishes) -> list[str]:
+def _remarks(script: Script, system: _BuildSystem | None, wishes: GpuWishes) -> list[str]:
     """What the user must do by hand in a script."""
+    document = script.document
+    place = document.path.name if script.entry is None else document.place_of(script.entry.start)
     if system is None:
         return [f"{place} calls no build system that this tool knows: pass GPU architectures to nvcc by hand"]
     remarks = []
@@ -308,12 +288,6 @@ def _with_lines(document: Document, lines: Sequence[str]) -> Document:
     body = document.text[head:]
     tail = "" if body.startswith(("\n", "\r")) or not body else document.newline
     return document.changed([TextEdit(head, head, lead + block + tail)])
-
-
-def _table(name: str, words: Mapping[str, str]) -> Line:
-    """A variable of a `meta.yaml` with the list for each CUDA version, for the environment of commands."""
-    entries = ", ".join(f'"{version}": "{word}"' for version, word in words.items())
-    return Line(f"{{% set {name} = {{{entries}}} %}}")
 
 
 def _chosen(words: Mapping[str, str]) -> str:

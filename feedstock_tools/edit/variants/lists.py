@@ -64,7 +64,6 @@ def newest(versions: Iterable[str]) -> str | None:
 
 
 def _order(version: str) -> tuple[int, ...]:
-    """The numbers of a version, for comparison."""
     return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
 
 
@@ -240,7 +239,12 @@ def with_version(
             text = quoted_like(neighbour, _named(neighbour.text, version, migrated.get(key.name, "")))
             renamed = (version_of(neighbour), version)
             changes += _added_after(document, list_, place, text, renamed)
-            for partner, partner_place in _beside(document, key.name, entry, place):
+            beside = (
+                (partner, partner_place)
+                for partner in _zipped_lists(document, key.name, entry)
+                for partner_place in _counterparts(document, list_, place, partner.value)
+            )
+            for partner, partner_place in beside:
                 item = partner.value.items[partner_place]
                 value = given.get(partner.key, migrated.get(partner.key))
                 unused.discard(partner.key)
@@ -267,15 +271,10 @@ def _nearest(list_: Part, version: str) -> int | None:
     A version of Python without the global interpreter lock stands beside others of this kind.
     """
     versions = {place: version_of(item) for place, item in enumerate(list_.items) if VERSION.match(item.text)}
-    alike = {place: other for place, other in versions.items() if _is_threaded(other) == _is_threaded(version)}
+    alike = {place: other for place, other in versions.items() if other.endswith("t") == version.endswith("t")}
     alike = alike or versions
     neighbour = newest(older_than(version, alike.values()))
     return max((place for place, other in alike.items() if neighbour in {None, other}), default=None)
-
-
-def _is_threaded(version: str) -> bool:
-    """Whether a version is Python without the global interpreter lock."""
-    return version.endswith("t")
 
 
 def _named(neighbour: str, version: str, migrated: str) -> str:

@@ -85,17 +85,8 @@ def _version_list(condition: str, key: str, *, excluded: bool = False) -> _Versi
     return next(_version_lists(condition, key, excluded=excluded), None)
 
 
-def _may_hold(condition: str, key: str, version: str, platform: Platform) -> bool:
-    """Whether a condition may hold for a version on a platform; what else it names is unknown."""
-    return _truth(condition, key, version, platform) is not False
-
-
-def _must_hold(condition: str, key: str, version: str, platform: Platform) -> bool:
-    """Whether a condition holds for a version on a platform, whatever else differs."""
-    return _truth(condition, key, version, platform) is True
-
-
 def _truth(condition: str, key: str, version: str, platform: Platform) -> bool | None:
+    """Whether a condition holds for a version on a platform; None if that depends on what else it names."""
     namespace = Namespace(platform.subdir, platform.subdir, {key: version}, {}, CondaBuildRules())
 
     def leaf(part: Leaf) -> bool | None:
@@ -266,10 +257,10 @@ def _listing(
 ) -> str | None:
     """A condition that excludes all versions but some, with one more of these; None if it does not."""
     built = _version_list(condition, key, excluded=True)
-    skipped = [platform for platform in platforms if _may_hold(condition, key, version, platform)]
+    skipped = [platform for platform in platforms if _truth(condition, key, version, platform) is not False]
     if built is None or not built.versions or version in built.versions or not skipped:
         return None
-    if all(platform in platforms or not _may_hold(condition, key, version, platform) for platform in others):
+    if all(platform in platforms or _truth(condition, key, version, platform) is False for platform in others):
         return built.with_version(version)
     selectors = [platform.selector for platform in skipped]
     where = selectors[0] if len(selectors) == 1 else f"({' or '.join(f'({selector})' for selector in selectors)})"
@@ -298,12 +289,12 @@ def _longer(condition: str, key: str, version: str, built: Mapping[Platform, Col
     if skipped is None or version in skipped.versions:
         return None
     longer = skipped.with_version(version)
-    if all(_must_hold(longer, key, version, platform) for platform in built):
+    if all(_truth(longer, key, version, platform) for platform in built):
         return None
     names_all = any(
         versions
-        and all(_must_hold(condition, key, other, platform) for other in versions)
-        and not _must_hold(condition, key, "None", platform)
+        and all(_truth(condition, key, other, platform) for other in versions)
+        and not _truth(condition, key, "None", platform)
         for platform, versions in built.items()
     )
     return longer if names_all else None
