@@ -196,8 +196,9 @@ def _items(recipe: Document) -> Iterator[Part]:
 
 
 def _word(item: Part) -> str:
-    """The first word of an item: of its text, of the only text in its branches, or its name."""
+    """The first word of an item: of its text, of the one text that its condition chooses, or its name."""
     named = item.entries[:1] and item.entries[0].key == "name"
-    leaves = [item.entries[0].value] if named else list(item.leaves)
-    name = _NAME.match(leaves[0].text.strip("\"' ")) if len(leaves) == 1 else None
+    chosen = [entry.value for entry in item.entries if entry.key in ("then", "else")]
+    texts = [item.entries[0].value] if named else chosen or [item]
+    name = _NAME.match(texts[0].text.strip("\"' ")) if len(texts) == 1 else None
     return "" if name is None else f"name: {name[0]}" if named else name[0]
