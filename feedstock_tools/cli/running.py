@@ -155,11 +155,11 @@ def build_on_fleet(
     with Link(fleet) as link:
         builders = _builders(link, fleet, twice=build_twice is not None)
         terminal.say(f"Fleet {fleet.name}: {builders}")
-        planned = agenda(workspace, chosen, Capacity.of_machine(), builders.jobs)
+        planned = agenda(workspace, chosen, Capacity.of_machine(), builders.jobs).without_shared()
         left_out = _without_host(workspace, named, planned, builders.hosts)
         if left_out:
             kept = [configuration for configuration in chosen if configuration.name not in left_out]
-            planned = agenda(workspace, kept, Capacity.of_machine(), builders.jobs)
+            planned = agenda(workspace, kept, Capacity.of_machine(), builders.jobs).without_shared()
             _say_all(terminal, text.left_out_notes(left_out, _ON_FLEET))
         _say_all(terminal, text.channel_notes(planned))
         _say_all(terminal, text.again_notes(planned))
@@ -513,12 +513,12 @@ def _compared(
     with verifying.second_workspace(workspace) as where:
         for phase in verifying.phases(result, rows):
             planned = verifying.second_agenda(where, repetition.chosen, result, phase, built_on, capacity, jobs)
+            planned = planned if repetition.hosts is None else planned.without_shared()
             reasons = repetition.without_other_host(planned)
             for row, reason in reasons.items():
                 terminal.say(f"Not built a second time: {row}: {reason}")
             nowhere |= reasons.keys()
-            left = tuple(row for row in planned.todo if row.name not in reasons)
-            planned = replace(planned, todo=left, rows=tuple(row.name for row in left))
-            outcomes += build(where, planned).outcomes if left else ()
+            planned = planned.only([row for row in planned.todo if row.name not in reasons])
+            outcomes += build(where, planned).outcomes if planned.todo else ()
         again = BuildResult(where.artifacts, tuple(outcomes))
         return verifying.compared(result, again, [row for row in rows if row not in nowhere])

@@ -24,7 +24,7 @@ from feedstock_tools.platforms import KNOWN_SUBDIRS
 #: What can be removed → what it is. The order is that of lists.
 KINDS = {
     "leftovers": "temporary files of commands that were killed",
-    "work": "work folders of failed builds",
+    "work": "work folders of failed builds, and shared builds whose rows are not done",
     "caches": "fetched packages and sources, plans",
     "environments": "environments of checkouts or Pythons that are gone",
     "shared": "what all feedstocks share: compilers, pinnings, stand-in channels",
@@ -118,7 +118,8 @@ def _removed(each: Removable) -> Removable:
 def _of_artifacts(root: Path, left: Collection[Path]) -> dict[str, list[Path]]:
     place = root / ".work"
     inside = [] if place.is_symlink() else _entries(place)
-    work = [path for path in inside if path.name != "locks" and not path.name.startswith(".")]
+    work = [path for path in inside if path.name not in ("locks", "shared") and not path.name.startswith(".")]
+    work += _entries(place / "shared") if place / "shared" in inside else []
     caches = [path for path in (root / ".cache", root / "pkg_cache", root / "src_cache") if path.is_dir()]
     channels = [root / name for name in (*KNOWN_SUBDIRS, "noarch", *CHANNELS_APART)]
     ledger = [path for path in _entries(root) if path.name in (LEDGER, f"{LEDGER}-journal", f"{LEDGER}-wal")]

@@ -7,7 +7,7 @@ logs/                   a file for each build
 compared/               packages of second builds that differ from the first
 quarantine/             what hosts of a fleet sent, until it is checked; what failed, with the reason
 pkg_cache/, src_cache/  packages and sources fetched by engines
-.work/, .cache/         private folders of running and failed builds; caches
+.work/, .cache/         private folders of running and failed builds, what shared builds have left; caches
 """
 
 from __future__ import annotations
@@ -115,6 +115,10 @@ class Artifacts:
     def private(self, row: str) -> Path:
         """The private folder of a row's build; its name is short, since build prefixes have a limit on their length."""
         return self.root / ".work" / sha256(row.encode()).hexdigest()[:12]
+
+    def shared(self, identity: str) -> Path:
+        """The folder of a shared build, by its identity in the ledger."""
+        return self.root / ".work" / "shared" / identity[:12]
 
     @property
     def locks(self) -> Path:

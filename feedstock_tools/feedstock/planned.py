@@ -16,11 +16,13 @@ from feedstock_tools.errors import InputError, Mistake
 
 #: Subdir and file name without extension: a package of a channel, equal for rows that make the same one.
 PackageId = tuple[str, str]
+#: In place of the subdir of a shared build, which is no package.
+SHARED = "shared"
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedOutput:
-    """One package of a row, according to its rendered recipe.
+    """One package of a row, according to its rendered recipe; or a shared build, whose files other outputs inherit.
 
     `identity` is a hash of all its inputs except the channel; `inputs` has the digest of each part. `siblings` are
     the outputs of the same row that it needs, by name. `pins` are the outputs of the row that it must depend on
@@ -50,6 +52,10 @@ class PlannedOutput:
         return f"{self.name}-{self.version}-{self.build}"
 
     @property
+    def is_shared(self) -> bool:
+        return self.subdir == SHARED
+
+    @property
     def package_id(self) -> PackageId:
         return self.subdir, self.stem
 
@@ -60,13 +66,18 @@ class PlannedOutput:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRow:
-    """One variant of a configuration and its outputs, in build order."""
+    """One variant of a configuration and its outputs, in build order.
+
+    `shared` are the builds that its outputs inherit from, by the names in their `staging`. Rows share those of one
+    identity.
+    """
 
     name: str
     values: Mapping[str, str]
     python: str | None
     cuda: str | None
     outputs: tuple[PlannedOutput, ...] = ()
+    shared: tuple[PlannedOutput, ...] = ()
 
     @property
     def build_python(self) -> str | None:
@@ -108,7 +119,12 @@ class PlannedConfiguration:
         from feedstock_tools.variants.model import values_to_json
 
         rows = [
-            {**_members(row), "values": values_to_json(row.values), "outputs": [_members(each) for each in row.outputs]}
+            {
+                **_members(row),
+                "values": values_to_json(row.values),
+                "outputs": [_members(each) for each in row.outputs],
+                "shared": [_members(each) for each in row.shared],
+            }
             for row in self.rows
         ]
         return {**_members(self), "rows": rows}
@@ -122,6 +138,7 @@ class PlannedConfiguration:
                     **row,
                     "values": _values(row["values"]),
                     "outputs": tuple(_output(output) for output in row["outputs"]),
+                    "shared": tuple(_output(output) for output in row["shared"]),
                 }
             )
             for row in content["rows"]

@@ -130,7 +130,7 @@ class Terminal:
         elif isinstance(event, Started):
             self.say(f"-- building {event.output}")
         elif isinstance(event, Built):
-            self.say(f"-- built {event.package.name} in {event.seconds:.2f} s")
+            self.say(f"-- built {event.shown} in {event.seconds:.2f} s")
         elif isinstance(event, Failed):
             self.say(f"-- {event.output} failed: {event.reason}")
         elif isinstance(event, Output):
@@ -284,7 +284,7 @@ class Lines:
             self.say(f"{row.name}: {attempt_text(event)}")
             self._log(row, f"-- {attempt_text(event)}\n".encode())
         elif isinstance(event, Built):
-            self.say(f"{row.name}: built {event.package.name} in {duration(event.seconds)}")
+            self.say(f"{row.name}: built {event.shown} in {duration(event.seconds)}")
         elif isinstance(event, Failed):
             for line in self._recent.pop(row.name, ()):
                 if line.strip():
@@ -363,7 +363,7 @@ class LiveTable:
         elif isinstance(event, NextAttempt):
             self._recent[row.name].add(f"-- {attempt_text(event)}\n".encode())
         elif isinstance(event, Built):
-            self.say(f"built {event.package.name} in {duration(event.seconds)}")
+            self.say(f"built {event.shown} in {duration(event.seconds)}")
         elif isinstance(event, Failed):
             last = (line for line in self._recent[row.name] if line.strip())
             self.say("\n".join([*last, f"{row.name}: {event.output} failed: {event.reason}"]))

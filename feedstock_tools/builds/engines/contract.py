@@ -20,6 +20,8 @@ from feedstock_tools.feedstock.planned import PlannedOutput
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.embedded.emulation import Emulator
 
+#: The file in the folder of a shared build with the packages of its environments: environment → conda's records.
+SOLVED = "solved.json"
 #: In a cross build the engine runs tests under a given emulator, leaves them out, or lets the program that it calls
 #: decide.
 CrossTests = Literal["emulated", "left out", "its own"]
@@ -149,6 +151,11 @@ class Built:
     output: str
     package: Path
     seconds: float
+
+    @property
+    def shown(self) -> str:
+        """The name of the package's file; of a shared build its own."""
+        return self.package.name if self.package.suffix else self.output
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,14 +29,16 @@ class Agenda:
     """The rows of a run over some configurations.
 
     Attributes:
-        todo: the rows to build, in their order; `done` those that are up to date.
-        rows: the names of all rows, in the order of the plan.
+        todo: the rows to build, in their order, with the shared builds that they wait for; `done` those that are up to
+            date.
+        rows: the names of all rows, in the order of the plan, without shared builds.
         refused: the configurations that cannot be built here, by name, with the reason.
         channels: the channels of each configuration that can be built.
         inputs: the files behind the plan.
         jobs: the maximum number of parallel rows, within `capacity`.
         seconds: the duration of the run by known times; None if there are none.
         again: the rows to build that were built before, each with what has changed since, in words.
+        heirs: identity of a shared build → those of all outputs that inherit from it, of rows that were not chosen too.
         prepared: this machine has the disk space, compilers and tools for all of it (`runs.run.prepare`).
     """
 
@@ -50,6 +52,7 @@ class Agenda:
     jobs: int
     seconds: float | None = None
     again: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    heirs: Mapping[str, frozenset[str]] = field(default_factory=dict)
     prepared: bool = False
 
     @property
@@ -61,6 +64,23 @@ class Agenda:
     def in_plan_order(self) -> tuple[Row, ...]:
         by_name = {row.name: row for row in (*self.done, *self.todo)}
         return tuple(by_name[name] for name in self.rows)
+
+    def only(self, rows: Sequence[Row]) -> Agenda:
+        """Some of the rows to build, with the shared builds that they wait for."""
+        chosen = [row for row in rows if not row.is_shared]
+        awaited = {package for row in chosen for package in row.wanted.after}
+        shared = [row for row in self.todo if row.is_shared and not awaited.isdisjoint(row.wanted.packages)]
+        names = tuple(row.name for row in chosen)
+        return replace(self, todo=(*shared, *chosen), rows=names, done=(), again={})
+
+    def without_shared(self) -> Agenda:
+        """The same for hosts that do not share a disk: each row runs by itself what it could inherit."""
+        todo = [
+            replace(row, wanted=replace(row.wanted, shared={}, after=frozenset()))
+            for row in self.todo
+            if not row.is_shared
+        ]
+        return replace(self, todo=tuple(todo), heirs={})
 
     def pythons(self, configuration: str) -> tuple[str, ...]:
         """The Python versions that the builds of a configuration run."""
@@ -95,8 +115,13 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
         for configuration in possible
     }
     declared = Declared.of(workspace.plan.needs)
-    rows, history = _rows(workspace, possible, bases, declared)
-    missing = [_timed(row, history, declared) for row in rows if row.wanted.missing]
+    pairs = [(configuration, row) for configuration in possible for row in configuration.rows]
+    rows, history = _rows(workspace, pairs, bases, declared)
+    shared, of_shared = _rows(workspace, _shared_rows(pairs, rows), bases, declared)
+    shared = [row for row in shared if row.wanted.missing]
+    rows = _after(rows, shared)
+    history = History(history.of_row | of_shared.of_row, history.of_output | of_shared.of_output)
+    missing = [_timed(row, history, declared) for row in (*shared, *rows) if row.wanted.missing]
     todo = tuple(_each_once(in_order(missing), history, declared))
     return Agenda(
         todo=todo,
@@ -109,7 +134,45 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
         jobs=jobs,
         seconds=seconds_left(todo, jobs),
         again={row.name: changed for row in todo if (changed := _changed(row, history, bases))},
+        heirs=_heirs(workspace, possible, bases),
     )
+
+
+def _shared_rows(
+    pairs: Sequence[tuple[PlannedConfiguration, PlannedRow]], rows: Sequence[Row]
+) -> list[tuple[PlannedConfiguration, PlannedRow]]:
+    """The shared builds that rows need, each once as a row of its own, which has the values of the first of them."""
+    found: dict[str, tuple[PlannedConfiguration, PlannedRow]] = {}
+    for (configuration, planned), row in zip(pairs, rows, strict=True):
+        for build in planned.shared:
+            if build.name in row.wanted.shared:
+                name = f"{configuration.platform.replace('-', '_')}.{build.stem}"
+                alone = replace(planned, name=name, outputs=(build,), shared=())
+                found.setdefault(row.wanted.shared[build.name], (configuration, alone))
+    return list(found.values())
+
+
+def _after(rows: Sequence[Row], shared: Sequence[Row]) -> list[Row]:
+    """Rows that wait for their shared builds."""
+    package_of = {identity: row.wanted.packages for row in shared for identity in row.wanted.identities.values()}
+    nothing: frozenset[PackageId] = frozenset()
+    after = [nothing.union(*(package_of.get(each, nothing) for each in row.wanted.shared.values())) for row in rows]
+    return [replace(row, wanted=replace(row.wanted, after=each)) for row, each in zip(rows, after, strict=True)]
+
+
+def _heirs(
+    workspace: Workspace, possible: Sequence[PlannedConfiguration], bases: Mapping[str, str]
+) -> dict[str, frozenset[str]]:
+    names = {configuration.name for configuration in possible if any(row.shared for row in configuration.rows)}
+    whole = [configuration for configuration in workspace.plan.configurations if configuration.name in names]
+    heirs: dict[str, frozenset[str]] = {}
+    for configuration in workspace.plan.complete(whole) if whole else ():
+        base = bases[configuration.name]
+        for build, outputs in ((build, row.outputs) for row in configuration.rows for build in row.shared):
+            own = {identity_on(base, output) for output in outputs if build.name in output.staging}
+            identity = identity_on(base, build)
+            heirs[identity] = heirs.get(identity, frozenset()) | own
+    return heirs
 
 
 def _changed(row: Row, history: History, bases: Mapping[str, str]) -> tuple[str, ...]:
@@ -123,16 +186,18 @@ def _changed(row: Row, history: History, bases: Mapping[str, str]) -> tuple[str,
 
 
 def _rows(
-    workspace: Workspace, possible: Sequence[PlannedConfiguration], bases: Mapping[str, str], declared: Declared
+    workspace: Workspace,
+    pairs: Sequence[tuple[PlannedConfiguration, PlannedRow]],
+    bases: Mapping[str, str],
+    declared: Declared,
 ) -> tuple[list[Row], History]:
-    """Every row of some configurations, before its times are known, and the history of earlier builds.
+    """Rows with their configurations, before their times are known, and the history of earlier builds.
 
     Rows of equal needs share one value of them.
 
     Args:
         bases: configuration → the identity of its channels.
     """
-    pairs = [(configuration, row) for configuration in possible for row in configuration.rows]
     done: list[Mapping[str, BuildRecord]] = [{} for _ in pairs]
     history = History({}, {})
     if workspace.artifacts.ledger.is_file():
@@ -150,6 +215,8 @@ def _rows(
     for (configuration, row), built in zip(pairs, done, strict=True):
         remembered = history.memory(row.name, [output.name for output in row.outputs if output.name not in built])
         needs = needs_of(declared, remembered, _engine_needs(workspace, configuration, row))
+        if row.shared and not workspace.engines.engine(configuration).keeps_shared:
+            row = replace(row, shared=())
         rows.append(_row(configuration.name, row, bases[configuration.name], built, shared.setdefault(needs, needs)))
     return rows, history
 
@@ -170,6 +237,7 @@ def _engine_needs(workspace: Workspace, configuration: PlannedConfiguration, row
 
 def _row(configuration: str, planned: PlannedRow, base: str, done: Mapping[str, BuildRecord], needs: Needs) -> Row:
     missing = tuple(output for output in planned.outputs if output.name not in done)
+    inherited = {name for output in missing for name in output.staging}
     wanted = Wanted(
         identities={output.name: identity_on(base, output) for output in planned.outputs},
         inputs={output.name: inputs_on(base, output) for output in planned.outputs},
@@ -178,6 +246,7 @@ def _row(configuration: str, planned: PlannedRow, base: str, done: Mapping[str, 
         makes=missing,
         needs=needs,
         seconds_source="history",
+        shared={build.name: identity_on(base, build) for build in planned.shared if build.name in inherited},
     )
     return Row(configuration, planned, wanted)
 

@@ -25,13 +25,14 @@ def output_graph(rows: Sequence[Row]) -> nx.DiGraph[PackageId]:
     A row builds its outputs in order, and begins after other rows have made the outputs that it needs from them.
 
     Args:
-        rows: in an order in which each row makes those of its missing outputs that no earlier row makes.
+        rows: in an order in which each row makes those of its missing outputs that no earlier row makes, and shared
+            builds come before the rows that wait for them.
     """
     import networkx as nx
 
     graph: nx.DiGraph[PackageId] = nx.DiGraph()
     for row in rows:
-        made_before = [package for output in row.wanted.missing if (package := output.package_id) in graph]
+        made_before = [package for package in (*_missing(row), *row.wanted.after) if package in graph]
         own = [output for output in row.wanted.missing if output.package_id not in graph]
         for output in own:
             graph.add_node(output.package_id, row=row.name, seconds=row.wanted.seconds.get(output.name, 0.0))
@@ -51,7 +52,7 @@ def in_order(rows: Sequence[Row]) -> list[Row]:
         return list(rows)
     import networkx as nx
 
-    longest = sorted(rows, key=lambda row: -(row.wanted.expected or 0.0))
+    longest = sorted(rows, key=lambda row: (bool(row.wanted.after), -(row.wanted.expected or 0.0)))
     graph = output_graph(longest)
     begins = {row.name: _first_package(row, graph) for row in longest}
     generation = {row: at for at, level in enumerate(nx.topological_generations(_of_rows(graph))) for row in level}
@@ -133,5 +134,8 @@ def _maker(graph: nx.DiGraph[PackageId], package: PackageId) -> str:
 
 def _first_package(row: Row, graph: nx.DiGraph[PackageId]) -> PackageId | None:
     """The first output that a row makes; None if others make all its missing outputs."""
-    packages = (output.package_id for output in row.wanted.missing)
-    return next((package for package in packages if _maker(graph, package) == row.name), None)
+    return next((package for package in _missing(row) if _maker(graph, package) == row.name), None)
+
+
+def _missing(row: Row) -> list[PackageId]:
+    return [output.package_id for output in row.wanted.missing]

@@ -7,7 +7,8 @@ contains the text of the recipe itself, and its package is compared in name, ver
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -16,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from feedstock_tools.digests import digest_of_files, digest_of_values, files_below, stamp_of_files
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.packages import read_tools
-from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
+from feedstock_tools.feedstock.planned import SHARED, PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
 
 if TYPE_CHECKING:
     from feedstock_tools.recipe.v0.text import RecipeText
-    from feedstock_tools.recipe.v1_engine import RenderedV1
+    from feedstock_tools.recipe.v1_engine import RenderedV1, Rendering
 
 
 #: Files of a recipe folder that are not part of a build: their content is already in the rendered recipe.
@@ -55,12 +56,22 @@ def render_outputs(
     sources: set[Path] = set()
     remembered = cache(digest_of_files)
 
+    def digest(roots: Sequence[Path]) -> str:
+        return remembered(tuple(roots))
+
     def with_outputs(row: PlannedRow, platform: Platform) -> PlannedRow:
-        rendered = [plain(output) for output in render_row(parsed, row.name, row.values, platform, builder)]
+        renderings = render_row(parsed, row.name, row.values, platform, builder)
+        rendered = [plain(output) for output in renderings]
         sources.update(local_sources(rendered, recipe.parent))
         engine = engines.get(platform.subdir, "")
-        outputs = promise_row(rendered, recipe.parent, engine, lambda roots: remembered(tuple(roots)))
-        return replace(row, outputs=outputs)
+        outputs = promise_row(rendered, recipe.parent, engine, digest)
+        used = {}
+        for name, heir in _heirs(zip(outputs, renderings, strict=True)).items():
+            with suppress(InputError):  # then it runs for each of its heirs
+                used[name] = _used_by_staging(heir, recipe, row, platform, builder)
+        return replace(
+            row, outputs=outputs, shared=tuple(_shared_builds(rendered, used, outputs, recipe.parent, digest))
+        )
 
     def complete(configuration: PlannedConfiguration) -> PlannedConfiguration:
         platform = Platform.parse(configuration.platform)
@@ -93,6 +104,64 @@ def promise_row(
         output = _promise(rendered_output, own, outputs, {"engine": engine, "files": files, "sources": sources})
         outputs[output.name] = output
     return tuple(outputs.values())
+
+
+def _heirs(pairs: Iterable[tuple[PlannedOutput, Rendering]]) -> dict[str, Rendering]:
+    """Staging output → the first output that inherits from it."""
+    heirs: dict[str, Rendering] = {}
+    for output, rendering in pairs:
+        for staging in output.staging:
+            heirs.setdefault(staging, rendering)
+    return heirs
+
+
+def _used_by_staging(
+    heir: Rendering, recipe: Path, row: PlannedRow, platform: Platform, builder: Platform
+) -> dict[str, Any]:
+    """The values of a row that the staging output of an heir uses."""
+    from feedstock_tools.builds.engines.embedded.crossing import staging_alone
+    from feedstock_tools.recipe.v1_engine import render_row
+
+    (rendered,) = render_row(staging_alone(heir, recipe, "staging"), row.name, row.values, platform, builder)
+    return dict(rendered.variant)
+
+
+def _shared_builds(
+    rendered: Sequence[RenderedV1],
+    used: Mapping[str, Mapping[str, Any]],
+    outputs: Sequence[PlannedOutput],
+    recipe_folder: Path,
+    digest: Digest,
+) -> Iterator[PlannedOutput]:
+    """The staging outputs of a row that can run before its outputs: those that need none of them.
+
+    Args:
+        rendered: its outputs; `outputs` are the planned ones.
+        used: staging output → the values that it uses.
+    """
+    contents = {each["name"]: each for output in rendered for each in output.content.get("staging_caches") or ()}
+    for name, content in contents.items():
+        if name not in used or _names_in(content.get("requirements") or {}) & {output.name for output in outputs}:
+            continue
+        inputs = {
+            **outputs[0].inputs,
+            "recipe": digest_of_values(content),
+            "variant": digest_of_values(used[name]),
+            "siblings": digest_of_values({}),
+            "sources": digest(_sources(content, recipe_folder)),
+        }
+        identity = digest_of_values(inputs)
+        yield PlannedOutput(
+            name=name,
+            version=SHARED,
+            build=identity[:8],
+            build_number=0,
+            subdir=SHARED,
+            identity=identity,
+            inputs=inputs,
+            whole=False,
+            tools=_tools(content, (), {}),
+        )
 
 
 def _promise(
@@ -303,4 +372,5 @@ class PlannedInputs:
             (now,), _ = render_outputs([alone], self.recipe, {platform: output.inputs.get("engine", "")})
         except InputError:
             return True
-        return output.identity not in {planned.identity for rendered in now.rows for planned in rendered.outputs}
+        planned = (each for rendered in now.rows for each in (*rendered.outputs, *rendered.shared))
+        return output.identity not in {each.identity for each in planned}

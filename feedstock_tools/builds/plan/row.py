@@ -33,6 +33,8 @@ class Wanted:
         inputs: the parts of that identity, each with its digest, by the output's name.
         done: the records of its built outputs, by name; `missing` are the others, in order.
         makes: the missing outputs that no earlier row in the agenda makes for it.
+        shared: the shared builds that the missing outputs inherit from: name → the ledger's identity.
+        after: the package ids of those that other rows of the agenda run.
         needs: what it asks of a host.
         seconds: the expected duration of each output that it makes, by name, as far as known; `seconds_source` is the
             source: `history`, `spec` or `unknown`.
@@ -48,6 +50,8 @@ class Wanted:
     seconds: Mapping[str, float] = field(default_factory=dict)
     seconds_source: str = "unknown"
     not_before: float = 0.0
+    shared: Mapping[str, str] = field(default_factory=dict)
+    after: frozenset[PackageId] = frozenset()
 
     @cached_property
     def expected(self) -> float | None:
@@ -106,6 +110,11 @@ class Row:
     @property
     def name(self) -> str:
         return self.planned.name
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is a shared build, which other rows of the agenda wait for."""
+        return any(output.is_shared for output in self.planned.outputs[:1])
 
     @property
     def platform(self) -> str:

@@ -19,6 +19,7 @@ from feedstock_tools.builds.plan.row import Ended, Row
 from feedstock_tools.builds.runs.delivery import as_built, deliver
 from feedstock_tools.builds.runs.logs import LogFile, Skipped, without_secrets
 from feedstock_tools.builds.runs.row_build import RowBuild, claim
+from feedstock_tools.builds.runs.shared import folders_of, refuse_incomplete, seal
 from feedstock_tools.builds.runs.site import Site, Station
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
@@ -65,7 +66,8 @@ def build_row(site: Site, station: Station, row: Row, stop: int | None, watch: W
 def _build(build: RowBuild, wanted: Sequence[PlannedOutput], done: Sequence[BuildRecord], watch: Watch) -> Ended:
     """Build the missing outputs of a row whose locks are held."""
     build.promises.update((record.output, as_built(build.outputs[record.output], record)) for record in done)
-    for warning in repeated_staging(build.station.engine, wanted):
+    repeated = [output for output in wanted if not build.row.wanted.shared.keys() & set(output.staging)]
+    for warning in repeated_staging(build.station.engine, repeated):
         build.log.write(warning)
         watch(warning)
     request = _request(build, wanted)
@@ -89,6 +91,8 @@ def _request(build: RowBuild, wanted: Sequence[PlannedOutput]) -> BuildRequest:
         channels=station.channels.urls,
         folder=folder,
         wanted=tuple(output.name for output in wanted),
+        shared=folders_of(site.artifacts, build.row),
+        only_shared=build.row.is_shared,
         untested=tuple(output.name for output in wanted if build.why_untested(output)),
         emulator=station.emulator if isinstance(station.emulator, Emulator) else None,
         extra=station.channels.properties.marks,
@@ -112,6 +116,8 @@ def environment_of(site: Site, station: Station, cuda: str | None, folder: Path,
 def _run(build: RowBuild, request: BuildRequest, watch: Watch) -> None:
     """Run the engine and process its events; a build that is cut short is recorded as interrupted."""
     try:
+        if not request.only_shared:
+            refuse_incomplete(request.shared)
         with build.station.engine.build(request) as events:
             for event in without_secrets(events, build.station.machine, lambda: build.log.is_full):
                 if isinstance(event, Skipped):
@@ -137,7 +143,7 @@ def _take(build: RowBuild, event: Event, request: BuildRequest, watch: Watch) ->
         watch(event)
         build.begin(event.output)
     elif isinstance(event, Built):
-        deliver(build, event, request)
+        (seal if request.only_shared else deliver)(build, event, request)
         watch(event)
     elif isinstance(event, Failed):
         failed = replace(event, reason=redacted(_explained(build, event)))

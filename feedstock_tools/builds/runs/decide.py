@@ -62,7 +62,8 @@ def without_host(pending: Collection[Row], hosts: Sequence[Host]) -> dict[str, s
 def decide(pending: Collection[Row], running: Collection[Row], hosts: Sequence[Host], now: float) -> list[Row]:
     """The rows that begin now, each with its host and its share of that.
 
-    A row begins if no other row makes one of its packages, and a host has room for it in cores, memory and jobs. A row
+    A row begins if no other row makes one of its packages, the shared builds that it waits for have been run, and a
+    host has room for it in cores, memory and jobs. A row
     that has no such host now keeps the host free that lacks the least for it: otherwise smaller rows would keep it
     waiting for ever. A row that fits no host delays no other.
 
@@ -73,8 +74,9 @@ def decide(pending: Collection[Row], running: Collection[Row], hosts: Sequence[H
     last long enough for it; a row of unknown duration the one that lasts longest.
 
     Args:
-        pending: the waiting rows, the most urgent first (`in_order`: longest first). Rows of equal needs should share
-            one value of them, which is then compared with the hosts once.
+        pending: the waiting rows, the most urgent first (`in_order`: longest first), shared builds before the rows
+            that wait for them. Rows of equal needs should share one value of them, which is then compared with the
+            hosts once.
         running: the rows under way on any of the hosts. What `Waiting` and `Occupancy` know is not added up again.
         now: the time, on the clock of their `not_before`.
     """
@@ -85,11 +87,16 @@ def decide(pending: Collection[Row], running: Collection[Row], hosts: Sequence[H
     ends = sorted({host.left for host in hosts if host.left is not None})
     kinds_of: dict[tuple[object, ...], RankedKinds | None] = {}
     begun: set[PackageId] = set()
+    shared: set[PackageId] = set()
     starts: list[Row] = []
     for row in pending:
         if not still_open:
             break
         wanted, packages = row.wanted, row.wanted.packages
+        if row.is_shared:
+            shared |= packages
+        elif wanted.after and not (shared.isdisjoint(wanted.after) and occupancy.packages.isdisjoint(wanted.after)):
+            continue
         if wanted.not_before > now or not (begun.isdisjoint(packages) and occupancy.packages.isdisjoint(packages)):
             continue
         seconds = wanted.expected

@@ -11,7 +11,7 @@ get_hash_contents). A plan solves nothing, so for a `meta.yaml` it knows the has
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
@@ -60,7 +60,8 @@ def deliver(build: RowBuild, event: Built, request: BuildRequest) -> None:
         sha256=sha256_of(event.package),
         mtime_ns=event.package.stat().st_mtime_ns,
     )
-    _enter(build, event, package, channel, artifact)
+    metadata = {event.package: artifact.metadata}
+    entered(build, event, package, artifact.environments, lambda: add_packages(channel, [event.package], metadata)[0])
     build.promises[promise.name] = promise
     build.locks.release(lock_name(planned, build.station.channels.properties))
 
@@ -77,15 +78,24 @@ def _checked(build: RowBuild, package: Path, promise: PlannedOutput, request: Bu
     return artifact
 
 
-def _enter(build: RowBuild, event: Built, package: PackageRecord, channel: Path, artifact: Artifact) -> None:
-    """Put a package into the channel, between the ledger's promise and its final record."""
+def entered(
+    build: RowBuild,
+    event: Built,
+    package: PackageRecord,
+    environments: Sequence[EnvironmentRecord],
+    enter: Callable[[], Path],
+) -> None:
+    """Put a package into its place, between the ledger's promise and its final record.
+
+    Args:
+        enter: does so, and returns the file.
+    """
     assert build.running is not None  # noqa: S101  (an engine starts an output before it is built)
     ledger, peak = build.station.ledger, build.guard.peak or None
     promised = replace(build.running, seconds=event.seconds, peak_memory=peak, packages=(package,))
     with signals_held_back():
-        ledger.promise(promised, artifact.environments)
-        (entered,) = add_packages(channel, [event.package], {event.package: artifact.metadata})
-        done = replace(package, mtime_ns=entered.stat().st_mtime_ns)
+        ledger.promise(promised, environments)
+        done = replace(package, mtime_ns=enter().stat().st_mtime_ns)
         record = replace(promised, result="done", ended=now(), packages=(done,))
         ledger.finish(record)
         build.records.append(record)

@@ -217,7 +217,7 @@ class LogFile:
         elif isinstance(event, Started):
             self.message(f"building {event.output}", _OURS)
         elif isinstance(event, Built):
-            self.message(f"built {event.package.name} in {event.seconds:.2f} s", _OURS)
+            self.message(f"built {event.shown} in {event.seconds:.2f} s", _OURS)
         elif isinstance(event, Failed):
             self.message(f"{event.output} failed: {event.reason}", _OURS)
 

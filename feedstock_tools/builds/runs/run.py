@@ -101,16 +101,21 @@ def run(
     >>> result.is_complete
     True
     """
-    return result_of(workspace, agenda, _ended(workspace, agenda, limits, observer, command) if agenda.todo else {})
+    from feedstock_tools.builds.runs.shared import remove_finished
+
+    result = result_of(workspace, agenda, _ended(workspace, agenda, limits, observer, command) if agenda.todo else {})
+    remove_finished(workspace.artifacts, agenda)
+    return result
 
 
 def result_of(workspace: Workspace, agenda: Agenda, ended: Mapping[str, Row]) -> BuildResult:
-    """The result of an agenda.
+    """The result of an agenda; shared builds are part of it if they failed.
 
     Args:
         ended: the rows that have ended, by name.
     """
-    rows = (ended.get(row.name, row) for row in agenda.in_plan_order)
+    rows = [ended.get(row.name, row) for row in agenda.in_plan_order]
+    rows += (row for row in ended.values() if row.is_shared and row.failed)
     return BuildResult(workspace.artifacts, tuple(outcome for row in rows for outcome in _outcomes(row)))
 
 

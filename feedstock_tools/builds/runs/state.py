@@ -88,7 +88,9 @@ class RunState:
     def _give_up_broken(self) -> None:
         """Let no row wait for an output that failed."""
         if self._broken:
-            self._pending = Waiting(row for row in self._pending if row.wanted.packages.isdisjoint(self._broken))
+            self._pending = Waiting(
+                row for row in self._pending if self._broken.isdisjoint(row.wanted.packages | row.wanted.after)
+            )
 
 
 def _packages(row: Row, output: str) -> frozenset[PackageId]:

@@ -138,8 +138,7 @@ def second_agenda(
     named = [each for each in chosen if any(row.name in rows for row in each.rows)]
     _bring(second.artifacts, result, rows)
     planned = agenda(second, named, capacity, jobs)
-    todo = tuple(_elsewhere(row, built_on) for row in planned.todo if row.name in rows)
-    return replace(planned, todo=todo, rows=tuple(row.name for row in todo), done=(), again={})
+    return planned.only([_elsewhere(row, built_on) for row in planned.todo if row.name in rows])
 
 
 def _bring(artifacts: Artifacts, result: BuildResult, rows: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.embedded.crossing import crossing, without_host_platform
+from feedstock_tools.builds.engines.embedded.fixed_place import is_possible
 from feedstock_tools.builds.plan.rendering import promise_row, render_outputs
 from feedstock_tools.channel.archive import read_documents, read_package, write_package
 from feedstock_tools.channel.folder import index_channel
@@ -21,6 +22,7 @@ from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.feedstock.configurations import outline
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.v1_engine import plain, read_v1, render_row
+from tests.support import command
 from tests.support.feedstocks import HERE, TinyFeedstock
 
 TWO_OUTPUTS = """
@@ -280,7 +282,7 @@ def test_a_staging_output_is_built_for_each_heir(tmp_path: Path) -> None:
     path, runs = staged_recipe(tmp_path)
     for variant in render_row(read_v1(path), "only", {}, HERE, HERE):
         variant.run_build(output_dir=tmp_path / "out", channels=[], no_build_id=True)
-    assert len(runs.read_text().split()) == 2, "mended: RattlerBuild.shares_staging must be True"
+    assert len(runs.read_text().split()) == 2, "mended: embedded/sharing.py can go"
 
 
 def test_the_command_line_of_the_engine_shares_it_but_takes_no_channels(tmp_path: Path) -> None:
@@ -299,8 +301,10 @@ def test_the_command_line_of_the_engine_shares_it_but_takes_no_channels(tmp_path
 
 
 def test_a_staging_output_that_runs_again_is_reported_before_the_build(feedstock: TinyFeedstock) -> None:
+    """Where the system cannot show all rows their folders at one path."""
     _, runs = staged_recipe(feedstock.folder)
-    run = feedstock.build(f"{HERE.name}_cpu_py3.11")
+    alone = "from feedstock_tools.builds.engines.embedded.engine import RattlerBuild\nRattlerBuild.keeps_shared = False"
+    run = command.run(feedstock.patched_build(alone, f"{HERE.name}_cpu_py3.11"), feedstock.folder)
     assert run.returncode == 0, run.stdout + run.stderr
     warning = "the script of the staging output staged-build will run 2 times, once for each of libstaged, staged"
     assert warning in run.stdout
@@ -308,6 +312,15 @@ def test_a_staging_output_that_runs_again_is_reported_before_the_build(feedstock
     assert len(runs.read_text().split()) == 2
     (log,) = (feedstock.artifacts / "logs").iterdir()
     assert warning in log.read_text()
+
+
+def test_a_staging_output_runs_once_where_the_system_allows_it(feedstock: TinyFeedstock) -> None:
+    _, runs = staged_recipe(feedstock.folder)
+    run = feedstock.build(f"{HERE.name}_cpu_py3.11")
+    assert run.returncode == 0, run.stdout + run.stderr
+    if is_possible():
+        assert "WARNING" not in run.stdout
+        assert len(runs.read_text().split()) == 1
 
 
 def test_one_heir_alone_needs_no_warning(feedstock: TinyFeedstock) -> None:

@@ -27,7 +27,7 @@ def crossing(variant: Rendering, row: Sequence[Rendering], request: BuildRequest
     from feedstock_tools.platforms import Platform
     from feedstock_tools.recipe.v1_engine import render_row, text_of
 
-    single = alone(variant, row, request.recipe, (_KEY,))
+    single = alone(variant, row, request.recipe, {_KEY, *map(str, variant.variant)})
     used = {key: text_of(value) for key, value in dict(variant.variant).items()}
     values = {**request.values, **used, _KEY: request.target}
     platforms = Platform.parse(request.target), Platform.parse(request.builder)
@@ -49,12 +49,15 @@ def without_host_platform(package: Path, request: BuildRequest) -> None:
         replace_document(package, _HASH_INPUT, json.dumps(contents, sort_keys=True).encode())
 
 
-def alone(variant: Rendering, row: Sequence[Rendering], recipe: Path, keys: Collection[str] = ()) -> ParsedV1:
+def alone(
+    variant: Rendering, row: Sequence[Rendering], recipe: Path, keys: Collection[str] = (), name: str = ""
+) -> ParsedV1:
     """The recipe of one output of a row.
 
     Args:
         recipe: the recipe that was rendered: scripts and sources are found beside it.
-        keys: further variant keys that it must use.
+        keys: variant keys that it must use.
+        name: of the recipe; default that of the output.
     """
     content = variant.recipe.to_dict()
     builds = {
@@ -65,8 +68,32 @@ def alone(variant: Rendering, row: Sequence[Rendering], recipe: Path, keys: Coll
     content["requirements"] = _written_out(content.get("requirements") or {}, builds)
     if keys:
         build = content.setdefault("build", {})
-        build["variant"] = {**(build.get("variant") or {}), "use_keys": sorted({*keys, *map(str, variant.variant)})}
-    return parse_v1(json.dumps(_with_staging(content)), recipe)
+        build["variant"] = {**(build.get("variant") or {}), "use_keys": sorted(keys)}
+    content = _with_staging(content)
+    if name:
+        content["recipe"]["name"] = name
+    return parse_v1(json.dumps(content), recipe)
+
+
+def staging_alone(heir: Rendering, recipe: Path, name: str, keys: Collection[str] = ()) -> ParsedV1:
+    """A recipe of the staging output that an output inherits from, and of a package without contents.
+
+    Args:
+        recipe, keys: as for `alone`.
+        name: of the recipe and of that package.
+    """
+    content = heir.recipe.to_dict()
+    staging = _staging_output(content["staging_caches"][0])
+    build: dict[str, Any] = {
+        "script": ":",
+        "files": ["nothing"],
+        **({"variant": {"use_keys": sorted(keys)}} if keys else {}),
+    }
+    package = {"name": name, "version": "0"}
+    inherit = {"from": staging["staging"]["name"], "run_exports": False}
+    common = {key: content[key] for key in ("schema_version", "context") if key in content}
+    outputs = [staging, {"package": package, "build": build, "inherit": inherit}]
+    return parse_v1(json.dumps({**common, "recipe": package, "outputs": outputs}), recipe)
 
 
 def _with_staging(content: dict[str, Any]) -> dict[str, Any]:

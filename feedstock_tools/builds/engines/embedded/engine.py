@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feedstock_tools.builds.engines.contract import BuildRequest, Built, CrossTests, Event, Failed, Log, Output, Started
-from feedstock_tools.builds.engines.embedded.fixed_place import PLACE
+from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, is_possible, place_of
 from feedstock_tools.builds.engines.process.child import LastLines, Lines, how_it_ended, output_of, started, status_of
 from feedstock_tools.errors import WorkError
 from feedstock_tools.processes import worker_command
@@ -40,9 +40,12 @@ class RattlerBuild:
 
     name = "rattler-build"
     shares_staging = False
-    keeps_shared = False
     own_channels = False
     cross_tests: CrossTests = "emulated"
+
+    @property
+    def keeps_shared(self) -> bool:
+        return is_possible()
 
     @property
     def version(self) -> str:
@@ -145,8 +148,8 @@ def _merged(parts: Iterable[tuple[bytes, bytes]]) -> Iterator[Event]:
 
 def _shortened(content: bytes, request: BuildRequest) -> bytes:
     """Output with the names of variables in place of the long paths that they contain, as the engine itself has it."""
-    fixed = PLACE / request.output.relative_to(request.folder.parent.parent)
-    for output in (os.fsencode(request.output), os.fsencode(fixed)):
+    fixed = place_of(request.folder, UNIT if request.shared else "")
+    for output in (os.fsencode(request.output), os.fsencode(fixed / request.output.name)):
         if output in content:
             content = re.sub(re.escape(output) + _PLACES, _variable, content)
     return content

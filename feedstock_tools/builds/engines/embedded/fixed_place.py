@@ -10,23 +10,27 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from functools import cache as once
 from pathlib import Path
 
 #: Where a build sees the artifacts folder, with its private folder. All other processes see an empty folder.
 PLACE = Path("/tmp/.feedstock-tools/build")  # noqa: S108
+#: The name of the private folders of rows that take files from a shared build, which see them all at one path.
+UNIT = "unit"
 
 # sched.h and sys/mount.h of Linux
 NEW_MOUNTS, NEW_USERS = 0x00020000, 0x10000000
 _BIND, _RECURSIVE, _PRIVATE = 1 << 12, 1 << 14, 1 << 18
 
 
-def at_fixed_place(folder: Path, cache: Path) -> tuple[Path, Path]:
+def at_fixed_place(folder: Path, cache: Path, name: str = "") -> tuple[Path, Path]:
     """Show a private folder below `PLACE` to this process and those that it starts.
 
     To be called before the first thread begins.
 
     Args:
         folder: `.work/<name>` in an artifacts folder.
+        name: in place of that name.
         cache: the folder of fetched packages. If it is in the artifacts folder, both are shown in one mount, so that
             its files can be linked into the environments of the build.
 
@@ -34,8 +38,8 @@ def at_fixed_place(folder: Path, cache: Path) -> tuple[Path, Path]:
         The paths of the two from now on; as they were if the system allows no mount.
     """
     root = folder.parent.parent
-    target = PLACE / folder.relative_to(root)
-    if cache.resolve().is_relative_to(root.resolve()):
+    target = place_of(folder, name)
+    if not name and cache.resolve().is_relative_to(root.resolve()):
         source, where, cache_there = root, PLACE, PLACE / cache.resolve().relative_to(root.resolve())
     else:
         source, where, cache_there = folder, target, cache
@@ -46,6 +50,27 @@ def at_fixed_place(folder: Path, cache: Path) -> tuple[Path, Path]:
     except OSError:
         return folder, cache
     return target, cache_there
+
+
+def place_of(folder: Path, name: str = "") -> Path:
+    """Where a build sees its private folder."""
+    return (PLACE / folder.relative_to(folder.parent.parent)).with_name(name or folder.name)
+
+
+def show_instead(file: Path, other: Path) -> None:
+    """Show a file in place of another one to this process, once `at_fixed_place` has shown it its folder.
+
+    Raises:
+        OSError: the system allows no such mount.
+    """
+    library = ctypes.CDLL(None, use_errno=True)
+    check_call(library.mount(os.fsencode(file), os.fsencode(other), None, _BIND, None), "mount")
+
+
+@once
+def is_possible() -> bool:
+    """Whether the system allows such mounts."""
+    return sys.platform.startswith("linux") and _is_possible(Path("/"), PLACE)
 
 
 def _is_possible(folder: Path, place: Path) -> bool:

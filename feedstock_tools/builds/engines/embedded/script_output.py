@@ -30,7 +30,7 @@ if [ "$PPID" = {engine} ]; then
   settings="${{1%/*}}/build_env.sh"
   if [ -f "$settings" ]; then
     text="$(<"$settings")"
-    printf '%s\\n' "${{text//"$here"/}}" "export SOURCE_DATE_EPOCH={epoch}" > "$settings"
+    printf '%s\\n' "${{text//"$here"/}}" "export SOURCE_DATE_EPOCH={epoch}" "$(<{more})" > "$settings"
   fi
   {bash} "$@" >&{output} 2>&{output} {closing}
   status=$?
@@ -80,6 +80,8 @@ class EngineLog:
 def print_past_engine(folder: Path, output: int, events: int | None = None, epoch: int = DEFAULT_EPOCH) -> None:
     """Let the scripts that the engine starts in this process from now on print to a descriptor.
 
+    They get the settings that `folder/settings.sh` has then, too.
+
     Without a bash on the search path it does nothing, and the engine reads what they print.
 
     Args:
@@ -106,12 +108,19 @@ def print_past_engine(folder: Path, output: int, events: int | None = None, epoc
         bash=shlex.quote(bash),
         output=descriptors[0],
         epoch=epoch,
+        more=shlex.quote(str(settings_of(folder))),
         closing=" ".join(f"{descriptor}>&-" for descriptor in descriptors),
     )
+    settings_of(folder).touch()
     program = place / "bash"
     program.write_text(text, encoding="utf-8", errors="surrogateescape")
     program.chmod(0o755)
     os.environ["PATH"] = f"{place}{os.pathsep}{search}"
+
+
+def settings_of(folder: Path) -> Path:
+    """The file with more settings for the scripts of a build in a private folder."""
+    return folder / "settings.sh"
 
 
 def _real_shell(search: str) -> str | None:

@@ -12,10 +12,11 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
 
 from feedstock_tools.bounds.limits import READING, VARIABLE, bounded, widen
 from feedstock_tools.builds.engines.comparable import (
@@ -26,8 +27,9 @@ from feedstock_tools.builds.engines.comparable import (
     with_digests,
 )
 from feedstock_tools.builds.engines.contract import BuildRequest
-from feedstock_tools.builds.engines.embedded.fixed_place import at_fixed_place
+from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, at_fixed_place
 from feedstock_tools.builds.engines.embedded.script_output import EngineLog, print_past_engine
+from feedstock_tools.builds.engines.embedded.sharing import build_heir, build_shared, inherits, original_documents
 from feedstock_tools.builds.engines.process.child import TEST_WORKER
 from feedstock_tools.builds.engines.process.supervision import supervise
 from feedstock_tools.channel.properties import properties_by_marks
@@ -96,7 +98,8 @@ def main(request_file: str) -> int:
     request = BuildRequest.from_json(json.loads(Path(request_file).read_text()))
 
     def work() -> int:
-        place, cache = at_fixed_place(request.folder, Path(os.environ.get(_CACHE, request.folder)))
+        unit = UNIT if request.shared else ""
+        place, cache = at_fixed_place(request.folder, Path(os.environ.get(_CACHE, request.folder)), unit)
         os.environ[_CACHE] = str(cache)
         events = _Events(request.folder, place)
         print_past_engine(request.folder, sys.stderr.fileno(), events.descriptor, request.epoch)
@@ -115,6 +118,7 @@ def build(request: BuildRequest, events: _Events, place: Path) -> int:
     from feedstock_tools.platforms import Platform
 
     platforms = Platform.parse(request.target), Platform.parse(request.builder)
+    original = request.recipe.read_bytes()  # before another file is shown in its place
     try:
         with bounded(READING):
             recipe = _marked(read_v1(request.recipe), request)
@@ -126,10 +130,15 @@ def build(request: BuildRequest, events: _Events, place: Path) -> int:
     except FeedstockError as error:
         events.send("failed", request.wanted[0], str(error), "engine")
         return 1
-    for variant in rendered:
-        if variant.recipe.package.name in request.wanted and not _build_output(variant, request, events, place):
-            return 1
-    return 0
+    if request.shared and place == request.folder:
+        events.send(
+            "failed", request.wanted[0], "this system cannot show its folder at the path of the others", "engine"
+        )
+        return 1
+    if request.only_shared:
+        return 0 if _attempted(request.wanted[0], events, lambda: build_shared(rendered, request, events, place)) else 1
+    wanted = (variant for variant in rendered if variant.recipe.package.name in request.wanted)
+    return 0 if all(_build_output(variant, rendered, request, events, place, original) for variant in wanted) else 1
 
 
 def _marked(recipe: ParsedV1, request: BuildRequest) -> ParsedV1:
@@ -156,50 +165,86 @@ def _with_extra(text: str, extra: Mapping[str, str]) -> str:
     return "".join([*before, *(f"{indent}{entry}\n" for entry in entries), *after])
 
 
-def _build_output(variant: Rendering, request: BuildRequest, events: _Events, place: Path) -> bool:
-    from rattler_build import RattlerBuildError, ToolConfiguration
+def _build_output(
+    variant: Rendering,
+    row: Sequence[Rendering],
+    request: BuildRequest,
+    events: _Events,
+    place: Path,
+    original: bytes,
+) -> bool:
+    from rattler_build import ToolConfiguration
 
     from feedstock_tools.builds.engines.comparable import hide_credentials
     from feedstock_tools.builds.engines.embedded.crossing import without_host_platform
-    from feedstock_tools.errors import FeedstockError
 
     name = variant.recipe.package.name
     native = request.target in (request.builder, "noarch")
     tested = name not in request.untested
+    test: Literal["native", "skip"] = "native" if tested and native else "skip"
+
+    def make() -> Path:
+        documents = {}
+        if inherits(variant, request):
+            package = build_heir(variant, row, request, place, test)
+            documents = original_documents(package, variant, original)
+        else:
+            result = variant.run_build(
+                ToolConfiguration(test_strategy=test, channel_priority="strict"),
+                output_dir=place / request.output.name,
+                channels=list(request.channels),
+                progress_callback=events,
+                no_build_id=True,
+                package_format=QUICK,
+            )
+            package = request.folder / Path(result.packages[0]).relative_to(place)
+        if not native:
+            without_host_platform(package, request)
+        hide_credentials(package, request.channels)
+        _make_comparable(package, request, place, documents)
+        # The engine has indexed what was packed again since; without an index it makes a new one for the next output.
+        package.with_name(_INDEX).unlink(missing_ok=True)
+        if tested and request.emulator and not _passes_emulated(package, request, events):
+            raise _FailedTestsError(f"its tests failed under {request.emulator.program}")
+        return package
+
+    return _attempted(name, events, make)
+
+
+class _FailedTestsError(Exception):
+    """The tests of a package failed in another process."""
+
+
+def _attempted(name: str, events: _Events, make: Callable[[], Path]) -> bool:
+    """Make an output, or run a shared build; its events are sent. Returns whether it worked."""
+    from rattler_build import RattlerBuildError
+
+    from feedstock_tools.errors import FeedstockError
+
     events.send("started", name)
     events.stage = ""
     began = time.monotonic()
     try:
-        result = variant.run_build(
-            ToolConfiguration(test_strategy="native" if tested and native else "skip", channel_priority="strict"),
-            output_dir=place / request.output.name,
-            channels=list(request.channels),
-            progress_callback=events,
-            no_build_id=True,
-            package_format=QUICK,
-        )
-        package = request.folder / Path(result.packages[0]).relative_to(place)
-        if not native:
-            without_host_platform(package, request)
-        hide_credentials(package, request.channels)
-        _make_comparable(package, request, place)
-        # The engine has indexed what was packed again since; without an index it makes a new one for the next output.
-        package.with_name(_INDEX).unlink(missing_ok=True)
+        made = make()
+    except _FailedTestsError as error:
+        events.send("failed", name, str(error), "tests")
     except (RattlerBuildError, FeedstockError, OSError, ValueError, RuntimeError) as error:
         events.send("failed", name, *_reason(error, events.stage))
-        return False
-    if tested and request.emulator and not _passes_emulated(package, request, events):
-        events.send("failed", name, f"its tests failed under {request.emulator.program}", "tests")
-        return False
-    events.send("built", name, str(package), time.monotonic() - began)
-    return True
+    else:
+        events.send("built", name, str(made), time.monotonic() - began)
+        return True
+    return False
 
 
-def _make_comparable(package: Path, request: BuildRequest, place: Path) -> None:
-    """Pack a package again without what differs between two builds of the same inputs."""
+def _make_comparable(package: Path, request: BuildRequest, place: Path, documents: Mapping[str, bytes]) -> None:
+    """Pack a package again without what differs between two builds of the same inputs.
+
+    Args:
+        documents: what replaces some of its files first.
+    """
     private = (place / request.output.name).as_uri()
     names = names_of(request.channels, private, properties_by_marks(request.extra))
-    repacked(package, request.folder / "repacked", names, request.epoch, request.cores or 1)
+    repacked(package, request.folder / "repacked", names, request.epoch, request.cores or 1, documents)
 
 
 def _passes_emulated(package: Path, request: BuildRequest, events: _Events) -> bool:
@@ -230,7 +275,14 @@ def _reason(error: Exception, stage: str) -> tuple[str, str]:
     return text, "engine"
 
 
-def repacked(package: Path, folder: Path, names: Mapping[str, str], epoch: int, threads: int) -> None:
+def repacked(
+    package: Path,
+    folder: Path,
+    names: Mapping[str, str],
+    epoch: int,
+    threads: int,
+    replaced: Mapping[str, bytes] = MappingProxyType({}),
+) -> None:
     """Pack a package again: sorted, with one time and no owners, and with comparable metadata.
 
     Args:
@@ -238,6 +290,7 @@ def repacked(package: Path, folder: Path, names: Mapping[str, str], epoch: int, 
         names: the URLs of channels that are folders, each with its name in packages (`names_of`).
         epoch: the time of everything in it, in seconds since 1970.
         threads: of the compression; they do not change its result.
+        replaced: path in it → content that replaces the file's.
 
     Raises:
         WorkError: the package cannot be read or written.
@@ -250,6 +303,8 @@ def repacked(package: Path, folder: Path, names: Mapping[str, str], epoch: int, 
     try:
         contents = folder / "contents"
         unpack_own(package, contents)
+        for name, content in replaced.items():
+            (contents / name).write_bytes(content)
         documents = {**_comparable_documents(contents, names, epoch), **_with_bytecode(contents, epoch)}
         assembled = assemble_package(
             "contents",

@@ -1,0 +1,184 @@
+"""A staging output that runs once for all outputs and rows that inherit from it.
+
+py-rattler-build finds what a staging output has left by its content and by the path of the build's folder.
+`run_build()` names that folder after the package, `build_recipes()` after the recipe. So the shared build is that of
+a package without contents called `UNIT`, and each heir is built from a recipe called `UNIT`, in private folders that
+all have the same path (`fixed_place`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from feedstock_tools.builds.engines.contract import SOLVED, BuildRequest
+from feedstock_tools.builds.engines.embedded.crossing import alone, staging_alone
+from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, show_instead
+from feedstock_tools.builds.engines.embedded.script_output import EngineLog, settings_of
+from feedstock_tools.channel.archive import read_documents
+from feedstock_tools.errors import WorkError
+from feedstock_tools.recipe.v1_engine import Rendering, render_row, text_of, typed_value
+
+_CACHE = "build_cache"
+_COMPLETE = "metadata.json"
+_CHANNELS = "channel_sources"
+#: Keys that the engine adds by itself: the target of a noarch package is its own.
+_ALWAYS_USED = frozenset({"target_platform", _CHANNELS})
+_HASH_INPUT = "info/hash_input.json"
+_RECIPE, _RENDERED, _VARIANT = (f"info/recipe/{name}.yaml" for name in ("recipe", "rendered_recipe", "variant_config"))
+_CHANNELS_LINE = re.compile(rb"^( *)channel_sources: .*\n", re.MULTILINE)
+_HASH_LINE = re.compile(rb"^(    hash: ).*$", re.MULTILINE)
+
+
+def inherits(variant: Rendering, request: BuildRequest) -> bool:
+    """Whether an output takes files from a shared build of the request."""
+    inherited = variant.recipe.to_dict().get("inherits_from") or {}
+    return inherited.get("cache_name") in request.shared
+
+
+def build_shared(rendered: Sequence[Rendering], request: BuildRequest, events: EngineLog, place: Path) -> Path:
+    """Run the staging output of a request for a shared build; returns the folder with what it has left.
+
+    Args:
+        rendered: the outputs of the row.
+        place: the path of the private folder for the engine.
+
+    Raises:
+        RattlerBuildError, FeedstockError, OSError: it failed.
+    """
+    from rattler_build import ToolConfiguration
+
+    from feedstock_tools.platforms import Platform
+
+    heir = next(variant for variant in rendered if inherits(variant, request))
+    used = {key: text_of(value) for key, value in dict(heir.variant).items()}
+    parsed = staging_alone(heir, request.recipe, UNIT, used.keys() - _ALWAYS_USED)
+    platforms = Platform.parse(request.target), Platform.parse(request.builder)
+    (single,) = render_row(parsed, request.name, {**request.values, **used}, *platforms)
+    single.run_build(
+        ToolConfiguration(test_strategy="skip", channel_priority="strict"),
+        output_dir=place / request.output.name,
+        channels=list(request.channels),
+        progress_callback=events,
+        no_build_id=True,
+    )
+    (folder,) = request.shared.values()
+    (entry,) = (request.output / _CACHE).iterdir()
+    solved = json.loads((entry / _COMPLETE).read_text(encoding="utf-8"))["finalized_dependencies"]
+    (folder / SOLVED).write_text(json.dumps({kind: (solved.get(kind) or {}).get("resolved") or [] for kind in solved}))
+    entry.rename(folder / entry.name)
+    return folder
+
+
+def build_heir(variant: Rendering, row: Sequence[Rendering], request: BuildRequest, place: Path, test: str) -> Path:
+    """Build an output that inherits from a shared build; returns its package.
+
+    `build_recipes()` takes channels from the variant alone if that names some, so it is given ours there: the hash of
+    the original variant is written out in the recipe, and set for scripts.
+
+    Args:
+        row: the outputs of the row.
+        place: the path of the private folder for the engine.
+        test: the strategy of tests.
+
+    Raises:
+        RattlerBuildError, FeedstockError, OSError: it failed.
+    """
+    from rattler_build.cli_api import build_recipes
+
+    used = {key: text_of(value) for key, value in dict(variant.variant).items()}
+    _link_shared(request)
+    ours = {
+        **{key: value for key, value in used.items() if key not in _ALWAYS_USED},
+        _CHANNELS: ",".join(request.channels),
+    }
+    variants = request.folder / "variants.json"
+    variants.write_text(json.dumps({key: [typed_value(value)] for key, value in ours.items()}), encoding="utf-8")
+    settings_of(request.folder).write_text(_settings(variant, used), encoding="utf-8")
+    recipe = request.folder / "recipe.json"
+    # In place: a mount shows the file itself.
+    recipe.write_text(alone(variant, row, request.recipe, used.keys() - _ALWAYS_USED, UNIT).text, encoding="utf-8")
+    if not request.recipe.samefile(recipe):
+        show_instead(recipe, request.recipe)
+    target = request.builder if request.target == "noarch" else request.target
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        build_recipes(
+            [request.recipe],
+            variant_config=[str(variants)],
+            ignore_recipe_variants=True,
+            target_platform=target,
+            host_platform=target,
+            build_platform=request.builder,
+            channel_priority="strict",
+            test=test,
+            output_dir=place / request.output.name,
+            no_build_id=True,
+            package_format="conda:1",
+        )
+    content = variant.recipe
+    name = f"{content.package.name}-{content.package.version}-{content.build.string}.conda"
+    return next(
+        request.output / subdir / name for subdir in ("noarch", target) if (request.output / subdir / name).is_file()
+    )
+
+
+def _link_shared(request: BuildRequest) -> None:
+    """Let the engine find what the shared builds have left."""
+    cache = request.output / _CACHE
+    cache.mkdir(exist_ok=True)
+    for folder in request.shared.values():
+        for entry in folder.glob(f"staging_*/{_COMPLETE}"):
+            link = cache / entry.parent.name
+            if not link.is_symlink():
+                link.symlink_to(entry.parent)
+
+
+def refuse_repeated(request: BuildRequest) -> None:
+    """Raise an error if an heir has run a staging output again.
+
+    Raises:
+        WorkError: it has.
+    """
+    again = [entry.name for entry in (request.output / _CACHE).iterdir() if not entry.is_symlink()]
+    if again:
+        raise WorkError(f"the engine did not find what the shared build of {', '.join(request.shared)} has left")
+
+
+def _settings(variant: Rendering, used: Mapping[str, str]) -> str:
+    """What the variant of an heir is for its scripts, in place of what the engine says that it is."""
+    lines = [f"export {_CHANNELS}={shlex.quote(used[_CHANNELS])}" if _CHANNELS in used else f"unset {_CHANNELS}"]
+    if variant.hash_info is not None:
+        lines.append(f"export PKG_HASH={variant.hash_info.prefix}h{variant.hash_info.hash}")
+    return "\n".join([*lines, ""])
+
+
+def original_documents(package: Path, variant: Rendering, recipe: bytes) -> dict[str, bytes]:
+    """The documents of an heir's package as its own recipe and variant have them, which the engine was not given.
+
+    Args:
+        recipe: the text of its recipe.
+    """
+    import yaml
+
+    original = {key: text_of(value) for key, value in dict(variant.variant).items() if key == _CHANNELS}
+    line = yaml.safe_dump(original, width=1 << 20).encode() if original else b""
+    found = {
+        name: content or b"" for name, content in read_documents(package, (_HASH_INPUT, _VARIANT, _RENDERED)).items()
+    }
+    contents = {key: value for key, value in json.loads(found[_HASH_INPUT] or b"{}").items() if key != _CHANNELS}
+    variants = _CHANNELS_LINE.sub(b"", found[_VARIANT]) + line
+    rendered = _CHANNELS_LINE.sub(rb"\g<1>" + line if line else b"", found[_RENDERED], count=1)
+    if variant.hash_info is not None:
+        own = yaml.safe_dump(variant.hash_info.hash).splitlines()[0]  # in quotes if it would be a number without them
+        rendered = _HASH_LINE.sub(rb"\g<1>" + own.encode(), rendered, count=1)
+    return {
+        _HASH_INPUT: json.dumps({**contents, **original}, sort_keys=True).encode(),
+        _VARIANT: b"".join(sorted(variants.splitlines(keepends=True))),
+        _RENDERED: rendered,
+        _RECIPE: recipe,
+    }

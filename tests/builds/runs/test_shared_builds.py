@@ -1,0 +1,225 @@
+"""What several rows and outputs inherit is built once, kept until all of them are done, and then removed."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.builds.engines.embedded.fixed_place import is_possible
+from feedstock_tools.channel.archive import unpack_own
+from tests.support import command
+from tests.support.feedstocks import HERE, TinyFeedstock
+from tests.support.needs import needs
+from tests.support.waiting import processes_below, wait_until
+
+pytestmark = [
+    pytest.mark.usefixtures("unmeasured"),
+    needs("system", is_possible(), "one that allows a process mounts of its own"),
+]
+CPU = f"{HERE.name}_cpu"
+#: Statements after which each heir runs the staging output by itself.
+ALONE = "from feedstock_tools.builds.engines.embedded.engine import RattlerBuild\nRattlerBuild.keeps_shared = False"
+#: Two Pythons, three heirs: two make the same package in both rows, one is a package of each Python.
+RECIPE = """\
+context: {version: "1.0"}
+recipe: {name: counted, version: "${{ version }}"}
+build: {number: 0}
+outputs:
+  - staging: {name: compiled}
+    source: {path: ../src}
+    build:
+      script:
+        - echo shared >> RUNS
+        - mkdir -p $PREFIX/lib $PREFIX/share
+        - echo "$PREFIX $SRC_DIR" > $PREFIX/lib/where.txt
+        - cp part.txt $PREFIX/share/part.txt
+        - mkdir objects && echo object > objects/one.o
+    requirements: {build: [tiny-compiler]}
+  - package: {name: libcounted}
+    inherit: compiled
+    build: {files: [lib/**]}
+    tests: [{script: [test -f $PREFIX/lib/where.txt]}]
+  - package: {name: counted-data}
+    inherit: compiled
+    build: {noarch: generic, files: [share/**]}
+  - package: {name: py-counted}
+    inherit: compiled
+    build:
+      script:
+        - echo heir >> RUNS
+        - test -f objects/one.o
+        - mkdir -p $PREFIX/share
+        - echo "$PKG_NAME $PKG_HASH $PKG_BUILD_STRING ${{ python }} $channel_sources" > $PREFIX/share/python.txt
+      files: [share/python.txt]
+      variant: {use_keys: [python]}
+    requirements:
+      run: ["${{ pin_subpackage('libcounted', exact=True) }}"]
+"""
+
+
+@pytest.fixture
+def counted(feedstock: TinyFeedstock) -> TinyFeedstock:
+    """A feedstock whose scripts add a line to a file each time that they run."""
+    text = RECIPE.replace("RUNS", str(feedstock.folder / "runs.txt"))
+    (feedstock.folder / "recipe" / "recipe.yaml").write_text(text)
+    (feedstock.folder / "src" / "part.txt").write_text("a part\n")
+    return feedstock
+
+
+def runs(feedstock: TinyFeedstock) -> list[str]:
+    return (feedstock.folder / "runs.txt").read_text().split()
+
+
+def contents(package: Path, folder: Path) -> dict[str, bytes]:
+    """The files in a package by their paths in it."""
+    unpack_own(package, folder)
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def kept(feedstock: TinyFeedstock) -> list[str]:
+    """The shared builds on the disk."""
+    return sorted(path.name for path in (feedstock.artifacts / ".work" / "shared").glob("*"))
+
+
+def records(feedstock: TinyFeedstock) -> list[tuple[str, str]]:
+    return [(record.output, record.result) for record in feedstock.records()]
+
+
+def test_rows_share_a_staging_output(counted: TinyFeedstock) -> None:
+    planned = json.loads(counted.run("plan", CPU, "--json", "--channel", str(counted.channel)).stdout)
+    shared, *rows = planned["todo"]
+    assert shared["builds"][0].startswith("compiled-shared-")
+    assert [row["configuration"] for row in rows] == [shared["configuration"]] * 2
+    run = counted.build(CPU, "--jobs", "2")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert runs(counted) == ["shared", "heir", "heir"]
+    assert len(counted.packages()) == 4
+    assert kept(counted) == []
+    assert records(counted)[0] == ("compiled", "done")
+    record = counted.records()[0]
+    assert record.seconds
+    assert "shared" in (counted.artifacts / record.log).read_text()
+    assert "Nothing to do" in counted.build(CPU).stdout
+
+
+def test_a_package_of_an_heir_is_the_one_that_its_own_staging_would_give(
+    counted: TinyFeedstock, tmp_path: Path
+) -> None:
+    """But for the path of the build, and the recipe as the engine was given it."""
+    assert counted.build(CPU).returncode == 0
+    first = tmp_path / "first"
+    counted.artifacts.rename(first)
+    again = command.run(counted.patched_build(ALONE, CPU), counted.folder)
+    assert again.returncode == 0, again.stdout + again.stderr
+    packages = [path for path in counted.artifacts.glob("*/*.conda") if path.parent.name != "pkgs"]
+    assert len(packages) == 4
+    for path in packages:
+        made = contents(first / path.parent.name / path.name, tmp_path / "made" / path.stem)
+        expected = contents(path, tmp_path / "expected" / path.stem)
+        differing = {name for name in made.keys() | expected.keys() if made.get(name) != expected.get(name)}
+        assert differing <= {"info/recipe/rendered_recipe.yaml", "info/paths.json", "lib/where.txt"}, path.name
+        assert b"/unit/" not in expected["info/recipe/rendered_recipe.yaml"]
+        assert str(counted.channel).encode() not in made["info/recipe/rendered_recipe.yaml"]
+
+
+def test_a_later_row_finds_what_an_earlier_one_had_built(counted: TinyFeedstock) -> None:
+    assert counted.build(f"{CPU}_py3.11").returncode == 0
+    assert len(kept(counted)) == 1
+    assert counted.build(f"{CPU}_py3.12").returncode == 0
+    assert runs(counted) == ["shared", "heir", "heir"]
+    assert kept(counted) == []
+
+
+def test_a_heir_that_fails_leaves_the_shared_build_for_its_next_attempt(counted: TinyFeedstock) -> None:
+    counted.edit("recipe/recipe.yaml", "test -f objects/one.o", "test ! -f $RECIPE_DIR/../broken")
+    (counted.folder / "broken").touch()
+    assert counted.build(CPU, "--jobs", "2").returncode == 1
+    assert len(kept(counted)) == 1
+    (counted.folder / "broken").unlink()
+    assert counted.build(CPU, "--jobs", "2").returncode == 0
+    assert runs(counted).count("shared") == 1
+    assert kept(counted) == []
+
+
+def test_no_row_begins_after_the_shared_build_failed(counted: TinyFeedstock) -> None:
+    counted.edit("recipe/recipe.yaml", "cp part.txt", "false; cp part.txt")
+    run = counted.build(CPU, "--jobs", "2")
+    assert run.returncode == 1
+    assert "FAILED: compiled-shared-" in run.stdout
+    assert records(counted) == [("compiled", "failed")]
+    assert kept(counted) != []
+    assert not list((counted.artifacts / ".work" / "shared").glob("*/sealed.json"))
+
+
+def test_another_recipe_is_another_shared_build(counted: TinyFeedstock) -> None:
+    assert counted.build(f"{CPU}_py3.11").returncode == 0
+    (counted.folder / "src" / "part.txt").write_text("another part\n")
+    assert counted.build(f"{CPU}_py3.12").returncode == 0
+    assert runs(counted).count("shared") == 2
+
+
+@pytest.mark.parametrize("damage", ["sealed.json", "staging_*/prefix/share/part.txt"])
+def test_a_damaged_shared_build_makes_no_package(counted: TinyFeedstock, damage: str) -> None:
+    assert counted.build(f"{CPU}_py3.11").returncode == 0
+    (file,) = (counted.artifacts / ".work" / "shared").glob(f"*/{damage}")
+    file.unlink()
+    run = counted.build(f"{CPU}_py3.12")
+    if damage != "sealed.json":  # the seal is intact, so it is found when the row begins
+        assert run.returncode == 1
+        assert "the shared build of compiled was removed or changed" in run.stdout
+        run = counted.build(f"{CPU}_py3.12")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert runs(counted).count("shared") == 2
+
+
+@pytest.fixture
+def slow(counted: TinyFeedstock) -> TinyFeedstock:
+    """The same, whose scripts wait while there is a file `wait-shared` or `wait-heir`."""
+    for kind in ("shared", "heir"):
+        wait = f"while test -e {counted.folder}/wait-{kind}; do sleep 0.1; done"
+        counted.edit("recipe/recipe.yaml", f"echo {kind} >> {counted.folder}/runs.txt", f"{{}} && {wait}")
+        counted.edit("recipe/recipe.yaml", "{} &&", f"echo {kind} >> {counted.folder}/runs.txt &&")
+    return counted
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(("killed", "shared_runs"), [("shared", 2), ("heir", 1)])
+def test_a_killed_run_loses_only_what_ran(slow: TinyFeedstock, number: int, killed: str, shared_runs: int) -> None:
+    waiting = slow.folder / f"wait-{killed}"
+    waiting.touch()
+    run = slow.start_build(CPU, "--jobs", "2")
+    wait_until(lambda: run.poll() is not None or ((slow.folder / "runs.txt").exists() and killed in runs(slow)))
+    run.send_signal(number)
+    run.communicate()
+    wait_until(lambda: not processes_below(slow.artifacts))
+    waiting.unlink()
+    again = slow.build(CPU, "--jobs", "2")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert runs(slow).count("shared") == shared_runs
+    assert len(slow.packages()) == 4
+
+
+def test_two_runs_share_it(slow: TinyFeedstock) -> None:
+    (slow.folder / "wait-shared").touch()
+    both = [slow.start_build(f"{CPU}_py{python}") for python in ("3.11", "3.12")]
+    wait_until(lambda: (slow.folder / "runs.txt").exists())
+    (slow.folder / "wait-shared").unlink()
+    for run in both:
+        output, _ = run.communicate()
+        assert run.returncode == 0, output
+    assert runs(slow).count("shared") == 1
+    assert len(slow.packages()) == 4
+    assert kept(slow) == []
+
+
+def test_clean_removes_it(counted: TinyFeedstock) -> None:
+    assert counted.build(f"{CPU}_py3.11").returncode == 0
+    (folder,) = (counted.artifacts / ".work" / "shared").iterdir()
+    assert str(folder) in counted.run("clean", "--dry-run").stdout
+    assert counted.run("clean", "--yes").returncode == 0
+    assert kept(counted) == []
+    assert counted.build(f"{CPU}_py3.12").returncode == 0
+    assert runs(counted).count("shared") == 2
