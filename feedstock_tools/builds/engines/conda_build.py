@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from feedstock_tools.builds.engines.contract import BuildRequest, CrossTests, Event
-from feedstock_tools.builds.engines.process.program import Command, run_command
+from feedstock_tools.builds.engines.contract import BuildRequest, Built, CrossTests, Event, Failed, Started
+from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, is_possible, place_of
+from feedstock_tools.builds.engines.process.program import MADE_NONE, Command, run_command
 from feedstock_tools.reading import CI_SUPPORT
 from feedstock_tools.yaml_reading.nodes import read_texts
 
 _ASKING_SECONDS = 120
+#: conda-build's folders in a private folder.
+_ROOT = "conda-build"
+#: The options of a row that begins with what a shared build has left, and those of the shared build.
+_STEPS = (("--no-build-id", "--dirty", "--post"), ("--no-build-id", "--dirty", "--build-only"))
 
 
 @dataclass(frozen=True)
@@ -29,13 +34,16 @@ class CondaBuild:
     machine: Mapping[str, str]
     name: str = "conda-build"
     shares_staging: bool = True
-    keeps_shared: bool = False
     own_channels: bool = False
     cross_tests: CrossTests = "left out"
 
     @property
     def program(self) -> str | None:
         return shutil.which("conda-build", path=self.machine.get("PATH"))
+
+    @property
+    def keeps_shared(self) -> bool:
+        return is_possible()
 
     @property
     def version(self) -> str:
@@ -51,11 +59,46 @@ class CondaBuild:
             return f"packages for {target} need macOS with Apple's SDK, but this is {builder}"
         return None
 
-    def build(self, request: BuildRequest) -> AbstractContextManager[Iterator[Event]]:
-        return run_command(self.command(request), request)
+    @contextmanager
+    def build(self, request: BuildRequest) -> Iterator[Iterator[Event]]:
+        if request.shared or not any(request.output.glob("*/*.conda")):
+            with run_command(self.command(request), request) as events:
+                yield self._kept(events, request) if request.only_shared else events
+            return
+        with closing(self._remaining(request)) as events:
+            yield events
 
-    def command(self, request: BuildRequest) -> Command:
+    def _kept(self, events: Iterator[Event], request: BuildRequest) -> Iterator[Event]:
+        """The events of a shared build, whose folders are kept before its last one."""
+        for event in events:
+            if isinstance(event, Built):
+                (request.folder / _ROOT).rename(event.package / _ROOT)
+            yield event
+
+    def _remaining(self, request: BuildRequest) -> Generator[Event]:
+        """Build a row some of whose outputs are finished, without these.
+
+        conda-build then does not build what a channel has either, so what is lacking after it is built with the others.
+        """
+        missing = list(request.wanted)
+        with run_command(self.command(request, "--skip-existing"), request) as events:
+            for event in events:
+                if isinstance(event, Failed) and event.reason.endswith(MADE_NONE):
+                    break
+                if isinstance(event, Built):
+                    missing.remove(event.output)
+                yield event
+            else:
+                return
+        remaining = replace(request, wanted=tuple(missing))
+        with run_command(self.command(remaining), remaining) as events:
+            yield from (event for event in events if event != Started(missing[0]))
+
+    def command(self, request: BuildRequest, *more: str) -> Command:
         """The call of conda-build for one row, with a variant file of only that row's values.
+
+        A shared build is conda-build's of the top level, up to its packages. Its rows begin with a copy of the folders
+        that it has left, which are at the same place again.
 
         The arguments are those of conda-smithy 2026.8.5, templates/build_steps.sh.tmpl. conda's settings, which that
         script writes to a `.condarc`, are in a file that `CONDARC` names and conda reads last: they override
@@ -72,6 +115,8 @@ class CondaBuild:
             "--suppress-variables",
             *(("--clobber-file", str(clobber)) if clobber.is_file() else ()),
             *("--output-folder", str(request.output)),
+            *(_STEPS[request.only_shared] if request.shared else ()),
+            *more,
             *("--override-channels", *(word for channel in request.channels for word in ("-c", channel))),
             *_extra(request),
         ]
@@ -80,7 +125,11 @@ class CondaBuild:
             "CONDARC": str(self._write_settings(request)),
             "CONDA_SUBDIR": request.builder,
         }
-        return Command(tuple(words), request.folder, environment, request.output)
+        kept = [folder / _ROOT for folder in request.shared.values() if not request.only_shared]
+        copied = (kept[0], request.folder / _ROOT) if kept else None
+        return Command(
+            tuple(words), request.folder, environment, request.output, copied=copied, at_place=bool(request.shared)
+        )
 
     def _write_variants(self, request: BuildRequest, place: Path) -> None:
         """The file of the configuration with one value for each key, in conda-build's form."""
@@ -103,7 +152,10 @@ class CondaBuild:
         settings = {
             "channels": list(request.channels),
             "channel_priority": "strict",
-            "conda-build": {"root-dir": str(request.folder / "conda-build"), "pkg_format": "2"},
+            "conda-build": {
+                "root-dir": str((place_of(request.folder, UNIT) if request.shared else request.folder) / _ROOT),
+                "pkg_format": "2",
+            },
             "pkgs_dirs": [
                 str(Path(packages).parent / "conda-packages") if packages else str(request.folder / "packages")
             ],

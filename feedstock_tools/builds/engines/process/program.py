@@ -24,6 +24,8 @@ from feedstock_tools.builds.engines.process.child import (
 from feedstock_tools.builds.engines.process.program_worker import REMOVAL_SECONDS
 from feedstock_tools.processes import worker_command
 
+#: The end of the reason why an output failed that the program has passed over.
+MADE_NONE = "succeeded but made no package of that name"
 _ENDINGS = (".conda", ".tar.bz2")
 _KEPT = 30
 #: How long a program may wait without computing, in seconds: conda-build waits forever for a FIFO in the prefix.
@@ -53,6 +55,8 @@ class Command:
         output: the folder with a subdir folder of its packages.
         terminal: whether it needs a terminal.
         container: the file that gets the id of a container that it starts, and the program that knows containers.
+        copied: a folder to copy first, and its copy.
+        at_place: show the private folder to it at the place of all rows that share a build.
     """
 
     words: tuple[str, ...]
@@ -61,15 +65,30 @@ class Command:
     output: Path
     terminal: bool = False
     container: tuple[Path, str] | None = None
+    copied: tuple[Path, Path] | None = None
+    at_place: bool = False
 
 
 def write_order(
-    folder: Path, words: Sequence[str], place: Path, wants: str, container: tuple[Path, str] | None
+    folder: Path,
+    words: Sequence[str],
+    place: Path,
+    wants: str,
+    container: tuple[Path, str] | None,
+    copied: tuple[Path, Path] | None = None,
+    *,
+    at_place: bool = False,
 ) -> list[str]:
     """The command of a worker that runs a program in a place; `program_worker` describes its options."""
     order = folder / "command.json"
-    started_in = {"id_file": str(container[0]), "runtime": container[1]} if container else None
-    content = {"command": list(words), "folder": str(place), "wants": wants, "container": started_in}
+    content = {
+        "command": list(words),
+        "folder": str(place),
+        "wants": wants,
+        "container": {"id_file": str(container[0]), "runtime": container[1]} if container else None,
+        "copied": [str(path) for path in copied or ()],
+        "at_place": str(folder) if at_place else None,
+    }
     order.write_text(json.dumps(content), encoding="utf-8")
     return worker_command("feedstock_tools.builds.engines.process.program_worker", str(order))
 
@@ -78,7 +97,10 @@ def write_order(
 def run_command(command: Command, request: BuildRequest) -> Iterator[Iterator[Event]]:
     """Run it: a context as for `Engine.build`. Whether outputs are built is only known after the program has ended."""
     wants = "terminal" if command.terminal else "nothing"
-    worker = write_order(request.folder, command.words, command.folder, wants, command.container)
+    worker = write_order(
+        *(request.folder, command.words, command.folder, wants, command.container, command.copied),
+        at_place=command.at_place,
+    )
     grace = REMOVAL_SECONDS if command.container else GRACE
     if command.container is None:  # a container's processes may be those of a daemon
         request.guard.idle = _IDLE
@@ -103,13 +125,19 @@ def run_command(command: Command, request: BuildRequest) -> Iterator[Iterator[Ev
 
 
 def _built(command: Command, request: BuildRequest, seconds: float) -> Iterator[Event]:
-    """The packages of the wanted outputs. The program builds them together, so the first one gets the time of all."""
+    """The packages of the wanted outputs. The program builds them together, so the first one gets the time of all.
+
+    A shared build is complete with its folder.
+    """
+    if request.only_shared:
+        yield Built(request.wanted[0], request.shared[request.wanted[0]], seconds)
+        return
     found = dict(_packages(command.output, (request.target, "noarch")))
     for number, name in enumerate(request.wanted):
         if number:
             yield Started(name)
         if name not in found:
-            yield Failed(name, f"{os.path.basename(command.words[0])} succeeded but made no package of that name")  # noqa: PTH119
+            yield Failed(name, f"{os.path.basename(command.words[0])} {MADE_NONE}")  # noqa: PTH119
             return
         yield Built(name, found[name], 0.0 if number else seconds)
 

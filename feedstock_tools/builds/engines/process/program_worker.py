@@ -1,8 +1,9 @@
 """The process around a program that builds: ends it with all its descendants, and cleans up after it.
 
-It is given a JSON file with `command`, `folder`, `wants` and `container` (the file that a container's id is written
-to, and the program that knows containers; or null). `wants` is `nothing`, a `terminal`, or `company`: standard input
-that is open for as long as its caller lives, with its two outputs kept apart.
+It is given a JSON file with `command`, `folder`, `wants`, `container` (the file that a container's id is written to,
+and the program that knows containers; or null), `copied` (a folder, and where to copy it first; or null) and `at_place`
+(the private folder to show at the place of all rows that share a build; or null). `wants` is `nothing`, a `terminal`,
+or `company`: standard input that is open for as long as its caller lives, with its two outputs kept apart.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ def main(order_file: str) -> int:
     command, folder = order["command"], order["folder"]
 
     def work() -> int:
+        if order["copied"] and _plainly(["cp", "-a", "--reflink=auto", "--", *order["copied"]], folder):
+            return 1
+        if order["at_place"] and not _show_at_place(Path(order["at_place"])):
+            sys.stderr.write("This system cannot show its folder at the path of the other rows.\n")
+            return 1
         return _WAYS[order["wants"]](command, folder)
 
     if not hasattr(os, "fork"):
@@ -36,6 +42,12 @@ def main(order_file: str) -> int:
     if order["container"]:
         _remove_container(Path(order["container"]["id_file"]), order["container"]["runtime"])
     return status
+
+
+def _show_at_place(folder: Path) -> bool:
+    from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, at_fixed_place
+
+    return at_fixed_place(folder, folder, UNIT)[0] != folder
 
 
 def _plainly(command: Sequence[str], folder: str) -> int:
