@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import shutil
-import zipfile
 from importlib.metadata import requires, version
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from tests.support.feedstocks import copy_of_tiny
 from tests.support.library import make_library_folder
 from tests.support.paths import EXAMPLES, ROOT
 from tests.support.smithy_release import write_package_of_release
+from tests.support.wheels import write_wheel
 
 
 def tiny(world: Path) -> None:
@@ -52,13 +52,10 @@ def wheels(world: Path) -> None:
             *(f"nvidia/cuda_nvcc/include/{n}.h" for n in range(200)),
         ),
     }
-    (world / "wheels").mkdir()
     for name, files in contents.items():
-        stem = f"{name.replace('-', '_')}-12.9.86"
-        with zipfile.ZipFile(world / "wheels" / f"{stem}-py3-none-any.whl", "w") as archive:
-            for file in files:
-                archive.writestr(file, random.Random(file).randbytes(2_000_000 // len(files)))  # noqa: S311
-            _add_metadata(archive, name, "12.9.86")
+        each = 2_000_000 // len(files)
+        content = {file: random.Random(file).randbytes(each) for file in files}  # noqa: S311
+        write_wheel(world / "wheels", name, "12.9.86", content)
 
 
 def releases(world: Path) -> None:
@@ -104,17 +101,7 @@ def hosts(world: Path) -> None:
     variables = {"fleet_hub": "localhost:8786", "fleet_name": "killed", "ansible_ssh_executable": "/bin/false"}
     inventory = {"all": {"vars": variables, "hosts": {"one": {"ansible_host": "127.0.0.1"}}}}
     (world / "inventory.yml").write_text(json.dumps(inventory))
-    (world / "wheels").mkdir()
     needed = (Requirement(text) for text in requires("feedstock-tools") or ())
     named = {each.name for each in needed if each.marker is None or each.marker.evaluate({"extra": "host"})}
     for name in sorted({*named, "pip"}):
-        stem = f"{name.replace('-', '_').replace('.', '_')}-{version(name)}"
-        with zipfile.ZipFile(world / "wheels" / f"{stem}-py3-none-any.whl", "w") as archive:
-            _add_metadata(archive, name, version(name))
-
-
-def _add_metadata(wheel: zipfile.ZipFile, name: str, its_version: str) -> None:
-    folder = f"{name.replace('-', '_').replace('.', '_')}-{its_version}.dist-info"
-    wheel.writestr(f"{folder}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {its_version}\n")
-    wheel.writestr(f"{folder}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-    wheel.writestr(f"{folder}/RECORD", "")
+        write_wheel(world / "wheels", name, version(name), {})

@@ -1,6 +1,5 @@
 """The entries of the stand-in channel's tools are what the wheels say of themselves."""
 
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -8,16 +7,7 @@ import yaml
 
 from feedstock_tools.facts.packages import read_tools
 from maintenance.facts.tools import entries, read_wheel
-
-
-def wheel(folder: Path, name: str, *lines: str) -> Path:
-    """A wheel with nothing but metadata, whose name says the rest."""
-    project, version, *_ = name.split("-")
-    path = folder / name
-    with zipfile.ZipFile(path, "w") as archive:
-        text = "\n".join(["Metadata-Version: 2.4", f"Name: {project}", f"Version: {version}", *lines, ""])
-        archive.writestr(f"{project}-{version}.dist-info/METADATA", text)
-    return path
+from tests.support.wheels import write_wheel
 
 
 def parts(*paths: Path) -> tuple[dict[str, str], list[dict[str, object]], list[dict[str, object]]]:
@@ -28,15 +18,14 @@ def parts(*paths: Path) -> tuple[dict[str, str], list[dict[str, object]], list[d
 
 
 def test_a_wheel_of_pure_python_becomes_one_package_for_all(tmp_path: Path) -> None:
-    path = wheel(
-        tmp_path,
-        "ruamel_yaml-0.19.1-py3-none-any.whl",
+    metadata = (
         "Requires-Python: >=3.9",
         "Classifier: License :: OSI Approved :: MIT License",
         "Requires-Dist: packaging<30,>=23.2",
         'Requires-Dist: tomli; python_version < "3.11"',
         'Requires-Dist: sphinx; extra == "docs"',
     )
+    path = write_wheel(tmp_path, "ruamel.yaml", "0.19.1", {}, metadata)
 
     sources, (package,), (made,) = parts(path)
 
@@ -55,15 +44,15 @@ def test_a_wheel_of_pure_python_becomes_one_package_for_all(tmp_path: Path) -> N
 def test_a_wheel_with_compiled_code_becomes_a_package_for_each_python(
     tmp_path: Path, tags: str, pythons: list[str]
 ) -> None:
-    name = f"demo-1.0-{tags}-manylinux_2_28_x86_64.whl"
+    path = write_wheel(tmp_path, "demo", "1.0", {}, ("License-Expression: MIT",), f"{tags}-manylinux_2_28_x86_64")
 
-    _, (package,), (made,) = parts(wheel(tmp_path, name, "License-Expression: MIT"))
+    _, (package,), (made,) = parts(path)
 
     assert package["subdirs"] == ["linux-64"]
     rows, files, depends = package["rows"], made["files"], package["depends"]
     assert isinstance(rows, list) and isinstance(files, list) and isinstance(depends, list)
     assert [row["python"] for row in rows] == pythons
-    assert [(file["python"], file["file"]) for file in files] == [(python, name) for python in pythons]
+    assert [(file["python"], file["file"]) for file in files] == [(python, path.name) for python in pythons]
     assert depends[-1] == "__glibc >=2.28,<3.0.a0"
 
 

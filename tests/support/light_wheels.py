@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ensurepip
 import shutil
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from unittest import mock
@@ -12,6 +11,7 @@ from unittest import mock
 from feedstock_tools import __version__
 from feedstock_tools.builds.fleet.provision import wheelhouse as module
 from feedstock_tools.builds.fleet.provision.wheelhouse import Target, wheelhouse
+from tests.support.wheels import write_wheel
 
 #: The worker and the hub: they wait.
 _WAITS = "import time\nwhile __name__ == '__main__':\n    time.sleep(60)\n"
@@ -39,20 +39,8 @@ def _made(target: Target, temporary: Path, _: Mapping[str, str]) -> None:
     made.mkdir(parents=True)
     for pip in (Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl"):
         shutil.copy(pip, made)
-    _wheel(made, "feedstock_tools", __version__, _PROGRAM)
+    write_wheel(made, "feedstock-tools", __version__, _PROGRAM)
     (made / "host.txt").write_text(f"feedstock-tools == {__version__}\n")
     if target.numpy:
-        _wheel(made, "numpy", target.numpy, {"numpy/__init__.py": f"__version__ = {target.numpy!r}\n"})
+        write_wheel(made, "numpy", target.numpy, {"numpy/__init__.py": f"__version__ = {target.numpy!r}\n"})
         (made / "toolchain.txt").write_text(f"numpy == {target.numpy}\n")
-
-
-def _wheel(folder: Path, name: str, version: str, files: Mapping[str, str]) -> None:
-    about = f"{name}-{version}.dist-info"
-    described = {
-        "METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
-        "WHEEL": "Wheel-Version: 1.0\nGenerator: none\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        "RECORD": "",
-    }
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as made:
-        for path, text in {**files, **{f"{about}/{file}": text for file, text in described.items()}}.items():
-            made.writestr(zipfile.ZipInfo(path), text)

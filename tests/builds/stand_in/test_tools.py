@@ -31,6 +31,7 @@ from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.packages import Wheel, read_packages, read_tools
 from feedstock_tools.platforms import Platform
 from tests.support.needs import needs
+from tests.support.wheels import write_wheel
 
 HERE = Platform.here()
 ARM = Platform.parse("linux-aarch64")
@@ -47,11 +48,7 @@ def _zip(path: Path, members: dict[str, str]) -> Path:
 
 def _wheel(index: Path, name: str, members: dict[str, str]) -> Wheel:
     """A wheel in a folder, with the metadata that pip asks for."""
-    about = {
-        f"{name}-1.0.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
-        f"{name}-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    path = _zip(index / f"{name}-1.0-py3-none-any.whl", {**members, **about})
+    path = write_wheel(index, name, "1.0", members)
     content = path.read_bytes()
     return Wheel(name, "1.0", name, "noarch", None, path.name, len(content), sha256(content).hexdigest())
 

@@ -24,20 +24,16 @@ from feedstock_tools.builds.stand_in.compilers import ZIG_VERSION, fetch_zig, fi
 from feedstock_tools.channel.pip import Download, Fetching, Watch, pip_command
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
+from tests.support.wheels import write_wheel
 
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one wheel."""
     index = tmp_path_factory.mktemp("index")
-    wheel = index / f"ziglang-{ZIG_VERSION}-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("ziglang/zig", "#!/bin/sh\necho zig here\n")
-        for file in ("glibc/abilists", "include/generic-glibc/stdio.h", "mingw/crt.c", "include/any-windows-any/w.h"):
-            archive.writestr(f"ziglang/lib/libc/{file}", "")
-        information = f"ziglang-{ZIG_VERSION}.dist-info"
-        archive.writestr(f"{information}/METADATA", f"Metadata-Version: 2.1\nName: ziglang\nVersion: {ZIG_VERSION}\n")
-        archive.writestr(f"{information}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+    parts = ("glibc/abilists", "include/generic-glibc/stdio.h", "mingw/crt.c", "include/any-windows-any/w.h")
+    files = {"ziglang/zig": "#!/bin/sh\necho zig here\n", **{f"ziglang/lib/libc/{file}": "" for file in parts}}
+    write_wheel(index, "ziglang", ZIG_VERSION, files)
     return index
 
 
