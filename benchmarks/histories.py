@@ -75,18 +75,6 @@ class Commit:
         return unpack(self.repository, self.parent if before else self.name, folder)
 
     @cached_property
-    def date(self) -> str:
-        """Its time in UTC, as versions of the pinning have it."""
-        words = ["show", "--no-patch", "--date=format-local:%Y.%m.%d.%H.%M.%S", "--format=%cd", self.name]
-        return (
-            subprocess.run(
-                ["git", "-C", str(self.repository), *words], capture_output=True, check=True, env={"TZ": "UTC"}
-            )
-            .stdout.decode()
-            .strip()
-        )
-
-    @cached_property
     def recorded(self) -> tuple[str, str] | None:
         """conda-smithy and pinning of the last rerender up to this commit; None if none is recorded."""
         words = ["log", "-1", "--extended-regexp", f"--grep={_RERENDERED}", "--format=%B", self.name]

@@ -67,7 +67,7 @@ class Scenario:
 
     Attributes:
         world: the steps that make it in an empty folder.
-        arguments: of feedstock-tools; `{world}` stands for the folder.
+        arguments: of feedstock-tools, separated by spaces; `{world}` stands for the folder.
         folder: where it is run, below the world.
         variables: more of its environment.
         once: after it has done its work, it refuses to do it again.
@@ -75,7 +75,7 @@ class Scenario:
     """
 
     world: tuple[Step, ...]
-    arguments: tuple[str, ...]
+    arguments: str
     folder: str = "tiny-feedstock"
     variables: tuple[tuple[str, str], ...] = ()
     once: bool = False
@@ -128,51 +128,42 @@ _BUILT = (*_TINY, _build)
 _WHEELHOUSE = (kill_worlds.hosts, _fetch_wheels)
 _WAVEKIT = "wavekit-feedstock"
 _PIP = (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", "{world}/wheels"))
-_CHANNEL = ("--channel", "{world}/channel")
-_FLEET = ("--fleet", "{world}/inventory.yml")
+_CHANNEL, _PAGE, _FLEET = "--channel {world}/channel", "--html {world}/page.html", "--fleet {world}/inventory.yml"
+_RERENDER = "rerender --pinning {world}/pinning"
 SCENARIOS = {
-    "generate": Scenario(_SPEC, ("generate",), "hello"),
-    "variants": Scenario(_SPEC, ("variants", "-o", "{world}/named"), "hello"),
-    "rerender": Scenario(_SPEC, ("rerender", "--pinning", "{world}/pinning"), "solver-feedstock"),
+    "generate": Scenario(_SPEC, "generate", "hello"),
+    "variants": Scenario(_SPEC, "variants -o {world}/named", "hello"),
+    "rerender": Scenario(_SPEC, "rerender --pinning {world}/pinning", "solver-feedstock"),
     "rerender --smithy": Scenario(
-        _SPEC, ("rerender", "--pinning", "{world}/pinning", "--smithy", "{world}/smithy"), "solver-feedstock"
+        _SPEC, "rerender --pinning {world}/pinning --smithy {world}/smithy", "solver-feedstock"
     ),
-    "edit": Scenario(_TINY, ("edit", "build-number", "7", "provider", "linux-64", "github_actions", "--write")),
-    "edit platform": Scenario(_LIBRARY, ("edit", "platform", "add", "linux-aarch64", "--write"), _WAVEKIT, once=True),
-    "edit enable-gpu": Scenario(
-        _LIBRARY, ("edit", "enable-gpu", "--pinning", "{world}/pinning", "--write"), _WAVEKIT, once=True
-    ),
-    "edit to-v1": Scenario(_LIBRARY, ("edit", "to-v1", "--write"), _WAVEKIT, once=True),
-    "import": Scenario(_LIBRARY, ("import", "--pinning", "{world}/pinning"), _WAVEKIT, once=True),
-    "init": Scenario((kill_worlds.project,), ("init", "{world}/src", "--maintainer", "someone"), ".", once=True),
-    "fleet new": Scenario(
-        (kill_worlds.nothing,), ("fleet", "new", "many", "--hub", "localhost:8786", "--host", "one"), ".", once=True
-    ),
-    "ci": Scenario(_TINY, ("ci",)),
-    "pinning fetch": Scenario((kill_worlds.pinnings,), ("pinning", "fetch", "--channel", "{world}/pinnings"), "."),
-    "smithy fetch": Scenario((kill_worlds.releases,), ("smithy", "fetch", "--channel", "{world}/releases"), "."),
-    "cuda fetch": Scenario((kill_worlds.wheels,), ("cuda", "fetch", "12.9"), ".", _PIP),
-    "build": Scenario(_TINY, ("build", _ONE, *_CHANNEL)),
-    "build --jobs --build-twice": Scenario(_TINY, ("build", GPU, "--jobs", "2", "--build-twice", "1", *_CHANNEL)),
-    "test": Scenario(_BUILT, ("test", _ONE)),
-    "publish": Scenario((*_BUILT, _add_target), ("publish", "{world}/target", _ONE, *_CHANNEL)),
-    "dossier": Scenario(_BUILT, ("dossier", _ONE, *_CHANNEL)),
-    "collect": Scenario((*_BUILT, _parts), ("collect", "{world}/parts/one", "{world}/parts/two")),
-    "status": Scenario(_BUILT, ("status", "--html", "{world}/page.html", *_CHANNEL)),
-    "clean": Scenario(_BUILT, ("clean", "--yes")),
-    "rehearse": Scenario(
-        (kill_worlds.unsolved,), ("rehearse", "--html", "{world}/page.html", *_CHANNEL), "solver-feedstock", ends=1
-    ),
-    "plan": Scenario(
-        (kill_worlds.simulated,),
-        ("plan", "--simulate", "{world}/hosts.yaml", "--time", "1 h", "--html", "{world}/page.html", *_CHANNEL),
-    ),
-    "diff": Scenario((kill_worlds.two,), ("diff", "{world}/before", "--html", "{world}/page.html"), _WAVEKIT),
-    "cuda show": Scenario((kill_worlds.nothing,), ("cuda", "show", "-o", "{world}/table.txt"), "."),
-    "fleet wheelhouse": Scenario((kill_worlds.hosts,), ("fleet", "wheelhouse"), ".", _PIP),
-    "fleet up --script": Scenario(_WHEELHOUSE, ("fleet", "up", *_FLEET, "--script", "{world}/scripts"), ".", _PIP),
-    "fleet up": Scenario(_WHEELHOUSE, ("fleet", "up", *_FLEET), ".", _PIP, ends=1),
-    "fleet down": Scenario((*_WHEELHOUSE, _make_fleet), ("fleet", "down", *_FLEET), ".", _PIP, ends=1),
+    "edit": Scenario(_TINY, "edit build-number 7 provider linux-64 github_actions --write"),
+    "edit platform": Scenario(_LIBRARY, "edit platform add linux-aarch64 --write", _WAVEKIT, once=True),
+    "edit enable-gpu": Scenario(_LIBRARY, "edit enable-gpu --pinning {world}/pinning --write", _WAVEKIT, once=True),
+    "edit to-v1": Scenario(_LIBRARY, "edit to-v1 --write", _WAVEKIT, once=True),
+    "import": Scenario(_LIBRARY, "import --pinning {world}/pinning", _WAVEKIT, once=True),
+    "init": Scenario((kill_worlds.project,), "init {world}/src --maintainer someone", ".", once=True),
+    "fleet new": Scenario((kill_worlds.nothing,), "fleet new many --hub localhost:8786 --host one", ".", once=True),
+    "ci": Scenario(_TINY, "ci"),
+    "pinning fetch": Scenario((kill_worlds.pinnings,), "pinning fetch --channel {world}/pinnings", "."),
+    "smithy fetch": Scenario((kill_worlds.releases,), "smithy fetch --channel {world}/releases", "."),
+    "cuda fetch": Scenario((kill_worlds.wheels,), "cuda fetch 12.9", ".", _PIP),
+    "build": Scenario(_TINY, f"build {_ONE} {_CHANNEL}"),
+    "build --jobs --build-twice": Scenario(_TINY, f"build {GPU} --jobs 2 --build-twice 1 {_CHANNEL}"),
+    "test": Scenario(_BUILT, f"test {_ONE}"),
+    "publish": Scenario((*_BUILT, _add_target), f"publish {{world}}/target {_ONE} {_CHANNEL}"),
+    "dossier": Scenario(_BUILT, f"dossier {_ONE} {_CHANNEL}"),
+    "collect": Scenario((*_BUILT, _parts), "collect {world}/parts/one {world}/parts/two"),
+    "status": Scenario(_BUILT, f"status {_PAGE} {_CHANNEL}"),
+    "clean": Scenario(_BUILT, "clean --yes"),
+    "rehearse": Scenario((kill_worlds.unsolved,), f"rehearse {_PAGE} {_CHANNEL}", "solver-feedstock", ends=1),
+    "plan": Scenario((kill_worlds.simulated,), f"plan --simulate {{world}}/hosts.yaml --time 1h {_PAGE} {_CHANNEL}"),
+    "diff": Scenario((kill_worlds.two,), f"diff {{world}}/before {_PAGE}", _WAVEKIT),
+    "cuda show": Scenario((kill_worlds.nothing,), "cuda show -o {world}/table.txt", "."),
+    "fleet wheelhouse": Scenario((kill_worlds.hosts,), "fleet wheelhouse", ".", _PIP),
+    "fleet up --script": Scenario(_WHEELHOUSE, f"fleet up {_FLEET} --script {{world}}/scripts", ".", _PIP),
+    "fleet up": Scenario(_WHEELHOUSE, f"fleet up {_FLEET}", ".", _PIP, ends=1),
+    "fleet down": Scenario((*_WHEELHOUSE, _make_fleet), f"fleet down {_FLEET}", ".", _PIP, ends=1),
 }
 #: Commands that write as another one does, with the same functions.
 ALIKE = {
@@ -283,7 +274,7 @@ def _succeed(world: Path, name: str) -> None:
 
 def _start(world: Path, scenario: Scenario, *first: Path) -> subprocess.Popen[bytes]:
     """Start a command in a group of its own, with modules of some folders first; what it says goes to a file."""
-    arguments = [each.replace("{world}", str(world)) for each in scenario.arguments]
+    arguments = [each.replace("{world}", str(world)) for each in scenario.arguments.split()]
     own = {name: value.replace("{world}", str(world)) for name, value in scenario.variables}
     places = {"XDG_CACHE_HOME": "cache", "XDG_CONFIG_HOME": "config", "HOME": "home", "TMPDIR": "tmp"}
     own |= {name: str(world / place) for name, place in places.items()}

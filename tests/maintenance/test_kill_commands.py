@@ -36,7 +36,7 @@ def test_after_a_kill_and_one_more_run_all_is_as_if_nothing_had_happened(name: s
 
 
 def test_every_command_that_writes_is_killed() -> None:
-    words = {" ".join(each.arguments) + " " for each in SCENARIOS.values()}
+    words = {f"{each.arguments} " for each in SCENARIOS.values()}
     killed = {max((name for name in COMMANDS if each.startswith(f"{name} ")), key=len) for each in words}
     groups = [killed, {*ALIKE}, {*SERVING}, ONLY_READING]
     assert set.union(*map(set, groups)) == {*COMMANDS}

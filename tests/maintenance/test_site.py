@@ -27,7 +27,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _build(folder: Path) -> None:
-    words = [sys.executable, "-m", "maintenance.site", str(folder)]
+    words = [sys.executable, "-m", "mkdocs", "build", "--clean", "--site-dir", str(folder)]
     done = command.run(words, ROOT, command.environment(NO_MKDOCS_2_WARNING="1"))
     assert done.returncode == 0, done.stderr
 
