@@ -100,7 +100,7 @@ def main_line(repository: Path) -> Iterator[Commit]:
 
 def unpack(repository: Path, commit: str, folder: Path, *paths: str) -> Path:
     """Write files of a commit into a new folder."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     archive = git(repository, "archive", commit, *paths)
     subprocess.run(["tar", "-x", "-C", str(folder)], input=archive, check=True)
     return folder

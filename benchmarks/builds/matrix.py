@@ -72,23 +72,21 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1)
     arguments = parser.parse_args()
     load = os.getloadavg()[0]
-    best: dict[int, float] = {}
-    processor: dict[int, float] = {}
+    runs: dict[int, list[command.Measured]] = {1: [], 2: []}
     with tempfile.TemporaryDirectory() as temporary:
         feedstock, channel = make_feedstock(Path(temporary), arguments.builds, arguments.seconds)
         for number in range(arguments.runs):
-            for jobs in (1, 2):
+            for jobs, ended in runs.items():
                 output = Path(temporary) / f"out-{jobs}-{number}"
-                done = run(feedstock, channel, output, jobs)
-                processor[jobs] = min(done.seconds, processor.get(jobs, done.seconds))
-                best[jobs] = min(done.wall, best.get(jobs, done.wall))
+                ended.append(run(feedstock, channel, output, jobs))
         nothing = run(feedstock, channel, output, 2).wall
-    overhead = best[1] / arguments.builds - arguments.seconds
-    own = processor[1] / arguments.builds - arguments.seconds
+    one, two = (min(each.wall for each in ended) for ended in runs.values())
+    processor = min(each.seconds for each in runs[1])
+    overhead, own = (total / arguments.builds - arguments.seconds for total in (one, processor))
     print(f"{arguments.builds} builds of {arguments.seconds:g} s of one core; {os.cpu_count()} cores, load {load:.1f}")
-    print(f"--jobs 1: {best[1]:.1f} s, {overhead:.2f} s for each build besides its own {arguments.seconds:g} s")
+    print(f"--jobs 1: {one:.1f} s, {overhead:.2f} s for each build besides its own {arguments.seconds:g} s")
     print(f"  processor time: {own:.2f} s for each build besides its own")
-    print(f"--jobs 2: {best[2]:.1f} s, {best[1] / best[2]:.2f} times as fast")
+    print(f"--jobs 2: {two:.1f} s, {one / two:.2f} times as fast")
     print(f"nothing to do: {nothing:.2f} s")
 
 

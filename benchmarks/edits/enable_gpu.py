@@ -1,14 +1,11 @@
 """CUDA builds for real recipes that have none: `edit enable-gpu`, then everything that a reviewer would run.
 
-    python -m benchmarks.edits.enable_gpu MIRROR [NAME...] [--all] [--keep DIR]
+    python -m benchmarks.edits.enable_gpu MIRROR [NAME...] [--keep DIR]
 
 MIRROR holds bare clones as OWNER+NAME/repo, conda-forge's pinning among them. Each recipe of `CASES` is laid out at a
 commit without CUDA, rerendered with the newest pinning, edited, and rerendered again. The table has the jobs before
 and after, how many of them have CUDA, packages whose file names are not their own, CPU packages whose requirements
 changed, and the findings of `lint` and `cuda check` that were not there before.
-
---all takes the newest commit of every feedstock in MIRROR instead, with `--library cublas` and nothing else; recipes
-that the edit refuses (CUDA already, no compiler, noarch) are counted by message.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.histories import PINNING, feedstocks, unpack
+from benchmarks.histories import PINNING, unpack
 from feedstock_tools.api import (
     check,
     compare_feedstocks,
@@ -32,7 +29,7 @@ from feedstock_tools.api import (
     rerender,
 )
 from feedstock_tools.enable_gpu import GpuWishes, enable_gpu
-from feedstock_tools.errors import FeedstockError, InputError
+from feedstock_tools.errors import FeedstockError
 
 HEAD = "HEAD"
 
@@ -76,16 +73,6 @@ CASES = (
     Case("libxc", "8db8f76^", "CMake, outputs", GpuWishes(platforms=("linux-64",), configure=("-DENABLE_CUDA=ON",))),
     Case("onnxruntime", "c4512e0^", "CMake, outputs", GpuWishes(("cudnn", "cublas"))),
 )
-
-
-#: Why the edit refuses a recipe.
-REFUSED = ("builds for CUDA already", "output has a compiler", "recipe has no compiler", "is noarch")
-
-
-def every_feedstock(mirror: Path) -> list[Case]:
-    """The newest commits in a mirror."""
-    names = [path.parent.name.partition("+")[2] for path in feedstocks(mirror)]
-    return [Case(name.removesuffix("-feedstock"), HEAD, "", GpuWishes(("cublas",))) for name in names]
 
 
 def rerendered(feedstock: Path, pinning: Path) -> list[str]:
@@ -148,31 +135,23 @@ def main() -> int:
     parser.add_argument("mirror", type=Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--keep", type=Path, help="keep the feedstocks here")
-    parser.add_argument("--all", action="store_true", help="the newest commit of every feedstock")
     given = parser.parse_args()
     unlike = tries = 0
-    refused: Counter[str] = Counter()
     print("| feedstock | build system | jobs | jobs after | with CUDA | lines | notes |")
     with tempfile.TemporaryDirectory() as place:
         scratch = given.keep or Path(place)
-        repository = given.mirror / PINNING / "repo"
-        pinning = unpack(repository, "HEAD", scratch / "pinning", "recipe") / "recipe"
-        for case in every_feedstock(given.mirror) if given.all else CASES:
+        pinning = unpack(given.mirror / PINNING / "repo", "HEAD", scratch / "pinning", "recipe") / "recipe"
+        for case in CASES:
             if given.names and case.name not in given.names:
                 continue
             try:
                 lines = tried(case, given.mirror, pinning, scratch)
-            except InputError as error:
-                if given.all and any(reason in str(error) for reason in REFUSED):
-                    refused[next(reason for reason in REFUSED if reason in str(error))] += 1
-                    continue
-                lines = [f"| {case.name} {case.commit} | {case.system} |", f"    {error}"]
             except (FeedstockError, RuntimeError) as error:
                 lines = [f"| {case.name} {case.commit} | {case.system} |", f"    {error}"]
             unlike += len(lines) > 1
             tries += 1
             print("\n".join(lines), flush=True)
-    print(f"{tries} recipes, {unlike} with something to look at; refused: {dict(refused)}")
+    print(f"{tries} recipes, {unlike} with something to look at")
     return 0
 
 
