@@ -68,7 +68,7 @@ def find_removable(
         artifacts: its artifacts.
         machine: the environment of the machine, which determines the user's cache.
     """
-    left = set(find_leftovers(feedstock, artifacts, machine))
+    left = set(_find_leftovers(feedstock, artifacts, machine))
     places = {"leftovers": sorted(left), **_of_cache(machine)}
     if artifacts is not None:
         places |= _of_artifacts(artifacts.root, left)
@@ -182,14 +182,10 @@ def _states(folder: Path) -> Iterator[os.stat_result]:
                 yield os.lstat(f"{place}/{name}")
 
 
-def find_leftovers(feedstock: Path | None, artifacts: Artifacts | None, machine: Mapping[str, str]) -> tuple[Path, ...]:
-    """What dead owners left; nothing of it is used by a running command.
-
-    Args:
-        feedstock: the folder of a feedstock, if one is meant.
-        artifacts: its artifacts.
-        machine: the environment of the machine, which determines the user's cache.
-    """
+def _find_leftovers(
+    feedstock: Path | None, artifacts: Artifacts | None, machine: Mapping[str, str]
+) -> tuple[Path, ...]:
+    """What dead owners left; nothing of it is used by a running command."""
     left = list(leftovers())
     places = [*_written_cache(machine)]
     places += [feedstock / name for name in _WRITTEN] if feedstock is not None else []
@@ -204,7 +200,7 @@ def find_leftovers(feedstock: Path | None, artifacts: Artifacts | None, machine:
 def remove_leftovers_of(feedstock: Path | None, artifacts: Artifacts | None, machine: Mapping[str, str]) -> None:
     """Remove it, as far as possible: a command that begins does so, and works whatever remains."""
     private = {path for _, path in artifacts.dead_private()} if artifacts is not None else set()
-    for path in find_leftovers(feedstock, artifacts, machine):
+    for path in _find_leftovers(feedstock, artifacts, machine):
         if path not in private:
             remove(path)
     if artifacts is None:

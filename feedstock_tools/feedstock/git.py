@@ -140,11 +140,7 @@ def _commit(feedstock: Path, revision: str) -> str:
 
 
 def _git(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run git in a folder. Programs from the repository's own settings must not run.
-
-    Raises:
-        WorkError: it cannot be run, or takes too long.
-    """
+    """Run git in a folder. Programs from the repository's own settings must not run."""
     import subprocess
 
     command = ["git", "-c", "core.fsmonitor=false", "-C", str(folder), *words]

@@ -138,11 +138,7 @@ class Artifacts:
             write_whole(self.cache / f"{name}.json", json.dumps(content))
 
     def _keep_from_git(self) -> None:
-        """Have git pass the folder over, wherever it is: packages and caches do not belong into a commit.
-
-        Raises:
-            WorkError: the file cannot be written.
-        """
+        """Have git pass the folder over, wherever it is: packages and caches do not belong into a commit."""
         if not (self.root / _IGNORE).exists():
             write_whole(self.root / _IGNORE, "*\n")
 

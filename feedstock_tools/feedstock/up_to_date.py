@@ -222,11 +222,11 @@ def _rerender(feedstock: Feedstock) -> Changes:
 
 
 def _update_twin(feedstock: Feedstock, artifacts: Artifacts, spec: Spec) -> None:
-    if not is_twin(recipe_to_build(feedstock, artifacts), artifacts):
+    if not _is_twin(recipe_to_build(feedstock, artifacts), artifacts):
         return
     digest = _digest(feedstock)
-    if digest != twin_inputs(artifacts):
-        make_twin(feedstock, artifacts, _texts(spec, "v1"), digest)
+    if digest != _twin_inputs(artifacts):
+        _make_twin(feedstock, artifacts, _texts(spec, "v1"), digest)
 
 
 def _mirror(original: Path, copy: Path) -> None:
@@ -247,8 +247,8 @@ def _updated_recipe(copy: Feedstock) -> Path:
     update(copy, spec)
     artifacts = Artifacts(copy.artifacts)
     recipe = recipe_to_build(copy, artifacts)
-    if is_twin(recipe, artifacts):
-        make_twin(copy, artifacts, _texts(spec, "v1"), inputs="")
+    if _is_twin(recipe, artifacts):
+        _make_twin(copy, artifacts, _texts(spec, "v1"), inputs="")
     return recipe
 
 
@@ -290,7 +290,7 @@ def _remembered(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str
         if cached["stamp"] == _stamp(feedstock):
             return Updates(tuple(cached["generated"]), tuple(cached["edited"]), int(cached["rerendered"]))
     digest = _digest(feedstock)
-    is_current = not is_twin(recipe, artifacts) or twin_inputs(artifacts) == digest
+    is_current = not _is_twin(recipe, artifacts) or _twin_inputs(artifacts) == digest
     if not is_current or not (_known_digests(artifacts, machine) / digest).is_file():
         return None
     _remember_stamp(feedstock, artifacts, Updates())
@@ -331,7 +331,7 @@ def recipe_to_build(feedstock: Feedstock, artifacts: Artifacts, engine: str | No
     own = feedstock.recipe / "recipe.yaml"
     as_it_is = engine == "conda-build" or (engine == "container" and (feedstock.folder / ".scripts").is_dir())
     needs_twin = has_meta_alone(feedstock) and feedstock.spec.is_file() and not as_it_is
-    return recipe_of_twin(artifacts) if needs_twin else own
+    return _recipe_of_twin(artifacts) if needs_twin else own
 
 
 def has_meta_alone(feedstock: Feedstock) -> bool:
@@ -339,32 +339,29 @@ def has_meta_alone(feedstock: Feedstock) -> bool:
     return (feedstock.recipe / "meta.yaml").is_file() and not (feedstock.recipe / "recipe.yaml").is_file()
 
 
-def recipe_of_twin(artifacts: Artifacts) -> Path:
+def _recipe_of_twin(artifacts: Artifacts) -> Path:
     """The recipe of the twin, whether there is one or not."""
     return _twin(artifacts) / "recipe" / "recipe.yaml"
 
 
-def is_twin(recipe: Path, artifacts: Artifacts) -> bool:
+def _is_twin(recipe: Path, artifacts: Artifacts) -> bool:
     """Whether a recipe to build is that of the twin."""
     return recipe.is_relative_to(_twin(artifacts))
 
 
-def twin_inputs(artifacts: Artifacts) -> str | None:
+def _twin_inputs(artifacts: Artifacts) -> str | None:
     """The digest of the files that the twin was made from; None without a twin."""
     with suppress(OSError, UnicodeDecodeError):
         return (_twin(artifacts) / _INPUTS).read_text(encoding="utf-8")
     return None
 
 
-def make_twin(feedstock: Feedstock, artifacts: Artifacts, texts: Mapping[PurePosixPath, str], inputs: str) -> None:
+def _make_twin(feedstock: Feedstock, artifacts: Artifacts, texts: Mapping[PurePosixPath, str], inputs: str) -> None:
     """Make the twin of a feedstock, or replace it.
 
     Args:
         texts: the files of the v1 form, by their path in the feedstock.
         inputs: a value that changes with the files that it is made from.
-
-    Raises:
-        WorkError: it cannot be written.
     """
     twin = _twin(artifacts)
     try:
@@ -417,12 +414,12 @@ def converted(feedstock: Feedstock, artifacts: Artifacts, bounds: Bounds | None)
         WorkError: the artifacts folder cannot be written.
     """
     stamp = stamp_of_files([*feedstock.inputs, *(PACKAGE / room for room in _ROOMS)])
-    recipe = recipe_of_twin(artifacts)
+    recipe = _recipe_of_twin(artifacts)
     recalled = artifacts.recall(_CACHE)
     with suppress(KeyError, TypeError):
         if recalled["stamp"] == stamp and not recalled["recipe"]:
             return Conversion(None, tuple(recalled["lost"]))
-        if recalled["stamp"] == stamp and recipe.is_file() and twin_inputs(artifacts) == stamp:
+        if recalled["stamp"] == stamp and recipe.is_file() and _twin_inputs(artifacts) == stamp:
             return Conversion(recipe, tuple(recalled["lost"]))
     made = _made(feedstock, artifacts, stamp, bounds)
     artifacts.remember(_CACHE, {"stamp": stamp, "recipe": made.recipe is not None, "lost": made.lost})
@@ -434,8 +431,8 @@ def _made(feedstock: Feedstock, artifacts: Artifacts, stamp: str, bounds: Bounds
         text, lost = run_bounded(partial(_converted_text, feedstock.folder), bounds)
     except InputError as error:
         return Conversion(None, (" ".join(str(error).split()),))
-    make_twin(feedstock, artifacts, {PurePosixPath("recipe/recipe.yaml"): text}, stamp)
-    return Conversion(recipe_of_twin(artifacts), lost)
+    _make_twin(feedstock, artifacts, {PurePosixPath("recipe/recipe.yaml"): text}, stamp)
+    return Conversion(_recipe_of_twin(artifacts), lost)
 
 
 def _converted_text(folder: Path) -> tuple[str, tuple[str, ...]]:

@@ -57,19 +57,19 @@ def read_cmake_lists(folder: Path) -> CMakeLists:
         InputError: it cannot be read, or has no project().
     """
     path = folder / "CMakeLists.txt"
-    commands = tuple(commands_of(read_text(path, _LARGEST, within=folder)))
+    commands = tuple(_commands_of(read_text(path, _LARGEST, within=folder)))
     project = next((one for one in commands if one.name == "project" and one.arguments), None)
     if project is None:
         hint = "Add it: project(name VERSION 1.0.0 LANGUAGES CXX)"
         raise InputError("there is no project(…)", path=path, hint=hint)
-    values = literal_variables(commands[: commands.index(project)])
+    values = _literal_variables(commands[: commands.index(project)])
     stated, languages = _values_of_project(project, values)
     version = re.match(r"[0-9][0-9.]*", stated.get("VERSION", ""))
     return CMakeLists(
         path=path,
         line=project.line,
         written_name=project.arguments[0],
-        name=with_variables(project.arguments[0], values),
+        name=_with_variables(project.arguments[0], values),
         version=version[0] if version else None,
         summary=stated.get("DESCRIPTION"),
         homepage=stated.get("HOMEPAGE_URL"),
@@ -95,8 +95,8 @@ def _values_of_project(project: Command, values: Mapping[str, str]) -> tuple[dic
     words = iter(project.arguments[1:])
     for word in words:
         if word not in _WITH_VALUE:
-            languages |= {one.lower() for one in (with_variables(word, values) or "").split(";")}
-        elif value := with_variables(next(words, ""), values):
+            languages |= {one.lower() for one in (_with_variables(word, values) or "").split(";")}
+        elif value := _with_variables(next(words, ""), values):
             stated[word] = value
     return stated, languages.intersection(_LANGUAGES)
 
@@ -174,10 +174,10 @@ class Command:
     line: int
 
 
-def commands_of(text: str) -> Iterator[Command]:
+def _commands_of(text: str) -> Iterator[Command]:
     """The commands in their order, also those in conditions and definitions; none after a quote or bracket without end.
 
-    >>> [command.arguments for command in commands_of('project(foo DESCRIPTION "A (fast) library")  # project(bar)')]
+    >>> [command.arguments for command in _commands_of('project(foo DESCRIPTION "A (fast) library")  # project(bar)')]
     [('foo', 'DESCRIPTION', 'A (fast) library')]
     """
     at, depth, line, counted, begin = 0, 0, 1, 0, 0
@@ -214,23 +214,23 @@ def commands_of(text: str) -> Iterator[Command]:
             at = end + len(found["level"]) + 2
 
 
-def literal_variables(commands: Iterable[Command]) -> dict[str, str]:
+def _literal_variables(commands: Iterable[Command]) -> dict[str, str]:
     """The variables that `set()` gives one value, made of literals and of such variables."""
     values: dict[str, str | None] = {}
     for command in commands:
         if command.name == "set" and command.arguments:
             variable, *words = command.arguments
             ends = [words.index(word) for word in ("CACHE", "PARENT_SCOPE") if word in words]
-            value = with_variables(";".join(words[: min(ends, default=None)]), values)
+            value = _with_variables(";".join(words[: min(ends, default=None)]), values)
             known = value is not None and len(value) <= _LONGEST_VALUE and values.get(variable, value) == value
             values[variable] = value if known else None
     return {variable: value for variable, value in values.items() if value is not None}
 
 
-def with_variables(text: str, values: Mapping[str, str | None] | Mapping[str, str]) -> str | None:
+def _with_variables(text: str, values: Mapping[str, str | None] | Mapping[str, str]) -> str | None:
     """The text with the values of its variables; None if one has no value, or the text is long.
 
-    >>> with_variables("lib${N}", {"N": "foo"}), with_variables("${M}", {})
+    >>> _with_variables("lib${N}", {"N": "foo"}), _with_variables("${M}", {})
     ('libfoo', None)
     """
     if not _REFERENCE.search(text):

@@ -158,11 +158,7 @@ def _cmake_project(folder: Path) -> Project:
 
 
 def _name_of_cmake(lists: CMakeLists) -> str:
-    """The package of a project of CMake.
-
-    Raises:
-        InputError: project() names an unknown variable, or what no package can be called.
-    """
+    """The package of a project of CMake."""
     if lists.name is None:
         message = (
             f"the name in project({lists.written_name} …) is not a literal, and no set() before it gives it one value"

@@ -78,7 +78,7 @@ class Configuration:
             content["zip_keys"] = [list(group) for group in self.zip_keys]
         if self.pin_run_as_build:
             content["pin_run_as_build"] = {name: dict(pin) for name, pin in self.pin_run_as_build.items()}
-        return dump_mapping(content, booleans=booleans)
+        return _dump_mapping(content, booleans=booleans)
 
 
 def platform_of(path: Path, values: Mapping[str, tuple[str, ...]]) -> Platform:
@@ -148,7 +148,7 @@ def _needs_yaml(value: Any) -> bool:
     return any(_needs_yaml(item) for item in value)
 
 
-def dump_mapping(content: Mapping[str, Any], *, booleans: Booleans) -> bytes:
+def _dump_mapping(content: Mapping[str, Any], *, booleans: Booleans) -> bytes:
     """The YAML text of lists of strings, of `zip_keys` (lists of lists) and `pin_run_as_build` (mappings of mappings).
 
     Keys are sorted except in `pin_run_as_build`, which keeps the caller's order. `booleans` determines how the

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Literal, get_args
 
 from feedstock_tools.bounds.limits import READING, Bounds
 from feedstock_tools.bounds.pool import each_bounded
@@ -30,7 +30,7 @@ from feedstock_tools.yaml_reading.nodes import parse_texts
 
 Outcome = Literal["changed", "unchanged", "not needed", "refused", "failed"]
 #: `not needed`: the migration changes nothing. `refused`: the input is invalid. `failed`: it could not be written.
-OUTCOMES: tuple[Outcome, ...] = ("changed", "unchanged", "not needed", "refused", "failed")
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,8 @@ def rerender_many(
     ('changed', ('change', '.ci_support/linux_64_cuda_compiler_version12.9.yaml'))
     """
     read = None if migration is None else _read_migration(migration)
-    _import_ahead()
+    for name in _NEEDED_LATER:  # before processes are forked
+        import_module(name)
     order = _Order(pinning, rules or Rules.newest(), smithy, read, write)
     for feedstock, found in each_bounded(partial(_rerendered, order), feedstocks, jobs, bounds):
         if isinstance(found, FeedstockError):
@@ -116,16 +117,9 @@ _NEEDED_LATER = (
 )
 
 
-def _import_ahead() -> None:
-    """Import for all processes, before they are forked."""
-    for name in _NEEDED_LATER:
-        import_module(name)
-
-
 def _rerendered(order: _Order, feedstock: Path) -> RerenderedFeedstock:
     start = time.process_time()
-    found = _outcome(order, feedstock)
-    return replace(found, seconds=time.process_time() - start)
+    return replace(_outcome(order, feedstock), seconds=time.process_time() - start)
 
 
 def _outcome(order: _Order, feedstock: Path) -> RerenderedFeedstock:

@@ -80,7 +80,7 @@ def output_files(
     for configuration in configurations:
         builder = forge.builder_of(configuration.platform)
         rendered: Sequence[tuple[object, RenderedOutput]] = (
-            contents_with_rattler_build(folder, configuration, builder, chosen)
+            _contents_with_rattler_build(folder, configuration, builder, chosen)
             if forge.is_v1
             else packages_with_conda_build(folder, configuration, builder, chosen)
         )
@@ -115,21 +115,18 @@ def packages_of(
     """
     platform = configuration.platform
     if v1:
-        contents = contents_with_rattler_build(folder, configuration, builder, rules, text)
+        contents = _contents_with_rattler_build(folder, configuration, builder, rules, text)
         return tuple(package_of_content(content, output, platform) for content, output in contents)
     packages = packages_with_conda_build(folder, configuration, builder, rules, keep_pins=True)
     return tuple(package_of_meta(meta, output, platform, configuration.pin_run_as_build) for meta, output in packages)
 
 
-def contents_with_rattler_build(
+def _contents_with_rattler_build(
     folder: Path, configuration: Configuration, builder: Platform, rules: Rules, text: str | None = None
 ) -> tuple[tuple[Mapping[str, Any], RenderedOutput], ...]:
     """Each output with the content of the rendered recipe that it was made from.
 
     As `rattler-build build -m` renders: the recipe's own variant file counts too, below the configuration.
-
-    Raises:
-        InputError: the recipe or its variant file cannot be read or rendered.
     """
     path = folder / "recipe.yaml"
     recipe = read_v1(path) if text is None else parse_v1(text, path)

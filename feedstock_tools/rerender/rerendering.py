@@ -45,7 +45,7 @@ from feedstock_tools.stages import stage
 from feedstock_tools.variants.files import defaults, load
 from feedstock_tools.variants.model import VariantConfig, combine
 
-_PYTHON_MIN = re.compile(r".*\{\{ python_min \}\}")
+PYTHON_MIN = re.compile(r".*\{\{ python_min \}\}")
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,11 @@ class Rerender:
         Raises:
             InputError: `.ci_support` is not a folder of the feedstock's own; else as `ci_files`.
         """
-        own = configuration_changes(
+        own = _configuration_changes(
             self.feedstock, self.files, self.finished_migrations, self.platforms, self.added_migrations
         )
         if self.tree is not None:
-            return with_tree(own, self.tree)
+            return _with_tree(own, self.tree)
         jobs = {self.feedstock / name: text.encode() for name, text in self.ci_files().texts.items()}
         return replace(own, files={**own.files, **jobs})
 
@@ -265,7 +265,7 @@ def _render(
         platform,
         rules,
         kept=labels,
-        uses_python_min=any(_PYTHON_MIN.match(line) for line in source.text.splitlines()),
+        uses_python_min=any(PYTHON_MIN.match(line) for line in source.text.splitlines()),
         ordered=source.forge.is_v1,
         fallback_image=source.forge.fallback_image if rendering.build_platform.os == "linux" else None,
     )
@@ -312,12 +312,8 @@ def _content(path: Path, feedstock: Path) -> bytes:
     return read_bytes(path, LARGEST_SCRIPT, within=feedstock) if path.is_file() else b""
 
 
-def with_tree(changes: Changes, tree: Tree) -> Changes:
-    """The changes of `.ci_support` with those that give a feedstock a whole tree.
-
-    Raises:
-        InputError: a file would be written through a link.
-    """
+def _with_tree(changes: Changes, tree: Tree) -> Changes:
+    """The changes of `.ci_support` with those that give a feedstock a whole tree."""
     feedstock = changes.folder
     files: dict[Path, bytes | None] = dict(changes.files)
     executable, seen = {}, dict(changes.seen)
@@ -337,7 +333,7 @@ def with_tree(changes: Changes, tree: Tree) -> Changes:
     return replace(changes, files=files, executable=executable, seen=seen)
 
 
-def configuration_changes(
+def _configuration_changes(
     feedstock: Path,
     wanted: Mapping[str, bytes],
     finished: tuple[Path, ...] = (),
@@ -349,9 +345,6 @@ def configuration_changes(
     `added`: migrations whose copies it holds, too.
 
     With `platforms`, files of other platforms stay as they are.
-
-    Raises:
-        InputError: a name leads out of the folder, or the folder is a link.
     """
     folder = feedstock / CI_SUPPORT
     if folder.is_symlink():

@@ -140,7 +140,6 @@ if TYPE_CHECKING:  # a rerender imports what its format of recipe needs, and no 
     from feedstock_tools.recipe.v0.text import RecipeText
     from feedstock_tools.recipe.v1_engine import ParsedV1
 
-_RECIPE_CONFIG = "conda_build_config.yaml"
 _CONDITIONAL_CONFIG = "variants.yaml"
 
 
@@ -188,7 +187,7 @@ class Source:
     @property
     def applied_again(self) -> Path | None:
         """The file that older versions applied on top of the migrated variants again, if there is one."""
-        own = self.recipe.with_name(_RECIPE_CONFIG)
+        own = self.recipe.with_name(_CONFIG)
         return None if self.rules.recipe_config_only_merged or own not in self.files else own
 
 
@@ -202,7 +201,7 @@ def read_source(feedstock: Path, pinning: Path | None, rules: Rules, added: Sequ
     global_pinning = find_pinning(pinning) if pinning else None
     migrations = migrations_of(feedstock, global_pinning, rules, added)
     files = [global_pinning.config] if global_pinning else []
-    own = forge.recipe.with_name(_RECIPE_CONFIG)
+    own = forge.recipe.with_name(_CONFIG)
     if own.is_file():
         files.append(own)
     parsed: RecipeText | ParsedV1

@@ -344,16 +344,3 @@ def faults(config: VariantConfig) -> list[tuple[str, str]]:
 def _mistake(config: VariantConfig, key: str, message: str) -> Mistake:
     origin = next(iter(config.origins.get(key, ())[-1:]), None)
     return Mistake(message, origin.path if origin else None, origin.line if origin else None)
-
-
-def squash(space: VariantSpace, like: VariantConfig) -> VariantConfig:
-    """The configuration that spans `space`; keys that span no variants come from `like`."""
-    return VariantConfig(
-        values={key: axis.column(key) for axis in space.axes for key in axis.keys},
-        zip_keys=tuple(axis.keys for axis in space.axes if len(axis.keys) > 1),
-        pin_run_as_build=like.pin_run_as_build,
-        extend_keys=like.extend_keys,
-        extended=like.extended,
-        mappings=like.mappings,
-        origins=like.origins,
-    )

@@ -121,7 +121,7 @@ def _hint(details: ErrorDetails, location: Location, root: type[BaseModel]) -> s
         words = [word.strip(" '") for word in str(context.get("expected", "")).replace(" or ", ",").split(",")]
         return _nearest(str(details["input"]), words)
     if kind == "extra_forbidden":
-        model = model_at(location[:-1], root)
+        model = _model_at(location[:-1], root)
         return _nearest(str(location[-1]), list(model.model_fields)) if model else None
     if kind in ("greater_than_equal", "less_than"):
         return f"It must be {'at least' if 'ge' in context else 'below'} {context.get('ge', context.get('lt'))}."
@@ -130,7 +130,7 @@ def _hint(details: ErrorDetails, location: Location, root: type[BaseModel]) -> s
 
 def _hint_of_field(location: Location, root: type[BaseModel]) -> str | None:
     named = [part for part in location if isinstance(part, str)]
-    model = model_at(location[: location.index(named[-1])] if named else (), root)
+    model = _model_at(location[: location.index(named[-1])] if named else (), root)
     described = model.model_fields.get(named[-1]) if model and named else None
     return f"{named[-1]}: {described.description}" if described and described.description else None
 
@@ -139,7 +139,7 @@ def _nearest(word: str, words: list[str]) -> str:
     return nearest(word, words, f"Known names: {', '.join(sorted(words))}.")
 
 
-def model_at(location: Location, root: type[BaseModel]) -> type[BaseModel] | None:
+def _model_at(location: Location, root: type[BaseModel]) -> type[BaseModel] | None:
     """The model whose keys stand at a location, None if the keys are free."""
     model: type[BaseModel] | None = root
     for part in location:

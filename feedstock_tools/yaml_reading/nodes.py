@@ -89,7 +89,7 @@ def compose(text: str, path: Path | None = None, schema: Schema = Schema.TEXTS, 
             if node is not None and "*" in text:  # nothing grows without an alias
                 _Sizes(path).of(node)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise as_input_error(error, path) from error
+        raise _as_input_error(error, path) from error
     return node
 
 
@@ -111,7 +111,7 @@ def _loader(schema: Schema) -> Any:
     return type("TextNumbersLoader", (base,), {"yaml_implicit_resolvers": resolvers})
 
 
-def as_input_error(error: Exception, path: Path | None) -> InputError:
+def _as_input_error(error: Exception, path: Path | None) -> InputError:
     """PyYAML's exception as an InputError with its place."""
     if isinstance(error, RecursionError):
         return InputError("is nested too deep", path=path)
@@ -256,7 +256,7 @@ def parse_types(text: str, path: Path | None = None, schema: Schema = Schema.TYP
     try:
         return yaml.constructor.SafeConstructor().construct_document(node)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise as_input_error(error, path) from error
+        raise _as_input_error(error, path) from error
 
 
 def parse_json_types(text: str, path: Path | None = None) -> Any:
@@ -291,7 +291,7 @@ def _plain(text: str, path: Path | None, scalar: Callable[[Any], Any], schema: S
     try:
         return _Plain(path, scalar).value(node)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise as_input_error(error, path) from error
+        raise _as_input_error(error, path) from error
 
 
 class _Plain:

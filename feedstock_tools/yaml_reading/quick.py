@@ -50,11 +50,7 @@ class _Line(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def _line(text: str) -> _Line | None:
-    """A parsed line; None for a blank one.
-
-    Raises:
-        NotSimpleError: the line has another form.
-    """
+    """A parsed line; None for a blank one."""
     if not text.strip(" "):
         return None
     match = _LINE.fullmatch(text) if len(text) <= _LONGEST_LINE else None

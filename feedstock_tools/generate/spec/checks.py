@@ -48,7 +48,7 @@ def cross_check(content: dict[str, Any]) -> list[Finding]:
         *_check_texts(content),
         *_check_accelerator(content),
         *_check_platforms(content),
-        *check_cuda(content),
+        *_check_cuda(content),
         *(check_for_review(content) if is_automatic(content) else ()),
     ]
 
@@ -288,7 +288,7 @@ def _check_platforms(content: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(("python",), "a self-contained spec must list its Pythons", hint)
 
 
-def check_cuda(content: Mapping[str, Any]) -> Iterator[Finding]:
+def _check_cuda(content: Mapping[str, Any]) -> Iterator[Finding]:
     """All conflicts between the facts and the content of a spec."""
     cuda = content.get("cuda")
     if not isinstance(cuda, dict):

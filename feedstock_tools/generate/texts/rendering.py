@@ -56,10 +56,10 @@ def render(spec: Spec, recipe_format: str | None = None) -> Mapping[PurePosixPat
         texts[PurePosixPath("recipe/conda_build_config.yaml")] = _rendered(
             "conda_build_config.yaml.j2", {"blocks": blocks}
         )
-    settings = conda_forge_settings(spec, chosen)
+    settings = _conda_forge_settings(spec, chosen)
     texts[PurePosixPath("conda-forge.yml")] = _rendered("conda-forge.yml.j2", {"settings": settings})
-    texts |= migration_texts(spec)
-    for path, script in architecture_script(spec).items():
+    texts |= _migration_texts(spec)
+    for path, script in _architecture_script(spec).items():
         texts[path] = _rendered(f"cuda_architectures{path.suffix}.j2", script)
     for path, (template, values) in build_scripts(spec).items():
         texts[path] = _rendered(template, values)
@@ -86,7 +86,7 @@ def _environment() -> Environment:
 _BY_DEFAULT = {"github": {"branch_name": "main", "tooling_branch_name": "main"}}
 
 
-def conda_forge_settings(spec: Spec, recipe_format: str) -> list[str]:
+def _conda_forge_settings(spec: Spec, recipe_format: str) -> list[str]:
     """The lines of conda-forge.yml: the settings that follow from the spec, overridden by its own.
 
     conda-smithy and its linter refuse a feedstock without this file, and an empty one: without settings, it has those
@@ -150,12 +150,8 @@ def _scalar(value: Any) -> str:
     return text if text.lower() in ("true", "false") or text.isdigit() else quoted(text)
 
 
-def migration_texts(spec: Spec) -> dict[PurePosixPath, str]:
-    """The files of `.ci_support/migrations`: the feedstock's own migrations, and stubs that select conda-forge's.
-
-    Raises:
-        InputError: a migration has no time stamp (`with_time_stamps` takes it from the pinning).
-    """
+def _migration_texts(spec: Spec) -> dict[PurePosixPath, str]:
+    """The files of `.ci_support/migrations`: the feedstock's own migrations, and stubs that select conda-forge's."""
     unknown = [name for name, migration in spec.migrations.items() if not (migration.timestamp or migration.verbatim)]
     if unknown:
         hint = "Run `feedstock-tools generate` with a pinning, which has them."
@@ -262,7 +258,7 @@ def architectures_in_style(names: tuple[str, ...], style: str) -> str:
     return _STYLES[style](names)
 
 
-def architecture_script(spec: Spec) -> Mapping[PurePosixPath, dict[str, Any]]:
+def _architecture_script(spec: Spec) -> Mapping[PurePosixPath, dict[str, Any]]:
     """The scripts that a spec asks for, by path, with the values for their templates."""
     if spec.cuda is None or spec.cuda.script is None:
         return {}

@@ -118,7 +118,7 @@ def links_cuda(needs: Iterable[Need]) -> bool:
     )
 
 
-def with_cuda_version(host: tuple[Need, ...], spec: Spec) -> tuple[Need, ...]:
+def _with_cuda_version(host: tuple[Need, ...], spec: Spec) -> tuple[Need, ...]:
     """The section `host` of something that links CUDA: from CUDA 12 on with `cuda-version`, unless it has it already.
 
     conda-forge's cuda-version holds all components of a toolkit at one version; without it a solver takes the newest
@@ -248,7 +248,7 @@ def top_level_needs(spec: Spec) -> dict[str, tuple[Need, ...]]:
     needs = _sections(spec.build.requirements, spec)
     if not spec.automatic:
         return needs
-    return needs | {"host": with_cuda_version(needs["host"], spec)} if _links_cuda(needs) else needs
+    return needs | {"host": _with_cuda_version(needs["host"], spec)} if _links_cuda(needs) else needs
 
 
 def _links_cuda(needs: dict[str, tuple[Need, ...]]) -> bool:
@@ -335,7 +335,7 @@ def _needs_of_output(spec: Spec, output: Output, *, python: bool) -> dict[str, t
         needs[section] += tuple(pin for pin in pins if pin not in needs[section])
     if output.kind != "metapackage":
         if _links_cuda(needs) or (spec.build.script and _links_cuda(top_level_needs(spec))):
-            needs["host"] = with_cuda_version(needs["host"], spec)
+            needs["host"] = _with_cuda_version(needs["host"], spec)
         needs["run"] += guard(spec)
     return needs
 

@@ -44,10 +44,10 @@ class Block:
         return (Line(f"{self.key}:", self.selector),)
 
 
-def python_value(version: str) -> str:
+def _python_value(version: str) -> str:
     """conda-forge's pin of a Python: with another build string since 3.13.
 
-    >>> python_value("3.9"), python_value("3.14")
+    >>> _python_value("3.9"), _python_value("3.14")
     ('3.9.* *_cpython', '3.14.* *_cp314')
     """
     build = "cpython" if parse_version(version) < parse_version("3.13") else f"cp{version.replace('.', '')}"
@@ -166,7 +166,7 @@ def _scalar(value: str) -> str:
 def _python_block(spec: Spec) -> list[Block]:
     if isinstance(spec.python, str):
         return []
-    return [Block("python", tuple(Line(f"- {python_value(version)}") for version in spec.python))]
+    return [Block("python", tuple(Line(f"- {_python_value(version)}") for version in spec.python))]
 
 
 def _own_block(key: str, values: Sequence[VariantValue], spec: Spec) -> Block:

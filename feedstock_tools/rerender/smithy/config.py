@@ -150,7 +150,7 @@ _LIBMAMBA = "conda-libmamba-solver"
 _SYSTEMS = ("linux", "osx", "win")
 
 
-def merged_settings(release: Release, settings: Mapping[str, Any], rules: TreeRules) -> dict[str, Any]:
+def _merged_settings(release: Release, settings: Mapping[str, Any], rules: TreeRules) -> dict[str, Any]:
     """The defaults of a release, overridden by a feedstock's settings: mappings key by key, other values whole.
 
     Until 3.7.0 mappings inside of mappings are replaced as a whole.
@@ -174,7 +174,7 @@ def template_settings(
     Raises:
         InputError: a setting has a form that conda-smithy does not accept.
     """
-    config = merged_settings(release, settings, rules)
+    config = _merged_settings(release, settings, rules)
     try:
         _fill_in(config, settings, feedstock, rules, ci)
     except (KeyError, TypeError, AttributeError) as error:

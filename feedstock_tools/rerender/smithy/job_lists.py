@@ -130,7 +130,7 @@ def _azure_file(
     entries = partial(azure_entries, system=system)
     if text is None or not own:
         return _left_alone(name, text, own, entries)
-    new = replace_matrix(text, system, own, _parallel(system, jobs, forge, rules), plain=rules.azure_plain)
+    new = _replace_matrix(text, system, own, _parallel(system, jobs, forge, rules), plain=rules.azure_plain)
     return _compared(name, text, new, own, entries)
 
 
@@ -138,7 +138,7 @@ def _github_file(texts: Mapping[str, str], jobs: Sequence[Job]) -> CiUpdate:
     text = texts.get(GITHUB_FILE)
     if text is None or not jobs:
         return _left_alone(GITHUB_FILE, text, jobs, github_entries)
-    new = replace_include(text, jobs)
+    new = _replace_include(text, jobs)
     return _compared(GITHUB_FILE, text, new, jobs, github_entries)
 
 
@@ -198,38 +198,38 @@ def azure_entries(text: str, system: str) -> dict[str, str] | None:
 
     None: conda-smithy did not write this file.
     """
-    lines = lines_of(text)
+    lines = _lines_of(text)
     strategy = _strategy(lines, system)
-    matrix = strategy and find_block(lines, "    matrix:", strategy[1:])
-    return split_entries(lines[matrix.start + 1 : matrix.stop], _ENTRY) if matrix else None
+    matrix = strategy and _find_block(lines, "    matrix:", strategy[1:])
+    return _split_entries(lines[matrix.start + 1 : matrix.stop], _ENTRY) if matrix else None
 
 
-def replace_matrix(text: str, system: str, jobs: Sequence[Job], parallel: int | None, *, plain: bool) -> str | None:
+def _replace_matrix(text: str, system: str, jobs: Sequence[Job], parallel: int | None, *, plain: bool) -> str | None:
     """The file with other jobs; None if it has no strategy to change.
 
     `parallel`: the new `maxParallel`, 0 to remove the line; None keeps it unchanged.
     `plain`: nothing is quoted, as before conda-smithy 3.7.1.
     """
-    lines = lines_of(text)
+    lines = _lines_of(text)
     strategy = _strategy(lines, system)
-    matrix = strategy and find_block(lines, "    matrix:", strategy[1:])
+    matrix = strategy and _find_block(lines, "    matrix:", strategy[1:])
     if strategy is None or matrix is None:
         return None
     replaced = set(matrix)
     if parallel is not None:
         replaced |= {number for number in strategy if lines[number].startswith("    maxParallel:")}
-    new = plain_matrix_text(jobs) if plain else matrix_text(jobs)
+    new = _plain_matrix_text(jobs) if plain else matrix_text(jobs)
     if parallel:
         new += f"    maxParallel: {parallel}\n"
     before = [lines[number] for number in range(matrix.start) if number not in replaced]
     after = [lines[number] for number in range(matrix.stop, len(lines)) if number not in replaced]
-    return "".join([*before, new.replace("\n", newline_of(lines)), *after])
+    return "".join([*before, new.replace("\n", _newline_of(lines)), *after])
 
 
 def _strategy(lines: Sequence[str], system: str) -> range | None:
     for number, line in enumerate(lines):
         if line.rstrip() == f"- job: {system}":
-            return find_block(lines, "  strategy:", range(number + 1, len(lines)))
+            return _find_block(lines, "  strategy:", range(number + 1, len(lines)))
     return None
 
 
@@ -247,7 +247,7 @@ def matrix_text(jobs: Sequence[Job]) -> str:
         return "    matrix: {}\n"
     if any(_may_fold(job) for job in ordered):
         text = dump_whole({"strategy": {"matrix": {job.name: dict(job.fields) for job in ordered}}})
-        return "".join(f"  {line}" if line.strip() else line for line in lines_of(text)[1:])
+        return "".join(f"  {line}" if line.strip() else line for line in _lines_of(text)[1:])
     lines = ["    matrix:"]
     for job in ordered:
         key = dump_scalar(job.name)
@@ -262,7 +262,7 @@ def matrix_text(jobs: Sequence[Job]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def plain_matrix_text(jobs: Sequence[Job]) -> str:
+def _plain_matrix_text(jobs: Sequence[Job]) -> str:
     """The lines from `matrix:` on, as conda-smithy's template wrote them before 3.7.1."""
     lines = ["    matrix:\n"]
     for job in jobs:
@@ -319,25 +319,25 @@ _WORKFLOW_ENTRY = re.compile(r"^ {10}- (?:CONFIG: )?(?P<name>.*)$")
 
 def github_entries(text: str) -> dict[str, str] | None:
     """The jobs that a workflow has: name to the text of the entry; None if it has no such list."""
-    lines = lines_of(text)
+    lines = _lines_of(text)
     include = _include(lines)
-    return None if include is None else split_entries(lines[include.start + 1 : include.stop], _WORKFLOW_ENTRY)
+    return None if include is None else _split_entries(lines[include.start + 1 : include.stop], _WORKFLOW_ENTRY)
 
 
-def replace_include(text: str, jobs: Sequence[Job]) -> str | None:
+def _replace_include(text: str, jobs: Sequence[Job]) -> str | None:
     """The workflow with other jobs; None if it has no list to change."""
-    lines = lines_of(text)
+    lines = _lines_of(text)
     include = _include(lines)
     if include is None:
         return None
-    new = include_text(jobs).replace("\n", newline_of(lines))
+    new = _include_text(jobs).replace("\n", _newline_of(lines))
     return "".join([*lines[: include.start + 1], new, *lines[include.stop :]])
 
 
-def include_text(jobs: Sequence[Job]) -> str:
+def _include_text(jobs: Sequence[Job]) -> str:
     """The entries as conda-smithy's template writes them: in the given order, unquoted.
 
-    >>> print(include_text([Job("win_64_", "win", {"CONFIG": "win_64_", "os": "windows"})]), end="")
+    >>> print(_include_text([Job("win_64_", "win", {"CONFIG": "win_64_", "os": "windows"})]), end="")
               - CONFIG: win_64_
                 os: windows
     """
@@ -352,33 +352,33 @@ def include_text(jobs: Sequence[Job]) -> str:
 
 def _include(lines: Sequence[str]) -> range | None:
     everything = range(len(lines))
-    build = find_block(lines, "  build:", everything[_after(lines, "jobs:") :])
-    strategy = build and find_block(lines, "    strategy:", build[1:])
-    matrix = strategy and find_block(lines, "      matrix:", strategy[1:])
-    return matrix and find_block(lines, "        include:", matrix[1:])
+    build = _find_block(lines, "  build:", everything[_after(lines, "jobs:") :])
+    strategy = build and _find_block(lines, "    strategy:", build[1:])
+    matrix = strategy and _find_block(lines, "      matrix:", strategy[1:])
+    return matrix and _find_block(lines, "        include:", matrix[1:])
 
 
 def _after(lines: Sequence[str], key: str) -> int:
     return next((number + 1 for number, line in enumerate(lines) if line.rstrip() == key), len(lines))
 
 
-def lines_of(text: str) -> list[str]:
+def _lines_of(text: str) -> list[str]:
     """The lines with their line endings; only a line feed ends one, as in YAML and in Git."""
     return re.findall(r"[^\n]*\n|[^\n]+\Z", text)
 
 
-def newline_of(lines: Sequence[str]) -> str:
+def _newline_of(lines: Sequence[str]) -> str:
     """The line ending of a file."""
     return "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
 
 
-def find_block(lines: Sequence[str], key: str, within: range) -> range | None:
+def _find_block(lines: Sequence[str], key: str, within: range) -> range | None:
     """The first line that is `key` (its indentation and colon included) without a value, and the lines indented below
     it.
 
     The search goes over the lines `within`, up to the first that is indented less than the key.
 
-    >>> find_block(["a:", "  b:", "    c: 1", "  d: 2"], "  b:", range(1, 4))
+    >>> _find_block(["a:", "  b:", "    c: 1", "  d: 2"], "  b:", range(1, 4))
     range(1, 3)
     """
     depth = _indentation(key)
@@ -405,7 +405,7 @@ def _says_something(line: str) -> bool:
     return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
-def split_entries(lines: Sequence[str], first_line: re.Pattern[str]) -> dict[str, str]:
+def _split_entries(lines: Sequence[str], first_line: re.Pattern[str]) -> dict[str, str]:
     """Split a list or mapping into its entries: the group `name` of each entry's first line, mapped to the entry's
     text."""
     entries: dict[str, str] = {}

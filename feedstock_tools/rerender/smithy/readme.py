@@ -62,12 +62,14 @@ def readme_files(
     if not workshop.rules.sorted_metadata:
         packages = before.in_order(packages)
     first_alone = workshop.rules.describes_first_package
-    about = dict(packages[0].about) if first_alone else feedstock_about(packages, forge.recipe_text, forge.recipe)
+    first = packages[0]
+    of_text = first.is_part and not first_alone
+    about = _mapping(about_of_text(forge.recipe_text, forge.recipe)) if of_text else dict(first.about)
     last = {package.name: package for package in packages}
     parts = [(packages[0].feedstock, about)]
     parts += [(name, dict(package.about)) for name, package in last.items() if package.about != about]
     maintainers = sorted({name for package in packages for name in package.maintainers})
-    number = _first_given(config["azure"].get("build_id"), azure_number, before.build_id)
+    numbers = (config["azure"].get("build_id"), azure_number, before.build_id)
     context = {
         **config,
         "noarch_python": all(package.noarch for package in packages),
@@ -78,7 +80,7 @@ def readme_files(
         "outputs": sorted(last),
         "channel_targets": _channel_targets(configurations, before),
         "maintainers": _maintainers_with_pages(workshop, maintainers),
-        "azure": {**config["azure"], "build_id": number},
+        "azure": {**config["azure"], "build_id": next((each for each in numbers if each is not None), None)},
     }
     files = {README: File(workshop.templates.render(_TEMPLATE, context).encode())}
     rules = workshop.rules
@@ -149,10 +151,6 @@ def _as_shown(target: str) -> str:
     return channel if label in ("", "main") else f"{channel}/label/{label}"
 
 
-def _first_given(*values: Any) -> Any:
-    return next((value for value in values if value is not None), None)
-
-
 def _maintainers_with_pages(workshop: Workshop, maintainers: Sequence[str]) -> list[Any]:
     """Maintainers with their pages; teams have an organisation before the slash."""
     if not workshop.rules.maintainers_with_address:
@@ -220,10 +218,7 @@ class PackageWatch:
             return
         key = (output.file_stem, bool(output.noarch))
         if key not in self._found:
-            if isinstance(made_from, Mapping):
-                self._found[key] = _package_of_rendered(made_from, output)
-            else:
-                self._found[key] = _package_of_meta(made_from, output)
+            self._found[key] = _package(made_from, output)
 
     @property
     def packages(self) -> tuple[Package, ...]:
@@ -231,17 +226,23 @@ class PackageWatch:
         return tuple(self._found.values())
 
 
-def _package_of_meta(meta: Meta, output: RenderedOutput) -> Package:
-    extra = meta.section("extra")
-    about = meta.output.get("about") if meta.is_output and "about" in meta.output else meta.data.get("about")
+def _package(made_from: Meta | Mapping[str, Any], output: RenderedOutput) -> Package:
+    if isinstance(made_from, Mapping):
+        extra, about = _mapping(made_from.get("extra")), made_from.get("about")
+        name, is_part = output.name, False
+    else:
+        own = made_from.is_output and "about" in made_from.output
+        extra, about = made_from.section("extra"), (made_from.output if own else made_from.data).get("about")
+        name = made_from.top_name or output.name
+        is_part = made_from.is_output or _comes_after_another(made_from)
     return Package(
         name=output.name,
         file_stem=output.file_stem,
         noarch=output.noarch is not None,
-        feedstock=str(extra.get("feedstock-name") or meta.top_name or output.name),
+        feedstock=str(extra.get("feedstock-name") or name),
         about=_mapping(about),
         maintainers=_maintainers(extra),
-        is_part=meta.is_output or _comes_after_another(meta),
+        is_part=is_part,
     )
 
 
@@ -250,18 +251,6 @@ def _comes_after_another(meta: Meta) -> bool:
     names = [name for name, _ in meta.output_keys]
     before = names[: names.index(meta.name)] if meta.name in names else names
     return any(name != meta.name for name in before)
-
-
-def _package_of_rendered(content: Mapping[str, Any], output: RenderedOutput) -> Package:
-    extra = _mapping(content.get("extra"))
-    return Package(
-        name=output.name,
-        file_stem=output.file_stem,
-        noarch=output.noarch is not None,
-        feedstock=str(extra.get("feedstock-name") or output.name),
-        about=_mapping(content.get("about")),
-        maintainers=_maintainers(extra),
-    )
 
 
 def _mapping(value: Any) -> dict[str, Any]:
@@ -273,14 +262,6 @@ def _mapping(value: Any) -> dict[str, Any]:
 def _maintainers(extra: Mapping[str, Any]) -> tuple[str, ...]:
     named = extra.get("recipe-maintainers") or ()
     return tuple(str(name) for name in ([named] if isinstance(named, str) else named))
-
-
-def feedstock_about(packages: Sequence[Package], text: str, path: Path) -> dict[str, Any]:
-    """The `about` of the feedstock as a whole: that of its first package, or of the recipe's text."""
-    first = packages[0]
-    if not first.is_part:
-        return dict(first.about)
-    return _mapping(about_of_text(text, path))
 
 
 _PYTHON_MIN = re.compile(r"""^\s*\{% set python_min\s*=\s*["'].*$""")
@@ -324,9 +305,6 @@ def _common_value(node: Any) -> Any:
     """The value of a node if it is certain to be the same in YAML 1.1 and 1.2: strings, and blocks of them.
 
     It is that of nearly every recipe's `about`, and saves the import of ruamel.
-
-    Raises:
-        _DiffersError: it is not certain.
     """
     if node is None or getattr(node, "flow_style", False):
         raise _DiffersError

@@ -169,7 +169,7 @@ def _files_for_system(
     workshop: Workshop, seen: dict[str, Any], provider: str, system: str, enabled: Sequence[Built]
 ) -> dict[str, File]:
     """The scripts for the jobs of one system, and the provider's other files for it."""
-    yum = yum_setup(workshop) if system == "linux" else ""
+    yum = _yum_setup(workshop) if system == "linux" else ""
     if yum:
         seen["yum_build_setup"] = yum
     fixed = fixed_scripts(provider, system, workshop.rules)
@@ -178,7 +178,7 @@ def _files_for_system(
     setup = build_setup(workshop, provider, system)
     if provider == "appveyor":
         if workshop.rules.leaks != "jobs":
-            seen["build_setup"] = for_appveyor(setup, workshop.rules)
+            seen["build_setup"] = _for_appveyor(setup, workshop.rules)
         return {}
     own: MutableMapping[str, Any] = copy.deepcopy(seen) if workshop.rules.leaks == "jobs" else seen
     if provider in ("azure", "github_actions"):
@@ -388,12 +388,8 @@ def _chosen_setup(workshop: Workshop, texts: Sequence[str], system: str) -> str:
     return chosen[0] if chosen else ""
 
 
-def yum_setup(workshop: Workshop) -> str:
-    """The line that installs the packages in `yum_requirements.txt` of the recipe.
-
-    Raises:
-        InputError: the file lists nothing.
-    """
+def _yum_setup(workshop: Workshop) -> str:
+    """The line that installs the packages in `yum_requirements.txt` of the recipe."""
     texts = workshop.release.texts_in("generate_yum_requirements")
     wanted = _yum_packages(workshop) if texts else []
     return texts[0].replace("{}", " ".join(wanted)) if wanted else ""
@@ -410,7 +406,7 @@ def _yum_packages(workshop: Workshop) -> list[str]:
     return wanted
 
 
-def for_appveyor(setup: str, rules: TreeRules) -> str:
+def _for_appveyor(setup: str, rules: TreeRules) -> str:
     """The lines that prepare a machine as AppVeyor's commands."""
     if not rules.shared_setup:
         return setup.rstrip().replace("\n", "\n    - cmd: ").lstrip()

@@ -44,7 +44,7 @@ _WORD = re.compile(r"\w+")
 _MOST_ROWS = 2_000
 
 
-def losses_of_value(source: Source, rendering: Rendering, traced: TracedVariants, wish: Wish) -> Iterator[Loss]:
+def _losses_of_value(source: Source, rendering: Rendering, traced: TracedVariants, wish: Wish) -> Iterator[Loss]:
     """Why the variants of a platform lack a value; nothing if they have it."""
     values = traced.config.values.get(wish.key, ())
     if any(wish.is_value(value) for value in values):
@@ -202,7 +202,7 @@ def _as_losses(by_row: Sequence[Sequence[_Skip]], rows: Sequence[Variant], subje
     return losses
 
 
-def uses_of(source: Source, key: str) -> Iterator[FileLine]:
+def _uses_of(source: Source, key: str) -> Iterator[FileLine]:
     """The lines of the recipe that name a key, or call the compiler that it belongs to."""
     language = re.fullmatch(r"(\w+)_(compiler|stdlib)(?:_version)?", key)
     call = rf"|\b{language[2]}\(\s*[\"']{language[1]}[\"']" if language else ""
@@ -218,7 +218,7 @@ def _skips_v0(document: Document) -> Iterator[_Skip]:
         for entry in owner.part.below("build", "skip"):
             if entry.value.text.lower() in _TRUE:
                 condition = document.selector_of(entry) or "True"
-                place = _place(document.path, document.text, document.line_of(entry.start))
+                place = _place(document, document.line_of(entry.start))
                 yield _Skip(place, condition, None if owner.kind == "recipe" else owner.name)
 
 
@@ -229,12 +229,12 @@ def _skips_v1(document: Document) -> Iterator[_Skip]:
             condition = site.text
             for outer, wanted in reversed(site.conditions):
                 condition = f"{'' if wanted else 'not '}({outer}) and ({condition})"
-            place = _place(document.path, document.text, site.lines[0])
+            place = _place(document, site.lines[0])
             yield _Skip(place, condition, None if site.keys[0] == "build" else site.output or "an output")
 
 
-def _place(path: Path, text: str, line: int) -> FileLine:
-    return FileLine(path, line, " ".join(text.splitlines()[line - 1].split()))
+def _place(document: Document, line: int) -> FileLine:
+    return FileLine(document.path, line, " ".join(document.text.splitlines()[line - 1].split()))
 
 
 def _evaluator(source: Source, rendering: Rendering) -> Callable[[str, Variant], bool | None]:
@@ -297,8 +297,7 @@ def _is_platform(wish: str) -> bool:
 
 def _not_rendered(source: Source, platform: Platform) -> Loss:
     """No provider builds the platform."""
-    path = source.forge.folder / FORGE_FILE
-    places = tuple(_forge_lines(path, re.compile(rf"\s*{platform.name}\s*:"))) if path.is_file() else ()
+    places = _forge_lines(source, platform.name)
     building = ", ".join(dict.fromkeys(rendering.platform.name for rendering in source.forge.renderings)) or "none"
     why = f"conda-forge.yml gives {platform.name} to no provider, and there is no default for it (built: {building})"
     if places:
@@ -306,10 +305,13 @@ def _not_rendered(source: Source, platform: Platform) -> Loss:
     return Loss("platform", why, places)
 
 
-def _forge_lines(path: Path, pattern: re.Pattern[str]) -> Iterator[FileLine]:
-    for number, text in enumerate(read_text(path, within=path.parent).splitlines(), 1):
-        if pattern.match(text):
-            yield FileLine(path, number, text.strip())
+def _forge_lines(source: Source, key: str) -> tuple[FileLine, ...]:
+    """The lines of conda-forge.yml that begin with a key."""
+    path = source.forge.folder / FORGE_FILE
+    lines = read_text(path, within=path.parent).splitlines() if path.is_file() else ()
+    return tuple(
+        FileLine(path, number, text.strip()) for number, text in enumerate(lines, 1) if re.match(rf"\s*{key}\s*:", text)
+    )
 
 
 @dataclass(frozen=True)
@@ -349,7 +351,7 @@ class _Platform:
     def _losses(self, used: Collection[str], is_built: bool) -> list[Loss]:
         source, rendering = self.about.source, self.rendering
         traced = trace_variants(source, rendering)
-        lost = [loss for wish in self.wishes for loss in losses_of_value(source, rendering, traced, wish)]
+        lost = [loss for wish in self.wishes for loss in _losses_of_value(source, rendering, traced, wish)]
         if lost:
             return lost
         everything = space = explode(variants_of(source, rendering))
@@ -369,17 +371,15 @@ class _Platform:
         return [self._unknown()]
 
     def _noarch(self) -> Loss:
-        path = self.about.source.forge.folder / FORGE_FILE
-        places = tuple(_forge_lines(path, re.compile(r"\s*noarch_platforms\s*:"))) if path.is_file() else ()
         why = (
             "no output of this platform is left: noarch packages are built on noarch_platforms alone (default linux_64)"
         )
-        return Loss("noarch", why, places)
+        return Loss("noarch", why, _forge_lines(self.about.source, "noarch_platforms"))
 
     def _unused(self, wish: Wish) -> Loss:
         """The variants have the value, and nothing that is built reads the key."""
         source = self.about.source
-        places = tuple(uses_of(source, wish.key))[:_MOST_PLACES]
+        places = tuple(_uses_of(source, wish.key))[:_MOST_PLACES]
         if places:
             why = f"nothing that is built on this platform takes its version from {wish.key}; these lines name it"
         else:
@@ -388,7 +388,7 @@ class _Platform:
 
     def _unknown(self) -> Loss:
         source = self.about.source
-        places = tuple(place for wish in self.wishes for place in uses_of(source, wish.key))[:_MOST_PLACES]
+        places = tuple(place for wish in self.wishes for place in _uses_of(source, wish.key))[:_MOST_PLACES]
         return Loss("unknown", "the variants have it, and no line was found that takes it away; these use it", places)
 
 

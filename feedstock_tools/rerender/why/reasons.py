@@ -21,7 +21,7 @@ from feedstock_tools.reading import FORGE_FILE, read_text
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.forge import Rendering
-from feedstock_tools.rerender.rerendering import rerender
+from feedstock_tools.rerender.rerendering import PYTHON_MIN, rerender
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.source import Source, kept_labels, read_source, render_source, variants_of
 from feedstock_tools.rerender.why.model import Explanation, FileLine, Use, ValueOrigin, VariantStep
@@ -29,7 +29,6 @@ from feedstock_tools.rerender.why.uses import TextUses, YamlUses
 from feedstock_tools.rerender.why.values import TracedVariants, places_of, trace_variants
 
 _STDLIB, _TARGET, _SDK = "c_stdlib_version", "MACOSX_DEPLOYMENT_TARGET", "MACOSX_SDK_VERSION"
-_PYTHON_MIN = re.compile(r".*\{\{ python_min \}\}")
 _ZIPS, _PINS = "zip_keys", "pin_run_as_build"
 
 
@@ -266,7 +265,7 @@ class _Explainer:
                 yield replace(use, kind="mpi", why="it is kept wherever mpi is used")
         if key == "python_min" and rules.finds_python_min:
             for number, text in enumerate(self.source.text.splitlines(), 1):
-                if _PYTHON_MIN.match(text):
+                if PYTHON_MIN.match(text):
                     place = FileLine(self.source.recipe, number, text.strip())
                     yield Use("template", "conda-smithy keeps it for recipes with {{ python_min }}", place)
         if key in rules.always_kept | self.labels:
