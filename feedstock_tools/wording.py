@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from feedstock_tools.errors import InputError
 
@@ -109,6 +109,21 @@ def nearest(word: str, words: Iterable[str], otherwise: _Hint, *, cutoff: float 
 
     near = get_close_matches(word, list(words), n=1, cutoff=cutoff)
     return f"Did you mean '{near[0]}'?" if near else otherwise
+
+
+def values_of(value: object, *names: str) -> dict[str, Any]:
+    """Attributes of a value by their names, as for JSON."""
+    return {name: getattr(value, name) for name in names}
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[int] = _NONE) -> list[str]:
+    """Lines of a table of Markdown; what its cells say must be escaped.
+
+    Args:
+        right: the numbers of the columns that are aligned to the right.
+    """
+    rule = ["--:" if at in right else "---" for at in range(len(head))]
+    return [f"| {' | '.join(head)} |", f"|{'|'.join(rule)}|", *(f"| {' | '.join(row)} |" for row in rows)]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[int] = _NONE) -> str:

@@ -38,7 +38,7 @@ def removable_json(found: Sequence[Removable]) -> dict[str, Any]:
         "items": [
             {
                 "kind": each.kind,
-                "path": str(each.path),
+                "path": each.path,
                 "bytes": each.size,
                 "removed": each.removed,
                 "kept": each.kept or None,

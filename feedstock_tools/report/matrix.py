@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.channel.properties import properties_of
-from feedstock_tools.report.run import are_same, comparison_words, verified_json
-from feedstock_tools.wording import counted, duration, moment, table
+from feedstock_tools.report.run import are_same, comparison_words, packages_json, verified_json
+from feedstock_tools.wording import counted, duration, markdown_table, moment, table, values_of
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.ledger.records import BuildRecord
@@ -167,9 +167,7 @@ def list_json(listed: Sequence[Listed], rows: Mapping[str, int]) -> list[Mapping
 def _output(listed: ListedOutput) -> Mapping[str, Any]:
     output = listed.output
     return {
-        "name": output.name,
-        "version": output.version,
-        "build": output.build,
+        **values_of(output, "name", "version", "build"),
         "file": f"{output.subdir}/{output.file_name}" if output.identity else None,
         "python": listed.python,
         "built_on": listed.built_on,
@@ -259,14 +257,15 @@ def matrix_markdown(matrix: Matrix) -> str:
     """A table with a line for each configuration, and the problems below it, folded."""
     table_lines = lines(matrix)
     out = [f"**{_inline(matrix.feedstock)}**: {_totals(table_lines)} ({moment(matrix.at)} UTC)", ""]
-    out += ["| " + " | ".join(_HEAD) + " |", "|" + "|".join("---" for _ in _HEAD) + "|"]
-    for line in table_lines:
-        title, state, *rest = map(_inline, _cells(line))
-        strong = state if state in ("done", "nothing") else f"**{state}**"
-        out.append(f"| {' | '.join([f'`{title}`', strong, *rest])} |")
+    out += markdown_table(_HEAD, map(_markdown_cells, table_lines))
     for group in groups(table_lines):
         out += ["", *_group_markdown(group)]
     return "\n".join(out)
+
+
+def _markdown_cells(line: Line) -> list[str]:
+    title, state, *rest = map(_inline, _cells(line))
+    return [f"`{title}`", state if state in ("done", "nothing") else f"**{state}**", *rest]
 
 
 def _group_markdown(group: Group) -> list[str]:
@@ -323,10 +322,7 @@ def _configuration_json(matrix: Matrix, line: Line) -> dict[str, Any]:
 def _output_json(matrix: Matrix, state: OutputState) -> dict[str, Any]:
     output = state.output
     return {
-        "name": output.name,
-        "version": output.version,
-        "build": output.build,
-        "subdir": output.subdir,
+        **values_of(output, "name", "version", "build", "subdir"),
         "rows": [row.name for row in state.rows],
         "state": state.state,
         "reason": state.reason,
@@ -339,15 +335,8 @@ def _record_json(matrix: Matrix, record: BuildRecord) -> dict[str, Any]:
     plain = ("id", "identity", "result", "reason", "started", "ended", "seconds", "engine", "machine", "attempt")
     return {
         "compared": verified_json(matrix.compared(record)),
-        **{name: getattr(record, name) for name in (*plain, "cores", "peak_memory", "commit_id")},
+        **values_of(record, *plain, "cores", "peak_memory", "commit_id"),
         "marks": dict(record.marks),
         "log": str(matrix.artifacts / record.log),
-        "packages": [
-            {
-                "path": str(matrix.artifacts / package.channel / package.file),
-                "size": package.size,
-                "sha256": package.sha256,
-            }
-            for package in record.packages
-        ],
+        "packages": packages_json(matrix.artifacts, record.packages),
     }

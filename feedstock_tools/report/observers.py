@@ -15,9 +15,23 @@ from feedstock_tools.builds.runs.observer import NextAttempt
 from feedstock_tools.wording import counted, duration, shown, shown_log, size_text
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from feedstock_tools.builds.plan.row import Row
     from feedstock_tools.builds.runs.observer import Progress
     from feedstock_tools.channel.pip import Fetching, Watch
+
+#: The number of lines shown from the log of a failed build; the engine adds a dozen lines of advice to the error.
+_LAST_LINES = 30
+#: The bytes of a row's log that are kept to be folded.
+_MOST_FOLDED = 8 << 20
+#: Stages of the engine's log that are hidden from the reader; they are in the log file.
+_QUIET_STAGES = frozenset({"index_subdir", "get_or_create_subdir"})
+#: The processor time that showing a log may take at once, in seconds, and as a share of the run's time. Only a flood
+#: takes more, which nobody can read, and for which the build would have to wait.
+_AT_ONCE, _SHARE = 0.1, 0.05
+#: Seconds between two lines of progress.
+_PAUSE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +53,6 @@ _SERVICES = {
 def fold_of(machine: Mapping[str, str]) -> Fold:
     """The marks of the current service, according to the environment of the machine."""
     return next((fold for name, fold in _SERVICES.items() if machine.get(name, "").lower() == "true"), UNFOLDED)
-
-
-#: Stages of the engine's log that are hidden from the reader; they are in the log file.
-_QUIET_STAGES = frozenset({"index_subdir", "get_or_create_subdir"})
-#: The processor time that showing a log may take at once, in seconds, and as a share of the run's time. Only a flood
-#: takes more, which nobody can read, and for which the build would have to wait.
-_AT_ONCE, _SHARE = 0.1, 0.05
 
 
 class _Pace:
@@ -75,7 +82,31 @@ class _Pace:
         self._room -= time.thread_time() - before
 
 
-class Terminal:
+class _Display:
+    """An `Observer` that shows nothing but that a run is cut short."""
+
+    def say(self, text: str) -> None:
+        """Write something the user should know, on lines of its own."""
+        raise NotImplementedError
+
+    def begin(self, row: Row) -> None: ...
+
+    def event(self, row: Row, event: Event | NextAttempt) -> None: ...
+
+    def end(self, row: Row) -> None: ...
+
+    def progress(self, progress: Progress) -> None: ...
+
+    def ending(self, builds: int, *, go_on: bool) -> None:
+        if go_on:
+            then = "Run the same command to continue, or end them with: feedstock-tools fleet stop"
+            self.say(f"Leaving {counted(builds, 'build')} to the fleet. {then}")
+        else:
+            then = "Finished packages stay; run the same command to continue."
+            self.say(f"Ending {counted(builds, 'build')}. {then}")
+
+
+class Terminal(_Display):
     """An `Observer` that writes the log of the rows to a stream as it comes; for one row at a time."""
 
     def __init__(self, stream: TextIO, fold: Fold = UNFOLDED) -> None:
@@ -87,7 +118,6 @@ class Terminal:
         self._pace = _Pace()
 
     def say(self, text: str) -> None:
-        """Write something the user should know, on lines of its own."""
         self.answer(text)
 
     def answer(self, text: str) -> None:
@@ -117,14 +147,9 @@ class Terminal:
             self._write(f"-- {size_text(size)} that were printed too fast to be shown are in the log file")
 
     def begin(self, row: Row) -> None:
-        """See `Observer`."""
         self.say(f"\n{self.fold.begin}== {described(row)}")
 
     def event(self, row: Row, event: Event | NextAttempt) -> None:
-        """See `Observer`."""
-        from feedstock_tools.builds.engines.contract import Built, Failed, Output, Started
-        from feedstock_tools.builds.runs.observer import NextAttempt
-
         if isinstance(event, NextAttempt):
             self.say(f"-- {attempt_text(event)}")
         elif isinstance(event, Started):
@@ -139,43 +164,8 @@ class Terminal:
             self._write(shown_log(event.text.rstrip()))
 
     def end(self, row: Row) -> None:
-        """See `Observer`."""
         if self.fold.end:
             self.say(self.fold.end)
-
-    def progress(self, progress: Progress) -> None:
-        """See `Observer`: the log already shows it."""
-
-    def ending(self, builds: int, *, go_on: bool) -> None:
-        """See `Observer`."""
-        self.say(ending_text(builds, go_on=go_on))
-
-
-def attempt_text(following: NextAttempt) -> str:
-    """The message before another attempt: `it was killed: attempt 2 follows with 4 jobs`."""
-    with_jobs = f" with {following.jobs} jobs" if following.jobs is not None else ""
-    return f"{following.because}: attempt {following.attempt} follows{with_jobs}"
-
-
-def ending_text(builds: int, *, go_on: bool) -> str:
-    """The message when a run is cut short, and its builds are ended or go on."""
-    if go_on:
-        return (
-            f"Leaving {counted(builds, 'build')} to the fleet. Run the same command to continue, or end them with: "
-            "feedstock-tools fleet stop"
-        )
-    return f"Ending {counted(builds, 'build')}. Finished packages stay; run the same command to continue."
-
-
-def described(row: Row) -> str:
-    """A row with its platform and variant: `linux_64_… (linux-64, CUDA 11.2, Python 3.11)`."""
-    python = f", Python {row.planned.python}" if row.planned.python else ""
-    accelerator = f"CUDA {row.planned.cuda}" if row.planned.cuda else "CPU"
-    return f"{row.name} ({row.platform}, {accelerator}{python})"
-
-
-#: The number of lines shown from the log of a failed build.
-_LAST_LINES = 30
 
 
 class Failures(Terminal):
@@ -189,11 +179,9 @@ class Failures(Terminal):
         """Leave out a note."""
 
     def begin(self, row: Row) -> None:
-        """See `Observer`."""
         self._recent[row.name] = LastLines(_LAST_LINES)
 
     def event(self, row: Row, event: Event | NextAttempt) -> None:
-        """See `Observer`."""
         if isinstance(event, Output):
             self._recent[row.name].add(event.content)
         elif isinstance(event, Log):
@@ -205,12 +193,165 @@ class Failures(Terminal):
             self.answer(f"{row.name}: {event.output} failed: {event.reason}")
 
     def end(self, row: Row) -> None:
-        """See `Observer`."""
         self._recent.pop(row.name, None)
 
 
-#: Seconds between two lines of progress.
-_PAUSE = 2.0
+class Lines(_Display):
+    """An `Observer` of plain lines, each with its row; the end of the log if one fails.
+
+    On a service that folds logs, the whole log of each row when it ends.
+    """
+
+    def __init__(self, stream: TextIO, total: int, fold: Fold) -> None:
+        self._stream = stream
+        self._total = total
+        self._fold = fold
+        self._ended = 0
+        self._logs: dict[str, HeadAndTail] = {}
+        self._recent: dict[str, LastLines] = {}
+        self._waiting: set[str] = set()
+
+    def say(self, text: str) -> None:
+        self._write(shown(text))
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+    def begin(self, row: Row) -> None:
+        expected = f", about {duration(row.wanted.expected)}" if row.wanted.expected else ""
+        self.say(f"{row.name}: begins{expected}")
+
+    def event(self, row: Row, event: Event | NextAttempt) -> None:
+        if isinstance(event, NextAttempt):
+            self.say(f"{row.name}: {attempt_text(event)}")
+            self._log(row, f"-- {attempt_text(event)}\n".encode())
+        elif isinstance(event, Built):
+            self.say(f"{row.name}: built {event.shown} in {duration(event.seconds)}")
+        elif isinstance(event, Failed):
+            for line in self._recent.pop(row.name, ()):
+                if line.strip():
+                    self._write(f"  {shown_log(line)}")
+            self.say(f"{row.name}: {event.output} failed: {event.reason}")
+        elif isinstance(event, Output):
+            self._log(row, event.content)
+        elif isinstance(event, Log):
+            if event.stage == "feedstock-tools":
+                self.say(f"{row.name}: {event.text.removeprefix('-- ')}")
+            self._log(row, _encoded(event.text))
+
+    def _log(self, row: Row, content: bytes) -> None:
+        if self._fold.begin:
+            self._logs.setdefault(row.name, HeadAndTail(_MOST_FOLDED)).add(content)
+        else:
+            self._recent.setdefault(row.name, LastLines(_LAST_LINES)).add(content)
+
+    def end(self, row: Row) -> None:
+        self._ended += 1
+        outcome = "failed" if row.failed else "done"
+        if self._fold.begin:
+            self.say(f"{self._fold.begin}== {described(row)}: {outcome}")
+            if log := self._logs.pop(row.name, None):
+                self._write(shown_log(log.read().decode(errors="replace").removesuffix("\n")))
+            self.say(self._fold.end)
+        self.say(f"{row.name}: {outcome} ({self._ended} of {self._total})")
+
+    def progress(self, progress: Progress) -> None:
+        for name in progress.elsewhere:
+            if name not in self._waiting:
+                self._waiting.add(name)
+                self.say(f"{name}: waits for another run, which builds a part of it")
+
+
+class LiveTable(_Display):
+    """An `Observer` that keeps a table of the running builds on a terminal. Use it as a context."""
+
+    def __init__(self, stream: TextIO) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        self._live = Live(console=self._console, refresh_per_second=5, transient=True)
+        self._now: dict[str, tuple[Row, str]] = {}
+        self._recent: dict[str, LastLines] = {}
+
+    def __enter__(self) -> LiveTable:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def say(self, text: str) -> None:
+        self._console.print(shown(text), soft_wrap=True)
+
+    def begin(self, row: Row) -> None:
+        self._now[row.name] = (row, "")
+        self._recent[row.name] = LastLines(_LAST_LINES)
+
+    def event(self, row: Row, event: Event | NextAttempt) -> None:
+        if isinstance(event, Started):
+            self._now[row.name] = (row, event.output)
+        elif isinstance(event, NextAttempt):
+            self._recent[row.name].add(f"-- {attempt_text(event)}\n".encode())
+        elif isinstance(event, Built):
+            self.say(f"built {event.shown} in {duration(event.seconds)}")
+        elif isinstance(event, Failed):
+            last = (line for line in self._recent[row.name] if line.strip())
+            self.say("\n".join([*last, f"{row.name}: {event.output} failed: {event.reason}"]))
+        elif isinstance(event, Output):
+            self._recent[row.name].add(event.content)
+        elif isinstance(event, Log):
+            self._recent[row.name].add(_encoded(event.text))
+
+    def end(self, row: Row) -> None:
+        self._now.pop(row.name, None)
+
+    def progress(self, progress: Progress) -> None:
+        self._live.update(self._table(progress))
+
+    def _table(self, progress: Progress) -> Any:
+        from rich.table import Table
+        from rich.text import Text
+
+        left = f", about {duration(progress.left)} left" if progress.left else ""
+        title = f"{progress.done} done, {progress.failed} failed, {progress.waiting} waiting{left}"
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+        for name in ("building", "output"):
+            table.add_column(name, overflow="ellipsis")  # a narrow terminal cuts off names, not times
+        for name in ("elapsed", "expected"):
+            table.add_column(name, no_wrap=True, justify="right")
+        for cells in self._rows(progress):
+            table.add_row(*(Text(shown(cell)) for cell in cells))
+        return table
+
+    def _rows(self, progress: Progress) -> Iterable[tuple[str, str, str, str]]:
+        for name, elapsed in progress.running.items():
+            if name in self._now:
+                row, output = self._now[name]
+                yield name, output, duration(elapsed), duration(row.wanted.expected) if row.wanted.expected else "-"
+        for name in progress.elsewhere:
+            yield name, "waits for another run", "", ""
+
+
+def attempt_text(following: NextAttempt) -> str:
+    """The message before another attempt: `it was killed: attempt 2 follows with 4 jobs`."""
+    with_jobs = f" with {following.jobs} jobs" if following.jobs is not None else ""
+    return f"{following.because}: attempt {following.attempt} follows{with_jobs}"
+
+
+def described(row: Row) -> str:
+    """A row with its platform and variant: `linux_64_… (linux-64, CUDA 11.2, Python 3.11)`."""
+    python = f", Python {row.planned.python}" if row.planned.python else ""
+    accelerator = f"CUDA {row.planned.cuda}" if row.planned.cuda else "CPU"
+    return f"{row.name} ({row.platform}, {accelerator}{python})"
+
+
+def _encoded(text: str) -> bytes:
+    """A message of an engine as output."""
+    return f"{text.rstrip()}\n".encode(errors="replace") if text.strip() else b""
 
 
 def fetching_in_lines(say: Callable[[str], None]) -> Watch:
@@ -238,176 +379,3 @@ def _line(progress: Fetching, *, first: bool) -> str:
         return f"Fetching {progress.what}{f' ({size})' if size else ''}{f': {progress.why}' if progress.why else ''}"
     fetched = f"{progress.done / 1e6:.0f} MB"
     return f"Fetching {progress.what}: {f'{fetched} of {size}' if size else fetched} {after}"
-
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from feedstock_tools.builds.plan.row import Row
-    from feedstock_tools.builds.runs.observer import Progress
-
-#: The bytes of a row's log that are kept to be folded.
-_MOST_FOLDED = 8 << 20
-
-
-class Lines:
-    """An `Observer` of plain lines, each with its row; the end of the log if one fails.
-
-    On a service that folds logs, the whole log of each row when it ends.
-    """
-
-    def __init__(self, stream: TextIO, total: int, fold: Fold) -> None:
-        self._stream = stream
-        self._total = total
-        self._fold = fold
-        self._ended = 0
-        self._logs: dict[str, HeadAndTail] = {}
-        self._recent: dict[str, LastLines] = {}
-        self._waiting: set[str] = set()
-
-    def say(self, text: str) -> None:
-        """Write something the user should know, on lines of its own."""
-        self._write(shown(text))
-
-    def _write(self, text: str) -> None:
-        self._stream.write(text + "\n")
-        self._stream.flush()
-
-    def begin(self, row: Row) -> None:
-        """See `Observer`."""
-        expected = f", about {duration(row.wanted.expected)}" if row.wanted.expected else ""
-        self.say(f"{row.name}: begins{expected}")
-
-    def event(self, row: Row, event: Event | NextAttempt) -> None:
-        """See `Observer`."""
-        if isinstance(event, NextAttempt):
-            self.say(f"{row.name}: {attempt_text(event)}")
-            self._log(row, f"-- {attempt_text(event)}\n".encode())
-        elif isinstance(event, Built):
-            self.say(f"{row.name}: built {event.shown} in {duration(event.seconds)}")
-        elif isinstance(event, Failed):
-            for line in self._recent.pop(row.name, ()):
-                if line.strip():
-                    self._write(f"  {shown_log(line)}")
-            self.say(f"{row.name}: {event.output} failed: {event.reason}")
-        elif isinstance(event, Output):
-            self._log(row, event.content)
-        elif isinstance(event, Log):
-            if event.stage == "feedstock-tools":
-                self.say(f"{row.name}: {event.text.removeprefix('-- ')}")
-            self._log(row, _encoded(event.text))
-
-    def _log(self, row: Row, content: bytes) -> None:
-        if self._fold.begin:
-            self._logs.setdefault(row.name, HeadAndTail(_MOST_FOLDED)).add(content)
-        else:
-            self._recent.setdefault(row.name, LastLines(_LAST_LINES)).add(content)
-
-    def end(self, row: Row) -> None:
-        """See `Observer`."""
-        self._ended += 1
-        outcome = "failed" if row.failed else "done"
-        if self._fold.begin:
-            self.say(f"{self._fold.begin}== {described(row)}: {outcome}")
-            if log := self._logs.pop(row.name, None):
-                self._write(shown_log(log.read().decode(errors="replace").removesuffix("\n")))
-            self.say(self._fold.end)
-        self.say(f"{row.name}: {outcome} ({self._ended} of {self._total})")
-
-    def progress(self, progress: Progress) -> None:
-        """See `Observer`: a row that waits for another run is reported once, the others when something changes."""
-        for name in progress.elsewhere:
-            if name not in self._waiting:
-                self._waiting.add(name)
-                self.say(f"{name}: waits for another run, which builds a part of it")
-
-    def ending(self, builds: int, *, go_on: bool) -> None:
-        """See `Observer`."""
-        self.say(ending_text(builds, go_on=go_on))
-
-
-class LiveTable:
-    """An `Observer` that keeps a table of the running builds on a terminal. Use it as a context."""
-
-    def __init__(self, stream: TextIO) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
-        self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
-        self._live = Live(console=self._console, refresh_per_second=5, transient=True)
-        self._now: dict[str, tuple[Row, str]] = {}
-        self._recent: dict[str, LastLines] = {}
-
-    def __enter__(self) -> LiveTable:
-        self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._live.stop()
-
-    def say(self, text: str) -> None:
-        """Write something the user should know, on lines of its own."""
-        self._console.print(shown(text), soft_wrap=True)
-
-    def begin(self, row: Row) -> None:
-        """See `Observer`."""
-        self._now[row.name] = (row, "")
-        self._recent[row.name] = LastLines(_LAST_LINES)
-
-    def event(self, row: Row, event: Event | NextAttempt) -> None:
-        """See `Observer`."""
-        if isinstance(event, Started):
-            self._now[row.name] = (row, event.output)
-        elif isinstance(event, NextAttempt):
-            self._recent[row.name].add(f"-- {attempt_text(event)}\n".encode())
-        elif isinstance(event, Built):
-            self.say(f"built {event.shown} in {duration(event.seconds)}")
-        elif isinstance(event, Failed):
-            last = (line for line in self._recent[row.name] if line.strip())
-            self.say("\n".join([*last, f"{row.name}: {event.output} failed: {event.reason}"]))
-        elif isinstance(event, Output):
-            self._recent[row.name].add(event.content)
-        elif isinstance(event, Log):
-            self._recent[row.name].add(_encoded(event.text))
-
-    def end(self, row: Row) -> None:
-        """See `Observer`."""
-        self._now.pop(row.name, None)
-
-    def progress(self, progress: Progress) -> None:
-        """See `Observer`."""
-        self._live.update(self._table(progress))
-
-    def ending(self, builds: int, *, go_on: bool) -> None:
-        """See `Observer`."""
-        self.say(ending_text(builds, go_on=go_on))
-
-    def _table(self, progress: Progress) -> Any:
-        from rich.table import Table
-        from rich.text import Text
-
-        left = f", about {duration(progress.left)} left" if progress.left else ""
-        title = f"{progress.done} done, {progress.failed} failed, {progress.waiting} waiting{left}"
-        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-        for name in ("building", "output"):
-            table.add_column(name, overflow="ellipsis")  # a narrow terminal cuts off names, not times
-        for name in ("elapsed", "expected"):
-            table.add_column(name, no_wrap=True, justify="right")
-        for cells in self._rows(progress):
-            table.add_row(*(Text(shown(cell)) for cell in cells))
-        return table
-
-    def _rows(self, progress: Progress) -> Iterable[tuple[str, str, str, str]]:
-        for name, elapsed in progress.running.items():
-            if name in self._now:
-                row, output = self._now[name]
-                yield name, output, duration(elapsed), duration(row.wanted.expected) if row.wanted.expected else "-"
-        for name in progress.elsewhere:
-            yield name, "waits for another run", "", ""
-
-
-def _encoded(text: str) -> bytes:
-    """A message of an engine as output."""
-    return f"{text.rstrip()}\n".encode(errors="replace") if text.strip() else b""

@@ -14,7 +14,7 @@ from feedstock_tools.builds.plan.refusals import in_words
 from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.report.html_pages import html_page
 from feedstock_tools.report.timeline import Job, draw
-from feedstock_tools.wording import counted, duration, size_text, table
+from feedstock_tools.wording import counted, duration, markdown_table, size_text, table, values_of
 
 _HEAD = ("", "row", "builds", "cores", "memory", "disk", "GPU", "about", "image")
 _RIGHT = frozenset({0, 3, 4, 5, 7})
@@ -31,9 +31,9 @@ def plan_text(agenda: Agenda) -> str:
 def plan_markdown(agenda: Agenda) -> str:
     """The same, to paste into an issue."""
     host = local_host(agenda.capacity, agenda.jobs)
-    head = [f"| {' | '.join(_HEAD)} |", f"|{'|'.join('--:' if at in _RIGHT else '---' for at in range(len(_HEAD)))}|"]
-    rows = [f"| {' | '.join(_cells(number, row, host))} |" for number, row in enumerate(agenda.todo, 1)]
-    return "\n".join([*(head if rows else []), *rows, "", *(f"- {note}" for note in _notes(agenda))]).lstrip()
+    cells = (_cells(number, row, host) for number, row in enumerate(agenda.todo, 1))
+    rows = markdown_table(_HEAD, cells, right=_RIGHT) if agenda.todo else []
+    return "\n".join([*rows, "", *(f"- {note}" for note in _notes(agenda))]).lstrip()
 
 
 def plan_json(agenda: Agenda) -> Mapping[str, Any]:
@@ -162,11 +162,7 @@ def simulation_json(
         "seed": seed,
         "builds": [
             {
-                "row": build.row,
-                "configuration": build.configuration,
-                "host": build.host,
-                "begin": build.begin,
-                "end": build.end,
+                **values_of(build, "row", "configuration", "host", "begin", "end"),
                 "result": "cut off" if build.cut_off else "done",
             }
             for build in simulation.builds

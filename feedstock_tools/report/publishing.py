@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from feedstock_tools.builds.ci import MACHINES, CiJob
 from feedstock_tools.builds.publish.publish import untested_in_words
-from feedstock_tools.wording import shown, size_text, table
+from feedstock_tools.wording import shown, size_text, table, values_of
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.publish.publish import Published
@@ -54,10 +54,7 @@ def published_json(target: Target, packages: Sequence[Published]) -> Mapping[str
     """The same as JSON values."""
     return {
         "target": target.name,
-        "packages": [
-            {"file": package.file, "size": package.size, "sha256": package.sha256, "result": package.result}
-            for package in packages
-        ],
+        "packages": [values_of(package, "file", "size", "sha256", "result") for package in packages],
     }
 
 

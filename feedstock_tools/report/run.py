@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.feedstock.planned import ShortName, select
-from feedstock_tools.wording import counted, shown, size_text, table
+from feedstock_tools.wording import counted, shown, size_text, table, values_of
 
 if TYPE_CHECKING:
-    from feedstock_tools.builds.ledger import BuildRecord, ComparisonRecord
+    from feedstock_tools.builds.ledger import BuildRecord, ComparisonRecord, PackageRecord
     from feedstock_tools.builds.plan.agenda import Agenda
     from feedstock_tools.builds.plan.workspace import Workspace
     from feedstock_tools.builds.runs.run import BuildResult, Outcome
@@ -153,19 +154,20 @@ def summary_json(result: BuildResult, left_out: Mapping[str, str]) -> Mapping[st
                 "seconds": outcome.record.seconds if outcome.record else None,
                 "log": str(artifacts.root / outcome.record.log) if outcome.record else None,
                 "marks": dict(outcome.record.marks) if outcome.record else {},
-                "packages": [
-                    {
-                        "path": str(artifacts.root / package.channel / package.file),
-                        "size": package.size,
-                        "sha256": package.sha256,
-                    }
-                    for package in (outcome.record.packages if outcome.record else ())
-                ],
+                "packages": packages_json(artifacts.root, outcome.record.packages if outcome.record else ()),
             }
             for outcome in _unique(result.outcomes)
         ],
         "left_out": dict(left_out),
     }
+
+
+def packages_json(artifacts: Path, packages: Iterable[PackageRecord]) -> list[dict[str, Any]]:
+    """Built packages by their paths in the artifacts folder."""
+    return [
+        {"path": str(artifacts / package.channel / package.file), "size": package.size, "sha256": package.sha256}
+        for package in packages
+    ]
 
 
 def _unique(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -284,7 +286,7 @@ def verified_json(comparisons: Sequence[ComparisonRecord]) -> list[dict[str, Any
     """The same for programs: the ledger's record of each comparison."""
     from feedstock_tools.builds.ledger.records import ComparisonRecord, columns_of
 
-    return [{column: getattr(record, column) for column in columns_of(ComparisonRecord)} for record in comparisons]
+    return [values_of(record, *columns_of(ComparisonRecord)) for record in comparisons]
 
 
 def _files(record: ComparisonRecord) -> Iterator[str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.facts.cuda import PinningRow
-from feedstock_tools.wording import aligned, counted, shown
+from feedstock_tools.wording import aligned, counted, shown, values_of
 
 if TYPE_CHECKING:
     from feedstock_tools.importing import Difference, Imported, VerbatimBlock
@@ -64,20 +64,11 @@ def imported_values(imported: Imported) -> dict[str, Any]:
         "configurations": imported.configurations,
         "lines": imported.lines,
         "verbatim_lines": imported.verbatim_lines,
-        "verbatim": [{"output": b.output, "section": b.section, "lines": b.lines} for b in imported.verbatim],
+        "verbatim": [asdict(block) for block in imported.verbatim],
         "left_out": list(imported.lost),
         "comments_left_out": imported.comments_left,
-        "differences": [_values(each) for each in imported.differences],
-        "text_differences": [_values(each) for each in imported.text_differences],
-    }
-
-
-def _values(difference: Difference) -> dict[str, str]:
-    return {
-        "where": difference.where,
-        "what": difference.what,
-        "written": difference.written,
-        "generated": difference.generated,
+        "differences": [asdict(each) for each in imported.differences],
+        "text_differences": [asdict(each) for each in imported.text_differences],
     }
 
 
@@ -102,19 +93,7 @@ def _cells(row: PinningRow) -> tuple[str, ...]:
     )
 
 
-def variants_json(rows: Collection[PinningRow]) -> str:
-    """The rows as a JSON list: name, platform, cuda, origin, commit, date, note and values of each."""
-    entries = [
-        {
-            "name": row.name,
-            "platform": row.platform.subdir,
-            "cuda": row.cuda,
-            "origin": row.origin,
-            "commit": row.commit,
-            "date": row.date,
-            "note": row.note,
-            "values": dict(row.values),
-        }
-        for row in rows
-    ]
-    return json.dumps(entries, indent=2)
+def variants_json(rows: Collection[PinningRow]) -> list[dict[str, Any]]:
+    """The rows for JSON."""
+    names = ("cuda", "origin", "commit", "date", "note", "values")
+    return [{"name": row.name, "platform": row.platform.subdir, **values_of(row, *names)} for row in rows]

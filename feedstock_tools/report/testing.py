@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO
 
-from feedstock_tools.wording import shown, shown_log, table
+from feedstock_tools.wording import shown, shown_log, table, values_of
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.ledger import TestRecord
@@ -68,7 +69,7 @@ def tested_json(records: Sequence[TestRecord]) -> list[dict[str, Any]]:
     """The same for programs: the ledger's record of each test."""
     from feedstock_tools.builds.ledger.records import TestRecord, columns_of
 
-    return [{column: getattr(record, column) for column in columns_of(TestRecord)} for record in records]
+    return [values_of(record, *columns_of(TestRecord)) for record in records]
 
 
 def compared_text(figures: Sequence[Figure]) -> str:
@@ -91,4 +92,4 @@ def compared_text(figures: Sequence[Figure]) -> str:
 
 def compared_json(figures: Sequence[Figure]) -> list[dict[str, Any]]:
     """The same for programs."""
-    return [{field: getattr(figure, field) for field in figure.__slots__} for figure in figures]
+    return [asdict(figure) for figure in figures]

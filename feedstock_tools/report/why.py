@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from feedstock_tools.rerender.outputs import PackageFile
 from feedstock_tools.rerender.why.model import Absence, Explanation, FileLine, Loss, Use, ValueOrigin, VariantStep
+from feedstock_tools.wording import values_of
 
 _LONGEST = 90
 #: Selectors and conditions are the answer, and are shown whole where they are not absurd.
@@ -151,19 +151,15 @@ def outputs_text(files: Sequence[PackageFile]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def outputs_json(files: Sequence[PackageFile]) -> str:
-    """The files as a JSON list of objects."""
-    return json.dumps([_entry(file) for file in files], indent=2)
-
-
-def _entry(file: PackageFile) -> dict[str, str | int]:
-    """The JSON object of a file."""
-    return {
-        "configuration": file.configuration,
-        "subdir": file.subdir,
-        "file": file.file_name,
-        "name": file.name,
-        "version": file.version,
-        "build": file.build_string,
-        "build_number": file.build_number,
-    }
+def outputs_json(files: Sequence[PackageFile]) -> list[dict[str, Any]]:
+    """The files for JSON."""
+    return [
+        {
+            **values_of(file, "configuration", "subdir"),
+            "file": file.file_name,
+            **values_of(file, "name", "version"),
+            "build": file.build_string,
+            "build_number": file.build_number,
+        }
+        for file in files
+    ]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from click.testing import CliRunner
 
@@ -56,7 +54,7 @@ def test_every_list_is_of_what_nvcc_knows_and_ends_with_ptx(facts: CudaFacts, ve
 
 
 def test_coverage_names_gpus(facts: CudaFacts) -> None:
-    rows = json.loads(architectures_json(architecture_list(facts, "11.0", "tensorflow-2.6"), "nvcc"))["coverage"]
+    rows = architectures_json(architecture_list(facts, "11.0", "tensorflow-2.6"), "nvcc")["coverage"]
     by_capability = {row["capability"]: (row["runs"], row["by"]) for row in rows}
     assert by_capability["8.0"] == ("native", "sm_80")
     assert by_capability["9.0"] == ("ptx", "compute_80")

@@ -10,7 +10,7 @@ from typing import Any
 from feedstock_tools.channel.archive import FileDifference, PackageComparison
 from feedstock_tools.check.differences import Differences, JobChange, Lines
 from feedstock_tools.report.html_pages import html_page, shortened
-from feedstock_tools.wording import counted, shown, size_text
+from feedstock_tools.wording import counted, shown, size_text, values_of
 
 
 def comparison_text(found: PackageComparison) -> str:
@@ -27,20 +27,10 @@ def comparison_markdown(found: PackageComparison) -> str:
 def comparison_json(found: PackageComparison) -> Mapping[str, Any]:
     """The same; sizes in bytes."""
     return {
-        "same_bytes": found.same_bytes,
-        "same_contents": found.same_contents,
-        "sha256": list(found.digests),
+        **values_of(found, "same_bytes", "same_contents"),
+        "sha256": found.digests,
         "files": found.files,
-        "differences": [
-            {
-                "path": each.path,
-                "what": each.what,
-                "sizes": list(each.sizes),
-                "lines": list(each.lines),
-                "first_byte": each.first_byte,
-            }
-            for each in found.differences
-        ],
+        "differences": [asdict(each) for each in found.differences],
     }
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from typing import Any
 
 from feedstock_tools.facts.messages import Explanation
 from feedstock_tools.pins.channels import FoundBuild
 from feedstock_tools.pins.graph.audit import Disagreement
 from feedstock_tools.pins.graph.kinds import kind_named
-from feedstock_tools.wording import counted
+from feedstock_tools.wording import counted, values_of
 
 
 def found_table(builds: Iterable[FoundBuild]) -> str:
@@ -33,21 +33,18 @@ def _line(first: str, name: str, version: str, build: str, channel: str, toolkit
     return f"{first % name} {version:>15} {build:>15}  {channel:<20}  {toolkit}".rstrip()
 
 
-def found_json(builds: Iterable[FoundBuild]) -> str:
+def found_json(builds: Iterable[FoundBuild]) -> list[dict[str, Any]]:
     """A list of builds, with the repodata entry of each."""
-    return json.dumps(
-        [
-            {
-                **build.record.to_repodata(),
-                "fn": build.record.file_name,
-                "url": build.record.url,
-                "channel": build.channel,
-                "cuda": build.toolkit,
-            }
-            for build in builds
-        ],
-        indent=2,
-    )
+    return [
+        {
+            **build.record.to_repodata(),
+            "fn": build.record.file_name,
+            "url": build.record.url,
+            "channel": build.channel,
+            "cuda": build.toolkit,
+        }
+        for build in builds
+    ]
 
 
 def audit_text(disagreements: Sequence[Disagreement], origin: str) -> str:
@@ -65,9 +62,9 @@ def audit_text(disagreements: Sequence[Disagreement], origin: str) -> str:
     return "\n".join([*lines, count])
 
 
-def audit_json(disagreements: Sequence[Disagreement]) -> str:
+def audit_json(disagreements: Sequence[Disagreement]) -> list[dict[str, Any]]:
     """A list of objects."""
-    return json.dumps([asdict(disagreement) for disagreement in disagreements], indent=2)
+    return [asdict(disagreement) for disagreement in disagreements]
 
 
 def messages_text(explanations: Sequence[Explanation]) -> str:
@@ -84,16 +81,7 @@ def _lines(explanation: Explanation) -> list[str]:
     ]
 
 
-def messages_json(explanations: Sequence[Explanation]) -> str:
+def messages_json(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
     """The same for programs."""
-    documents = [
-        {
-            "name": explanation.name,
-            "means": explanation.means,
-            "check": list(explanation.check),
-            "commands": list(explanation.commands),
-            "sources": list(explanation.sources),
-        }
-        for explanation in explanations
-    ]
-    return json.dumps(documents, indent=2)
+    names = ("name", "means", "check", "commands", "sources")
+    return [values_of(explanation, *names) for explanation in explanations]

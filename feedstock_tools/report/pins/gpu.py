@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from feedstock_tools.gpu_code.code import GpuCode, architecture_names
 from feedstock_tools.pins.architectures import ArchitectureList
 from feedstock_tools.pins.driver import Machine
 from feedstock_tools.pins.judge import HOW, BuildVerdict, Card, Report, Verdict
-from feedstock_tools.wording import counted
+from feedstock_tools.wording import counted, values_of
 
 _WORDS = {"native": "native", "ptx": "PTX at first start", "no": "not at all"}
 
@@ -31,9 +30,9 @@ def architectures_text(chosen: ArchitectureList, form: str) -> str:
     return "\n".join(lines)
 
 
-def architectures_json(chosen: ArchitectureList, form: str) -> str:
+def architectures_json(chosen: ArchitectureList, form: str) -> dict[str, Any]:
     """The same for programs."""
-    document: dict[str, Any] = {
+    return {
         "cuda": chosen.toolkit.version,
         "preset": chosen.preset,
         "architectures": [str(architecture) for architecture in chosen.architectures],
@@ -48,7 +47,6 @@ def architectures_json(chosen: ArchitectureList, form: str) -> str:
             for capability, support, gpus in chosen.coverage()
         ],
     }
-    return json.dumps(document, indent=2)
 
 
 def gpu_text(report: Report, *, single: bool) -> str:
@@ -60,7 +58,7 @@ def gpu_text(report: Report, *, single: bool) -> str:
     return "\n".join(lines)
 
 
-def gpu_json(report: Report) -> str:
+def gpu_json(report: Report) -> dict[str, Any]:
     """The same for programs."""
     machine = report.machine
     document: dict[str, Any] = {} if machine is None else {"driver": machine.driver, "driver_cuda": machine.cuda}
@@ -68,24 +66,19 @@ def gpu_json(report: Report) -> str:
         document["problem"] = machine.problem
     document["gpus"] = [
         {
-            "name": card.name,
-            "capability": card.capability,
-            "driver": card.driver,
-            "driver_cuda": card.driver_cuda,
+            **values_of(card, "name", "capability", "driver", "driver_cuda"),
             "builds": [
                 {
-                    "what": item.what,
-                    "cuda": item.cuda,
+                    **values_of(item, "what", "cuda"),
                     "runs": item.verdict.how,
-                    "by": item.verdict.by,
-                    "reasons": list(item.verdict.reasons),
+                    **values_of(item.verdict, "by", "reasons"),
                 }
                 for item in judged
             ],
         }
         for card, judged in report.cards
     ]
-    return json.dumps(document, indent=2)
+    return document
 
 
 def _about(machine: Machine) -> list[str]:
@@ -144,23 +137,17 @@ def gpu_code_text(codes_of_files: Mapping[str, tuple[GpuCode, ...] | Unread]) ->
     return "\n".join(lines)
 
 
-def gpu_code_json(codes_of_files: Mapping[str, tuple[GpuCode, ...] | Unread]) -> str:
+def gpu_code_json(codes_of_files: Mapping[str, tuple[GpuCode, ...] | Unread]) -> dict[str, Any]:
     """The same for programs, with each piece of code."""
-    document: dict[str, object] = {
+    return {
         name: {"architectures": [], "code": [], "not_read": codes.reason}
         if isinstance(codes, Unread)
         else {
             "architectures": architecture_names(codes),
             "code": [
-                {
-                    "architecture": str(code.architecture),
-                    "kind": code.kind,
-                    "compressed": code.compressed,
-                    "offset": code.offset,
-                }
+                {"architecture": str(code.architecture), **values_of(code, "kind", "compressed", "offset")}
                 for code in codes
             ],
         }
         for name, codes in codes_of_files.items()
     }
-    return json.dumps(document, indent=2)

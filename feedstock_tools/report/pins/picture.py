@@ -69,12 +69,6 @@ def text_table(headings: Sequence[str], rows: Sequence[Row]) -> str:
     return "\n".join(aligned(lines))
 
 
-def markdown_table(headings: Sequence[str], rows: Sequence[Row]) -> str:
-    """For a page or an issue."""
-    lines = [headings, ["---"] * len(headings), *((row.cuda, *row.cells) for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
 def runs_on_linux(graph: PinGraph, cuda: str, driver: str) -> bool:
     """Whether a driver on Linux runs what a toolkit compiles, whether there are packages of the toolkit or not."""
     bounds = [bound for bound in graph.bounds_of(Release("cuda", cuda)) if "driver" in bound.kinds]

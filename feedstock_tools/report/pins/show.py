@@ -19,7 +19,6 @@ from feedstock_tools.report.pins.picture import (
     as_mermaid,
     as_svg,
     as_tree,
-    markdown_table,
     table_rows,
     text_table,
 )
@@ -49,7 +48,9 @@ def show(versions: Sequence[str], channels: Sequence[str], platform: str | None,
     if form == "text":
         return f"{text_table(headings, rows)}\n\n{as_tree(graph, cudas)}"
     if form == "markdown":
-        return f"{markdown_table(headings, rows)}\n\n```mermaid\n{as_mermaid(graph, cudas)}\n```"
+        lines = [headings, ["---"] * len(headings), *((row.cuda, *row.cells) for row in rows)]
+        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        return f"{table}\n\n```mermaid\n{as_mermaid(graph, cudas)}\n```"
     if form == "mermaid":
         return as_mermaid(graph, cudas)
     return as_dot(graph, cudas) if form == "dot" else page(graph, cudas, origin)
