@@ -14,7 +14,7 @@ from pathlib import Path
 from feedstock_tools import __version__
 from feedstock_tools.data import text_templates
 from feedstock_tools.errors import InputError
-from feedstock_tools.files.changes import write_whole
+from feedstock_tools.files.changes import Changes
 from feedstock_tools.reading import read_bytes, read_text
 
 #: Platform → the machines that build for it natively: GitHub's label, and the job of the Azure pipeline.
@@ -106,45 +106,10 @@ def not_on_azure(jobs: Sequence[CiJob]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(job.platform for job in jobs if MACHINES[job.platform][1] is None))
 
 
-@dataclass(frozen=True, slots=True)
-class CiFiles:
-    """The texts of files, by their path below the feedstock."""
-
-    feedstock: Path
-    texts: Mapping[str, str]
-
-    def stale(self) -> tuple[str, ...]:
-        """The files that are missing or different.
-
-        Raises:
-            InputError: this program did not write an existing file of that name.
-        """
-        return tuple(name for name, text in self.texts.items() if self._present(name) != text)
-
-    def write(self) -> tuple[str, ...]:
-        """Write the stale files, each atomically, and return their paths.
-
-        Raises:
-            InputError: like `stale`; nothing is written then.
-            WorkError: a file cannot be written.
-        """
-        stale = self.stale()
-        for name in stale:
-            write_whole(self.feedstock / name, self.texts[name])
-        return stale
-
-    def _present(self, name: str) -> str | None:
-        path = self.feedstock / name
-        if not path.exists():
-            return None
-        text = read_text(path, within=self.feedstock)
-        if not text.startswith(_MARK):
-            raise InputError("this file was not written by `feedstock-tools ci`", path=path, hint="Move it away.")
-        return text
-
-
-def ci_files(feedstock: Path, services: Sequence[str], *, install: str | None, channel: str, branch: str) -> CiFiles:
-    """The files of some services.
+def ci_files(
+    feedstock: Path, services: Sequence[str], *, install: str | None, channel: str, branch: str
+) -> dict[str, str]:
+    """The texts of the files of some services, by their path below the feedstock.
 
     Args:
         install: the requirement that pip installs; None: this version of feedstock-tools.
@@ -161,8 +126,25 @@ def ci_files(feedstock: Path, services: Sequence[str], *, install: str | None, c
     environment = text_templates("[", "]")
     environment.filters["quoted"] = json.dumps
     view = {**values, "build": _build_command(feedstock), "machines": MACHINES}
-    texts = {SERVICES[service][0]: environment.get_template(SERVICES[service][1]).render(view) for service in services}
-    return CiFiles(feedstock, texts)
+    templates = dict(SERVICES[service] for service in services)
+    return {path: environment.get_template(template).render(view) for path, template in templates.items()}
+
+
+def ci_changes(feedstock: Path, texts: Mapping[str, str]) -> Changes:
+    """The changes that write the files of `ci_files`: those that are missing or different.
+
+    Raises:
+        InputError: this program did not write an existing file of that name.
+    """
+    files: dict[Path, bytes | None] = {}
+    for name, text in texts.items():
+        path = feedstock / name
+        present = read_text(path, within=feedstock) if path.exists() else None
+        if present is not None and not present.startswith(_MARK):
+            raise InputError("this file was not written by `feedstock-tools ci`", path=path, hint="Move it away.")
+        if present != text:
+            files[path] = text.encode()
+    return Changes(feedstock, files)
 
 
 def _build_command(feedstock: Path) -> str:

@@ -167,18 +167,21 @@ def ci(
 
 def _write_files(folder: Path, wanted: _Wanted, channel: str, *, as_json: bool) -> int:
     """Write the files, or with --check only report those that differ; the exit status is then 1 if any does."""
-    from feedstock_tools.builds.ci import SERVICES, ci_files
+    from feedstock_tools.builds.ci import SERVICES, ci_changes, ci_files
 
     check = wanted.check
     services = tuple(SERVICES) if wanted.service == "both" else (wanted.service,)
     if not check:
         tidy(folder)
-    files = ci_files(folder, services, install=wanted.install, channel=channel, branch=wanted.branch)
-    changed = files.stale() if check else files.write()
+    texts = ci_files(folder, services, install=wanted.install, channel=channel, branch=wanted.branch)
+    changes = ci_changes(folder, texts)
+    if not check:
+        changes.apply()
+    changed = [path.relative_to(folder).as_posix() for path in changes.paths]
     missing = {name for name in changed if check and not (folder / name).exists()}
     states = {name: "missing" if name in missing else "stale" if check else "written" for name in changed}
     if as_json:
-        say_result([{"file": folder / name, "state": states.get(name, "same")} for name in files.texts])
+        say_result([{"file": folder / name, "state": states.get(name, "same")} for name in texts])
     else:
         words = {"missing": "missing:", "stale": "stale:", "written": "wrote"}
         lines = [f"{words[state]} {folder / name}" for name, state in states.items()]

@@ -13,14 +13,14 @@ import yaml
 from jsonschema import Draft7Validator
 from ruamel.yaml import YAML
 
-from feedstock_tools.builds.ci import SERVICES, CiFiles, CiJob, ci_files, ci_jobs, not_on_azure
+from feedstock_tools.builds.ci import SERVICES, CiJob, ci_changes, ci_files, ci_jobs, not_on_azure
 from feedstock_tools.errors import InputError
 from feedstock_tools.report.publishing import github_lines
 from tests.support import command
 from tests.support.feedstocks import HERE, TinyFeedstock
 
 
-def written(folder: Path, *services: str) -> CiFiles:
+def written(folder: Path, *services: str) -> dict[str, str]:
     """The files for some services, written without options."""
     return ci_files(folder, services, install=None, channel="conda-forge", branch="main")
 
@@ -28,7 +28,7 @@ def written(folder: Path, *services: str) -> CiFiles:
 def texts(folder: Path) -> dict[str, Any]:
     """The generated files by service, parsed as YAML."""
     files = written(folder, *SERVICES)
-    return {service: yaml.safe_load(files.texts[path]) for service, (path, _) in SERVICES.items()}
+    return {service: yaml.safe_load(files[path]) for service, (path, _) in SERVICES.items()}
 
 
 def test_files_lie_beside_those_of_conda_smithy(feedstock: TinyFeedstock) -> None:
@@ -120,7 +120,7 @@ def test_names_that_a_shell_or_service_would_read_are_refused(name: str) -> None
 def test_the_schema_of_a_service_is_kept(tmp_path: Path, service: str, schema: str) -> None:
     file = files("check_jsonschema").joinpath("builtin_schemas", "vendor", f"{schema}.json")
     path, _ = SERVICES[service]
-    read = YAML(typ="safe").load(written(tmp_path, service).texts[path])  # YAML 1.2, where `on` is a word
+    read = YAML(typ="safe").load(written(tmp_path, service)[path])  # YAML 1.2, where `on` is a word
     errors = Draft7Validator(json.loads(file.read_text(encoding="utf-8"))).iter_errors(read)
     assert [f"{'.'.join(map(str, error.absolute_path))}: {error.message}" for error in errors] == []
 
@@ -129,7 +129,7 @@ def test_a_linter_of_workflows_finds_nothing_unsafe(tmp_path: Path) -> None:
     """zizmor's only finding: actions are named by GitHub's version tags, not by commits."""
     policy = tmp_path / "zizmor.yml"
     policy.write_text("rules: {unpinned-uses: {config: {policies: {actions/*: ref-pin}}}}\n")
-    written(tmp_path, "github").write()
+    ci_changes(tmp_path, written(tmp_path, "github")).apply()
     words = ["--offline", "--persona=auditor", "--config", str(policy), str(tmp_path / ".github")]
     run = command.run([str(Path(sys.executable).with_name("zizmor")), *words])
     assert run.returncode == 0, run.stdout
