@@ -1,4 +1,4 @@
-"""The content of a file of facts: of the one that ships, or of a user's own, which is checked before it is trusted."""
+"""The content of files of facts: those that ship are read as they are, others are checked against their models."""
 
 from __future__ import annotations
 
@@ -16,20 +16,13 @@ if TYPE_CHECKING:
     from feedstock_tools.yaml_reading.nodes import Document
 
 
-def content_of(name: str, path: Path | None) -> Any:
-    """The content of `path`, checked against the model of `name` (`cuda.yaml`), as mappings, tuples and scalars.
+def content_of(name: str) -> Any:
+    """The content of a file that ships, as mappings, tuples and scalars.
 
-    Without a path, of the file that ships: tests check it, since its model takes longer to import than it to read.
-
-    Raises:
-        InputError: `path` breaks the form of such a file; all mistakes, each with line and column.
+    Tests check it, since its model takes longer to import than it to read.
     """
-    if path is None:
-        shipped = data_folder("variants") / name
-        return _frozen(parse_json_types(read_text(shipped, within=None), shipped))
-    from feedstock_tools.facts.models import FILES
-
-    return _frozen(checked(path, FILES[name]))
+    path = data_folder("variants") / name
+    return _frozen(parse_json_types(read_text(path, within=None), path))
 
 
 def _frozen(value: Any) -> Any:

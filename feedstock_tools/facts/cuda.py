@@ -9,8 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import lru_cache
-from pathlib import Path
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -293,14 +292,10 @@ class CudaFacts:
         raise InputError(f"conda-forge's pinning never had {builds} for {platform}", hint=f"It had: {versions}.")
 
 
-@lru_cache(maxsize=4)
-def load_cuda(path: Path | None = None) -> CudaFacts:
-    """The facts of `path`; default: the `variants/cuda.yaml` that ships with this package (read once).
-
-    Raises:
-        InputError: `path` breaks the form of such a file; all mistakes, each with line and column.
-    """
-    document = content_of("cuda.yaml", path)
+@cache
+def load_cuda() -> CudaFacts:
+    """The facts of `variants/cuda.yaml`."""
+    document = content_of("cuda.yaml")
     toolkits = [_toolkit(version, entry) for version, entry in document["toolkits"].items()]
     rows = [PinningRow(**{**row, "platform": Platform.parse(row["platform"])}) for row in document["pinning"]["rows"]]
     return CudaFacts(

@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -84,14 +83,10 @@ class Frameworks:
         return next((framework for framework in self.frameworks.values() if name in framework.also), None)
 
 
-@lru_cache(maxsize=4)
-def load_frameworks(path: Path | None = None) -> Frameworks:
-    """The facts of `path`; default: the `variants/frameworks.yaml` that ships with this package (read once).
-
-    Raises:
-        InputError: `path` breaks the form of such a file; all mistakes, each with line and column.
-    """
-    document = content_of("frameworks.yaml", path)
+@cache
+def load_frameworks() -> Frameworks:
+    """The facts of `variants/frameworks.yaml`."""
+    document = content_of("frameworks.yaml")
     return Frameworks(
         MappingProxyType({name: _framework(name, entry) for name, entry in document["frameworks"].items()}),
         document["without_cuda"],
@@ -149,14 +144,10 @@ class WheelRelease:
         return f">={self.python[0]},<{major}.{int(minor) + 1}"
 
 
-@lru_cache(maxsize=4)
-def load_wheels(path: Path | None = None) -> Mapping[str, tuple[WheelRelease, ...]]:
-    """The releases of `path` by framework, oldest first; default: those that ship with this package (read once).
-
-    Raises:
-        InputError: `path` breaks the form of such a file; all mistakes, each with line and column.
-    """
-    document = content_of("wheels.yaml", path)
+@cache
+def load_wheels() -> Mapping[str, tuple[WheelRelease, ...]]:
+    """The releases of `variants/wheels.yaml` by framework, oldest first."""
+    document = content_of("wheels.yaml")
     return MappingProxyType(
         {
             name: tuple(_release(entry, document["tested"].get(name)) for entry in entries)

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cached_property, lru_cache
-from pathlib import Path
+from functools import cache, cached_property
 from typing import Any
 
 from feedstock_tools.errors import InputError
@@ -200,14 +199,10 @@ def is_of_device_manager(text: str) -> bool:
     return re.fullmatch(r"\d+\.\d+\.\d+\.\d+", text.strip()) is not None
 
 
-@lru_cache(maxsize=4)
-def load_gpus(path: Path | None = None) -> Gpus:
-    """The GPUs of `path`; default: the `variants/gpus.yaml` that ships with this package (read once).
-
-    Raises:
-        InputError: `path` breaks the form of such a file; all mistakes, each with line and column.
-    """
-    document = content_of("gpus.yaml", path)
+@cache
+def load_gpus() -> Gpus:
+    """The GPUs of `variants/gpus.yaml`."""
+    document = content_of("gpus.yaml")
     generations, familiar = document["generations"], document["familiar"]
     last = len(familiar)
     rank = {name: at for at, name in enumerate(familiar)}

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from pathlib import Path
+from functools import cache
 
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.content import content_of
@@ -32,14 +31,10 @@ class Explanation:
     sources: tuple[str, ...]
 
 
-@lru_cache(maxsize=4)
-def load_messages(path: Path | None = None) -> tuple[Explanation, ...]:
-    """The messages of `path`; default: the `variants/messages.yaml` that ships with this package (read once).
-
-    Raises:
-        InputError: `path` breaks the form of such a file; all mistakes, each with line and column.
-    """
-    document = content_of("messages.yaml", path)
+@cache
+def load_messages() -> tuple[Explanation, ...]:
+    """The messages of `variants/messages.yaml`."""
+    document = content_of("messages.yaml")
     titles = {name: source["title"] for name, source in document["sources"].items()}
     return tuple(
         Explanation(**{**entry, "sources": tuple(titles[name] for name in entry["sources"])})

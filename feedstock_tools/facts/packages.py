@@ -1,8 +1,9 @@
-"""The packages of the stand-in channel, from real recipes.
+"""The packages of the stand-in channel, from real recipes, and the tools among them that have contents.
 
 The data is `variants/packages.yaml`: a table of sources (a feedstock at a commit) and a list of families of packages,
-each a template with a list of rows: a package for each row and each of its subdirs. docs/stand-in-channel.md describes
-the format; `facts.models.PackagesFile` is its form.
+each a template with a list of rows: a package for each row and each of its subdirs. `variants/tools.yaml` has the
+wheels behind tools, and the packages of tools that are not in the former. docs/stand-in-channel.md describes the
+formats; `facts.models` has them as models.
 """
 
 from __future__ import annotations
@@ -320,17 +321,18 @@ def packages_file() -> Path:
     return data_folder("variants") / "packages.yaml"
 
 
-def read_packages(path: Path | None = None) -> tuple[KnownPackage, ...]:
-    """All packages of the file, for all subdirs, in the order of the file.
+@cache
+def read_packages() -> tuple[KnownPackage, ...]:
+    """All packages of the file that ships, for all subdirs, in the order of the file."""
+    return _read(packages_file())[1]
 
-    Args:
-        path: a file to use instead of the one that ships with this tool; it is checked first.
+
+def checked_packages(path: Path) -> tuple[KnownPackage, ...]:
+    """The packages of any file of that form.
 
     Raises:
         InputError: the file cannot be read or has mistakes; all of them.
     """
-    if path is None:
-        return _shipped()
     from feedstock_tools.facts.content import check_document
     from feedstock_tools.facts.models import PackagesFile
     from feedstock_tools.yaml_reading.nodes import parse_document
@@ -345,13 +347,13 @@ def read_packages(path: Path | None = None) -> tuple[KnownPackage, ...]:
     return packages
 
 
-@cache
-def _shipped() -> tuple[KnownPackage, ...]:
-    path = packages_file()
-    packages, findings = expanded(parse_texts(read_text(path, within=None), path), check=False)
+def _read(path: Path) -> tuple[Any, tuple[KnownPackage, ...]]:
+    """The content of a file that ships, and its packages."""
+    content = parse_texts(read_text(path, within=None), path)
+    packages, findings = expanded(content, check=False)
     if findings:
         raise InputError.of([Mistake(message, path) for _, message in findings])
-    return packages
+    return content, packages
 
 
 #: The tool that no wheel has: the program of the machine.
@@ -433,31 +435,21 @@ def tools_file() -> Path:
 
 @cache
 def read_tools() -> Tools:
-    """The tools that ship with this program.
-
-    Raises:
-        InputError: a family has a mistake that the model does not see.
-    """
-    path = tools_file()
-    content = parse_texts(read_text(path, within=None), path)
-    packages, findings = expanded(content, check=False)
-    if findings:
-        raise InputError.of([Mistake(message, path) for _, message in findings])
+    """The tools of the file that ships."""
+    content, packages = _read(tools_file())
     wheels = tuple(_wheel(entry, file) for entry in content["wheels"] for file in entry["files"])
     return Tools(packages, wheels, {entry["name"]: tuple(entry.get("needs", ())) for entry in content["wheels"]})
 
 
-def _wheel(entry: Mapping[str, object], file: Mapping[str, str]) -> Wheel:
-    take = entry.get("take") or {}
-    assert isinstance(take, dict)  # noqa: S101  (for the type checker: the model holds it)
+def _wheel(entry: Mapping[str, Any], file: Mapping[str, str]) -> Wheel:
     return Wheel(
-        package=str(entry["name"]),
-        version=str(entry["version"]),
-        project=str(entry.get("project", entry["name"])),
+        package=entry["name"],
+        version=entry["version"],
+        project=entry.get("project", entry["name"]),
         subdir=file["subdir"],
         python=file.get("python"),
         file=file["file"],
         size=int(file["size"]),
         sha256=file["sha256"],
-        take=tuple(take.items()),
+        take=tuple(entry.get("take", {}).items()),
     )

@@ -12,6 +12,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,9 @@ import click
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import FeedstockError
-from feedstock_tools.facts.content import check_document
-from feedstock_tools.facts.cuda import load_cuda
-from feedstock_tools.facts.frameworks import load_frameworks, load_wheels
-from feedstock_tools.facts.gpus import load_gpus
-from feedstock_tools.facts.messages import load_messages
+from feedstock_tools.facts.content import check_document, checked
 from feedstock_tools.facts.models import FILES, json_schema
-from feedstock_tools.facts.packages import read_packages
+from feedstock_tools.facts.packages import checked_packages
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.nodes import parse_document, parse_texts
@@ -37,15 +34,11 @@ def _check_tools(path: Path) -> None:
     check_document(parse_document(text, path), parse_texts(text, path), FILES["tools.yaml"])
 
 
-#: The function that reads, and thereby checks, each file.
+#: The function that checks each file.
 READERS: Mapping[str, Callable[[Path], object]] = {
-    "cuda.yaml": load_cuda,
-    "frameworks.yaml": load_frameworks,
-    "gpus.yaml": load_gpus,
-    "messages.yaml": load_messages,
-    "packages.yaml": read_packages,
+    **{name: partial(checked, model=model) for name, model in FILES.items()},
+    "packages.yaml": checked_packages,
     "tools.yaml": _check_tools,
-    "wheels.yaml": load_wheels,
 }
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -207,19 +206,3 @@ def test_a_version_that_was_never_pinned_is_an_error() -> None:
     assert "11.2, 11.8, 12.0" in str(caught.value)
     with pytest.raises(InputError, match=r"never had CPU builds for zos-z"):
         FACTS.pinning_row(None, Platform.parse("zos-z"))
-
-
-def test_facts_of_another_file_can_be_read(tmp_path: Path) -> None:
-    path = tmp_path / "cuda.yaml"
-    path.write_text(
-        """
-sources: {}
-toolkits:
-  "9.9": {era: cudatoolkit, architectures: ["70"], least_driver: {linux: "1", windows: null}, sources: {}}
-presets: {}
-pinning: {repository: https://example.org/pinning, rows: []}
-libraries: {}
-""",
-        encoding="utf-8",
-    )
-    assert load_cuda(path).toolkit("9.9").architectures == ("70",)

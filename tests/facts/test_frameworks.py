@@ -9,8 +9,10 @@ import pytest
 
 from feedstock_tools.channel.specs import admits
 from feedstock_tools.errors import InputError
+from feedstock_tools.facts.content import checked
 from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.facts.frameworks import Framework, NoWay, Setup, load_frameworks, load_wheels
+from feedstock_tools.facts.models import FrameworksFile
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 
 FACTS = load_frameworks()
@@ -80,6 +82,6 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     with pytest.raises(InputError) as caught:
-        load_frameworks(path)
+        checked(path, FrameworksFile)
     assert {mistake.line for mistake in caught.value.mistakes} == {6}
     assert any("'tpu' is not one of 'gpu', 'cpu'" in mistake.message for mistake in caught.value.mistakes)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts.packages import KnownPackage, packages_file, read_packages
+from feedstock_tools.facts.packages import KnownPackage, checked_packages, packages_file, read_packages
 
 SOURCE = """
 sources:
@@ -19,7 +19,7 @@ sources:
 def read(tmp_path: Path, packages: str, sources: str = SOURCE) -> tuple[KnownPackage, ...]:
     path = tmp_path / "packages.yaml"
     path.write_text(f"{sources}\npackages:\n{packages}")
-    return read_packages(path)
+    return checked_packages(path)
 
 
 def test_a_family_gives_a_package_for_each_row_and_subdir(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_file_that_is_no_such_file_is_refused(tmp_path: Path, content: bytes) 
     path = tmp_path / "packages.yaml"
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"packages\.yaml"):
-        read_packages(path)
+        checked_packages(path)
 
 
 def test_the_file_of_this_tool_has_no_mistake() -> None:
