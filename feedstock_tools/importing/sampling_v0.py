@@ -20,11 +20,13 @@ from feedstock_tools.importing.trees import (
     as_texts,
     mark,
     marked,
+    number_in,
     raw_of,
     unmarked,
 )
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.requirements import SECTIONS, requirement_lists
+from feedstock_tools.recipe.packages import by_kind
+from feedstock_tools.recipe.requirements import SECTIONS, as_list, requirement_lists
 from feedstock_tools.recipe.v0.functions import Functions, PackageNames, template_context
 from feedstock_tools.recipe.v0.jinja import render
 from feedstock_tools.recipe.v0.meta import Meta, output_dicts, output_meta, parse_rendered
@@ -107,10 +109,10 @@ def tree_v0(
     return RecipeTree(
         name=unmarked(name, known),
         version=unmarked(version, known),
-        number=_number(meta.section("build").get("number"), known) or 0,
+        number=number_in(unmarked(str(meta.section("build").get("number")), known)) or 0,
         skip=meta.skip,
         alone=alone,
-        sources=tuple(_sources(data.get("source"))),
+        sources=tuple(item for item in as_list(data.get("source")) if isinstance(item, Mapping) and item),
         top=top,
         outputs=outputs,
         about=_section(data, "about"),
@@ -166,18 +168,8 @@ def _section(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _sources(value: Any) -> list[Mapping[str, Any]]:
-    items = value if isinstance(value, list) else [value]
-    return [item for item in items if isinstance(item, Mapping) and item]
-
-
 def _is_true(value: Any) -> bool:
     return value is True or (isinstance(value, str) and value.strip().lower() in _TRUE)
-
-
-def _number(value: Any, known: Mapping[str, str]) -> int | None:
-    text = unmarked(str(value), known).strip()
-    return int(text) if text.isdigit() else None
 
 
 def _output(meta: Meta, out: Mapping[str, Any], known: Mapping[str, str]) -> OutputTree:
@@ -189,7 +181,7 @@ def _output(meta: Meta, out: Mapping[str, Any], known: Mapping[str, str]) -> Out
     return OutputTree(
         name=str(out.get("name") or meta.name),
         version=meta.version,
-        number=_number(build.get("number"), known),
+        number=number_in(unmarked(str(build.get("number")), known)),
         string=str(build["string"]) if build.get("string") else None,
         noarch=noarch,
         skip=_is_true(build.get("skip")),
@@ -197,7 +189,9 @@ def _output(meta: Meta, out: Mapping[str, Any], known: Mapping[str, str]) -> Out
         files=_files(out.get("files"), "include"),
         excluded=_files(out.get("files"), "exclude"),
         requirements={section: as_texts(list(lists.get(section, ()))) for section in SECTIONS},
-        exports=_exports(build.get("run_exports")),
+        exports={
+            kind: texts for kind, items in by_kind(build.get("run_exports")).items() if (texts := as_texts(items))
+        },
         ignored={
             "packages": as_texts(build.get("ignore_run_exports")),
             "exporters": as_texts(build.get("ignore_run_exports_from")),
@@ -238,9 +232,3 @@ def _script(build: Mapping[str, Any], out: Mapping[str, Any]) -> ScriptTree:
     if isinstance(own, str) and re.fullmatch(r"[\w./-]+\.(sh|bat)", own.strip()):
         return ScriptTree(own.strip(), (), variables, tuple(passed))
     return ScriptTree(None, as_texts(own), variables, tuple(passed))
-
-
-def _exports(value: Any) -> dict[str, tuple[str, ...]]:
-    if isinstance(value, Mapping):
-        return {str(kind): as_texts(items) for kind, items in value.items() if as_texts(items)}
-    return {"weak": as_texts(value)} if as_texts(value) else {}

@@ -27,11 +27,13 @@ from feedstock_tools.importing.trees import (
     as_texts,
     mark,
     marked,
+    number_in,
     raw_of,
     unmarked,
 )
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.requirements import SECTIONS
+from feedstock_tools.recipe.packages import by_kind
+from feedstock_tools.recipe.requirements import SECTIONS, as_list
 from feedstock_tools.recipe.v0.functions import Functions
 from feedstock_tools.recipe.v0.jinja import render
 from feedstock_tools.recipe.v1.expressions import (
@@ -180,7 +182,7 @@ class _Marks(Scope):
                 chosen = self._item(node)
                 return chosen[0] if chosen else None
             return {
-                str(key): [self._skip(condition) for condition in as_items(value)]
+                str(key): [self._skip(condition) for condition in as_list(value)]
                 if key == "skip"
                 else self.resolved(value)
                 for key, value in node.items()
@@ -194,11 +196,11 @@ class _Marks(Scope):
         chosen = item.get("then") if self.truth(item["if"]) else item.get("else")
         if chosen is None:
             return []
-        return [part for branch_item in as_items(chosen) for part in self._item(branch_item)]
+        return [part for branch_item in as_list(chosen) for part in self._item(branch_item)]
 
     def _skip(self, condition: Any) -> str:
         if isinstance(condition, Mapping):
-            return "true" if any(any_true(self._skip(item)) for item in self._item(condition)) else "false"
+            return "true" if any(_any_true(self._skip(item)) for item in self._item(condition)) else "false"
         return str(self.truth(condition)).lower()
 
 
@@ -219,10 +221,7 @@ def _scope(
         "target_platform": marked("target_platform", target.subdir),
         "host_platform": marked("target_platform", target.subdir),
         "build_platform": marked("build_platform", builder.subdir),
-        **{
-            name: mark(name) for name in ("hash", "build_number", "PYTHON", "PREFIX", "SRC_DIR", "RECIPE_DIR", "SP_DIR")
-        },
-        "SHLIB_EXT": mark("SHLIB_EXT"),
+        **{name: mark(name) for name in _ALWAYS_MARKED},
     }
     functions = Functions(variant, target.subdir, recipe.path)
     context = context_of(compose(recipe.text))
@@ -238,21 +237,17 @@ def _typed(key: str, value: str) -> Hashable:
     return value == "true" if value in ("true", "false") else marked(key, value)
 
 
-def as_items(value: Any) -> list[Any]:
-    """A value as a list; nothing as an empty one."""
-    if value is None:
-        return []
-    return value if isinstance(value, list) else [value]
-
-
-def any_true(value: Any) -> bool:
+def _any_true(value: Any) -> bool:
     """Whether one of the values is true, as text."""
-    return any(str(item).lower() == "true" for item in as_items(value))
+    return any(str(item).lower() == "true" for item in as_list(value))
 
 
 _BUILD = frozenset({"number", "string", "skip", "script", "noarch", "files", "variant"})
-_EXPORTS = {"weak_constraints": "weak_constrains", "strong_constraints": "strong_constrains"}
-_REQUIREMENTS = frozenset({*SECTIONS.values(), "run_exports", "ignore_run_exports"})
+#: Keys of a source, and their names in a meta.yaml.
+_SOURCE: Mapping[str, str] = {
+    **{"git": "git_url", "rev": "git_rev", "tag": "git_rev", "branch": "git_rev"},
+    **{"target_directory": "folder", "file_name": "fn"},
+}
 _PARTS = frozenset({"package", "build", "requirements", "tests", "about", "inherit", "staging"})
 
 
@@ -268,7 +263,7 @@ def tree_v1(
     alone = "outputs" not in data
     name = str((data.get("package") or data.get("recipe") or {}).get("name", ""))
     build = data.get("build") or {}
-    number = _number(build.get("number"))
+    number = number_in(build.get("number"))
     listed = [data] if alone else [item for item in data.get("outputs") or [] if isinstance(item, Mapping)]
     staged = [item for item in listed if "staging" in item]
     outputs = tuple(_output(item, version, build, alone=alone) for item in listed if "staging" not in item)
@@ -278,26 +273,19 @@ def tree_v1(
         name=unmarked(name, known),
         version=unmarked(version, known),
         number=number or 0,
-        skip=any_true(build.get("skip")),
+        skip=_any_true(build.get("skip")),
         alone=alone,
-        sources=tuple(_as_v0(item) for item in as_items(data.get("source")) if isinstance(item, Mapping)),
+        sources=tuple(
+            {_SOURCE.get(key, key): value for key, value in item.items()}
+            for item in as_list(data.get("source"))
+            if isinstance(item, Mapping)
+        ),
         top=top,
         outputs=outputs,
         about=data.get("about") or {},
         extra=data.get("extra") or {},
         values={name: value for name, value in scope.texts.items() if name not in RESERVED},
     )
-
-
-def _number(value: Any) -> int | None:
-    text = str(value or "").strip()
-    return int(text) if text.isdigit() else None
-
-
-def _as_v0(source: Mapping[str, Any]) -> dict[str, Any]:
-    """A source with the names that its keys have in a meta.yaml."""
-    names = {"git": "git_url", "rev": "git_rev", "tag": "git_rev", "branch": "git_rev", "target_directory": "folder"}
-    return {names.get(key, "fn" if key == "file_name" else key): value for key, value in source.items()}
 
 
 def _output(item: Mapping[str, Any], version: str, above: Mapping[str, Any], *, alone: bool) -> OutputTree:
@@ -308,54 +296,43 @@ def _output(item: Mapping[str, Any], version: str, above: Mapping[str, Any], *, 
     package = item.get("package") or {}
     ignored = requirements.get("ignore_run_exports") or {}
     variant = build.get("variant") or {}
+    steps = number_in(variant.get("down_prioritize_variant"))
     python = build.get("python") or {}
-    tests, more_tests = _tests(as_items(item.get("tests")))
+    others = {key: value for key, value in python.items() if key not in ("entry_points", "version_independent")}
+    tests, more_tests = _tests(as_list(item.get("tests")))
     files = build.get("files")
     included = files.get("include") if isinstance(files, Mapping) else files
     return OutputTree(
         name=str(package.get("name", "")),
         version=str(package.get("version") or version),
-        number=None if alone else _number(own.get("number")),
+        number=None if alone else number_in(own.get("number")),
         string=str(build["string"]) if build.get("string") else None,
         noarch=str(build["noarch"]) if build.get("noarch") else None,
-        skip=False if alone else any_true(own.get("skip")),
+        skip=False if alone else _any_true(own.get("skip")),
         script=_script(build.get("script")),
         files=as_texts(included),
         excluded=as_texts(files.get("exclude")) if isinstance(files, Mapping) else (),
         requirements={key: _needs(requirements.get(name)) for key, name in SECTIONS.items()},
-        exports=_exports(requirements.get("run_exports")),
+        exports={kind: _needs(items) for kind, items in by_kind(requirements.get("run_exports")).items() if items},
         ignored={"packages": _needs(ignored.get("by_name")), "exporters": _needs(ignored.get("from_package"))},
-        features=tuple(f"{package.get('name', '')}-p-{step}" for step in range(_steps(variant))),
+        features=tuple(f"{package.get('name', '')}-p-{step}" for step in range(steps or 0)),
         keys={key: as_texts(variant.get(key)) for key in ("use_keys", "ignore_keys")},
         entry_points=as_texts(python.get("entry_points")),
-        independent=any_true(python.get("version_independent")),
+        independent=_any_true(python.get("version_independent")),
         tests=tests,
         about={} if alone else item.get("about") or {},
         more_build={
             **{key: value for key, value in build.items() if key not in _BUILD and key != "python"},
-            **({"python": python_rest} if (python_rest := _rest_of_python(python)) else {}),
+            **({"python": others} if others else {}),
         },
         more_test={"tests": more_tests} if more_tests else {},
         more={} if alone else {key: value for key, value in item.items() if key not in _PARTS},
     )
 
 
-def _exports(value: Any) -> dict[str, tuple[str, ...]]:
-    by_kind = value if isinstance(value, Mapping) else {"weak": value}
-    return {_EXPORTS.get(str(kind), str(kind)): _needs(items) for kind, items in by_kind.items() if items}
-
-
-def _rest_of_python(python: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in python.items() if key not in ("entry_points", "version_independent")}
-
-
-def _steps(variant: Mapping[str, Any]) -> int:
-    return _number(variant.get("down_prioritize_variant")) or 0
-
-
 def _needs(value: Any) -> tuple[str, ...]:
     texts = []
-    for item in as_items(value):
+    for item in as_list(value):
         if isinstance(item, Mapping):
             kind, pin = next(iter(item.items()))
             parts = [f"{key}={bound}" for key, bound in pin.items() if key != "name"]
@@ -378,7 +355,7 @@ def _script(value: Any) -> ScriptTree:
 
 def _lines(value: Any) -> tuple[str, ...]:
     """The lines of commands, which the engine joins by line breaks anyway."""
-    texts = (str(item) for item in as_items(value) if item is not None)
+    texts = (str(item) for item in as_list(value) if item is not None)
     return tuple(line.rstrip() for text in texts for line in text.splitlines() if line.strip())
 
 
@@ -408,5 +385,5 @@ def _tests(items: list[Any]) -> tuple[dict[str, tuple[str, ...]], list[Any]]:
 def _is_plain(item: Mapping[str, Any]) -> bool:
     script = item["script"]
     requirements = item.get("requirements") or {}
-    is_text = isinstance(script, str | list) and not any(isinstance(line, Mapping) for line in as_items(script))
+    is_text = isinstance(script, str | list) and not any(isinstance(line, Mapping) for line in as_list(script))
     return is_text and set(item) <= {"script", "requirements", "files"} and set(requirements) <= {"run"}

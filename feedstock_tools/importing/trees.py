@@ -172,3 +172,9 @@ def as_texts(value: Any) -> tuple[str, ...]:
         return ()
     items = value if isinstance(value, list | tuple) else (value,)
     return tuple(str(item).strip() for item in items if item is not None and str(item).strip())
+
+
+def number_in(value: Any) -> int | None:
+    """The whole number that a text is."""
+    text = str(value or "").strip()
+    return int(text) if text.isdigit() else None

@@ -78,7 +78,7 @@ def package_of_meta(
     """
     build = meta.section("build")
     tests = meta.output.get("test") if meta.is_output else (meta.output.get("test") or meta.data.get("test"))
-    exports = _by_kind(build.get("run_exports"))
+    exports = by_kind(build.get("run_exports"))
     features = build.get("track_features")
     specs = {env: _read(specs) for env, specs in output.requirements.items()}
     return Package(
@@ -109,7 +109,7 @@ def package_of_content(content: Mapping[str, Any], output: RenderedOutput, platf
     parts = _mapping(content.get("requirements"))
     caches = content.get("staging_caches") or ()
     shared = [_mapping(cache.get("requirements")) for cache in caches]
-    exports = _by_kind(parts.get("run_exports"))
+    exports = by_kind(parts.get("run_exports"))
     ignore = parts.get("ignore_run_exports") or {}
     build = _mapping(content.get("build"))
     down = int(_mapping(build.get("variant")).get("down_prioritize_variant") or 0)
@@ -153,7 +153,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _by_kind(exports: Any) -> dict[str, list[Any]]:
+def by_kind(exports: Any) -> dict[str, list[Any]]:
     """Run exports by kind; without kinds they are weak."""
     by_kind = exports if isinstance(exports, Mapping) else {"weak": exports}
     return {str(kind).replace("constraints", "constrains"): as_list(items) for kind, items in by_kind.items()}

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.to_v1.conditions import When, all_of, are_exhaustive
 from feedstock_tools.yaml_reading.nodes import compose, parse_types
-
-_TEMPLATE = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
-_LONGEST_LINE = 120
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def check_templates(content: Any, path: Path, text: str = "") -> None:
 
 def asks_environment(content: Any) -> bool:
     """Whether a template may read variables of the process, which it can only by the name `env`."""
-    return any(_ENVIRONMENT.search(text) for text in _texts(content))
+    return any(_ENVIRONMENT.search(text) for text in texts_of(content))
 
 
 class _TooMuchError(Exception):
@@ -82,23 +82,23 @@ def _check(content: Mapping[Any, Any]) -> None:
     sizes = _Sizes()
     context = content.get("context")
     for name, value in context.items() if isinstance(context, Mapping) else ():
-        sizes[str(name)] = sum(_size(text, sizes) for text in _texts(value))
+        sizes[str(name)] = sum(_size(text, sizes) for text in texts_of(value))
         if isinstance(value, str) and _gives_number(value, sizes.numbers):
             sizes.numbers = sizes.numbers | {str(name)}
     for key, part in content.items():
         if key != "context":
-            for text in _texts(part, key in _CONDITIONS):
+            for text in texts_of(part, key in _CONDITIONS):
                 _size(text, sizes)
 
 
-def _texts(node: Any, condition: bool = False) -> Iterator[str]:
+def texts_of(node: Any, condition: bool = False) -> Iterator[str]:
     """All strings in a part of a recipe; conditions, which are templates without marks, with marks."""
     if isinstance(node, Mapping):
         for key, value in node.items():
-            yield from _texts(value, key in _CONDITIONS)
+            yield from texts_of(value, key in _CONDITIONS)
     elif isinstance(node, list):
         for value in node:
-            yield from _texts(value, condition)
+            yield from texts_of(value, condition)
     elif isinstance(node, str):
         yield f"${{{{{node}}}}}" if condition and "${{" not in node else node
 

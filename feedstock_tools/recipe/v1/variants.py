@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.model import UsedVariables
+from feedstock_tools.recipe.v1.templates import texts_of
 from feedstock_tools.variants.model import Axis, Variant, VariantConfig, VariantSpace
 
 if TYPE_CHECKING:
@@ -187,27 +188,9 @@ def mentioned_variables(recipe: Any) -> Mapping[str | None, frozenset[str]]:
 
 
 def _in_part(part: Any) -> Iterator[str]:
-    yield from _in_texts(part)
-    build = part.get("build") if isinstance(part, dict) else None
-    skip = build.get("skip") if isinstance(build, dict) else None
-    for condition in skip if isinstance(skip, list) else [skip]:
-        if isinstance(condition, str):
-            yield from _in_expression(condition)
-
-
-def _in_texts(node: Any) -> Iterator[str]:
-    if isinstance(node, dict):
-        for key, value in node.items():
-            if key == "if" and isinstance(value, str):
-                yield from _in_expression(value)
-            else:
-                yield from _in_texts(value)
-    elif isinstance(node, list):
-        for item in node:
-            yield from _in_texts(item)
-    elif isinstance(node, str) and _OPENING in node:
-        for part in node.split(_OPENING)[1:]:
-            expression, closed, _ = part.partition(_CLOSING)
+    for text in texts_of(part):
+        for template in text.split(_OPENING)[1:]:
+            expression, closed, _ = template.partition(_CLOSING)
             if closed:
                 yield from _in_expression(expression)
 
@@ -227,25 +210,24 @@ def _in_expression(text: str) -> Iterator[str]:
 def _variables(node: nodes.Node | None) -> Iterator[str]:
     from jinja2 import nodes
 
-    if isinstance(node, nodes.Name):
-        yield node.name
-    elif isinstance(node, nodes.Test | nodes.Filter | nodes.UnaryExpr):
-        yield from _variables(node.node)
-    elif isinstance(node, nodes.BinExpr):
-        yield from _variables(node.left)
-        yield from _variables(node.right)
-    elif isinstance(node, nodes.Concat):
-        for part in node.nodes:
-            yield from _variables(part)
-    elif isinstance(node, nodes.Compare):
-        yield from _variables(node.expr)
-        for operand in node.ops:
-            yield from _variables(operand.expr)
-    elif isinstance(node, nodes.CondExpr):
-        for branch in (node.test, node.expr1, node.expr2):
-            yield from _variables(branch)
-    elif isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name) and node.args:
-        yield from _in_call(node.node.name, node.args)
+    parts: Sequence[nodes.Node | None] = ()
+    match node:
+        case nodes.Name():
+            yield node.name
+        case nodes.Test() | nodes.Filter() | nodes.UnaryExpr():
+            parts = (node.node,)
+        case nodes.BinExpr():
+            parts = (node.left, node.right)
+        case nodes.Concat():
+            parts = node.nodes
+        case nodes.Compare():
+            parts = (node.expr, *(operand.expr for operand in node.ops))
+        case nodes.CondExpr():
+            parts = (node.test, node.expr1, node.expr2)
+        case nodes.Call(node=nodes.Name(name=str(name))) if node.args:
+            yield from _in_call(name, node.args)
+    for part in parts:
+        yield from _variables(part)
 
 
 def _in_call(function: str, arguments: list[nodes.Expr]) -> Iterator[str]:

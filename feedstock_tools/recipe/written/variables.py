@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from feedstock_tools.conditions.recipes import parse
+from feedstock_tools.conditions.tree import And, Condition
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.written.document import Document, Part, selector_in
 
@@ -131,15 +133,10 @@ def holds_with(selector: str, given: str) -> bool:
     return _terms(selector) <= _terms(given)
 
 
-def _terms(selector: str) -> frozenset[str]:
-    """The texts that `and` connects, outside of brackets; an `or` outside of them makes one text of all."""
-    words = re.findall(r"\((?:[^()]|\([^()]*\))*\)|\S+?(?=[\s(]|$)|\S", selector)
-    if "or" in words:
-        return frozenset({"".join(words)})
-    terms = [[]]  # type: list[list[str]]
-    for word in words:
-        terms.append([]) if word == "and" else terms[-1].append(word)
-    return frozenset("".join(term) for term in terms if term)
+def _terms(selector: str) -> frozenset[Condition | str]:
+    """What `and` connects."""
+    tree = parse(selector, "selector") or selector
+    return frozenset(tree.parts if isinstance(tree, And) else filter(None, [tree]))
 
 
 def is_undecided(text: str, variables: Sequence[Variable], selector: str) -> bool:
