@@ -25,8 +25,7 @@ from feedstock_tools.wording import counted
 if TYPE_CHECKING:
     from feedstock_tools.check.linting.subject import LintFinding
     from feedstock_tools.check.rehearsal import RehearsalChannels
-    from feedstock_tools.recipe.written.document import Document
-    from feedstock_tools.recipe.written.files import WrittenFiles
+    from feedstock_tools.recipe.written.document import Document, WrittenFiles
     from feedstock_tools.rerender.configuration import Configuration
 
 
@@ -226,7 +225,7 @@ def lint(feedstock: Path, fix: bool, form: _Form, choice: _Choice) -> int:
     """
     from feedstock_tools.check.linting.lint import lint_feedstock
     from feedstock_tools.check.linting.subject import RULES
-    from feedstock_tools.recipe.written.files import read_files
+    from feedstock_tools.recipe.written.document import read_files
     from feedstock_tools.report.checks import linting as report
 
     if form.as_json + form.github + form.sarif > 1:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.files.changes import Changes
-from feedstock_tools.recipe.written.document import Document, read_document
-from feedstock_tools.recipe.written.files import WrittenFiles, read_files
+from feedstock_tools.recipe.written.document import Document, WrittenFiles, read_document, read_files
 
 _SPEC = "feedstock.yaml"
 

@@ -206,7 +206,7 @@ def read_source(feedstock: Path, pinning: Path | None, rules: Rules, added: Sequ
         files.append(own)
     parsed: RecipeText | ParsedV1
     if forge.is_v1:
-        from feedstock_tools.recipe.v1.staging import without_staging_builds
+        from feedstock_tools.recipe.v1.recipe import without_staging_builds
         from feedstock_tools.recipe.v1_engine import parse_v1
 
         text = forge.recipe_text

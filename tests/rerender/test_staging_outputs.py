@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from feedstock_tools.recipe.v1.staging import without_staging_builds
+from feedstock_tools.recipe.v1.recipe import without_staging_builds
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.yaml_reading.nodes import parse_texts

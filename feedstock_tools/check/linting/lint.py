@@ -24,8 +24,7 @@ from feedstock_tools.check.linting.selectors import dead_items, dead_selectors
 from feedstock_tools.check.linting.subject import LintFinding, Subject, read_subject
 from feedstock_tools.check.linting.variant_files import ignored_spec, stale_migrations, unused_keys
 from feedstock_tools.check.renderings import Renderings
-from feedstock_tools.recipe.written.document import Document, Part
-from feedstock_tools.recipe.written.files import read_files
+from feedstock_tools.recipe.written.document import Document, Part, read_files
 from feedstock_tools.recipe.written.owners import requirement_lists
 from feedstock_tools.rerender.source import find_pinning
 from feedstock_tools.stages import stage

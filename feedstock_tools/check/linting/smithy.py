@@ -12,8 +12,7 @@ from pathlib import Path
 
 from feedstock_tools.check.linting.subject import LintFinding
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.recipe.written.document import Document
-from feedstock_tools.recipe.written.files import WrittenFiles
+from feedstock_tools.recipe.written.document import Document, WrittenFiles
 
 #: The time limit of the linter, in seconds: it takes one or two.
 _SECONDS = 300.0

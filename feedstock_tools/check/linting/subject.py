@@ -11,8 +11,7 @@ from feedstock_tools.check.findings import Weight
 from feedstock_tools.check.renderings import Job, Renderings
 from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.written.document import Document
-from feedstock_tools.recipe.written.files import WrittenFiles
+from feedstock_tools.recipe.written.document import Document, WrittenFiles
 from feedstock_tools.recipe.written.owners import Owner, outputs_of
 from feedstock_tools.rerender.configuration import NO_LOOP, Configuration, rows_of
 from feedstock_tools.rerender.source import Pinning

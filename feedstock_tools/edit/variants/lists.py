@@ -15,8 +15,7 @@ from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.writing import added_item, quoted_like, removed_items
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit, read_document
-from feedstock_tools.recipe.written.files import VARIANT_FILES
+from feedstock_tools.recipe.written.document import VARIANT_FILES, Document, Entry, Part, TextEdit, read_document
 from feedstock_tools.recipe.written.variables import holds_with
 from feedstock_tools.variants.files import parse
 from feedstock_tools.variants.model import VariantConfig

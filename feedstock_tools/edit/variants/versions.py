@@ -37,8 +37,7 @@ from feedstock_tools.edit.writing import added_entry, added_item, quoted_like, r
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import CI_SUPPORT
-from feedstock_tools.recipe.written.document import Document, Part, TextEdit, read_document, selector_in
-from feedstock_tools.recipe.written.files import VARIANT_FILES
+from feedstock_tools.recipe.written.document import VARIANT_FILES, Document, Part, TextEdit, read_document, selector_in
 
 _PATCHES = ("*.patch", "*.diff", "*/*.patch", "*/*.diff")
 

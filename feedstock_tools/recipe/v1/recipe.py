@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
 from feedstock_tools.bounds.limits import BoundError, most
@@ -17,7 +19,7 @@ from feedstock_tools.recipe.requirements import SECTIONS
 from feedstock_tools.recipe.v1.variants import InputVariants, batches, mentioned_variables
 from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, is_built, render, text_of
 from feedstock_tools.variants.model import Axis, VariantConfig, VariantSpace, explode
-from feedstock_tools.yaml_reading.nodes import parse_texts
+from feedstock_tools.yaml_reading.nodes import Node, compose, is_mapping, items, members, pairs, parse_texts
 
 #: Called with each output and the rendered recipe that it was made from.
 WatchV1 = Callable[[Mapping[str, Any], RenderedOutput], None]
@@ -196,9 +198,9 @@ def requirements_of(row: Rendering, recipe: Any) -> dict[str, tuple[str, ...]]:
     name."""
     found = {}
     exact = {key_of(name): f"{pin.name} {pin.version} {pin.build_string}" for name, pin in row.pin_subpackages.items()}
-    for section, items in recipe.requirements.to_dict().items():
+    for section, written in recipe.requirements.to_dict().items():
         if section in _SECTIONS:
-            found[_SECTIONS[section]] = tuple(_requirement(item, exact) for item in items)
+            found[_SECTIONS[section]] = tuple(_requirement(item, exact) for item in written)
     return found
 
 
@@ -213,3 +215,62 @@ def _requirement(item: Any, exact: Mapping[str, str]) -> str:
 def key_of(name: str) -> str:
     """The variant key of a package."""
     return name.replace("-", "_")
+
+
+_KEPT = frozenset({"staging", "requirements", "source"})
+_REQUIREMENTS = frozenset({"build", "host"})
+
+
+def without_staging_builds(text: str, path: Path) -> str:
+    """The recipe with blank lines in place of what an inheriting output does not get from a staging output.
+
+    conda-smithy renders through rattler-build-conda-compat, which first gives the requirements of each staging output
+    to the outputs that inherit from it, and its sources to those that have none, and then removes it (`outputs.py`,
+    `flatten_staging_inheritance`). So variables that only its script, environment or other keys use do not count.
+
+    All other lines stay where they are, so that messages name the right ones. A staging output in YAML's flow style
+    (`{staging: …}`) is left alone.
+
+    Args:
+        path: the recipe, for messages.
+    """
+    if "staging" not in text:
+        return text
+    outputs = items(members(compose(text, path)).get("outputs"))
+    keys = [members(output) for output in outputs]
+    lines = text.split("\n")
+    for output, known in zip(outputs, keys, strict=True):
+        if "staging" in known and "package" not in known:
+            has_heir = _has_heir_without_source(keys, known["staging"])
+            _blank(lines, output, _KEPT if has_heir else _KEPT - {"source"})
+            if "requirements" in known:
+                _blank(lines, known["requirements"], _REQUIREMENTS)
+    return "\n".join(lines)
+
+
+def _has_heir_without_source(outputs: Collection[dict[str, Node]], staging: Node) -> bool:
+    """Whether an output without source inherits from a staging output: `inherit: NAME`, `inherit: {from: NAME}`."""
+    name = members(staging).get("name")
+    heirs = [output["inherit"] for output in outputs if "inherit" in output and "source" not in output]
+    named = (members(heir).get("from") if is_mapping(heir) else heir for heir in heirs)
+    return name is not None and any(heir is not None and heir.value == name.value for heir in named)
+
+
+def _blank(lines: list[str], mapping: Node, kept: Collection[str]) -> None:
+    """Replace all keys of a mapping in block style but those in `kept`, with their values, by blank lines."""
+    if getattr(mapping, "flow_style", False):
+        return
+    for (key, value), following in zip_longest(pairs(mapping), pairs(mapping)[1:]):
+        if key.value in kept:
+            continue
+        first = key.start_mark.line
+        end = following[0].start_mark.line if following else _line_after(value)
+        lines[first] = lines[first][: key.start_mark.column].rstrip()
+        lines[first + 1 : end] = [""] * (end - first - 1)
+
+
+def _line_after(value: Node) -> int:
+    """The number of lines before the first that does not belong to a node."""
+    is_block = value.style in ("|", ">") if value.id == "scalar" else not getattr(value, "flow_style", False)
+    line: int = value.end_mark.line
+    return line if is_block else line + 1

@@ -1,7 +1,7 @@
 """The recipe as people wrote it: its text with places in it, read for linting, explaining, converting and editing.
 
-- `files`: the files of a feedstock that people write, of which edits make a draft.
-- `document`: one file as a tree of parts that know the characters they come from, with selectors and comments.
+- `document`: the files that people write, of which edits make a draft; each is a tree of parts that know the characters
+  they come from, with selectors and comments.
 - `owners`: the recipe itself, its outputs and stages: their names, sections, requirements and compilers.
 - `variables`: what a recipe computes itself, and texts expanded from it as far as the recipe alone tells.
 - `sites`: the texts of a `recipe.yaml` below their keys and conditions, without the parts of a document.
