@@ -262,37 +262,40 @@ class RowEnvironments:
         return RunExports.from_json(specs_of_kinds)
 
     async def _solve(
-        self,
-        package: Package,
-        kind: str,
-        specs: Sequence[str],
-        visible: Sequence[Promised],
-        platform: Platform,
+        self, package: Package, kind: str, specs: Sequence[str], visible: Sequence[Promised], platform: Platform
     ) -> Answer | None:
         """Solve one environment and record the result; None if there is no solution."""
         if not specs:
             return Answer({})
+        state, answer = await self._outcome(kind, specs, visible, platform)
+        count, by_time = len(answer.packages), "\n".join(f"{first} or {other}" for first, other in answer.by_time)
+        name, row = self.row.configuration.name, self.row.name
+        self.environments.append(
+            Environment(name, row, package.name, kind, platform.subdir, state, count, answer.reason, by_time or None)
+        )
+        return answer if state == "solved" else None
+
+    async def _outcome(
+        self, kind: str, specs: Sequence[str], visible: Sequence[Promised], platform: Platform
+    ) -> tuple[State, Answer]:
         own, others = _reached(specs, visible)
         blocked = next((self._blocked[name] for name in sorted(own) if name in self._blocked), None)
         if blocked is not None and kind in ("run", "test"):
-            self._note(package, kind, platform, blocked, FOLLOWS)
-            return None
+            return blocked, Answer({}, FOLLOWS)
         absent = sorted(others - await self._solver.names(platform))
+        if own_absent := [name for name in absent if name in self._own]:
+            lacks = "is an output of this feedstock, but this configuration does not build it before"
+            return "failed", Answer({}, f"{', '.join(own_absent)} {lacks}")
         if absent:
-            unknown = self._partial and not self._own.intersection(absent)
-            self._note(package, kind, platform, "unknown" if unknown else "failed", self._absence(absent))
-            return None
+            return "unknown" if self._partial else "failed", Answer({}, f"no channel has {', '.join(absent)}")
         question = Question(tuple(sorted(set(specs))), platform, self._machine(platform))
         try:
             answer = await self._ask(question, visible, uses_own=bool(own))
         except InputError as error:
             answer = Answer({}, str(error))
-        if answer.reason is not None:
-            unknown = self._partial and only_lacks(answer.reason)
-            self._note(package, kind, platform, "unknown" if unknown else "failed", answer.reason)
-            return None
-        self._note(package, kind, platform, "solved", answer=answer)
-        return answer
+        if answer.reason is None:
+            return "solved", answer
+        return "unknown" if self._partial and only_lacks(answer.reason) else "failed", Answer({}, answer.reason)
 
     async def _ask(self, question: Question, visible: Sequence[Promised], *, uses_own: bool) -> Answer:
         """An environment without outputs of the feedstock is the same for all rows, and solved once."""
@@ -308,28 +311,6 @@ class RowEnvironments:
         images = self.row.configuration.values.get("docker_image") or ("",)
         glibcs = (glibc for word, glibc in _GLIBC.items() if word in images[0])
         return virtual_packages(platform, cuda=self.row.cuda, glibc=next(glibcs, _GLIBC_OF_OTHERS))
-
-    def _absence(self, absent: Sequence[str]) -> str:
-        own = [name for name in absent if name in self._own]
-        if own:
-            return f"{', '.join(own)} is an output of this feedstock, but this configuration does not build it before"
-        return f"no channel has {', '.join(absent)}"
-
-    def _note(
-        self,
-        package: Package,
-        kind: str,
-        platform: Platform,
-        state: State,
-        reason: str | None = None,
-        answer: Answer | None = None,
-    ) -> None:
-        name = self.row.configuration.name
-        by_time = "\n".join(f"{first} or {other}" for first, other in answer.by_time) or None if answer else None
-        count = len(answer.packages) if answer else 0
-        self.environments.append(
-            Environment(name, self.row.name, package.name, kind, platform.subdir, state, count, reason, by_time)
-        )
 
 
 def _applied(pin: Pin, packages: Mapping[str, tuple[str, str]]) -> str:

@@ -5,7 +5,7 @@ run exports that do not fit."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from feedstock_tools.check.cuda_guards import missing_guards
@@ -23,6 +23,10 @@ from feedstock_tools.recipe.written.document import Document, Part
 from feedstock_tools.recipe.written.owners import Owner, name_of, requirement_lists
 from feedstock_tools.rerender.configuration import NO_LOOP
 from feedstock_tools.wording import some_of
+
+#: What a mistake of a package is about, its place in the recipe, and the message.
+_Wrong = tuple[str, int, str]
+_Finder = Callable[[Package, Job, Subject], Iterator[_Wrong]]
 
 
 def without_package(subject: Subject) -> Iterator[LintFinding]:
@@ -138,19 +142,29 @@ def repeated(recipe: Document) -> Iterator[tuple[Part, Part]]:
             seen.add(key)
 
 
-def loose_metapackages(subject: Subject) -> Iterator[LintFinding]:
-    """Packages without files whose siblings may come from another build than the one that they stand for."""
+def _each_once(subject: Subject, rule: str, find: _Finder) -> Iterator[LintFinding]:
+    """What is wrong with the packages of all jobs, the same about one package only once."""
     reported: set[tuple[str, str]] = set()
     for job in subject.jobs:
         for package in job.packages:
-            if not _is_metapackage(package, subject.output(package.name), subject.outputs):
-                continue
-            for requirement in package.run:
-                wrong = _looseness(package, requirement, job, subject)
-                if wrong and (package.name, name_in(requirement)) not in reported:
-                    reported.add((package.name, name_in(requirement)))
-                    at = _place(subject, subject.output(package.name), name_in(requirement), package.name)
-                    yield subject.finding(at, "loose-metapackage", f"{package.name} has no files, but {wrong}")
+            for about, at, message in find(package, job, subject):
+                if (package.name, about) not in reported:
+                    reported.add((package.name, about))
+                    yield subject.finding(at, rule, message)
+
+
+def loose_metapackages(subject: Subject) -> Iterator[LintFinding]:
+    """Packages without files whose siblings may come from another build than the one that they stand for."""
+    return _each_once(subject, "loose-metapackage", _loose_requirements)
+
+
+def _loose_requirements(package: Package, job: Job, subject: Subject) -> Iterator[_Wrong]:
+    output = subject.output(package.name)
+    for requirement in package.run if _is_metapackage(package, output, subject.outputs) else ():
+        wrong = _looseness(requirement, job, subject)
+        if wrong:
+            name = name_in(requirement)
+            yield name, _place(subject, output, name, package.name), f"{package.name} has no files, but {wrong}"
 
 
 def _is_metapackage(package: Package, output: Owner | None, outputs: frozenset[str]) -> bool:
@@ -160,7 +174,7 @@ def _is_metapackage(package: Package, output: Owner | None, outputs: frozenset[s
     return all(name_in(requirement) in outputs - {package.name} for requirement in package.run)
 
 
-def _looseness(package: Package, requirement: Requirement, job: Job, subject: Subject) -> str | None:
+def _looseness(requirement: Requirement, job: Job, subject: Subject) -> str | None:
     """What is wrong with a metapackage's requirement; None if it leads to the builds that the package stands for.
 
     Several builds of a sibling in one job differ in what a metapackage does not choose, such as Python: then a pattern
@@ -233,17 +247,14 @@ _LIBRARY = re.compile(r"lib(?!.*(?:-devel|-dev|-static|-headers?|-tools|-bin|-te
 
 def unbuilt_pins(subject: Subject) -> Iterator[LintFinding]:
     """`pin_subpackage` of what a job does not build, and exact pins of noarch packages on builds of one platform."""
-    reported: set[tuple[str, str]] = set()
-    for job in subject.jobs:
-        built = {package.name: package for package in job.packages}
-        for package in built.values():
-            for pin in _subpackage_pins(package):
-                if (package.name, pin.name) in reported:
-                    continue
-                wrong = _why_unbuilt(package, pin, job, subject)
-                if wrong:
-                    reported.add((package.name, pin.name))
-                    yield subject.finding(subject.place_in(package.name, pin.name), "unbuilt-pin", wrong)
+    return _each_once(subject, "unbuilt-pin", _unbuilt_pins)
+
+
+def _unbuilt_pins(package: Package, job: Job, subject: Subject) -> Iterator[_Wrong]:
+    for pin in (*(package.host or ()), *package.run):
+        wrong = _why_unbuilt(package, pin, job, subject) if isinstance(pin, Pin) and not pin.compatible else None
+        if wrong:
+            yield name_in(pin), subject.place_in(package.name, name_in(pin)), wrong
 
 
 def _why_unbuilt(package: Package, pin: Pin, job: Job, subject: Subject) -> str | None:
@@ -268,23 +279,11 @@ def _why_unbuilt(package: Package, pin: Pin, job: Job, subject: Subject) -> str 
     return None
 
 
-def _subpackage_pins(package: Package) -> Iterator[Pin]:
-    for requirement in (*(package.host or ()), *package.run):
-        if isinstance(requirement, Pin) and not requirement.compatible:
-            yield requirement
-
-
 def run_exports(subject: Subject) -> Iterator[LintFinding]:
     """Run exports of unknown kinds, of packages that are not outputs, and that do not fit those that link to them."""
     yield from _unknown_kinds(subject)
     yield from _finer_than_pinning(subject)
-    reported: set[tuple[str, str]] = set()
-    for job in subject.jobs:
-        for package in job.packages:
-            for about, word, wrong in _export_mistakes(package, job, subject):
-                if (package.name, about) not in reported:
-                    reported.add((package.name, about))
-                    yield subject.finding(subject.place_in(package.name, word), "run-exports", wrong)
+    yield from _each_once(subject, "run-exports", _export_mistakes)
 
 
 def _unknown_kinds(subject: Subject) -> Iterator[LintFinding]:
@@ -330,21 +329,21 @@ def _finer_than_pinning(subject: Subject) -> Iterator[LintFinding]:
                     yield subject.finding(subject.place_in(package.name, "run_exports"), "run-exports", message)
 
 
-def _export_mistakes(package: Package, job: Job, subject: Subject) -> Iterator[tuple[str, str, str]]:
-    """What is wrong with a package's run exports: what it is about, a word of its line, and a sentence."""
+def _export_mistakes(package: Package, job: Job, subject: Subject) -> Iterator[_Wrong]:
     siblings = [other for other in job.packages if other is not package]
     names = {other.name for other in siblings} | {package.name}
     for pin in _exported(package):
         if pin.name not in names:
             message = f"{package.name} exports a pin on {pin.name}, which is not an output of {job.name}"
-            yield pin.name, pin.name, message
+            yield pin.name, subject.place_in(package.name, pin.name), message
     linking = [
         other
         for other in siblings
         if package.name in _names(other.host or ()) and has_files(subject.output(other.name))
     ]
     for other in linking:
-        yield from _bound_mistakes(package, other)
+        for message in _bound_mistakes(package, other):
+            yield f"bounds of {other.name}", subject.place_in(package.name, "run_exports"), message
     if not package.output.noarch and _is_library(package, subject):
         compiled = [other for other in linking if _is_compiled(other, job)]
         lacking = sorted({other.name for other in compiled if not _requires(other, package, siblings)})
@@ -352,7 +351,8 @@ def _export_mistakes(package: Package, job: Job, subject: Subject) -> Iterator[t
             one = len(lacking) == 1
             lacks = "does not require it" if one else "do not require it when they run"
             message = f"{', '.join(lacking)} {'is' if one else 'are'} built with {package.name}, but {lacks}"
-            yield "linked", "host", f"{message}: nothing has a run export of {package.name}"
+            message = f"{message}: nothing has a run export of {package.name}"
+            yield "linked", subject.place_in(package.name, "host"), message
 
 
 def _is_compiled(package: Package, job: Job) -> bool:
@@ -388,18 +388,17 @@ def _is_library(package: Package, subject: Subject) -> bool:
     return _SHARED.search(text) is not None or not re.search(r"^\s*(?:- )?(?:tests?|files):", text, re.MULTILINE)
 
 
-def _bound_mistakes(package: Package, other: Package) -> Iterator[tuple[str, str, str]]:
+def _bound_mistakes(package: Package, other: Package) -> Iterator[str]:
     """A sibling that requires what a package exports with other bounds than the export has."""
     exported = {pin.name: pin for pin in _exported(package)}
     for pin in other.run:
         export = exported.get(pin.name) if isinstance(pin, Pin) and not pin.compatible else None
         if export is None or not isinstance(pin, Pin) or pin.exact or export.exact or pin.upper == export.upper:
             continue
-        message = (
+        yield (
             f"{package.name} exports {pin.name} up to {export.upper or 'any version'}, "
             f"but {other.name} requires it up to {pin.upper or 'any version'}"
         )
-        yield f"bounds of {other.name}", "run_exports", message
 
 
 def _requires(package: Package, library: Package, siblings: list[Package]) -> bool:
