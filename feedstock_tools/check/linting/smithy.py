@@ -7,9 +7,9 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from feedstock_tools.check.findings import Weight
 from feedstock_tools.check.linting.subject import LintFinding
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.recipe.written.document import Document, WrittenFiles
@@ -21,14 +21,6 @@ _PROGRAMS = ("bin/conda-smithy", "Scripts/conda-smithy.exe", "conda-smithy")
 _LINTS, _HINTS, _FINE = " has some lint:", "has some suggestions:", " is in fine form"
 _LINE = re.compile(r"\blines?:? \[?(\d{1,6})\b")
 _SECTION = re.compile(r"\b(about|build|source|requirements|tests?|outputs|extra|package|context)\b")
-
-
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """One point of the report."""
-
-    text: str
-    is_hint: bool
 
 
 def find_smithy(environment: Path | None) -> Path | None:
@@ -79,30 +71,27 @@ def smithy_findings(files: WrittenFiles, program: Path) -> tuple[LintFinding, ..
     if run.returncode not in (0, 1) or (not items and _FINE not in text):
         last = next((line for line in reversed(text.splitlines()) if line.strip()), f"exit status {run.returncode}")
         raise WorkError(f"conda-forge's linter failed: {last.strip()[:500]}", path=program)
-    return tuple(_finding(files, item) for item in items)
+    path = files.recipe_path.relative_to(files.folder).as_posix()
+    return tuple(
+        LintFinding(path, _line_of(files.recipe, point), "conda-smithy", point, weight=weight)
+        for point, weight in items
+    )
 
 
-def _items(text: str) -> Iterator[_Item]:
-    """The points of a report: each begins after two spaces, and may go on in lines with more or fewer."""
-    is_hint: bool | None = None
+def _items(text: str) -> Iterator[tuple[str, Weight]]:
+    """The points of a report, with their weights: each begins after two spaces, and may go on in lines with more or fewer."""
+    weight: Weight | None = None
     lines: list[str] = []
     for line in [*text.splitlines(), _FINE]:
         starts = line.startswith("  ") and not line.startswith("   ")
         heading = line.endswith((_LINTS, _HINTS, _FINE))
-        if (starts or heading) and lines and is_hint is not None:
-            yield _Item(" ".join(lines), is_hint)
+        if (starts or heading) and lines and weight is not None:
+            yield " ".join(lines), weight
             lines = []
         if heading:
-            is_hint = None if line.endswith(_FINE) else line.endswith(_HINTS)
-        elif is_hint is not None and (starts or lines):
+            weight = None if line.endswith(_FINE) else "remark" if line.endswith(_HINTS) else "mistake"
+        elif weight is not None and (starts or lines):
             lines.append(line.strip())
-
-
-def _finding(files: WrittenFiles, item: _Item) -> LintFinding:
-    recipe = files.recipe
-    path = recipe.path.relative_to(files.folder).as_posix()
-    line = _line_of(recipe, item.text)
-    return LintFinding(path, line, "conda-smithy", item.text, weight="remark" if item.is_hint else "mistake")
 
 
 def _line_of(recipe: Document, text: str) -> int:

@@ -54,7 +54,8 @@ def unused_keys(subject: Subject) -> Iterator[LintFinding]:
             if not _LANGUAGE.fullmatch(key) and not _is_named(key, words()):
                 by_key.setdefault(key, []).append(job)
     for key, jobs in sorted(by_key.items()):
-        document = _configuration_file(subject, jobs[0])
+        folder = subject.files.folder
+        document = read_document(folder / CI_SUPPORT / f"{jobs[0].name}.yaml", within=folder)
         entry = next(document.entries(key), None)
         more = f" (and in {len(jobs) - 1} more)" if len(jobs) > 1 else ""
         message = f"nothing uses {key}{more}: rerender the feedstock"
@@ -70,16 +71,9 @@ def ignored_spec(subject: Subject) -> Iterator[LintFinding]:
         yield LintFinding(name, 1, "ignored-spec", message)
 
 
-def _configuration_file(subject: Subject, job: Job) -> Document:
-    folder = subject.files.folder
-    return read_document(folder / CI_SUPPORT / f"{job.name}.yaml", within=folder)
-
-
 def _is_named(key: str, words: frozenset[str] | None) -> bool:
     """Whether the recipe's files name a key, or may do so."""
-    if words is None:
-        return True
-    if key in _SHORT and _SHORT[key] in words:
+    if words is None or _SHORT.get(key) in words:
         return True
     return key in words or key.replace("_", "-") in words or (key.startswith("cdt_") and "cdt" in words)
 
