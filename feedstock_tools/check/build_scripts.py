@@ -56,10 +56,10 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """Branches with their conditions; the first that holds is taken, and the last one may always hold."""
+class Branches:
+    """Parts of a script with their conditions; the first that holds is taken, and the last one may always hold."""
 
-    branches: tuple[tuple[Condition, tuple[Node, ...]], ...]
+    parts: tuple[tuple[Condition, tuple[Node, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Exit:
     """The script ends."""
 
 
-Node = Assignment | Choice | Exit
+Node = Assignment | Branches | Exit
 
 
 def _command(
@@ -107,7 +107,7 @@ def run(nodes: Iterable[Node], values: Values) -> Values | None:
         if isinstance(node, Assignment):
             current[node.name] = _assigned(node, current)
             continue
-        after = _after_choice(node, current)
+        after = _after_branches(node, current)
         if after is None:
             return None
         current = dict(after)
@@ -121,10 +121,10 @@ def _assigned(node: Assignment, values: Values) -> frozenset[Assigned]:
     return possible if len(possible) <= _MOST else frozenset({Assigned(None, node.line)})
 
 
-def _after_choice(choice: Choice, values: Values) -> Values | None:
+def _after_branches(branches: Branches, values: Values) -> Values | None:
     """The possible values over all branches that may be taken."""
     ends: list[Values] = []
-    for condition, body in choice.branches:
+    for condition, body in branches.parts:
         answers = {truth(condition, partial(_holds, single)) for single in _singles(names_of(condition), values)}
         if answers == {False}:
             continue
@@ -270,7 +270,7 @@ class _ShellReader:
                 break
             self._at += 1
             if word in ("if", "elif"):
-                nodes.append(self._choice(text[len(word) :]))
+                nodes.append(self._branches(text[len(word) :]))
             elif word == "case":
                 nodes.append(self._case(text))
             elif word in ("then", "else", "do"):
@@ -280,7 +280,7 @@ class _ShellReader:
                 nodes += _shell_command(line, text)
         return tuple(nodes)
 
-    def _choice(self, condition: str) -> Node:
+    def _branches(self, condition: str) -> Node:
         branches = []
         test = self._whole(condition)
         while True:
@@ -300,7 +300,7 @@ class _ShellReader:
                 break
             else:
                 break
-        return Choice(tuple(branches))
+        return Branches(tuple(branches))
 
     def _whole(self, condition: str) -> str:
         """A condition that spans several lines, up to its `then`."""
@@ -328,14 +328,14 @@ class _ShellReader:
                 self._statements.insert(self._at, (line, pattern["rest"]))
             branches.append((_matches(subject, pattern["patterns"]), self.block(";;", "esac")))
         self._at += 1
-        return Choice(tuple(branches))
+        return Branches(tuple(branches))
 
 
 def _shell_command(line: int, text: str) -> Iterator[Node]:
     """One command: an assignment, an exit, arguments of cmake, a call of nvcc, or `condition && command`."""
     test, operator, command = text.partition("&&")
     if operator and test.strip().startswith("["):
-        yield Choice(((_shell_condition(test), tuple(_shell_command(line, command.strip()))),))
+        yield Branches(((_shell_condition(test), tuple(_shell_command(line, command.strip()))),))
         return
     if text.split(None, 1)[0] == "exit":
         yield Exit()
@@ -436,7 +436,7 @@ class _BatchReader:
             self._at += 1
             match = _IF.match(text)
             if match:
-                nodes.append(self._choice(line, match["rest"]))
+                nodes.append(self._branches(line, match["rest"]))
             elif text.endswith("(") and not text.lower().startswith("set"):
                 nodes += self.block()  # the body of a loop
                 self._at += 1
@@ -444,21 +444,21 @@ class _BatchReader:
                 nodes += _batch_command(line, text)
         return tuple(nodes)
 
-    def _choice(self, line: int, rest: str) -> Node:
+    def _branches(self, line: int, rest: str) -> Node:
         branches: list[tuple[Condition, tuple[Node, ...]]] = []
         while True:
             condition, then = _batch_condition(rest)
             if then != "(":
                 branches.append((condition, tuple(_batch_command(line, then))))
-                return Choice(tuple(branches))
+                return Branches(tuple(branches))
             branches.append((condition, self.block()))
             if self._at >= len(self._lines):
-                return Choice(tuple(branches))
+                return Branches(tuple(branches))
             line, closing = self._lines[self._at]
             self._at += 1
             after = re.match(r"^\)\s*else\s*(?P<rest>.*)$", closing, re.IGNORECASE)
             if after is None:
-                return Choice(tuple(branches))
+                return Branches(tuple(branches))
             again = _IF.match(after["rest"])
             if again is None:
                 one_line = after["rest"].strip() != "("
@@ -466,7 +466,7 @@ class _BatchReader:
                     (Constant(True), tuple(_batch_command(line, after["rest"])) if one_line else self.block())
                 )
                 self._at += 0 if one_line else 1
-                return Choice(tuple(branches))
+                return Branches(tuple(branches))
             rest = again["rest"]
 
 
@@ -483,7 +483,7 @@ def _batch_command(line: int, text: str) -> Iterator[Node]:
     nested = _IF.match(text)
     if nested:
         condition, then = _batch_condition(nested["rest"])
-        yield Choice(((condition, tuple(_batch_command(line, then))),))
+        yield Branches(((condition, tuple(_batch_command(line, then))),))
         return
     if text.lower().startswith("exit"):
         yield Exit()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.errors import InputError
@@ -71,9 +71,9 @@ def package_of(library: str, cuda: str) -> str:
 _ARCHITECTURE = re.compile(r"(sm|compute)_\d{2,3}[af]?")
 #: A CUDA version that every preset of today has, to check names with.
 _RECENT = "12.9"
-_PREFERRED = ("gpu", "cpu")
-_MEANS = ("build_number", "track_features", "both")
-_GUARDS = ("major", "minor", "any", "none")
+_Preferred = Literal["gpu", "cpu"]
+_Means = Literal["build_number", "track_features", "both"]
+_Guard = Literal["major", "minor", "any", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +91,9 @@ class GpuWishes:
     libraries: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     platforms: tuple[str, ...] = ()
-    prefer: Literal["gpu", "cpu"] = "gpu"
-    by: Literal["build_number", "track_features", "both"] = "build_number"
-    guard: Literal["major", "minor", "any", "none"] = "major"
+    prefer: _Preferred = "gpu"
+    by: _Means = "build_number"
+    guard: _Guard = "major"
     metapackages: bool = False
     architectures: str = "common"
     configure: tuple[str, ...] = ()
@@ -113,9 +113,9 @@ class GpuWishes:
             if platform not in known:
                 hint = f"Expected one of {', '.join(known)}."
                 raise InputError(f"conda-forge has no CUDA for the platform '{platform}'", hint=hint)
-        for value, allowed in ((self.prefer, _PREFERRED), (self.by, _MEANS), (self.guard, _GUARDS)):
-            if value not in allowed:
-                raise InputError(f"'{value}' is not one of {', '.join(allowed)}")
+        for value, kind in ((self.prefer, _Preferred), (self.by, _Means), (self.guard, _Guard)):
+            if value not in get_args(kind):
+                raise InputError(f"'{value}' is not one of {', '.join(get_args(kind))}")
         if self.listed_architectures is None:
             load_cuda().preset(self.architectures, _RECENT)
 

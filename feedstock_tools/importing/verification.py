@@ -33,18 +33,9 @@ from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
 
 #: The parts whose lines are texts.
-PARTS = ("tests", "script", "about")
+_PARTS = ("tests", "script", "about")
 #: A script may be named without its ending, which follows from the platform.
 _ENDING = re.compile(r"\.(sh|bat)$")
-
-
-def _texts_of(package: Package) -> dict[str, tuple[str, ...]]:
-    """Tests, script and description of a package."""
-    return {
-        "tests": _sorted(package.tests),
-        "script": tuple(_script(package.scripts[-1])),
-        "about": _sorted(package.about),
-    }
 
 
 def _script(value: Any) -> Iterator[str]:
@@ -59,10 +50,6 @@ def _script(value: Any) -> Iterator[str]:
             yield from _script(item)
     elif value is not None:
         yield from (_ENDING.sub("", line.rstrip()) for line in str(value).splitlines() if line.strip())
-
-
-def _sorted(value: Any) -> tuple[str, ...]:
-    return tuple(sorted(_lines(value)))
 
 
 def _lines(value: Any, place: str = "") -> Iterator[str]:
@@ -129,7 +116,7 @@ def compare(feedstock: Path, texts: Mapping[PurePosixPath, str], pinning: Path |
             for builder in dict.fromkeys((configuration.platform, forge.builder_of(configuration.platform))):
                 differences += _outputs(before, after, configuration, builder)
     distinct = dict.fromkeys(differences)
-    text_differences = tuple(difference for difference in distinct if difference.what.rpartition(", ")[2] in PARTS)
+    text_differences = tuple(difference for difference in distinct if difference.what.rpartition(", ")[2] in _PARTS)
     others = tuple(difference for difference in distinct if difference not in text_differences)
     return _Comparison(others, text_differences, known, before.used, after.used)
 
@@ -150,7 +137,7 @@ class _Recipe:
         by_output: dict[str, list[_Meaning]] = {}
         v1 = (self.folder / "recipe.yaml").is_file()
         for package in packages_of(self.folder, configuration, builder, self.rules, v1=v1):
-            by_output.setdefault(package.name, []).append({**_meaning(package, v1=v1), **_texts_of(package)})
+            by_output.setdefault(package.name, []).append(_meaning(package, v1=v1))
             own, above = self.used.get((package.name, configuration.name), (frozenset(), frozenset()))
             used = package.output.used
             self.used[package.name, configuration.name] = own | used.own, above | used.top_level
@@ -225,7 +212,8 @@ def _meaning(package: Package, *, v1: bool) -> _Meaning:
         meaning[of_v1 if v1 else section] = _texts(package.sections.get(section, ()))
     for kind in EXPORTS:
         meaning[f"run exports, {kind}"] = _texts(package.exports.get(kind, ()))
-    return meaning
+    tests, about = (tuple(sorted(_lines(value))) for value in (package.tests, package.about))
+    return {**meaning, "tests": tests, "script": tuple(_script(package.scripts[-1])), "about": about}
 
 
 def _texts(items: Sequence[Any]) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ _SKIP = re.compile(r"\s*(?:-\s*)?skip\s*:")
 _OF_PYTHON, _OF_NUMPY = re.compile(r"py(?:\d*|[23]k)"), "np"
 #: Names that neither a variant nor a platform determines.
 _UNDETERMINED = frozenset({"os", "environ", "nomkl", "pl", "lua", "luajit", "context", "env"})
-Row = tuple[Platform, Mapping[str, str]]
+_Row = tuple[Platform, Mapping[str, str]]
 #: Combinations of values of one condition; more are not tried.
 _MOST_COMBINATIONS = 2_000
 #: Names of a `meta.yaml`'s selectors that are numbers of a version: `py` is 312 for Python 3.12.
@@ -131,7 +131,7 @@ def _holds_somewhere(condition: str, subject: Subject, keys: frozenset[str], *, 
     configured = frozenset(key for _, values in subject.rows for key in values)
     unknown = _PLATFORM_NAMES | _UNDETERMINED | NO_LOOP | (keys - configured)
     wanted = names_of(tree) | {"python", "numpy"}
-    different: dict[tuple[Any, ...], Row] = {}
+    different: dict[tuple[Any, ...], _Row] = {}
     for platform, values in subject.rows:
         seen = tuple((name, values.get(name)) for name in sorted(wanted & configured))
         different.setdefault((platform if v1 else None, seen), (platform, values))
@@ -144,7 +144,7 @@ def _holds_at_first(condition: str) -> bool:
     return holds(condition, Namespace("linux-64", "linux-64", {}, {}, CondaBuildRules())) is not False
 
 
-def _truth_in_meta_yaml(condition: str, row: Row, unknown: frozenset[str], leaf: Leaf) -> bool | None:
+def _truth_in_meta_yaml(condition: str, row: _Row, unknown: frozenset[str], leaf: Leaf) -> bool | None:
     platform, values = row
     names = names_of(leaf)
     if names & unknown or any(not _is_determined(name, values) for name in names):
@@ -162,7 +162,7 @@ def _is_determined(name: str, values: Mapping[str, str]) -> bool:
     return name.islower() or name in values
 
 
-def _truth_in_recipe_yaml(condition: str, row: Row, unknown: frozenset[str], leaf: Leaf) -> bool | None:
+def _truth_in_recipe_yaml(condition: str, row: _Row, unknown: frozenset[str], leaf: Leaf) -> bool | None:
     platform, values = row
     names = names_of(leaf)
     if names & unknown or not names <= values.keys():

@@ -72,14 +72,13 @@ def smithy_findings(files: WrittenFiles, program: Path) -> tuple[LintFinding, ..
         last = next((line for line in reversed(text.splitlines()) if line.strip()), f"exit status {run.returncode}")
         raise WorkError(f"conda-forge's linter failed: {last.strip()[:500]}", path=program)
     path = files.recipe_path.relative_to(files.folder).as_posix()
-    return tuple(
-        LintFinding(path, _line_of(files.recipe, point), "conda-smithy", point, weight=weight)
-        for point, weight in items
-    )
+    rule = "conda-smithy"
+    return tuple(LintFinding(path, _line_of(files.recipe, item), rule, item, weight=weight) for item, weight in items)
 
 
 def _items(text: str) -> Iterator[tuple[str, Weight]]:
-    """The points of a report, with their weights: each begins after two spaces, and may go on in lines with more or fewer."""
+    """The points of a report with their weights: each begins after two spaces, and may go on in lines with more or
+    fewer."""
     weight: Weight | None = None
     lines: list[str] = []
     for line in [*text.splitlines(), _FINE]:
