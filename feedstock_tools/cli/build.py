@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from feedstock_tools.builds.engines.choice import ENGINES
 from feedstock_tools.cli import options, running
 from feedstock_tools.cli.commands import command
 from feedstock_tools.cli.opening import opened_to_build, tidy
@@ -84,9 +83,7 @@ class _WithoutBuild:
 )
 @options.output_dir
 @options.channels("those of the configuration, else conda-forge")
-@options.option(
-    "--engine", type=click.Choice(ENGINES), meaning="Engine to build with", default_text="what the recipe needs"
-)
+@options.engine
 @click.option("--all", "everything", is_flag=True, help="Build all configurations that can be built here.")
 @options.jobs
 @options.cores

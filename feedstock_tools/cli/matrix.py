@@ -48,6 +48,7 @@ class _SimulationOptions:
 @command("plan")
 @options.output_dir
 @options.channels("those of the configuration, else conda-forge")
+@options.engine
 @options.jobs
 @options.cores
 @options.memory
@@ -77,6 +78,7 @@ def plan(
     names: tuple[str, ...],
     place: options.Place,
     settings: _SimulationOptions,
+    engine: str | None,
     jobs: int,
     cores: int | None,
     memory: str | None,
@@ -97,7 +99,7 @@ def plan(
     from feedstock_tools.wording import size_of
 
     capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)
-    with opened_ahead(place) as workspace:
+    with opened_ahead(place, engine) as workspace:
         chosen = workspace.chosen(names)
         planned = agenda(workspace, chosen, capacity, jobs)
         possible = [configuration for configuration in chosen if configuration.name not in planned.refused]

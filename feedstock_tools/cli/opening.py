@@ -71,14 +71,17 @@ def read_matrix_of(place: Place, names: Sequence[str]) -> tuple[Workspace, Matri
 
 
 @contextmanager
-def opened_ahead(place: Place) -> Iterator[Workspace]:
+def opened_ahead(place: Place, engine: str | None = None) -> Iterator[Workspace]:
     """The feedstock as a build would find it after updating generated files, which happens in a temporary copy.
+
+    Args:
+        engine: the value of `--engine`.
 
     Raises:
         InputError: there is no feedstock, its files are invalid, or the output folder is among them.
         WorkError: the artifacts folder or the copy cannot be written.
     """
-    workspace, pending = _opened(place)
+    workspace, pending = _opened(place, engine)
     if pending.is_empty:
         _note_outdated(pending)
         yield workspace
@@ -137,7 +140,7 @@ def commit_changes(repository: Repository, changes: Changes, own: str, requested
     say_note(f"committed: {message.splitlines()[0]}" if done else "nothing to commit")
 
 
-def _opened(place: Place) -> tuple[Workspace, Updates]:
+def _opened(place: Place, engine: str | None = None) -> tuple[Workspace, Updates]:
     """The feedstock as it is, and what a build would update in it."""
     from feedstock_tools.builds.plan.workspace import artifacts_of, workspace_of
     from feedstock_tools.feedstock.folder import find_feedstock
@@ -147,7 +150,7 @@ def _opened(place: Place) -> tuple[Workspace, Updates]:
     artifacts = artifacts_of(feedstock, place.output_dir)
     tidy(artifacts=artifacts)
     pending = outdated(feedstock, artifacts, os.environ)
-    return workspace_of(feedstock, place.output_dir, place.channels, os.environ, None, READING), pending
+    return workspace_of(feedstock, place.output_dir, place.channels, os.environ, engine, READING), pending
 
 
 def _note_outdated(pending: Updates) -> None:

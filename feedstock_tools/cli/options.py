@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from feedstock_tools.builds.engines.choice import ENGINES
 from feedstock_tools.cli import completion
 from feedstock_tools.cli.commands import is_folder
 
@@ -244,6 +245,9 @@ memory = option(
     metavar="SIZE",
     meaning="Memory for all builds together, such as 48 GiB",
     default_text="nine tenths of it",
+)
+engine = option(
+    "--engine", type=click.Choice(ENGINES), meaning="Engine to build with", default_text="what the recipe needs"
 )
 jobs = option(
     "--jobs",

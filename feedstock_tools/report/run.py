@@ -49,7 +49,7 @@ def _in_full(configuration: PlannedConfiguration) -> str:
 
 
 def engine_notes(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> Iterator[str]:
-    """Notes on the engines of configurations, with the reason, unless it is the embedded engine.
+    """Notes on the engines of configurations, unless they are the embedded one, and on those passed over: the reasons.
 
     Raises:
         InputError: a configuration cannot be built.
@@ -61,6 +61,7 @@ def engine_notes(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -
         yield "The meta.yaml needs conda-build: building the recipe.yaml from the same spec instead."
     for platform, name in {configuration.platform: configuration.name for configuration in chosen}.items():
         engine = engines.engine_for(name, platform)
+        yield from (f"Not with {reason}" for reason in engines.choose(platform).passed)
         if engine.name != "rattler-build" or engines.given:
             yield f"Building for {platform} with {engine.name} ({engine.version}): {engines.choose(platform).reason}."
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
+from feedstock_tools.reading import CI_SUPPORT
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.contract import Engine
@@ -22,10 +23,14 @@ ENGINES = ("rattler-build", "conda-build", "container")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The engine for a platform and the reason; or no engine, and the reasons why none can build for it."""
+    """The engine for a platform and the reason; or no engine, and the reasons why none can build for it.
+
+    `passed` are those before it, each with the reason why it cannot.
+    """
 
     engine: Engine | None
     reason: str
+    passed: tuple[str, ...] = ()
 
     @property
     def identity(self) -> str:
@@ -42,6 +47,7 @@ class Engines:
         recipe: the `recipe.yaml` to build; if there is no such file, the recipe is a `meta.yaml`.
         given: the value of `--engine`; None to choose.
         for_hosts: other machines build, and have a container runtime; this one needs none.
+        is_converted: the `recipe.yaml` was made from a `meta.yaml` that people wrote.
         why_unconverted: why a `meta.yaml` could not be converted for the embedded engine.
     """
 
@@ -49,6 +55,7 @@ class Engines:
     recipe: Path
     machine: Mapping[str, str]
     given: str | None = None
+    is_converted: bool = False
     why_unconverted: str | None = None
     for_hosts: bool = False
 
@@ -59,8 +66,12 @@ class Engines:
         return self._chosen[platform]
 
     def planned(self, platform: str) -> Choice:
-        """The engine that would be chosen if every installed program worked: part of a build's identity."""
-        return self._choose(platform, asking=False)
+        """The engine that would be chosen if every installed program worked: part of a build's identity.
+
+        For a `meta.yaml` that people wrote it is the one that works.
+        """
+        choice = self.choose(platform) if self._is_written else None
+        return choice if choice and choice.engine else self._choose(platform, asking=False)
 
     def engine(self, configuration: PlannedConfiguration) -> Engine:
         """The engine that builds a configuration.
@@ -106,28 +117,59 @@ class Engines:
 
     @property
     def need_a_conversion(self) -> bool:
-        """Whether a `meta.yaml` must be converted to be built: by request, or because no program reads it here."""
+        """Whether a `meta.yaml` must be converted to be built: by request, or because no other engine works here."""
         if self.given is not None:
             return self.given == "rattler-build"
         path = self.machine.get("PATH")
-        runtimes = any(shutil.which(name, path=path) for name in ("docker", "podman"))
-        return shutil.which("conda-build", path=path) is None and not (self._has_scripts and runtimes)
+        return shutil.which("conda-build", path=path) is None and self._why_no_container is not None
 
     @property
     def stamp(self) -> str:
         """A value that changes when the choice may change: the requested engine, and the installed programs."""
         path = self.machine.get("PATH")
         programs = [shutil.which(name, path=path) for name in ("conda-build", "docker", "podman")]
-        programs_found = [f"{program} {Path(program).stat().st_mtime_ns}" for program in programs if program]
-        return " ".join([self.given or "", self.machine.get("DOCKER_EXECUTABLE", ""), *programs_found])
+        found = [f"{program} {Path(program).stat().st_mtime_ns}" for program in programs if program]
+        contained = [str(self._why_no_container is None)] if self._is_written else []
+        return " ".join([self.given or "", self.machine.get("DOCKER_EXECUTABLE", ""), *found, *contained])
+
+    @property
+    def _is_written(self) -> bool:
+        """Whether the recipe is a `meta.yaml` that people wrote, and any engine may build it."""
+        return self.given is None and (self.is_converted or not self._has_recipe)
+
+    @cached_property
+    def _why_no_container(self) -> str | None:
+        """Why the feedstock's scripts cannot build in a container that has what conda-forge's CI has."""
+        if self.for_hosts:
+            return None
+        if not self._has_scripts:
+            return "the feedstock has no .scripts"
+        from feedstock_tools.builds.engines.container import NO_RUNTIME, find_runtime, why_unreachable
+
+        runtime = find_runtime(self.machine, answering=True)
+        if runtime is None:
+            return NO_RUNTIME
+        return runtime.why_not() or why_unreachable(runtime, *self._image_and_channels())
+
+    def _image_and_channels(self) -> tuple[str, tuple[str, ...]]:
+        """Those of the feedstock's first configuration."""
+        from feedstock_tools.yaml_reading.nodes import read_texts
+
+        file = next(iter(sorted((self.folder / CI_SUPPORT).glob("*.yaml"))), None)
+        content = read_texts(file, within=self.folder) if file else {}
+        first = {key: values[0] for key, values in content.items() if isinstance(values, list) and values}
+        image = self.machine.get("DOCKER_IMAGE") or first.get("docker_image", "")
+        return image, tuple(first.get("channel_sources", "conda-forge").split(","))
 
     def _choose(self, platform: str, *, asking: bool) -> Choice:
         builder = Platform.here().subdir
         refused: list[str] = []
         for name, engine, why in self._candidates(platform, builder, asking=asking):
             reason = why if engine is None else engine.why_not(platform, builder) if asking else None
+            if reason is None and asking and self._is_written and name == "container" and builder.startswith("linux-"):
+                reason = self._why_no_container
             if engine is not None and reason is None:
-                return Choice(engine, "requested with --engine" if self.given else why)
+                return Choice(engine, "requested with --engine" if self.given else why, tuple(refused))
             refused.append(f"{name}: {reason}")
         first, *others = refused
         return Choice(None, "\n".join([first.partition(": ")[2], *(f"  {reason}" for reason in others)]))
@@ -143,9 +185,9 @@ class Engines:
                 yield name, *self._container(platform, builder, asking=asking)
 
     def _order(self) -> tuple[str, ...]:
-        if self._has_recipe:
-            return ("rattler-build", "container") if self._has_scripts else ("rattler-build",)
-        return ("rattler-build", "conda-build", "container")
+        if self._is_written:
+            return ("container", "conda-build", "rattler-build")
+        return ("rattler-build", "container") if self._has_scripts else ("rattler-build",)
 
     @property
     def _has_recipe(self) -> bool:
@@ -177,14 +219,13 @@ class Engines:
         return CondaBuild(self.machine), "the recipe is a meta.yaml, and there is a conda-build on PATH"
 
     def _container(self, platform: str, builder: str, *, asking: bool) -> tuple[Engine | None, str]:
-        from feedstock_tools.builds.engines.container import ELSEWHERE, find_runtime
+        from feedstock_tools.builds.engines.container import ELSEWHERE, Container, find_runtime
         from feedstock_tools.builds.engines.feedstock_script import FeedstockScript, script_for
 
         runtime = ELSEWHERE if self.for_hosts else find_runtime(self.machine, answering=asking)
         script = script_for(platform, builder)
         if self._has_scripts or not self._has_recipe:
-            reason = "the recipe is a meta.yaml" if not self._has_recipe else "the embedded engine cannot build it"
+            is_recipe = self._has_recipe and not self.is_converted
+            reason = "the embedded engine cannot build it" if is_recipe else "the recipe is a meta.yaml"
             return FeedstockScript(self.folder, self.machine, runtime), f"{reason}, and the feedstock has {script}"
-        from feedstock_tools.builds.engines.container import Container
-
         return Container(runtime, self.machine), "the image of the configuration, with our own steps"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -27,6 +28,9 @@ from feedstock_tools.builds.engines.process.program_worker import REMOVAL_SECOND
 from feedstock_tools.processes import PACKAGES, worker_words
 
 _ASKING_SECONDS = 30
+NO_RUNTIME = "there is neither docker nor podman on PATH"
+_REACHING_SECONDS = 3
+_PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 _SELINUX = Path("/sys/fs/selinux/enforce")
 _INSIDE = "/feedstock-tools"
 #: Variables of the machine that are not passed; all others of a build's environment are passed by name.
@@ -123,6 +127,45 @@ def find_runtime(machine: Mapping[str, str], *, answering: bool = False) -> Runt
     return runtimes[0] if runtimes else None
 
 
+@cache
+def why_unreachable(runtime: Runtime, image: str, channels: tuple[str, ...]) -> str | None:
+    """Why the image and the channels of a build are neither here nor can be reached; None if they can.
+
+    Behind a proxy that is for the build to find out.
+    """
+    machine = dict(runtime.environment)
+    if any(machine.get(name) for name in _PROXIES):
+        return None
+    hosts = [_host_of(channel) for channel in channels]
+    if image and not _is_here(image, runtime):
+        registry, _, rest = image.partition("/")
+        hosts.append(registry if rest and "." in registry else "registry-1.docker.io")
+    return next(filter(None, map(_why_unreachable, filter(None, hosts))), None)
+
+
+def _host_of(channel: str) -> str:
+    return urlsplit(channel).netloc if ":" in channel else "conda.anaconda.org"
+
+
+def _is_here(image: str, runtime: Runtime) -> bool:
+    command = [runtime.program, "image", "inspect", image]
+    with suppress(OSError, subprocess.SubprocessError):
+        environment = dict(runtime.environment)
+        shown = subprocess.run(command, env=environment, capture_output=True, timeout=_ASKING_SECONDS, check=False)
+        return shown.returncode == 0
+    return False
+
+
+@cache
+def _why_unreachable(host: str) -> str | None:
+    address = urlsplit(f"//{host}")
+    try:
+        socket.create_connection((address.hostname or host, address.port or 443), _REACHING_SECONDS).close()
+    except (OSError, ValueError) as error:
+        return f"{host} cannot be reached: {error}"
+    return None
+
+
 def share_arguments(request: BuildRequest) -> list[str]:
     """The arguments of `docker run` that limit a build to its share of cores and memory."""
     cores = ["--cpus", str(request.cores)] if request.cores else []
@@ -157,7 +200,7 @@ class Container:
             return f"packages for {target} cannot be built in a Linux container without the feedstock's own scripts"
         if not builder.startswith("linux-"):
             return f"this is {builder}; without the feedstock's own scripts containers need Linux"
-        return "there is neither docker nor podman on PATH" if self.runtime is None else self.runtime.why_not()
+        return NO_RUNTIME if self.runtime is None else self.runtime.why_not()
 
     @contextmanager
     def build(self, request: BuildRequest) -> Iterator[Iterator[Event]]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from feedstock_tools.builds.engines.container import Runtime, share_arguments
+from feedstock_tools.builds.engines.container import NO_RUNTIME, Runtime, share_arguments
 from feedstock_tools.builds.engines.contract import BuildRequest, CrossTests, Event
 from feedstock_tools.builds.engines.process.program import Command, run_command
 from feedstock_tools.errors import WorkError
@@ -88,7 +88,7 @@ class FeedstockScript:
                 "Apple's license"
             )
         if script == DOCKER_SCRIPT:
-            return "there is neither docker nor podman on PATH" if self.runtime is None else self.runtime.why_not()
+            return NO_RUNTIME if self.runtime is None else self.runtime.why_not()
         return None
 
     def build(self, request: BuildRequest) -> AbstractContextManager[Iterator[Event]]:

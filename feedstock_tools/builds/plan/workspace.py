@@ -129,9 +129,13 @@ def workspace_of(
     conversion = None
     if has_meta_alone(feedstock) and not feedstock.spec.is_file() and engines.need_a_conversion:
         conversion = converted(feedstock, artifacts, bounds)
-        recipe = conversion.recipe or recipe
-        why = None if conversion.recipe else next(iter(conversion.lost), None)
-        engines = replace(engines, recipe=recipe, why_unconverted=why)
+        why = next(iter(conversion.lost), None)
+        if why and conversion.recipe and engine is None:
+            more = f" (and {len(conversion.lost) - 1} more)" if len(conversion.lost) > 1 else ""
+            why = f"it would lose {why}{more}; --engine rattler-build builds it without"
+            conversion = replace(conversion, recipe=None)
+        recipe, is_converted = conversion.recipe or recipe, conversion.recipe is not None
+        engines = replace(engines, recipe=recipe, is_converted=is_converted, why_unconverted=why)
     return Workspace(feedstock, artifacts, recipe, tuple(channels), machine, engines, bounds, conversion)
 
 

@@ -72,15 +72,15 @@ def package_of(folder: Path, build: str) -> Path:
 
 
 def recorded(folder: Path) -> list[tuple[list[str], dict[str, str | None]]]:
-    """The calls of a stand-in, except those that only check whether it answers."""
+    """The calls of a stand-in, except those that only check whether it answers and has an image."""
     calls = [json.loads(line) for line in (folder / "record.jsonl").read_text().splitlines()]
-    return [(words, passed) for words, passed in calls if words[0] != "info"]
+    return [(words, passed) for words, passed in calls if words[0] not in {"info", "image"}]
 
 
 def machine(docker: Path, **more: str) -> dict[str, str]:
-    """An environment with the stand-in on PATH."""
-    home = os.environ.get("HOME", "/")
-    return {"PYTHONPATH": str(ROOT), "PATH": f"{docker}:{os.environ['PATH']}", "HOME": home, **more}
+    """An environment with the stand-in on PATH, and a proxy, behind which channels are taken to be there."""
+    own = {"PYTHONPATH": str(ROOT), "HOME": os.environ.get("HOME", "/"), "HTTPS_PROXY": "http://127.0.0.1:9"}
+    return {**own, "PATH": f"{docker}:{os.environ['PATH']}", **more}
 
 
 def build(folder: Path, environment: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
@@ -165,6 +165,41 @@ def test_without_docker_and_conda_build_their_engines_say_why_not(scripted: Path
         ran = build(scripted, {"PATH": str(empty)}, "--engine", engine)
         assert ran.returncode == 2
         assert reason in ran.stderr
+
+
+@pytest.mark.parametrize("docker", ["missing", "without its daemon", "without its channel"])
+def test_a_container_that_lacks_something_is_passed_over_with_the_reason(
+    scripted: Path, tmp_path: Path, docker: str
+) -> None:
+    """The next engine is the same whatever it lacks: a conda-build on PATH, else a conversion that loses nothing."""
+    folder = stand_in(tmp_path / "bin")
+    reason = {
+        "missing": "there is neither docker nor podman on PATH",
+        "without its daemon": "docker does not answer: no daemon",
+        "without its channel": "127.0.0.1:9 cannot be reached",
+    }[docker]
+    if docker == "missing":
+        (folder / "docker").unlink()
+        (folder / "python").symlink_to(sys.executable)
+    elif docker == "without its daemon":
+        (folder / "docker").write_text("#!/bin/sh\necho no daemon >&2\nexit 1\n")
+    support = scripted / ".ci_support" / "linux_64_.yaml"
+    support.write_text(support.read_text().replace("- conda-forge", "- http://127.0.0.1:9/channel"))
+    environment = {**machine(folder, HTTPS_PROXY=""), "PATH": f"{folder}:/usr/bin:/bin"}
+    planned = run(tool("plan", "linux_64_", "--feedstock", str(scripted)), variables=environment)
+    assert planned.returncode == 0, planned.stderr
+    assert f"Not with container: {reason}" in planned.stderr
+    assert "Not with conda-build: there is no conda-build on PATH" in planned.stderr
+    assert "Converted the meta.yaml to a recipe.yaml for the embedded engine" in planned.stderr
+    (folder / "conda-build").write_text("#!/bin/sh\necho conda-build 26.7.1\n")
+    (folder / "conda-build").chmod(0o755)
+    planned = run(tool("plan", "linux_64_", "--feedstock", str(scripted)), variables=environment)
+    assert f"Not with container: {reason}" in planned.stderr
+    assert "Building for linux-64 with conda-build (26.7.1): the recipe is a meta.yaml" in planned.stderr
+    asked = run(
+        tool("plan", "linux_64_", "--feedstock", str(scripted), "--engine", "rattler-build"), variables=environment
+    )
+    assert "Building for linux-64 with rattler-build" in asked.stderr
 
 
 def test_platforms_take_the_scripts_that_conda_smithy_takes() -> None:

@@ -26,6 +26,7 @@ requirements:
 about:
   license: BSD-3-Clause
 """
+ASKED = ("--engine", "rattler-build")
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -109,12 +110,21 @@ def test_a_meta_yaml_without_a_spec_is_listed(without_spec: Path) -> None:
     assert entry["built"] is False
 
 
+def test_a_meta_yaml_without_a_spec_is_converted_and_built_if_nothing_is_lost(without_spec: Path) -> None:
+    assert run(without_spec, f"{HERE.name}_py3.12").returncode == 0
+    recipe = without_spec / "recipe" / "meta.yaml"
+    recipe.write_text(recipe.read_text() + "\nabout:\n  license_url: https://example.org\n")
+    refused = run(without_spec, f"{HERE.name}_py3.12")
+    assert refused.returncode == 2
+    assert "it would lose meta.yaml:17: 'about: license_url' has no equivalent in a recipe.yaml" in refused.stderr
+
+
 def test_a_meta_yaml_without_a_spec_is_converted_and_built_and_lines_without_a_form_are_named(
     without_spec: Path,
 ) -> None:
     recipe = without_spec / "recipe" / "meta.yaml"
     recipe.write_text(before := recipe.read_text() + "\nabout:\n  license_url: https://example.org\n")
-    built = run(without_spec, f"{HERE.name}_py3.12")
+    built = run(without_spec, f"{HERE.name}_py3.12", *ASKED)
     assert built.returncode == 0, built.stderr
     assert "Converted the meta.yaml to a recipe.yaml for the embedded engine" in built.stdout
     assert "conda-build makes packages with the same names but for hashes." in built.stdout
@@ -123,7 +133,7 @@ def test_a_meta_yaml_without_a_spec_is_converted_and_built_and_lines_without_a_f
     assert built.stdout.count("-- built oldtiny-1.2-") == 1
     assert (without_spec / "recipe" / "meta.yaml").read_text() == before
     assert not (without_spec / "recipe" / "recipe.yaml").exists()
-    again = run(without_spec, f"{HERE.name}_py3.12")
+    again = run(without_spec, f"{HERE.name}_py3.12", *ASKED)
     assert again.returncode == 0
     assert "-- built" not in again.stdout
 
@@ -155,7 +165,7 @@ def test_of_many_lines_without_a_form_the_first_are_named_and_the_others_counted
     recipe = without_spec / "recipe" / "meta.yaml"
     lines = "".join(f"  {word}: x\n" for word in ("one", "two", "three", "four", "five", "six", "seven"))
     recipe.write_text(recipe.read_text().replace("  number: 4\n", f"  number: 4\n{lines}"))
-    built = run(without_spec, f"{HERE.name}_py3.12")
+    built = run(without_spec, f"{HERE.name}_py3.12", *ASKED)
     assert "Not converted: 7 lines of the meta.yaml:" in built.stdout
     assert "more; `feedstock-tools edit to-v1` shows them all" in built.stdout
 
