@@ -11,13 +11,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeVar
 
 from feedstock_tools.channel.calls import rattler_client, wait_for
-from feedstock_tools.channel.kept import (
-    PINNING,
-    PINNING_FILE,
-    KeptPackage,
+from feedstock_tools.channel.fetched import (
+    FetchedPackage,
     PackageKind,
-    Pinning,
-    kept_version,
+    fetched_version,
     version_numbers,
 )
 from feedstock_tools.channel.metadata import Record
@@ -31,12 +28,12 @@ _MOST_FILES = 20_000
 _MOST_BYTES = 64 * 1024 * 1024
 _SECONDS = 120
 
-Answer = TypeVar("Answer")
+_Answer = TypeVar("_Answer")
 
 
 def fetch_package(
     kind: PackageKind, channel: str, cache: Path, version: str | None = None, *, seconds: float = _SECONDS
-) -> KeptPackage:
+) -> FetchedPackage:
     """Fetch a version of a package, unless it is already in the cache.
 
     The cache only changes once the package is complete and checked; other versions stay.
@@ -52,11 +49,11 @@ def fetch_package(
         WorkError: the channel cannot be reached, or the package is damaged or would write outside its folder.
     """
     if version is not None:
-        kept = kept_version(kind, cache, version)
+        kept = fetched_version(kind, cache, version)
         if kept is not None:
             return kept
     record = _choose(kind, available_packages(kind, channel, seconds=seconds), version, channel)
-    kept = kept_version(kind, cache, record.version)
+    kept = fetched_version(kind, cache, record.version)
     if kept is not None and kept.sha256 == record.sha256:
         return kept
     try:
@@ -220,7 +217,7 @@ def _stays_inside(name: str) -> bool:
     return not path.is_absolute() and ".." not in path.parts and not set(name) & set("\\:\0")
 
 
-def _keep(kind: PackageKind, new: Path, place: Path, record: Record) -> KeptPackage:
+def _keep(kind: PackageKind, new: Path, place: Path, record: Record) -> FetchedPackage:
     """Move a complete version to its place; one of the same version from another channel is replaced."""
     origin = {"version": record.version, "build": record.build, "channel": record.channel, "sha256": record.sha256}
     (new / kind.origin).write_text(json.dumps(origin, indent=2) + "\n", encoding="utf-8")
@@ -230,14 +227,14 @@ def _keep(kind: PackageKind, new: Path, place: Path, record: Record) -> KeptPack
         new.replace(place)
     except OSError:
         # Another process that fetched the same package may have been faster.
-        other = kept_version(kind, place.parent, record.version)
+        other = fetched_version(kind, place.parent, record.version)
         if other is None or other.sha256 != record.sha256:
             raise
-    return KeptPackage(place, record.version, record.channel, record.sha256)
+    return FetchedPackage(place, record.version, record.channel, record.sha256)
 
 
-def _waited(work: Coroutine[Any, Any, Answer], seconds: float) -> Answer:
-    async def limited() -> Answer:
+def _waited(work: Coroutine[Any, Any, _Answer], seconds: float) -> _Answer:
+    async def limited() -> _Answer:
         return await asyncio.wait_for(work, seconds)
 
     return wait_for(limited())
@@ -245,20 +242,3 @@ def _waited(work: Coroutine[Any, Any, Answer], seconds: float) -> Answer:
 
 def _cause(error: BaseException, seconds: float) -> str:
     return f"no answer within {seconds:g} s" if isinstance(error, TimeoutError) else first_cause(error)
-
-
-def fetch_pinning(channel: str, cache: Path, version: str | None = None, *, seconds: float = _SECONDS) -> Pinning:
-    """Fetch a version of the package conda-forge-pinning, unless it is already in the cache.
-
-    Args:
-        channel: a name such as `conda-forge`, a URL, or a folder.
-        cache: the folder returned by `pinning_cache`.
-        version: such as `2021.10.29.07.34.22`; default: the newest, which is always looked up in the channel.
-        seconds: the time limit for each of the two transfers.
-
-    Raises:
-        InputError: `version` is not a version, or the channel does not have it.
-        WorkError: the channel cannot be reached, or the package is damaged or would write outside its folder.
-    """
-    kept = fetch_package(PINNING, channel, cache, version, seconds=seconds)
-    return Pinning(kept.folder / PINNING_FILE, kept.version, kept.channel, kept.sha256)

@@ -22,7 +22,7 @@ from feedstock_tools.cli.printing import say, say_note, say_result
 from feedstock_tools.errors import InputError
 
 if TYPE_CHECKING:
-    from feedstock_tools.channel.kept import KeptPackage, PackageKind, Pinning
+    from feedstock_tools.channel.fetched import FetchedPackage, PackageKind, Pinning
     from feedstock_tools.rerender.smithy import Release
 
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -59,7 +59,7 @@ def show(pinning: str | None, cache: Path | None, as_json: bool) -> None:
 @options.as_json
 def list_pinnings(cache: Path | None, as_json: bool) -> None:
     """List the fetched pinnings, the newest last."""
-    from feedstock_tools.channel.kept import PINNING, cached_pinnings
+    from feedstock_tools.channel.fetched import PINNING, cached_pinnings
 
     now = datetime.now(UTC)
     kept = cached_pinnings(_folder(cache, PINNING))
@@ -79,7 +79,7 @@ def list_pinnings(cache: Path | None, as_json: bool) -> None:
 @options.as_json
 def fetch_pinning(version: str | None, channels: tuple[str, ...], cache: Path | None, as_json: bool) -> None:
     """Fetch a VERSION such as 2021.10.29.07.34.22 from a channel; default: the newest."""
-    from feedstock_tools.channel.kept import PINNING
+    from feedstock_tools.channel.fetched import PINNING
 
     _show_pinning(str(_fetched(PINNING, version, channels, cache).folder), cache, as_json)
 
@@ -90,7 +90,7 @@ def fetch_pinning(version: str | None, channels: tuple[str, ...], cache: Path | 
 @options.as_json
 def update(channels: tuple[str, ...], cache: Path | None, as_json: bool) -> None:
     """Fetch the newest pinning from a channel."""
-    from feedstock_tools.channel.kept import PINNING
+    from feedstock_tools.channel.fetched import PINNING
 
     _show_pinning(str(_fetched(PINNING, None, channels, cache).folder), cache, as_json)
 
@@ -126,7 +126,7 @@ def fetch_release(version: str | None, channels: tuple[str, ...], cache: Path | 
 
     Of its package, only the files that a rerender reads and the license are kept. Nothing in it is run.
     """
-    from feedstock_tools.channel.kept import SMITHY
+    from feedstock_tools.channel.fetched import SMITHY
 
     kept = _fetched(SMITHY, version, channels, cache)
     if as_json:
@@ -139,7 +139,7 @@ def fetch_release(version: str | None, channels: tuple[str, ...], cache: Path | 
 
 def chosen_pinning(requested: str | None, feedstock: Path) -> Path | None:
     """The pinning to use, also printed on stderr; never uses the network."""
-    from feedstock_tools.channel.kept import cached_pinnings, find_pinning, pinning_cache
+    from feedstock_tools.channel.fetched import cached_pinnings, find_pinning, pinning_cache
     from feedstock_tools.feedstock.pinned import follows_pinning
 
     cache = pinning_cache(os.environ)
@@ -163,14 +163,14 @@ def chosen_pinning(requested: str | None, feedstock: Path) -> Path | None:
 
 def named_pinning(requested: str | None) -> Path | None:
     """The file of the requested pinning; None if none is requested."""
-    from feedstock_tools.channel.kept import find_pinning, pinning_cache
+    from feedstock_tools.channel.fetched import find_pinning, pinning_cache
 
     return find_pinning(requested, pinning_cache(os.environ)).path if requested else None
 
 
 def pinning_of(requested: str | None) -> Pinning | None:
     """The requested pinning, or the newest fetched one; None without one."""
-    from feedstock_tools.channel.kept import cached_pinnings, find_pinning, pinning_cache
+    from feedstock_tools.channel.fetched import cached_pinnings, find_pinning, pinning_cache
 
     cache = pinning_cache(os.environ)
     if requested is None and not cached_pinnings(cache):
@@ -180,11 +180,11 @@ def pinning_of(requested: str | None) -> Pinning | None:
 
 def chosen_release(requested: str | None, rules: str | None) -> Release | None:
     """The release of conda-smithy to use, also printed on stderr; never uses the network."""
-    from feedstock_tools.channel.kept import SMITHY, kept_packages, smithy_cache
+    from feedstock_tools.channel.fetched import SMITHY, fetched_packages, smithy_cache
     from feedstock_tools.data import cache_root
     from feedstock_tools.rerender.smithy import choose_release, installed_release
 
-    fetched = {package.version: package.folder for package in kept_packages(SMITHY, smithy_cache(os.environ))}
+    fetched = {package.version: package.folder for package in fetched_packages(SMITHY, smithy_cache(os.environ))}
     choice = choose_release(requested, rules, fetched, installed_release(_environments()))
     say_note(choice.remark)
     templates = cache_root(os.environ) / "templates"
@@ -210,18 +210,18 @@ def _folder(cache: Path | None, kind: PackageKind) -> Path:
     return cache_root(os.environ) / kind.package if folder is None else Path(folder)
 
 
-def _fetched(kind: PackageKind, version: str | None, channels: tuple[str, ...], cache: Path | None) -> KeptPackage:
-    from feedstock_tools.channel.kept import kept_packages
+def _fetched(kind: PackageKind, version: str | None, channels: tuple[str, ...], cache: Path | None) -> FetchedPackage:
+    from feedstock_tools.channel.fetched import fetched_packages
 
     folder = _folder(cache, kind)
     tidy()
-    before = kept_packages(kind, folder)
+    before = fetched_packages(kind, folder)
     kept = _from_first(kind, channels or ("conda-forge",), folder, version)
     say_note(f"{'already fetched' if kept in before else 'fetched'}: {kept.folder}")
     return kept
 
 
-def _from_first(kind: PackageKind, channels: tuple[str, ...], cache: Path, version: str | None) -> KeptPackage:
+def _from_first(kind: PackageKind, channels: tuple[str, ...], cache: Path, version: str | None) -> FetchedPackage:
     """The package from the first channel that has it; if none does, the error of the last one."""
     from feedstock_tools.channel.fetching import fetch_package
 
@@ -235,7 +235,7 @@ def _from_first(kind: PackageKind, channels: tuple[str, ...], cache: Path, versi
 
 
 def _show_pinning(requested: str | None, cache: Path | None, as_json: bool) -> None:
-    from feedstock_tools.channel.kept import PINNING, find_pinning
+    from feedstock_tools.channel.fetched import PINNING, find_pinning
 
     found = find_pinning(requested, _folder(cache, PINNING))
     now = datetime.now(UTC)
@@ -252,9 +252,9 @@ def _show_pinning(requested: str | None, cache: Path | None, as_json: bool) -> N
 
 
 def _list_releases(cache: Path | None, as_json: bool) -> None:
-    from feedstock_tools.channel.kept import SMITHY, kept_packages
+    from feedstock_tools.channel.fetched import SMITHY, fetched_packages
 
-    kept = kept_packages(SMITHY, _folder(cache, SMITHY))
+    kept = fetched_packages(SMITHY, _folder(cache, SMITHY))
     if as_json:
         say_result([release.to_json() for release in kept])
         return

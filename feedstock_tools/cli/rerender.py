@@ -141,7 +141,7 @@ def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
 
 def _message(result: Rerender, pinning: Path | None) -> str:
     """The message that conda-smithy gives a rerender."""
-    from feedstock_tools.channel.kept import find_pinning, pinning_cache
+    from feedstock_tools.channel.fetched import find_pinning, pinning_cache
 
     version = find_pinning(pinning.parent, pinning_cache(os.environ)).version if pinning else None
     return result.rules.commit_message(version)

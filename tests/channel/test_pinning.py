@@ -16,15 +16,19 @@ import pytest
 from click.testing import CliRunner
 
 from feedstock_tools.channel.archive import write_package
-from feedstock_tools.channel.fetching import available_packages, fetch_pinning
+from feedstock_tools.channel.fetched import PINNING, Pinning, age_in_words, cached_pinnings, find_pinning, pinning_cache
+from feedstock_tools.channel.fetching import available_packages, fetch_package
 from feedstock_tools.channel.folder import index_channel
-from feedstock_tools.channel.kept import PINNING, Pinning, age_in_words, cached_pinnings, find_pinning, pinning_cache
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
 from feedstock_tools.cli.fetched import pinning as command
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
 
 OLDEST, OLD, NEW = "2019.02.03.04.05.06", "2021.10.29.07.34.22", "2026.01.02.03.04.05"
 MIGRATION = "share/conda-forge/migrations/python314.yaml"
+
+
+def fetch_pinning(channel: str, cache: Path, version: str | None = None, *, seconds: float = 120) -> Pinning:
+    return find_pinning(fetch_package(PINNING, channel, cache, version, seconds=seconds).folder, cache)
 
 
 def metadata(version: str) -> PackageMetadata:

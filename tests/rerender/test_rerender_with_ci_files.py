@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from feedstock_tools.channel.kept import pinning_cache
+from feedstock_tools.channel.fetched import pinning_cache
 from feedstock_tools.cli.rerender import rerender as command
 
 WORKFLOW = ".github/workflows/conda-build.yml"

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from feedstock_tools.channel.fetched import SMITHY, fetched_packages, smithy_cache
 from feedstock_tools.channel.fetching import fetch_package
 from feedstock_tools.channel.folder import index_channel
-from feedstock_tools.channel.kept import SMITHY, kept_packages, smithy_cache
 from feedstock_tools.cli.fetched import smithy as command
 from feedstock_tools.cli.rerender import rerender as rerender_command
 from feedstock_tools.errors import FeedstockError, InputError
@@ -82,7 +82,7 @@ def test_a_package_without_the_templates_is_refused(tmp_path: Path) -> None:
     index_channel(channel)
     with pytest.raises(FeedstockError, match=r"contains no site-packages/.*, so it is not a release of conda-smithy"):
         fetch_package(SMITHY, str(channel), tmp_path / "kept")
-    assert kept_packages(SMITHY, tmp_path / "kept") == ()
+    assert fetched_packages(SMITHY, tmp_path / "kept") == ()
 
 
 def test_a_rerender_takes_the_newest_fetched_release_and_says_so(channel: Path, feedstock: Path) -> None:

@@ -1,4 +1,4 @@
-"""The packages kept in the user's cache: conda-forge's global pinning, and releases of conda-smithy.
+"""Fetched packages in the user's cache: conda-forge's global pinning, and releases of conda-smithy.
 
 Each version is a folder laid out as the package, with a file that records its origin. A pinning has
 `conda_build_config.yaml`, and migrations in `share/conda-forge/migrations`. Nothing here uses the network: see
@@ -77,7 +77,7 @@ SMITHY = PackageKind(
 
 
 @dataclass(frozen=True, slots=True)
-class KeptPackage:
+class FetchedPackage:
     """A version on this machine: its folder, and the channel and hash of the package that it came from."""
 
     folder: Path
@@ -94,7 +94,7 @@ class KeptPackage:
         }
 
 
-def kept_packages(kind: PackageKind, cache: Path) -> tuple[KeptPackage, ...]:
+def fetched_packages(kind: PackageKind, cache: Path) -> tuple[FetchedPackage, ...]:
     """The versions in a cache, the newest last; none if there is no such folder.
 
     Raises:
@@ -108,19 +108,21 @@ def kept_packages(kind: PackageKind, cache: Path) -> tuple[KeptPackage, ...]:
         raise InputError(
             f"the kept versions of {kind.package} cannot be read: {error.strerror or error}", path=cache
         ) from error
-    found = (read_kept(kind, folder) for folder in folders)
+    found = (read_fetched(kind, folder) for folder in folders)
     return tuple(
         sorted((package for package in found if package), key=lambda package: version_numbers(package.version) or ())
     )
 
 
-def kept_version(kind: PackageKind, cache: Path, version: str) -> KeptPackage | None:
+def fetched_version(kind: PackageKind, cache: Path, version: str) -> FetchedPackage | None:
     """The given version in a cache; None if it has not been fetched."""
     wanted = version_numbers(version)
-    return next((package for package in kept_packages(kind, cache) if version_numbers(package.version) == wanted), None)
+    return next(
+        (package for package in fetched_packages(kind, cache) if version_numbers(package.version) == wanted), None
+    )
 
 
-def read_kept(kind: PackageKind, folder: Path) -> KeptPackage | None:
+def read_fetched(kind: PackageKind, folder: Path) -> FetchedPackage | None:
     """The version that this program keeps in a folder; None if the folder contains something else."""
     try:
         origin = json.loads((folder / kind.origin).read_bytes())
@@ -128,7 +130,7 @@ def read_kept(kind: PackageKind, folder: Path) -> KeptPackage | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     complete = all((folder / name).is_file() for name in kind.needed)
-    return KeptPackage(folder, version, channel, sha256) if complete and version_numbers(version) else None
+    return FetchedPackage(folder, version, channel, sha256) if complete and version_numbers(version) else None
 
 
 def version_numbers(version: str) -> tuple[int, ...] | None:
@@ -142,7 +144,10 @@ def version_numbers(version: str) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class Pinning:
-    """A pinning on this machine: its `conda_build_config.yaml`, and its origin, if known."""
+    """A pinning to rerender with: the `conda_build_config.yaml` of a fetched package, or a file or folder of a user's.
+
+    `version` is None if it is unknown, and so are `channel` and `sha256` of a pinning that was not fetched.
+    """
 
     path: Path
     version: str | None = None
@@ -198,7 +203,7 @@ def smithy_cache(environment: Mapping[str, str]) -> Path:
 
 def cached_pinnings(cache: Path) -> tuple[Pinning, ...]:
     """The pinnings in a cache, the newest last; none if there is no such folder."""
-    return tuple(_pinning(kept) for kept in kept_packages(PINNING, cache))
+    return tuple(_pinning(kept) for kept in fetched_packages(PINNING, cache))
 
 
 def find_pinning(source: str | Path | None, cache: Path) -> Pinning:
@@ -226,7 +231,7 @@ def find_pinning(source: str | Path | None, cache: Path) -> Pinning:
             return Pinning(path / "recipe" / PINNING_FILE)
         if not (path / PINNING_FILE).is_file():
             raise InputError(f"there is no {PINNING_FILE} in this folder, so it is not a pinning", path=path)
-        kept = read_kept(PINNING, path)
+        kept = read_fetched(PINNING, path)
         return _pinning(kept) if kept else Pinning(path / PINNING_FILE, _installed_version(path))
     if path.is_file():
         return Pinning(path)
@@ -251,17 +256,17 @@ def age_in_words(age: timedelta) -> str:
 
 
 def _of_version(version: str, cache: Path) -> Pinning:
-    found = kept_version(PINNING, cache, version)
+    found = fetched_version(PINNING, cache, version)
     if found is not None:
         return _pinning(found)
-    kept = ", ".join(package.version for package in kept_packages(PINNING, cache)[-3:]) or "none"
+    kept = ", ".join(package.version for package in fetched_packages(PINNING, cache)[-3:]) or "none"
     raise InputError(
         f"the pinning {version} has not been fetched",
         hint=f"Fetch it with 'feedstock-tools pinning fetch {version}'. Fetched versions: {kept}.",
     )
 
 
-def _pinning(kept: KeptPackage) -> Pinning:
+def _pinning(kept: FetchedPackage) -> Pinning:
     return Pinning(kept.folder / PINNING_FILE, kept.version, kept.channel, kept.sha256)
 
 
