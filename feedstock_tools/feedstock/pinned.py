@@ -69,7 +69,7 @@ def _missing_versions(document: Document, configurations: tuple[Configuration, .
     for at, version in enumerate(versions if isinstance(versions, list) else ()):
         if version not in rendered:
             hint = f"The rerender has {at_hand}. Add its migration (migrations: [cuda{version.replace('.', '')}], say)."
-            yield _mistake(document, ("cuda", "versions", at), f"the pinning has no CUDA {version}", hint)
+            yield document.mistake(("cuda", "versions", at), f"the pinning has no CUDA {version}", hint)
 
 
 def _missing_pythons(document: Document, configurations: tuple[Configuration, ...]) -> Iterator[Mistake]:
@@ -79,7 +79,7 @@ def _missing_pythons(document: Document, configurations: tuple[Configuration, ..
     for at, python in enumerate(pythons if rendered and isinstance(pythons, list) else ()):
         if python not in rendered:
             hint = f"The rerender has {', '.join(sorted(rendered))}."
-            yield _mistake(document, ("python", at), f"the pinning has no Python {python}", hint)
+            yield document.mistake(("python", at), f"the pinning has no Python {python}", hint)
 
 
 def _missing_migrations(document: Document, finished: tuple[Path, ...]) -> Iterator[Mistake]:
@@ -90,7 +90,7 @@ def _missing_migrations(document: Document, finished: tuple[Path, ...]) -> Itera
         if name in gone:
             location: Location = ("migrations", at if isinstance(migrations, list) else name)
             hint = "Remove it, or take its name and time stamp from the pinning: migrations: [name]."
-            yield _mistake(document, location, f"the pinning has no migration '{name}' of this time stamp", hint)
+            yield document.mistake(location, f"the pinning has no migration '{name}' of this time stamp", hint)
 
 
 def _missing_stdlib(document: Document, pinning: Path | None) -> Iterator[Mistake]:
@@ -100,9 +100,4 @@ def _missing_stdlib(document: Document, pinning: Path | None) -> Iterator[Mistak
     from feedstock_tools.generate.spec.review_checks import check_stdlib
 
     for finding in check_stdlib(document.content):
-        yield _mistake(document, finding.location, finding.message, finding.hint)
-
-
-def _mistake(document: Document, location: Location, message: str, hint: str | None) -> Mistake:
-    place = document.place(location)
-    return Mistake(message, document.path, place.line, place.column, hint)
+        yield document.mistake(finding.location, finding.message, finding.hint)

@@ -188,6 +188,8 @@ def _dump_with_yaml(content: Mapping[str, Any], booleans: Booleans) -> bytes:
 
 #: Keys of a configuration that are instructions for a CI job and span no variants: only their first value counts.
 NO_LOOP = frozenset({"channel_sources", "channel_targets", "docker_image", "github_actions_labels", "target_platform"})
+#: `python`, and keys that conda-forge zips with it, whose values it therefore determines.
+_WITH_PYTHON = frozenset({"python", "numpy", "python_impl", "is_python_min", "is_freethreading", "is_abi3"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,14 +281,8 @@ def _row_name(configuration: str, values: Mapping[str, str], varying: list[str])
     parts = [configuration]
     if "python" in varying:
         parts.append(f"py{python_version(values)}")
-    followers = {"python", *(key for key in varying if _follows_python(key))}
-    parts += [f"{key}{values[key]}" for key in varying if key not in followers]
+    parts += [f"{key}{values[key]}" for key in varying if key not in _WITH_PYTHON]
     return "_".join("".join(char if char.isalnum() or char in "._-" else "_" for char in part) for part in parts)
-
-
-def _follows_python(key: str) -> bool:
-    """Keys that conda-forge zips with the Python version, which therefore determines them."""
-    return key in ("numpy", "python_impl", "is_python_min", "is_freethreading", "is_abi3")
 
 
 #: The variant files beside a recipe.yaml, of which rattler-build reads the first that exists.

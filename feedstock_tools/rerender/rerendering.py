@@ -6,6 +6,7 @@ Everything is read and checked first; this module writes nothing and ignores the
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -96,7 +97,14 @@ class Rerender:
         Raises:
             InputError: a file of `.ci_support` cannot be read.
         """
-        return lost_jobs(self.feedstock, self.configurations, self.platforms)
+        left = {(each.platform, kind) for each in self.configurations for kind in _kinds(each.values.get(_CUDA, ()))}
+        before = Counter(
+            (platform, kind)
+            for platform, values in _present(self.feedstock)
+            if self.platforms is None or platform in self.platforms
+            for kind in _kinds(values)
+        )
+        return tuple(LostJobs(*job, before[job]) for job in sorted(before.keys() - left))
 
     def changes(self) -> Changes:
         """The changes to the feedstock: configurations, finished migrations, and the job lists of its CI files.
@@ -392,28 +400,6 @@ class LostJobs:
         jobs = "its only" if self.count == 1 else f"all {self.count}"
         ask = f"feedstock-tools why --not {wish} --not {self.platform.subdir}"
         return f"{self.platform.subdir} loses {jobs} {self.kind} job{'' if self.count == 1 else 's'}: `{ask}` says why"
-
-
-def lost_jobs(
-    feedstock: Path, configurations: Sequence[Configuration], platforms: Sequence[Platform] | None = None
-) -> tuple[LostJobs, ...]:
-    """The kinds of jobs that `.ci_support` has now and that `configurations` lack, by platform.
-
-    Args:
-        platforms: those that were rerendered; None: all.
-
-    Raises:
-        InputError: a file of `.ci_support` cannot be read.
-    """
-    left: dict[Platform, set[str]] = {}
-    for configuration in configurations:
-        left.setdefault(configuration.platform, set()).update(_kinds(configuration.values.get(_CUDA, ())))
-    before: dict[tuple[Platform, str], int] = {}
-    for platform, values in _present(feedstock):
-        for kind in _kinds(values) if platforms is None or platform in platforms else ():
-            before[platform, kind] = before.get((platform, kind), 0) + 1
-    lost = [(platform, kind) for platform, kind in before if kind not in left.get(platform, ())]
-    return tuple(LostJobs(platform, kind, before[platform, kind]) for platform, kind in sorted(lost))
 
 
 def _kinds(values: Sequence[str]) -> set[str]:

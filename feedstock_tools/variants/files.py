@@ -281,15 +281,14 @@ class _Reader:
             if "if" not in inside:
                 yield self.value(item)
                 continue
-            branch = inside.get("then" if self._holds(inside["if"]) else "else")
+            try:
+                is_true = evaluate(str(inside["if"].value), self.namespace)
+            except INVALID as error:
+                message = f"the condition '{inside['if'].value}' cannot be evaluated: {error}"
+                raise self._fail(inside["if"], message) from error
+            branch = inside.get("then" if is_true else "else")
             if branch is not None:
                 yield from self._items(branch)
-
-    def _holds(self, node: Any) -> bool:
-        try:
-            return evaluate(str(node.value), self.namespace)
-        except INVALID as error:
-            raise self._fail(node, f"the condition '{node.value}' cannot be evaluated: {error}") from error
 
     def _fail(self, node: Any, message: str) -> InputError:
         place = place_of(node)

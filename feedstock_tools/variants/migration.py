@@ -108,7 +108,7 @@ def migrate(
     chosen = rules or MigrationRules()
     for migration in sorted(migrations, key=lambda step: step.timestamp):
         if migration.operation == "key_add":
-            config = _add_rows(config, migration) if chosen.add_whole_rows else _add_by_key(config, migration, chosen)
+            config = _add(config, migration, chosen)
         elif migration.operation == "key_remove":
             config = _remove_row(config, migration)
         else:
@@ -175,14 +175,19 @@ def _merged(key: str, left: Values, right: Values, migration: Migration, rules: 
     return tuple(order[place] for place in places[-longer:])
 
 
-def _add_rows(config: VariantConfig, migration: Migration) -> VariantConfig:
-    """`key_add`: missing rows of the primary key's zip group are added and all are sorted."""
-    new = migration.config.values
+def _add(config: VariantConfig, migration: Migration, rules: MigrationRules) -> VariantConfig:
+    """`key_add`, for a primary key that the migration sets on this platform."""
     key = migration.primary_keys[0]
-    if key not in new:
+    if key not in migration.config.values:
         return config
     if key not in config.values:
         raise migration.fail(f"adds to '{key}', which the pinning does not have")
+    return _add_rows(config, migration) if rules.add_whole_rows else _add_by_key(config, migration, rules)
+
+
+def _add_rows(config: VariantConfig, migration: Migration) -> VariantConfig:
+    """`key_add`: missing rows of the primary key's zip group are added and all are sorted."""
+    new, key = migration.config.values, migration.primary_keys[0]
     group, zip_keys, joined = _widened(config, key, migration)
     values = dict(config.values)
     for member in joined:
@@ -228,12 +233,7 @@ def _add_by_key(config: VariantConfig, migration: Migration, rules: MigrationRul
 
     A key that the migration does not set keeps its value if it joins the group; others get none.
     """
-    new = migration.config.values
-    key = migration.primary_keys[0]
-    if key not in new:
-        return config
-    if key not in config.values:
-        raise migration.fail(f"adds to '{key}', which the pinning does not have")
+    new, key = migration.config.values, migration.primary_keys[0]
     zip_keys, joined = config.zip_keys, frozenset[str]()
     if rules.knows_additional_zip_keys:
         group, zip_keys, joined = _widened(config, key, migration)

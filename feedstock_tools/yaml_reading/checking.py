@@ -59,10 +59,9 @@ def _follows(details: ErrorDetails, found: Sequence[ErrorDetails]) -> bool:
 
 def _mistake(document: Document, details: ErrorDetails, root: type[BaseModel], document_name: str) -> Mistake:
     location = _in_file(document, details["loc"])
-    kind = details["type"]
-    place = document.place(location, of_key=kind == "extra_forbidden" or "[key]" in details["loc"])
     message, hint = _message_and_hint(details, location, root, document_name)
-    return Mistake(message, document.path, place.line, place.column, hint)
+    of_key = details["type"] == "extra_forbidden" or "[key]" in details["loc"]
+    return document.mistake(location, message, hint, of_key=of_key)
 
 
 def _in_file(document: Document, location: Location) -> Location:

@@ -224,8 +224,8 @@ _value_of = attrgetter("value")
 
 
 def parse_texts(text: str, path: Path | None = None) -> Any:
-    """Mappings, lists and strings: every scalar as written. Errors as for `nodes.compose`."""
-    return _plain(text, path, _value_of)
+    """Mappings, lists and strings: every scalar as written. Errors as for `compose`."""
+    return parse_scalars(text, path, _value_of)
 
 
 def parse_with_numbers(text: str, path: Path | None, number: Callable[[str], str]) -> Any:
@@ -235,7 +235,7 @@ def parse_with_numbers(text: str, path: Path | None, number: Callable[[str], str
         value: str = node.value
         return number(value) if not node.style and _WHOLE.fullmatch(value) else value
 
-    return _plain(text, path, scalar)
+    return parse_scalars(text, path, scalar)
 
 
 def parse_types(text: str, path: Path | None = None, schema: Schema = Schema.TYPES, *, first: bool = False) -> Any:
@@ -246,7 +246,7 @@ def parse_types(text: str, path: Path | None = None, schema: Schema = Schema.TYP
         first: read the first document and ignore the others.
 
     Raises:
-        InputError: as for `nodes.compose`; also a tag that names something other than plain data.
+        InputError: as for `compose`; also a tag that names something other than plain data.
     """
     node = compose(text, path, schema, first=first)
     if node is None:
@@ -261,7 +261,7 @@ def parse_types(text: str, path: Path | None = None, schema: Schema = Schema.TYP
 
 def parse_json_types(text: str, path: Path | None = None) -> Any:
     """Values of JSON's types: numbers, booleans and null; dates are strings, and `<<` is a plain key."""
-    return _plain(text, path, _json_scalar, Schema.TYPES)
+    return parse_scalars(text, path, _json_scalar, Schema.TYPES)
 
 
 def _json_scalar(node: Any) -> Any:
@@ -282,7 +282,8 @@ def read_texts(path: Path, *, within: Path | None) -> Any:
     return parse_texts(read_text(path, within=within), path)
 
 
-def _plain(text: str, path: Path | None, scalar: Callable[[Any], Any], schema: Schema = Schema.TEXTS) -> Any:
+def parse_scalars(text: str, path: Path | None, scalar: Callable[[Any], Any], schema: Schema = Schema.TEXTS) -> Any:
+    """Mappings, lists, and what `scalar` makes of the node of each scalar. Errors as for `compose`."""
     node = compose(text, path, schema)
     if node is None:
         return None
@@ -349,6 +350,11 @@ class Document:
             if place is not None:
                 return place
         return Place(1, 1)
+
+    def mistake(self, location: Location, message: str, hint: str | None = None, *, of_key: bool = False) -> Mistake:
+        """A mistake at the place of a location."""
+        place = self.place(location, of_key=of_key)
+        return Mistake(message, self.path, place.line, place.column, hint)
 
 
 def parse_document(text: str, path: Path | None = None) -> Document:

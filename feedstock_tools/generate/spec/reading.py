@@ -21,7 +21,7 @@ from feedstock_tools.generate.spec.model import Script, Source, Spec
 from feedstock_tools.reading import CI_SUPPORT, SPEC_NAME, is_file, read_text
 from feedstock_tools.wording import nearest
 from feedstock_tools.yaml_reading.checking import mistakes_of
-from feedstock_tools.yaml_reading.nodes import Document, Location, parse_document
+from feedstock_tools.yaml_reading.nodes import Location, parse_document
 
 _LARGEST_SPEC = 1024 * 1024
 
@@ -66,7 +66,7 @@ def spec_from_text(text: str, path: Path | None = None, recipe: Path | None = No
     except ValidationError as error:
         mistakes += mistakes_of(document, error, Spec, "a spec")
     findings = [*cross_check(document.content), *(check_files(document.content, recipe) if recipe else ())]
-    mistakes += [_from_finding(document, finding) for finding in findings]
+    mistakes += [document.mistake(finding.location, finding.message, finding.hint) for finding in findings]
     if mistakes or spec is None:
         unique = dict.fromkeys(mistakes)
         raise InputError.of(sorted(unique, key=lambda mistake: (mistake.line or 0, mistake.column or 0)))
@@ -84,11 +84,6 @@ def _with_patches(spec: Spec, recipe: Path) -> Spec:
         ]
         sources.append(source.model_copy(update={"patches": tuple(named)}))
     return spec.model_copy(update={"sources": tuple(sources)})
-
-
-def _from_finding(document: Document, finding: Finding) -> Mistake:
-    place = document.place(finding.location)
-    return Mistake(finding.message, document.path, place.line, place.column, finding.hint)
 
 
 #: Endings of archives, which a release may make after the recipe.
@@ -109,10 +104,7 @@ def require_local_sources(spec: Spec, file: Path) -> None:
     if not found:
         return
     document = parse_document(read_text(file, within=file.parent), file)
-    places = [(finding, document.place(finding.location)) for finding in found]
-    raise InputError.of(
-        [Mistake(finding.message, file, place.line, place.column, finding.hint) for finding, place in places]
-    )
+    raise InputError.of([document.mistake(finding.location, finding.message, finding.hint) for finding in found])
 
 
 def _findings(spec: Spec, recipe: Path) -> Iterator[Finding]:

@@ -150,14 +150,6 @@ _LIBMAMBA = "conda-libmamba-solver"
 _SYSTEMS = ("linux", "osx", "win")
 
 
-def _merged_settings(release: Release, settings: Mapping[str, Any], rules: TreeRules) -> dict[str, Any]:
-    """The defaults of a release, overridden by a feedstock's settings: mappings key by key, other values whole.
-
-    Until 3.7.0 mappings inside of mappings are replaced as a whole.
-    """
-    return _merged(release.defaults(), settings, 99 if rules.azure_yaml else 1)
-
-
 def template_settings(
     release: Release,
     settings: Mapping[str, Any],
@@ -174,7 +166,8 @@ def template_settings(
     Raises:
         InputError: a setting has a form that conda-smithy does not accept.
     """
-    config = _merged_settings(release, settings, rules)
+    # Until 3.7.0 mappings inside of mappings are replaced as a whole.
+    config = _merged(release.defaults(), settings, 99 if rules.azure_yaml else 1)
     try:
         _fill_in(config, settings, feedstock, rules, ci)
     except (KeyError, TypeError, AttributeError) as error:
@@ -290,7 +283,9 @@ def _fill_ci_setup(config: dict[str, Any], feedstock: Path, rules: TreeRules) ->
     by_conda = config.get("conda_install_tool") == "conda"
     config["remote_ci_setup_update"] = [_name_of(spec) for spec in wanted] if by_conda else wanted
     config["remote_ci_setup_names"] = [_name_of(spec) for spec in wanted]
-    config["local_ci_setup"] = _has_own_ci_setup(feedstock / str(config["recipe_dir"]))
+    recipe = feedstock / str(config["recipe_dir"])
+    own = (recipe / "conda_forge_ci_setup" / "__init__.py", recipe / "setup.py")
+    config["local_ci_setup"] = all(path.is_file() for path in own)
     merged: dict[str, list[str]] = {}
     for spec in [*config["conda_build_tool_deps"].split(), *wanted]:
         name, version = _split_spec(spec.strip("\"'"))
@@ -301,10 +296,6 @@ def _fill_ci_setup(config: dict[str, Any], feedstock: Path, rules: TreeRules) ->
         merged.setdefault("conda", [])
         merged.setdefault("pip", [])
     config["build_tool_deps_dict"] = {name: ",".join(sorted(set(versions))) or "*" for name, versions in merged.items()}
-
-
-def _has_own_ci_setup(recipe: Path) -> bool:
-    return (recipe / "conda_forge_ci_setup" / "__init__.py").is_file() and (recipe / "setup.py").is_file()
 
 
 def _quoted(spec: str) -> str:

@@ -351,15 +351,11 @@ def _include_text(jobs: Sequence[Job]) -> str:
 
 
 def _include(lines: Sequence[str]) -> range | None:
-    everything = range(len(lines))
-    build = _find_block(lines, "  build:", everything[_after(lines, "jobs:") :])
+    first = next((number + 1 for number, line in enumerate(lines) if line.rstrip() == "jobs:"), len(lines))
+    build = _find_block(lines, "  build:", range(first, len(lines)))
     strategy = build and _find_block(lines, "    strategy:", build[1:])
     matrix = strategy and _find_block(lines, "      matrix:", strategy[1:])
     return matrix and _find_block(lines, "        include:", matrix[1:])
-
-
-def _after(lines: Sequence[str], key: str) -> int:
-    return next((number + 1 for number, line in enumerate(lines) if line.rstrip() == key), len(lines))
 
 
 def _lines_of(text: str) -> list[str]:

@@ -17,6 +17,7 @@ _FALLBACK_IMAGE = "quay.io/condaforge/linux-anvil-comp7"
 _MAC_IMAGES = {"osx-64": "macOS-15", "osx-arm64": "macOS-15-arm64"}
 _GITHUB_OS = {"linux": "ubuntu", "osx": "macos", "win": "windows"}
 _WINDOWS_OF_GITHUB = {"windows-latest", "windows-2022", "windows-2025"}
+_LINE_ENDS = frozenset("\0\n\r\x85\u2028\u2029")
 _SHORTENED = re.compile(r"_h[0-9a-f]{8}$")
 
 
@@ -140,13 +141,9 @@ def _github_job(configuration: Configuration, placement: Placement, forge: Mappi
 def _one_line(name: str, value: Any) -> str:
     """Values are not quoted in a workflow, so a second line would not be part of the value."""
     text = str(value)
-    if any(map(_ends_a_line, text)):
+    if not _LINE_ENDS.isdisjoint(text):
         raise InputError(f"the field {name} of a job of GitHub Actions must be one line, not {text!r}")
     return text
-
-
-def _ends_a_line(character: str) -> bool:
-    return character in "\0\n\r\x85\u2028\u2029"
 
 
 @dataclass(frozen=True, slots=True)

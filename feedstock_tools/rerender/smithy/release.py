@@ -14,16 +14,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
 from textwrap import dedent
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.rules import NEWEST_SMITHY, Rules
 from feedstock_tools.versions import parse_version
 from feedstock_tools.yaml_reading.nodes import parse_types
 
+Question = ParamSpec("Question")
 Answer = TypeVar("Answer")
 
 _CODE = "configure_feedstock.py"
@@ -32,6 +33,20 @@ _COPIED = "feedstock_content"
 #: Its code, the largest file that is read, has 150 KB.
 _LARGEST = 2 * 1024 * 1024
 _HINT = "Give the folder of a source tree, of an unpacked conda package or of an installation of conda-smithy."
+
+
+def _once(find: Callable[Concatenate[Release, Question], Answer]) -> Callable[Concatenate[Release, Question], Answer]:
+    """Keep what a method found: a release is read once, also for many feedstocks."""
+
+    @wraps(find)
+    def found(release: Release, /, *args: Question.args, **kwargs: Question.kwargs) -> Answer:
+        question = (find.__name__, *args)
+        if question not in release._answers:
+            release._answers[question] = find(release, *args, **kwargs)
+        answer: Answer = release._answers[question]
+        return answer
+
+    return found
 
 
 @dataclass(frozen=True)
@@ -50,17 +65,19 @@ class Release:
         """The folder of its templates."""
         return self.folder / _TEMPLATES
 
+    @_once
     def template(self, name: str) -> str:
         """The text of a template.
 
         Raises:
             InputError: the release lacks it.
         """
-        return self._once(f"template {name}", lambda: self._text(self.templates / name))
+        return self._text(self.templates / name)
 
+    @_once
     def has_template(self, name: str) -> bool:
         """Whether the release has a template."""
-        return self._once(f"has {name}", (self.templates / name).is_file)
+        return (self.templates / name).is_file()
 
     @cached_property
     def copied(self) -> Mapping[str, tuple[bytes, bool]]:
@@ -83,8 +100,9 @@ class Release:
         Raises:
             InputError: the release has no defaults where they are searched.
         """
-        return copy.deepcopy(self._once("defaults", self._defaults))
+        return copy.deepcopy(self._defaults())
 
+    @_once
     def _defaults(self) -> dict[str, Any]:
         path = self.folder / "data" / "conda-forge.yml"
         defaults = parse_types(self._text(path), path) if path.is_file() else self._literal_defaults()
@@ -92,21 +110,17 @@ class Release:
             raise InputError("has no default settings", path=path, hint=_HINT)
         return defaults
 
+    @_once
     def constant(self, name: str) -> Any:
         """A constant of its code that is a plain literal; None if there is none of that name."""
-        return self._once(f"constant {name}", lambda: self._constant(name))
-
-    def _constant(self, name: str) -> Any:
         start = re.search(rf"^{name} = ", self._code, re.MULTILINE)
         if start is None:
             return None
         return _first_literal(self._code[start.start() :])
 
+    @_once
     def texts_in(self, function: str) -> tuple[str, ...]:
         """The texts that a function of its code passes to `textwrap.dedent`, dedented, in order."""
-        return self._once(f"texts {function}", lambda: self._texts_in(function))
-
-    def _texts_in(self, function: str) -> tuple[str, ...]:
         texts = []
         for node in ast.walk(self._function(function)):
             if (
@@ -122,11 +136,9 @@ class Release:
                     texts.append((text.lineno, dedent(text.value)))
         return tuple(text for _, text in sorted(texts))
 
+    @_once
     def strings_in(self, function: str) -> tuple[str, ...]:
         """All literal texts in a function of its code, in order, including its docstring."""
-        return self._once(f"strings {function}", lambda: self._strings_in(function))
-
-    def _strings_in(self, function: str) -> tuple[str, ...]:
         nodes = [
             node
             for node in ast.walk(self._function(function))
@@ -135,15 +147,8 @@ class Release:
         return tuple(str(node.value) for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset)))
 
     @cached_property
-    def _answers(self) -> dict[str, Any]:
-        """What was read before: a release is read once, also for many feedstocks."""
+    def _answers(self) -> dict[tuple[object, ...], Any]:
         return {}
-
-    def _once(self, question: str, find: Callable[[], Answer]) -> Answer:
-        if question not in self._answers:
-            self._answers[question] = find()
-        answer: Answer = self._answers[question]
-        return answer
 
     @cached_property
     def _code(self) -> str:

@@ -150,7 +150,7 @@ def _jobs(workshop: Workshop, enabled: Sequence[Built]) -> list[Any]:
             "config_name": configuration.name,
             "platform": target_platform(configuration).replace("_", "-", 1),
             "upload": each.placement.upload,
-            "config": _values(configuration),
+            "config": {key: list(values) for key, values in configuration.values.items()},
             **dict.fromkeys(_SHORT_NAMES, short_name(configuration.name, workshop.ci)),
             "build_platform": each.placement.build_subdir,
         }
@@ -159,10 +159,6 @@ def _jobs(workshop: Workshop, enabled: Sequence[Built]) -> list[Any]:
     ]
     count = workshop.rules.listed_values
     return [tuple(job.values())[:count] for job in jobs] if count else jobs
-
-
-def _values(configuration: Configuration) -> dict[str, Any]:
-    return {key: list(values) for key, values in configuration.values.items()}
 
 
 def _files_for_system(

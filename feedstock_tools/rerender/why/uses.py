@@ -16,7 +16,6 @@ from pathlib import Path
 from feedstock_tools.reading import LARGEST_SCRIPT, is_file, read_bytes
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.v0.meta import Meta
-from feedstock_tools.recipe.v0.text import View
 from feedstock_tools.recipe.v0.used import UsageFinder, usage_finder
 from feedstock_tools.recipe.written.sites import Site, sites_of
 from feedstock_tools.rerender.why.model import FileLine, Use
@@ -89,7 +88,6 @@ class TextUses:
     rules: CondaBuildRules
     windows: bool
     seen: list[tuple[Meta, RenderedOutput]] = field(default_factory=list)
-    _selected: dict[int, tuple[View, tuple[Line, ...]]] = field(default_factory=dict)
     _parts: dict[tuple[int, str, str], _Lines] = field(default_factory=dict)
     _scripts: dict[tuple[Path, str], tuple[FileLine, ...]] = field(default_factory=dict)
 
@@ -151,7 +149,7 @@ class TextUses:
         if key not in self._parts:
             self._parts[key] = _Lines(
                 _part_of(raw, key[1], enumerate(self._texts, 1)),
-                _part_of(view.template, key[2], self._numbered(view)),
+                _part_of(view.template, key[2], view.numbered),
             )
         return self._parts[key]
 
@@ -163,15 +161,9 @@ class TextUses:
             inner = {number for number, _ in _part_of(view.recipe.raw, view.recipe.sections.outputs, raw)}
             self._parts[key] = _Lines(
                 tuple(line for line in raw if line[0] not in inner),
-                tuple(line for line in self._numbered(view) if line[0] not in inner),
+                tuple(line for line in view.numbered if line[0] not in inner),
             )
         return self._parts[key]
-
-    def _numbered(self, view: View) -> tuple[Line, ...]:
-        cached = self._selected.get(id(view))
-        if cached is None:
-            cached = self._selected[id(view)] = (view, view.numbered)
-        return cached[1]
 
     def _in_scripts(self, key: str, meta: Meta) -> Iterator[tuple[str, FileLine]]:
         names = ["build.sh", *(["bld.bat"] if self.windows else [])]

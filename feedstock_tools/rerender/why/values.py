@@ -21,7 +21,7 @@ from feedstock_tools.variants.files import config_of, defaults, load_conditional
 from feedstock_tools.variants.migration import OWN_KEYS, Migration, load_migration, migrate
 from feedstock_tools.variants.model import VariantConfig, WholeNumber, combine
 from feedstock_tools.variants.selectors import Namespace, select_lines
-from feedstock_tools.yaml_reading.nodes import compose, items, pairs
+from feedstock_tools.yaml_reading.nodes import parse_scalars
 
 Values = tuple[str, ...]
 
@@ -98,26 +98,16 @@ def _content(path: Path, rendering: Rendering, source: Source) -> tuple[Mapping[
     text, rules = read_text(path, within=source.within(path)), source.rules.conda_build
     subdir = rendering.platform.subdir
     selected, numbers = select_lines(text, Namespace(subdir, subdir, {}, rendering.environ, rules), rules, path)
-    node = compose(selected, path)
     texts = text.splitlines()
 
     def place(line: int) -> FileLine:
         number = numbers[min(line, len(numbers) - 1)]
         return FileLine(path, number, texts[number - 1].strip() if number <= len(texts) else "")
 
-    lines = {key.value: place(key.start_mark.line).line for key, _ in pairs(node)}
-    content: dict[str, Any] = {} if node is None else _plain(node, place)
+    content = parse_scalars(selected, path, lambda node: _Traced(node.value, [place(node.start_mark.line)])) or {}
+    lines = {key: key.places[0].line for key in content}
     trim_empty(content)
     return content, path, lines
-
-
-def _plain(node: Any, place: Any) -> Any:
-    """Construct a node by YAML's base schema, with traced strings."""
-    if node.id == "mapping":
-        return {str(key.value): _plain(value, place) for key, value in pairs(node)}
-    if node.id == "sequence":
-        return [_plain(item, place) for item in items(node)]
-    return _Traced(node.value, (place(node.start_mark.line),))
 
 
 def _load_migration(path: Path, rendering: Rendering, source: Source) -> Migration:
