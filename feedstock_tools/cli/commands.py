@@ -43,26 +43,17 @@ def _color(_context: click.Context, _parameter: click.Parameter, value: str | No
         printing.set_colour({"auto": None, "always": True, "never": False}[value])
 
 
+def _general(*names: str, **settings: Any) -> click.Option:
+    return click.Option(names, expose_value=False, **settings)
+
+
 #: The options that all commands take.
 GENERAL = (
-    click.Option(
-        ["--quiet", "-q"],
-        is_flag=True,
-        expose_value=False,
-        callback=_quiet,
-        help="Print only errors and the answer.",
-    ),
-    click.Option(
-        ["--verbose", "-v"],
-        is_flag=True,
-        expose_value=False,
-        callback=_verbose,
-        help="Print what is read and run, with times.",
-    ),
-    click.Option(
-        ["--color"],
+    _general("--quiet", "-q", is_flag=True, callback=_quiet, help="Print only errors and the answer."),
+    _general("--verbose", "-v", is_flag=True, callback=_verbose, help="Print what is read and run, with times."),
+    _general(
+        "--color",
         type=click.Choice(["auto", "always", "never"]),
-        expose_value=False,
         callback=_color,
         help="Print colours (default: auto, in a terminal).",
     ),

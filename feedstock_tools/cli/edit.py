@@ -263,23 +263,22 @@ def _maintainer(action: str, name: str) -> tuple[str, Edit]:
 @click.option(
     "--if", "condition", metavar="CONDITION", help="Selector, or `if` of a recipe.yaml, that it stands under."
 )
-def _requirement(action: str, requirement: str, **where: str | None) -> tuple[str, Edit]:
+def _requirement(action: str, requirement: str, **given: str | None) -> tuple[str, Edit]:
     """Add, drop, limit or pin REQUIREMENT, such as 'numpy >=2'.
 
     `drop` removes each requirement that names the package, `pin` gives it the version constraint after the name,
     `limit` adds the condition of --if to its own.
     """
-    from feedstock_tools.edit.requirements import (
-        Where,
-        add_requirement,
-        drop_requirement,
-        limit_requirement,
-        pin_requirement,
-    )
+    from feedstock_tools.edit import requirements
 
-    changes = {"add": add_requirement, "drop": drop_requirement, "limit": limit_requirement, "pin": pin_requirement}
-    change = changes[action]
-    return f"{action.capitalize()} requirement {requirement}", _of_recipe(change, requirement, Where(**where))
+    change = {
+        "add": requirements.add_requirement,
+        "drop": requirements.drop_requirement,
+        "limit": requirements.limit_requirement,
+        "pin": requirements.pin_requirement,
+    }[action]
+    where = requirements.Where(**given)
+    return f"{action.capitalize()} requirement {requirement}", _of_recipe(change, requirement, where)
 
 
 def _add_and_drop(word: str, title: str) -> None:

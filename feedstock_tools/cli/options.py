@@ -209,23 +209,6 @@ force = option("--force", is_flag=True, meaning="Overwrite files that people wro
 diff = option("--diff", "show_diff", is_flag=True, meaning="Print what changes")
 
 
-def commit(default: str) -> Decorator:
-    """`--commit [MESSAGE]`: its value is a message, `EDIT_MESSAGE`, or `OWN_MESSAGE` where no message is given.
-
-    Args:
-        default: what the command's own message is.
-    """
-    meaning = "Write and commit the changes; MESSAGE is a text, or edit"
-    return option(
-        "--commit",
-        is_flag=False,
-        flag_value=OWN_MESSAGE,
-        metavar="[MESSAGE]",
-        meaning=meaning,
-        default_text=default,
-    )
-
-
 cache = option(
     "--cache",
     type=click.Path(path_type=Path, file_okay=False),
@@ -298,19 +281,6 @@ missing = option(
 )
 
 
-def channels(default: str) -> Decorator:
-    """`--channel CHANNEL`, repeatable: `channels`, a tuple of texts."""
-    return option(
-        "--channel",
-        "-c",
-        "channels",
-        metavar="CHANNEL",
-        repeatable=True,
-        meaning="Channel to use: a name, URL or folder, or stand-in",
-        default_text=default,
-    )
-
-
 def output(default: str, *, kind: str) -> Decorator:
     """`--output PATH`: `output`, a `Path` or None; `kind` is "file" or "folder"."""
     path = click.Path(path_type=Path, dir_okay=kind == "folder", file_okay=kind == "file")
@@ -328,18 +298,6 @@ def platform(default: str, *, repeatable: bool = False) -> Decorator:
         repeatable=repeatable,
         meaning="This platform only, such as linux-64",
         shell_complete=completion.platforms,
-        default_text=default,
-    )
-
-
-def fleet(default: str) -> Decorator:
-    """`--fleet [INVENTORY]`: `fleet`, a text, `FLEET_HERE` without a value, or None."""
-    return option(
-        "--fleet",
-        is_flag=False,
-        flag_value=FLEET_HERE,
-        metavar="[INVENTORY]",
-        meaning="The fleet: its inventory, its folder or its name",
         default_text=default,
     )
 
@@ -371,3 +329,35 @@ def gpu(default_text: str, *, default: bool | None) -> Decorator:
     return option(
         "--gpu/--cpu", "gpu", default=default, meaning="Use a GPU, or the CPU alone", default_text=default_text
     )
+
+
+def _by_default(*names: str, **settings: Any) -> Callable[[str], Decorator]:
+    """An option of which commands differ in the behaviour without it: a function of that behaviour's name."""
+    return lambda default: option(*names, default_text=default, **settings)
+
+
+#: `--channel CHANNEL`, repeatable: `channels`, a tuple of texts.
+channels = _by_default(
+    "--channel",
+    "-c",
+    "channels",
+    metavar="CHANNEL",
+    repeatable=True,
+    meaning="Channel to use: a name, URL or folder, or stand-in",
+)
+#: `--commit [MESSAGE]`: a message, `EDIT_MESSAGE`, or `OWN_MESSAGE` without one, which the default names.
+commit = _by_default(
+    "--commit",
+    is_flag=False,
+    flag_value=OWN_MESSAGE,
+    metavar="[MESSAGE]",
+    meaning="Write and commit the changes; MESSAGE is a text, or edit",
+)
+#: `--fleet [INVENTORY]`: `fleet`, a text, `FLEET_HERE` without a value, or None.
+fleet = _by_default(
+    "--fleet",
+    is_flag=False,
+    flag_value=FLEET_HERE,
+    metavar="[INVENTORY]",
+    meaning="The fleet: its inventory, its folder or its name",
+)

@@ -98,37 +98,28 @@ _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/")
 _WRITING = os.O_WRONLY | os.O_RDWR
 
 
-class _Hook:
-    """The hook; a file that is read again is not reported again."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
-        self._known: set[str] = set()
-        self._process = os.getpid()
-        self._busy = False
-
-    def __call__(self, event: str, arguments: Sequence[Any]) -> None:
-        if self._busy or event not in ("open", "subprocess.Popen") or os.getpid() != self._process:
-            return  # what forks print may be somebody's log
-        self._busy = True  # printing may open files, too
-        try:
-            if event == "subprocess.Popen":
-                self._say(f"runs {_command(arguments[1])}")
-            elif (path := _input(*arguments)) and path not in self._known:
-                self._known.add(path)
-                self._say(f"reads {path}")
-        finally:
-            self._busy = False
-
-
 def trace(say: Callable[[str], None]) -> None:
     """Report from now on what this process and its forks read, run and do; a hook stays until the process ends."""
-    began = time.perf_counter()
+    began, process, known, busy = time.perf_counter(), os.getpid(), set[str](), False
 
     def report(text: str) -> None:
         say(f"{time.perf_counter() - began:7.3f} s  {text}")
 
-    sys.addaudithook(_Hook(report))
+    def hook(event: str, arguments: Sequence[Any]) -> None:
+        nonlocal busy
+        if busy or event not in ("open", "subprocess.Popen") or os.getpid() != process:
+            return  # what forks print may be somebody's log
+        busy = True  # printing may open files, too
+        try:
+            if event == "subprocess.Popen":
+                report(f"runs {_command(arguments[1])}")
+            elif (path := _input(*arguments)) and path not in known:
+                known.add(path)
+                report(f"reads {path}")
+        finally:
+            busy = False
+
+    sys.addaudithook(hook)
     listen(report)
 
 

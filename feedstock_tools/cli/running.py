@@ -14,6 +14,8 @@ from feedstock_tools.cli.printing import say_result
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.planned import PlannedConfiguration, rows_by_short_name, select, with_filter
 from feedstock_tools.reading import CI_SUPPORT
+from feedstock_tools.redaction import command_line
+from feedstock_tools.report import run as text
 from feedstock_tools.wording import counted, shown
 
 if TYPE_CHECKING:
@@ -86,8 +88,6 @@ def build_here(
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.refusals import left_to_others, refuse_other_names, refuse_unbuildable
     from feedstock_tools.builds.runs.run import run
-    from feedstock_tools.redaction import command_line
-    from feedstock_tools.report import run as text
 
     candidates = _candidates(workspace, named)
     left_out = left_to_others(candidates, workspace.engines) if named.everything else {}
@@ -146,8 +146,6 @@ def build_on_fleet(
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.hosts import Capacity
     from feedstock_tools.builds.runs.run import refuse_no_room
-    from feedstock_tools.redaction import command_line
-    from feedstock_tools.report import run as text
 
     workspace = replace(workspace, engines=replace(workspace.engines, for_hosts=workspace.engines.given == "container"))
     chosen = _choose(workspace, named, {}, terminal)
@@ -194,12 +192,11 @@ def debug(workspace: Workspace, named: Named, output: str | None, terminal: Term
     from feedstock_tools.builds.plan.refusals import refuse_unbuildable
     from feedstock_tools.builds.runs.debug import make_ready
     from feedstock_tools.report.observers import fetching_in_lines
-    from feedstock_tools.report.run import channel_notes
 
     chosen = _choose(workspace, named, {}, terminal)
     refuse_unbuildable(chosen, workspace.engines)
     planned = agenda(workspace, chosen, Capacity.of_machine(None, None), 1)
-    _say_all(terminal, channel_notes(planned))
+    _say_all(terminal, text.channel_notes(planned))
     ready = make_ready(workspace, planned, output, fetching_in_lines(terminal.say))
     terminal.answer(f"\n{ready.stem} is ready to be built by hand.")
     for label, path in ready.paths.items():
@@ -228,7 +225,6 @@ def report(
         left_out: the configurations that were left out, with the reasons; `where` they cannot be built.
         comparisons: with second builds; None without `--build-twice`.
     """
-    from feedstock_tools.report import run as text
 
     if as_json:
         compared = {} if comparisons is None else {"verified": text.verified_json(comparisons)}
@@ -311,11 +307,10 @@ def _uncompiled(workspace: Workspace, named: Named, planned: Agenda, terminal: T
         return {}
     from feedstock_tools.builds.runs.run import prepare
     from feedstock_tools.report.observers import fetching_in_lines
-    from feedstock_tools.report.run import left_out_notes
 
     reasons = prepare(workspace, planned, fetching_in_lines(terminal.say))
     _refuse_named(workspace, named, reasons, planned.channels.keys())
-    _say_all(terminal, left_out_notes(reasons))
+    _say_all(terminal, text.left_out_notes(reasons))
     return reasons
 
 
@@ -368,7 +363,6 @@ def _observed(workspace: Workspace, terminal: Terminal, jobs: int, rows: int) ->
     from feedstock_tools.builds.engines.process.supervision import signals_as_exit
     from feedstock_tools.builds.matrix.live import recorded
     from feedstock_tools.builds.runs.observer import Observers
-    from feedstock_tools.redaction import command_line
 
     with (
         signals_as_exit(),
