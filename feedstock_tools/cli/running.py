@@ -110,7 +110,7 @@ def build_here(
         _say_all(terminal, text.path_notes(workspace.artifacts))
 
     def build(where: Workspace, agenda: Agenda) -> BuildResult:
-        with _observed(workspace, terminal, limits.jobs, len(agenda.rows)) as observer:
+        with _observed(workspace, terminal, limits.jobs, len(agenda.todo) + len(agenda.done)) as observer:
             return run(where, agenda, limits, observer, command=command_line(sys.argv))
 
     result = build(workspace, planned)
@@ -166,7 +166,7 @@ def build_on_fleet(
             _say_all(terminal, text.path_notes(workspace.artifacts))
 
         def build(where: Workspace, agenda: Agenda) -> BuildResult:
-            with _observed(workspace, terminal, max(2, builders.jobs), len(agenda.rows)) as observer:
+            with _observed(workspace, terminal, max(2, builders.jobs), len(agenda.todo) + len(agenda.done)) as observer:
                 pool = Pool(fleet, builders.kinds, link, terminal.say, os.environ) if builders.kinds else None
                 command = command_line(sys.argv)
                 return run_on_fleet(where, agenda, limits, observer, link, terminal.say, pool=pool, command=command)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache as once
 from pathlib import Path
 
@@ -21,6 +23,7 @@ UNIT = "unit"
 # sched.h and sys/mount.h of Linux
 NEW_MOUNTS, NEW_USERS = 0x00020000, 0x10000000
 _BIND, _RECURSIVE, _PRIVATE = 1 << 12, 1 << 14, 1 << 18
+_DETACH = 2
 
 
 def at_fixed_place(folder: Path, cache: Path, name: str = "") -> tuple[Path, Path]:
@@ -57,7 +60,8 @@ def place_of(folder: Path, name: str = "") -> Path:
     return (PLACE / folder.relative_to(folder.parent.parent)).with_name(name or folder.name)
 
 
-def show_instead(file: Path, other: Path) -> None:
+@contextmanager
+def shown_instead(file: Path, other: Path) -> Iterator[None]:
     """Show a file in place of another one to this process, once `at_fixed_place` has shown it its folder.
 
     Raises:
@@ -65,6 +69,10 @@ def show_instead(file: Path, other: Path) -> None:
     """
     library = ctypes.CDLL(None, use_errno=True)
     check_call(library.mount(os.fsencode(file), os.fsencode(other), None, _BIND, None), "mount")
+    try:
+        yield
+    finally:
+        check_call(library.umount2(os.fsencode(other), _DETACH), "umount")
 
 
 @once

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from feedstock_tools.builds.engines.contract import SOLVED, BuildRequest
 from feedstock_tools.builds.engines.embedded.crossing import alone, staging_alone
-from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, show_instead
+from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, shown_instead
 from feedstock_tools.builds.engines.embedded.script_output import EngineLog, settings_of
 from feedstock_tools.channel.archive import read_documents
 from feedstock_tools.errors import WorkError
@@ -100,12 +100,9 @@ def build_heir(variant: Rendering, row: Sequence[Rendering], request: BuildReque
     variants.write_text(json.dumps({key: [typed_value(value)] for key, value in ours.items()}), encoding="utf-8")
     settings_of(request.folder).write_text(_settings(variant, used), encoding="utf-8")
     recipe = request.folder / "recipe.json"
-    # In place: a mount shows the file itself.
     recipe.write_text(alone(variant, row, request.recipe, used.keys() - _ALWAYS_USED, UNIT).text, encoding="utf-8")
-    if not request.recipe.samefile(recipe):
-        show_instead(recipe, request.recipe)
     target = request.builder if request.target == "noarch" else request.target
-    with warnings.catch_warnings():
+    with shown_instead(recipe, request.recipe), warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         build_recipes(
             [request.recipe],
