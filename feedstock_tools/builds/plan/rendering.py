@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _RENDERED_FILES = frozenset({"recipe.yaml", "meta.yaml", "conda_build_config.yaml", "variants.yaml"})
 #: A source that is a file or folder on this machine.
 _PATH = re.compile(r"^\s*(?:-\s+)?path:\s*[\"']?([^\s\"'#{}]+)", re.MULTILINE)
+#: The end of the name of the shared build of a `meta.yaml`.
+_TOP_LEVEL = "top-level"
 Digest = Callable[[Sequence[Path]], str]
 
 
@@ -150,18 +153,22 @@ def _shared_builds(
             "siblings": digest_of_values({}),
             "sources": digest(_sources(content, recipe_folder)),
         }
-        identity = digest_of_values(inputs)
-        yield PlannedOutput(
-            name=name,
-            version=SHARED,
-            build=identity[:8],
-            build_number=0,
-            subdir=SHARED,
-            identity=identity,
-            inputs=inputs,
-            whole=False,
-            tools=_tools(content, (), {}),
-        )
+        yield _shared_build(name, inputs, _tools(content, (), {}))
+
+
+def _shared_build(name: str, inputs: Mapping[str, str], tools: Mapping[str, str]) -> PlannedOutput:
+    identity = digest_of_values(inputs)
+    return PlannedOutput(
+        name=name,
+        version=SHARED,
+        build=identity[:8],
+        build_number=0,
+        subdir=SHARED,
+        identity=identity,
+        inputs=inputs,
+        whole=False,
+        tools=tools,
+    )
 
 
 def _promise(
@@ -289,45 +296,51 @@ def _complete(
 ) -> PlannedConfiguration:
     platform = Platform.parse(configuration.platform)
     try:
-        rows = tuple(
-            replace(row, outputs=_outputs(recipe, row, platform, builder or platform, parts))
-            for row in configuration.rows
-        )
+        rows = tuple(_complete_row(recipe, row, platform, builder or platform, parts) for row in configuration.rows)
     except InputError as error:
         return replace(configuration, refusal=str(error), rendered=True)
     return replace(configuration, rows=rows, refusal=None, rendered=True)
 
 
-def _outputs(
+def _complete_row(
     recipe: RecipeText, row: PlannedRow, platform: Platform, builder: Platform, parts: Mapping[str, str]
-) -> tuple[PlannedOutput, ...]:
-    from feedstock_tools.recipe.v0.recipe import render_recipe
+) -> PlannedRow:
+    from feedstock_tools.recipe.v0.recipe import keys_of_top_level, render_recipe
     from feedstock_tools.variants.files import defaults
     from feedstock_tools.variants.model import VariantConfig, combine
 
-    values = VariantConfig({key: (value,) for key, value in row.values.items()})
-    rendered = render_recipe(recipe, combine([defaults(builder), values]), builder)
-    built = [output for output in rendered.outputs if not output.skip]
-    return tuple(
-        PlannedOutput(
-            name=output.name,
-            version=output.version,
-            build=output.build_string,
-            build_number=output.build_number,
-            subdir="noarch" if output.noarch else platform.subdir,
-            identity=digest_of_values(inputs),
-            inputs=inputs,
-            uses_python="python" in output.variant and output.noarch is None,
-            whole=False,
-            tools=read_tools().among(
-                {str(need).split()[0] for needs in output.requirements.values() for need in needs}
-            ),
+    config = combine([defaults(builder), VariantConfig({key: (value,) for key, value in row.values.items()})])
+    rendered = render_recipe(recipe, config, builder)
+    built = {output.name: output for output in rendered.outputs if not output.skip}
+    name, keys = keys_of_top_level(recipe, config, builder) or ("", frozenset())
+
+    def inputs_of(content: Any, used: AbstractSet[str]) -> dict[str, str]:
+        values = {key: value for key, value in row.values.items() if key in used}
+        return {**parts, "recipe": digest_of_values(content), "variant": digest_of_values([platform.subdir, values])}
+
+    outputs: list[PlannedOutput] = []
+    for output in built.values():
+        names = {str(need).split()[0] for needs in output.requirements.values() for need in needs}
+        siblings = {each: built[each].build_string for each in sorted(names & built.keys())}
+        used = output.used.own | output.used.top_level | keys
+        inputs = {**inputs_of(output.requirements, used), "siblings": digest_of_values(siblings)}
+        outputs.append(
+            PlannedOutput(
+                name=output.name,
+                version=output.version,
+                build=output.build_string,
+                build_number=output.build_number,
+                subdir="noarch" if output.noarch else platform.subdir,
+                identity=digest_of_values(inputs),
+                inputs=inputs,
+                uses_python="python" in output.variant and output.noarch is None,
+                staging=(f"{name}-{_TOP_LEVEL}",) if name else (),
+                whole=False,
+                tools=read_tools().among(names),
+            )
         )
-        for output in built
-        for inputs in [
-            {**parts, "recipe": digest_of_values(output.requirements), "variant": digest_of_values(row.values)}
-        ]
-    )
+    top_level = _shared_build(f"{name}-{_TOP_LEVEL}", inputs_of(name, keys), {})
+    return replace(row, outputs=tuple(outputs), shared=(top_level,) if name else ())
 
 
 def _meta_sources(folder: Path) -> set[Path]:

@@ -88,6 +88,27 @@ def render_with_packages(
     return tuple(_Rendering(recipe, config, platform, {}, keep_pins=keep_pins, of_files=True).outputs())
 
 
+def keys_of_top_level(
+    recipe: RecipeText, config: VariantConfig, platform: Platform
+) -> tuple[str, frozenset[str]] | None:
+    """The name of a recipe's top level and the variant keys that its build uses; None if outputs share no such build.
+
+    conda-build runs the script of the top level once for each combination of those that it loops over, and gives each
+    output the folders that it has left (conda_build/build.py: build). They are also those of an output with its name.
+    """
+    rendering = _Rendering(recipe, config, platform, {})
+    top = next((top for top in rendering._tops() if not top.skip), None)
+    if top is None or not top.outputs:
+        return None
+    script = recipe.path.parent / ("bld.bat" if platform.os == "win" else "build.sh")
+    if not top.value("build", "script") and not script.is_file():
+        return None
+    used = rendering._used(top)
+    if any(out.get("name") == top.name for out in top.outputs):
+        used = used.union(*(out.used.own for meta, out in rendering._outputs_of(top, None) if meta.name == top.name))
+    return top.name, used
+
+
 @dataclass
 class _Rendering:
     recipe: RecipeText

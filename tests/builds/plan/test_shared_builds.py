@@ -1,0 +1,79 @@
+"""How often the top level of a `meta.yaml` runs in a configuration: as often as conda-build 26.7 runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.builds.plan.rendering import render_outputs
+from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
+
+OUTPUTS = """\
+outputs:
+  - name: liba
+    files:
+      - lib
+  - name: py-a
+    script: install.sh
+    requirements:
+      host:
+        - python
+      run:
+        - python
+        - liba
+"""
+
+
+def _top(more: str = "", name: str = "a-split") -> str:
+    return f"package:\n  name: {name}\n  version: 1\n{more}"
+
+
+#: What a recipe has above its outputs, its build.sh → the number of runs for two Pythons, and for two flavours of each.
+TOPS = {
+    "no Python": (_top(), "make", 1, 1),
+    "Python in host": (_top("requirements:\n  host:\n    - python\n"), "make", 2, 2),
+    "Python in build.sh": (_top(), "echo ${python}", 2, 2),
+    "the name of an output with Python": (_top(name="py-a"), "make", 2, 2),
+    "the name of an output without": (_top(name="liba"), "make", 1, 1),
+    "a flavour": (_top("build:\n  string: {{ flavour }}\n"), "make", 1, 2),
+    "no script": (_top(), None, 0, 0),
+    "build/script": (_top("build:\n  script: make\n"), None, 1, 1),
+}
+
+
+def rows(flavours: tuple[str, ...]) -> tuple[PlannedRow, ...]:
+    values = [
+        {"python": f"{python}.* *_cpython", "flavour": flavour, "target_platform": "linux-64"}
+        for python in ("3.11", "3.12")
+        for flavour in flavours
+    ]
+    return tuple(PlannedRow(f"row {number}", each, None, None) for number, each in enumerate(values))
+
+
+def planned(folder: Path, top: str, script: str | None, flavours: tuple[str, ...]) -> tuple[PlannedRow, ...]:
+    (folder / "meta.yaml").write_text(f"{top}\n{OUTPUTS}")
+    (folder / "install.sh").write_text("cp a $PREFIX\n")
+    if script is not None:
+        (folder / "build.sh").write_text(f"{script}\n")
+    configuration = PlannedConfiguration("linux_64_", "linux-64", rows(flavours))
+    (complete,), _ = render_outputs([configuration], folder / "recipe.yaml", {"linux-64": "conda-build 1"})
+    assert complete.refusal is None
+    return complete.rows
+
+
+@pytest.mark.parametrize("case", TOPS)
+def test_a_top_level_is_run_as_often_as_by_conda_build(tmp_path: Path, case: str) -> None:
+    top, script, pythons, flavours = TOPS[case]
+    for number, chosen in ((pythons, ("x",)), (flavours, ("x", "y"))):
+        made = planned(tmp_path, top, script, chosen)
+        shared = [{build.identity for build in row.shared} for row in made]
+        assert len(set().union(*shared)) == number
+        assert all({each.name for each in row.shared} == set(output.staging) for row in made for output in row.outputs)
+
+
+def test_an_output_that_rows_make_the_same_has_one_identity(tmp_path: Path) -> None:
+    made = planned(tmp_path, *TOPS["no Python"][:2], ("x",))
+    identities = [{output.name: output.identity for output in row.outputs} for row in made]
+    assert identities[0]["liba"] == identities[1]["liba"]
+    assert identities[0]["py-a"] != identities[1]["py-a"]
