@@ -96,10 +96,7 @@ def _added(document: Document, mapping: Part, name: str, value: str) -> list[Tex
         end = mapping.entries[-1].end
         return [TextEdit(end, end, f", {name}: {value}")]
     after = next((entry for entry in reversed(mapping.entries) if entry.key < name), None)
-    if after is None:
-        indent = " " * document.column_of(mapping.entries[0].start)
-        return added_line(document, f"{indent}{name}: {value}", before=mapping.entries[0].start)
-    return added_entry(document, mapping, name, [value], after)
+    return added_entry(document, mapping, name, [value], after, before=mapping.entries[0])
 
 
 def with_key(document: Document, key: str, value: str) -> Document:

@@ -113,19 +113,25 @@ def added_line(document: Document, line: str, *, before: int | None = None, afte
 
 
 def added_entry(
-    document: Document, mapping: Part, key: str, lines: Sequence[str], after: Entry | None = None
+    document: Document,
+    mapping: Part,
+    key: str,
+    lines: Sequence[str],
+    after: Entry | None = None,
+    before: Entry | None = None,
 ) -> list[TextEdit]:
-    """Add a key to a mapping in block style, after an entry or at its end.
+    """Add a key to a mapping in block style: after an entry, else before one, else at its end.
 
     Args:
         lines: the value: one line for a scalar; else the lines below the key, indented from its column on.
     """
-    last = after or mapping.entries[-1]
     indent = " " * document.column_of(mapping.entries[0].start)
-    if len(lines) == 1 and not lines[0].startswith((" ", "- ")):
-        return added_line(document, f"{indent}{key}: {lines[0]}", after=last.end)
     written = document.newline.join([f"{indent}{key}:", *(indent + line for line in lines)])
-    return added_line(document, written, after=last.end)
+    if len(lines) == 1 and not lines[0].startswith((" ", "- ")):
+        written = f"{indent}{key}: {lines[0]}"
+    if after is None and before is not None:
+        return added_line(document, written, before=before.start)
+    return added_line(document, written, after=(after or mapping.entries[-1]).end)
 
 
 def removed_items(document: Document, list_: Part, items: Collection[Part]) -> list[TextEdit]:

@@ -8,7 +8,7 @@ the like have packages of their own in both eras.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from feedstock_tools.edit.draft import Draft
+from feedstock_tools.edit.variants.lists import CUDA, versions_in
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.recipe.written.document import Document, read_document
@@ -126,10 +127,8 @@ class GpuWishes:
         return names if all(_ARCHITECTURE.fullmatch(name) for name in names) else None
 
 
-_KEY = "cuda_compiler_version"
 #: The folders of migrations beside the pinning: in its feedstock, and in its package.
 _MIGRATIONS = ("migrations", "share/conda-forge/migrations")
-_VERSION = re.compile(r"\d{1,2}\.\d{1,2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,32 +167,20 @@ def cuda_versions(draft: Draft, pinning: Path | None) -> CudaVersions:
         newest = max(load_cuda().rows, key=lambda row: parse_version(row.cuda or "0"))
         built.add(newest.cuda or "")
     else:
-        built |= set(_listed(read_document(pinning, within=None)))
+        built |= versions_in(read_document(pinning, within=None), CUDA.name)
         if not built:
             raise InputError("names no CUDA version", path=pinning, hint="Expected conda-forge's pinning.")
-        for folder in _MIGRATIONS:
-            coming |= set(_migrated(pinning.parent / folder))
+        for path in (path for name in _MIGRATIONS for path in (pinning.parent / name).glob("*cuda*.y*ml")):
+            migration = read_document(path, within=path.parent)
+            if not any(entry.value.text == "true" for entry in migration.entries("__migrator", "paused")):
+                coming |= versions_in(migration, CUDA.name)
     for migration in draft.migrations:
-        built |= set(_listed(migration))
+        built |= versions_in(migration, CUDA.name)
     return CudaVersions(*(tuple(sorted(each, key=parse_version)) for each in (built, coming - built)))
 
 
 def _has_components(version: str) -> bool:
     return parse_version(version) >= parse_version(FIRST_OF_COMPONENTS)
-
-
-def _listed(document: Document) -> Iterator[str]:
-    """The versions in the lists of the key at the top of a file."""
-    for entry in document.entries(_KEY):
-        yield from (item.text for item in entry.value.items if _VERSION.fullmatch(item.text))
-
-
-def _migrated(folder: Path) -> Iterator[str]:
-    """The versions that unpaused migrations of the pinning add."""
-    for path in sorted(folder.glob("*cuda*.y*ml")):
-        document = read_document(path, within=folder)
-        if not any(entry.value.text == "true" for entry in document.entries("__migrator", "paused")):
-            yield from _listed(document)
 
 
 _COMMENT = re.compile(r"(?m)^[ \t]*#.*$")

@@ -198,14 +198,17 @@ def _section(owner: Owner, section: str, needs: Iterable[Need], versions: CudaVe
     document = owner.document
     lines = _lines(owner, missing, versions)
     entry = owner.section(section)
-    if entry is None:
-        return _new_section(owner, section, lines)
+    if entry is None:  # below those that precede it
+        mapping = next(each.value for each in owner.part.entries if each.key == "requirements" and each.value.entries)
+        written = with_selectors(in_one_style(document, lines), "  ", None)
+        earlier = [each for each in mapping.entries if section_rank(each.key) < section_rank(section)]
+        after = earlier[-1] if earlier else None
+        return added_entry(document, mapping, section, written, after, before=mapping.entries[0])
     if not entry.value.items:
         return below_key(document, entry, lines)
-    after = None
-    if section == "build" and owner.compilers:
-        after = max(owner.compilers.values(), key=lambda item: item.start)
-    return added_to_list(document, entry.value, lines, after)
+    compilers = owner.compilers.values() if section == "build" else ()
+    last = max(compilers, key=lambda item: item.start, default=None)
+    return added_to_list(document, entry.value, lines, last)
 
 
 def _lines(owner: Owner, needs: Iterable[Need], versions: CudaVersions) -> list[Line]:
@@ -213,17 +216,3 @@ def _lines(owner: Owner, needs: Iterable[Need], versions: CudaVersions) -> list[
     if owner.document.has_templates:
         return [requirement_line(need, versions.old) for need in needs]
     return [Line(text) for text in requirement_lines(needs)]
-
-
-def _new_section(owner: Owner, section: str, lines: Sequence[Line]) -> list[TextEdit]:
-    """A new section, below those that precede it."""
-    document = owner.document
-    entries = next(entry.value for entry in owner.part.entries if entry.key == "requirements" and entry.value.entries)
-    written = with_selectors(in_one_style(document, lines), "  ", None)
-    earlier = [entry for entry in entries.entries if section_rank(entry.key) < section_rank(section)]
-    if earlier:
-        return added_entry(document, entries, section, written, earlier[-1])
-    indent = " " * document.column_of(entries.entries[0].start)
-    text = document.newline.join([f"{indent}{section}:", *(indent + line for line in written), ""])
-    offset = document.line_start(entries.entries[0].start)
-    return [TextEdit(offset, offset, text)]
