@@ -126,12 +126,9 @@ def compare_renderings(before: Renderings, after: Renderings) -> Differences:
     pairs = [
         (job, *pair) for job, before_job in both.items() for pair in _paired(before_jobs[before_job], after_jobs[job])
     ]
-    changed = {(job, name): _changes(one, other, without) for job, name, one, other in pairs if one and other}
-    hashes = {
-        (job, name)
-        for job, name, one, other in pairs
-        if one and other and one.output.build_string != other.output.build_string
-    }
+    kept = {(job, name): (one, other) for job, name, one, other in pairs if one and other}
+    changed = {key: _changes(one, other, without) for key, (one, other) in kept.items()}
+    hashes = {key for key, (one, other) in kept.items() if one.output.build_string != other.output.build_string}
     unchanged = [key for key, lines in changed.items() if not lines]
     choices: tuple[ChoiceChange, ...] = ()
     why_no_choices = ""
@@ -192,9 +189,9 @@ def _paired(before: Packages, after: Packages) -> Iterator[tuple[str, Package | 
 
 def _changes(before: Package, after: Package, without: frozenset[str]) -> tuple[Lines, ...]:
     found = []
-    old_parts, new_parts = _parts_of(before), _parts_of(after)
-    for part in dict.fromkeys([*old_parts, *new_parts]):
-        old, new = old_parts.get(part, ()), new_parts.get(part, ())
+    new_parts = _parts_of(after)
+    for part, old in _parts_of(before).items():
+        new = new_parts[part]
         if part not in without and sorted(old) != sorted(new):
             gone = tuple(line for line in dict.fromkeys(old) if line not in new)
             come = tuple(line for line in dict.fromkeys(new) if line not in old)

@@ -231,8 +231,7 @@ def _new_section(document: Document, owner: Owner, where: Where, requirement: st
     for entry in owner.part.entries:
         if entry.key == "requirements" and entry.value.entries:
             earlier = [sibling for sibling in entry.value.entries if section_rank(sibling.key) < section_rank(section)]
-            after = earlier[-1] if earlier else entry.value.entries[-1]
-            return added_entry(document, entry.value, section, lines, after)
+            return added_entry(document, entry.value, section, lines, earlier[-1] if earlier else None)
     above = [entry for entry in owner.part.entries if entry.key in _ABOVE]
     if not above:
         names = ", ".join(sorted(_ABOVE))

@@ -170,16 +170,13 @@ def _typed(items: Iterable[Any]) -> tuple[Requirement, ...]:
 
 def _of_variant(specs: tuple[Requirement, ...], output: RenderedOutput) -> tuple[Requirement, ...]:
     """Add the variant's version to bare names in build and host (rattler_build_core: resolved_dependencies.rs)."""
+    skipped = "python" if output.noarch == "python" else ""
     return tuple(
         ensure_valid_spec(f"{spec} {output.variant[key]}")
-        if isinstance(spec, str) and (key := spec.replace("-", "_")) in output.variant and _counts(key, output)
+        if isinstance(spec, str) and (key := spec.replace("-", "_")) in output.variant and key != skipped
         else spec
         for spec in specs
     )
-
-
-def _counts(key: str, output: RenderedOutput) -> bool:
-    return key != "python" or output.noarch != "python"
 
 
 def _of_test(test: Mapping[str, Any], output: RenderedOutput) -> Iterator[tuple[Requirement, ...]]:
