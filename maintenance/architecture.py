@@ -1,7 +1,6 @@
 """Draw the rooms of the package from its imports, into docs/architecture.md.
 
-    python -m maintenance.architecture            write the pictures and tables between their marks
-    python -m maintenance.architecture --check    write nothing; exit with 1 if that would change the page
+    python -m maintenance.architecture    write the pictures and tables between their marks
 
 Every import counts: at the top of a module, inside a function, and for type checkers only. Starting a module by
 name, as a separate process, is not an import.
@@ -9,10 +8,8 @@ name, as a separate process, is not an import.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -193,18 +190,5 @@ def updated(page: str, package: Path = PACKAGE) -> str:
     return page
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Update the page, or check it; the exit status is 1 if a check found it out of date."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    asked = parser.parse_args(arguments)
-    before = PAGE.read_text(encoding="utf-8")
-    after = updated(before)
-    if asked.check:
-        return int(after != before)
-    PAGE.write_text(after, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    PAGE.write_text(updated(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -10,7 +10,6 @@ the newest version below the upper bound. What only tests need is the newest tha
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -83,24 +82,22 @@ def _versions(folder: Path) -> Mapping[str, str]:
     return {canonicalize_name(each["name"]): each["version"] for each in listed}
 
 
-def main(given: Sequence[str]) -> int:
-    """Run the command; the exit status is pytest's."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bound", choices=["lowest", "newest"])
-    asked, of_pytest = parser.parse_known_args(given)
+def main(bound: str, of_pytest: list[str]) -> int:
+    """Run the tests with one of the bounds; the exit status is pytest's."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    folder = ROOT / ".environments" / "{}-{}.{}".format(asked.bound, *sys.version_info[:2])
-    _make(folder, tuple(lowest(project)) if asked.bound == "lowest" else ())
+    folder = ROOT / ".environments" / "{}-{}.{}".format(bound, *sys.version_info[:2])
+    _make(folder, tuple(lowest(project)) if bound == "lowest" else ())
     versions = _versions(folder)
     for name in bounds_of(project):
         sys.stdout.write(f"{name} {versions[canonicalize_name(name)]}\n")
     sys.stdout.flush()
     os.chdir(ROOT)
     clear_environment()
-    return subprocess.run(
-        [str(folder / "bin" / "python"), "-m", "pytest", *arguments(of_pytest)], check=False
-    ).returncode
+    python = str(folder / "bin" / "python")
+    return subprocess.run([python, "-m", "pytest", *arguments(of_pytest)], check=False).returncode
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    if sys.argv[1:2] not in (["lowest"], ["newest"]):
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

@@ -54,17 +54,21 @@ def main(root: Path) -> None:
         _fetch_nspawn(nspawn_of(root).parents[2])
 
 
+def _unpack(package: str, scratch: Path) -> Path:
+    """Download a package of the distribution and unpack it, without installing it."""
+    scratch.chmod(0o755)  # the downloader is another user
+    _run("apt-get", "download", package, folder=scratch)
+    _run("dpkg", "-x", *(str(path) for path in scratch.glob("*.deb")), "unpacked", folder=scratch)
+    return scratch / "unpacked"
+
+
 def _make_root(root: Path) -> None:
     root.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root.parent) as scratch:
-        folder = Path(scratch)
-        folder.chmod(0o755)  # the downloader is another user
-        _run("apt-get", "download", "debootstrap", folder=folder)
-        _run("dpkg", "-x", *(str(path) for path in folder.glob("debootstrap_*.deb")), "unpacked", folder=folder)
-        unpacked, part = folder / "unpacked", folder / "root"
+        unpacked, part = _unpack("debootstrap", Path(scratch)), Path(scratch, "root")
         program = str(unpacked / "usr/sbin/debootstrap")
         options = ("--variant=minbase", f"--include={','.join(_INCLUDED)}", _SUITE, str(part), _MIRROR)
-        _run(program, *options, folder=folder, DEBOOTSTRAP_DIR=str(unpacked / "usr/share/debootstrap"))
+        _run(program, *options, folder=Path(scratch), DEBOOTSTRAP_DIR=str(unpacked / "usr/share/debootstrap"))
         shutil.rmtree(part / "var/cache/apt/archives", ignore_errors=True)
         part.rename(root)
 
@@ -91,13 +95,9 @@ def _fetch_debs(root: Path) -> None:
 
 
 def _fetch_nspawn(folder: Path) -> None:
-    """Unpack systemd-nspawn of the distribution, for a system without it; nothing is installed."""
-    with tempfile.TemporaryDirectory(dir=folder.parent) as name:
-        scratch = Path(name)
-        scratch.chmod(0o755)
-        _run("apt-get", "download", "systemd-container", folder=scratch)
-        _run("dpkg", "-x", *(str(path) for path in scratch.glob("*.deb")), "unpacked", folder=scratch)
-        (scratch / "unpacked").rename(folder)
+    """Unpack systemd-nspawn of the distribution, for a system without it."""
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        _unpack("systemd-container", Path(scratch)).rename(folder)
 
 
 def _run(*command: str, folder: Path | None = None, **variables: str) -> None:

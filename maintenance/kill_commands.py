@@ -28,15 +28,24 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib.metadata import requires, version
 from pathlib import Path
 
+from packaging.requirements import Requirement
+
 from feedstock_tools.builds.ledger import Ledger
-from maintenance import kill_worlds
+from feedstock_tools.channel.archive import write_package
+from feedstock_tools.channel.folder import index_channel
+from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
 from tests.support import command
-from tests.support.feedstocks import GPU
+from tests.support.channels import make_tiny_channel
+from tests.support.feedstocks import GPU, copy_of_tiny
+from tests.support.library import make_library_folder
 from tests.support.light_wheels import light_wheels
-from tests.support.paths import ROOT
+from tests.support.paths import EXAMPLES, ROOT
+from tests.support.smithy_release import write_package_of_release
 from tests.support.waiting import processes_below, wait_until
+from tests.support.wheels import write_wheel
 
 #: A command of the tiny feedstock that builds little.
 _ONE = f"{GPU}_py3.11"
@@ -94,6 +103,88 @@ class Tally:
         return f"{self.tries} tries, {self.cut} of them killed in their work, {self.wrong} differ"
 
 
+def _tiny(world: Path) -> None:
+    make_tiny_channel(world / "channel")
+    copy_of_tiny(world / "tiny-feedstock")
+
+
+def _spec(world: Path) -> None:
+    make_library_folder(world)
+
+
+def _pinnings(world: Path) -> None:
+    files = [
+        PackageFile(f"share/conda-forge/migrations/m{number}.yaml", b"python: [3.14]\n" * 2000) for number in range(60)
+    ]
+    for dated in ("2025.01.02.03.04.05", "2026.01.02.03.04.05"):
+        metadata = PackageMetadata("conda-forge-pinning", dated, "hd8ed1ab_0", 0, "noarch", noarch="generic")
+        write_package(
+            world / "pinnings", metadata, [PackageFile("conda_build_config.yaml", b"python: [3.13]\n"), *files]
+        )
+    index_channel(world / "pinnings")
+
+
+def _wheels(world: Path) -> None:
+    """Wheels laid out as NVIDIA's, of two megabytes each, for pip to find in a folder."""
+    contents = {
+        "nvidia-cuda-runtime-cu12": ("nvidia/cuda_runtime/lib/libcudart.so.12",),
+        "nvidia-cuda-nvrtc-cu12": ("nvidia/cuda_nvrtc/lib/libnvrtc.so.12",),
+        "nvidia-cuda-nvcc-cu12": (
+            "nvidia/cuda_nvcc/bin/ptxas",
+            *(f"nvidia/cuda_nvcc/include/{n}.h" for n in range(200)),
+        ),
+    }
+    for name, files in contents.items():
+        each = 2_000_000 // len(files)
+        content = {file: random.Random(file).randbytes(each) for file in files}  # noqa: S311
+        write_wheel(world / "wheels", name, "12.9.86", content)
+
+
+def _releases(world: Path) -> None:
+    write_package_of_release(world / "releases", "2026.8.5")
+    index_channel(world / "releases")
+
+
+def _cpu_only(world: Path) -> None:
+    """A library's sources, its feedstock without CUDA, and a pinning."""
+    shutil.copytree(ROOT / "tests" / "support" / "wavekit", world, dirs_exist_ok=True)
+
+
+def _project(world: Path) -> None:
+    shutil.copytree(EXAMPLES / "hello" / "src", world / "src")
+
+
+def _simulated(world: Path) -> None:
+    """A feedstock, and the hosts of a simulated fleet."""
+    _tiny(world)
+    (world / "hosts.yaml").write_text("hosts: {one: {cores: 4, memory: 8 GiB}}\n")
+
+
+def _two(world: Path) -> None:
+    """Two states of a feedstock."""
+    _cpu_only(world)
+    shutil.copytree(world / "wavekit-feedstock", world / "before")
+
+
+def _unsolved(world: Path) -> None:
+    """A feedstock, and a channel without packages."""
+    _spec(world)
+    repodata = world / "channel" / "noarch" / "repodata.json"
+    repodata.parent.mkdir(parents=True)
+    repodata.write_text('{"packages": {}, "packages.conda": {}}')
+
+
+def _hosts(world: Path) -> None:
+    """An inventory with a host that SSH does not reach, and wheels with nothing in them of all that hosts install."""
+    variables = {"fleet_hub": "localhost:8786", "fleet_name": "killed", "ansible_ssh_executable": "/bin/false"}
+    inventory = {"all": {"vars": variables, "hosts": {"one": {"ansible_host": "127.0.0.1"}}}}
+    (world / "inventory.yml").write_text(json.dumps(inventory))
+    needed = (Requirement(text) for text in requires("feedstock-tools") or ())
+    named = {each.name for each in needed if each.marker is None or each.marker.evaluate({"extra": "host"})}
+    for name in sorted({*named, "pip"}):
+        write_wheel(world / "wheels", name, version(name), {})
+
+
 def _build(world: Path) -> None:
     _succeed(world, "build")
 
@@ -123,9 +214,9 @@ def _make_fleet(world: Path) -> None:
     shutil.rmtree(world / "scripts")
 
 
-_TINY, _SPEC, _LIBRARY = (kill_worlds.tiny,), (kill_worlds.spec,), (kill_worlds.cpu_only,)
+_TINY, _SPEC, _LIBRARY = (_tiny,), (_spec,), (_cpu_only,)
 _BUILT = (*_TINY, _build)
-_WHEELHOUSE = (kill_worlds.hosts, _fetch_wheels)
+_WHEELHOUSE = (_hosts, _fetch_wheels)
 _WAVEKIT = "wavekit-feedstock"
 _PIP = (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", "{world}/wheels"))
 _CHANNEL, _PAGE, _FLEET = "--channel {world}/channel", "--html {world}/page.html", "--fleet {world}/inventory.yml"
@@ -142,12 +233,12 @@ SCENARIOS = {
     "edit enable-gpu": Scenario(_LIBRARY, "edit enable-gpu --pinning {world}/pinning --write", _WAVEKIT, once=True),
     "edit to-v1": Scenario(_LIBRARY, "edit to-v1 --write", _WAVEKIT, once=True),
     "import": Scenario(_LIBRARY, "import --pinning {world}/pinning", _WAVEKIT, once=True),
-    "init": Scenario((kill_worlds.project,), "init {world}/src --maintainer someone", ".", once=True),
-    "fleet new": Scenario((kill_worlds.nothing,), "fleet new many --hub localhost:8786 --host one", ".", once=True),
+    "init": Scenario((_project,), "init {world}/src --maintainer someone", ".", once=True),
+    "fleet new": Scenario((), "fleet new many --hub localhost:8786 --host one", ".", once=True),
     "ci": Scenario(_TINY, "ci"),
-    "pinning fetch": Scenario((kill_worlds.pinnings,), "pinning fetch --channel {world}/pinnings", "."),
-    "smithy fetch": Scenario((kill_worlds.releases,), "smithy fetch --channel {world}/releases", "."),
-    "cuda fetch": Scenario((kill_worlds.wheels,), "cuda fetch 12.9", ".", _PIP),
+    "pinning fetch": Scenario((_pinnings,), "pinning fetch --channel {world}/pinnings", "."),
+    "smithy fetch": Scenario((_releases,), "smithy fetch --channel {world}/releases", "."),
+    "cuda fetch": Scenario((_wheels,), "cuda fetch 12.9", ".", _PIP),
     "build": Scenario(_TINY, f"build {_ONE} {_CHANNEL}"),
     "build --jobs --build-twice": Scenario(_TINY, f"build {GPU} --jobs 2 --build-twice 1 {_CHANNEL}"),
     "test": Scenario(_BUILT, f"test {_ONE}"),
@@ -156,11 +247,11 @@ SCENARIOS = {
     "collect": Scenario((*_BUILT, _parts), "collect {world}/parts/one {world}/parts/two"),
     "status": Scenario(_BUILT, f"status {_PAGE} {_CHANNEL}"),
     "clean": Scenario(_BUILT, "clean --yes"),
-    "rehearse": Scenario((kill_worlds.unsolved,), f"rehearse {_PAGE} {_CHANNEL}", "solver-feedstock", ends=1),
-    "plan": Scenario((kill_worlds.simulated,), f"plan --simulate {{world}}/hosts.yaml --time 1h {_PAGE} {_CHANNEL}"),
-    "diff": Scenario((kill_worlds.two,), f"diff {{world}}/before {_PAGE}", _WAVEKIT),
-    "cuda show": Scenario((kill_worlds.nothing,), "cuda show -o {world}/table.txt", "."),
-    "fleet wheelhouse": Scenario((kill_worlds.hosts,), "fleet wheelhouse", ".", _PIP),
+    "rehearse": Scenario((_unsolved,), f"rehearse {_PAGE} {_CHANNEL}", "solver-feedstock", ends=1),
+    "plan": Scenario((_simulated,), f"plan --simulate {{world}}/hosts.yaml --time 1h {_PAGE} {_CHANNEL}"),
+    "diff": Scenario((_two,), f"diff {{world}}/before {_PAGE}", _WAVEKIT),
+    "cuda show": Scenario((), "cuda show -o {world}/table.txt", "."),
+    "fleet wheelhouse": Scenario((_hosts,), "fleet wheelhouse", ".", _PIP),
     "fleet up --script": Scenario(_WHEELHOUSE, f"fleet up {_FLEET} --script {{world}}/scripts", ".", _PIP),
     "fleet up": Scenario(_WHEELHOUSE, f"fleet up {_FLEET}", ".", _PIP, ends=1),
     "fleet down": Scenario((*_WHEELHOUSE, _make_fleet), f"fleet down {_FLEET}", ".", _PIP, ends=1),

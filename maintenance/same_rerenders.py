@@ -1,6 +1,6 @@
 """Record the results of rerenders of many feedstocks with this checkout, to compare with those of another checkout.
 
-    python -m maintenance.same_rerenders record MIRROR FILE [--most N] [--only v0|v1] [--outputs]
+    python -m maintenance.same_rerenders record MIRROR FILE [--most N] [--outputs]
     python -m maintenance.same_rerenders compare FILE FILE
 
 MIRROR has clones as `<owner>+<name>-feedstock/repo`, bare or not, the one of the pinning among them. Each feedstock is
@@ -22,9 +22,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.histories import Pinnings, feedstocks, git, unpack
-
-RECIPES = {"v0": "meta.yaml", "v1": "recipe.yaml"}
+from benchmarks.histories import RECIPES, Pinnings, feedstocks, git, unpack
 
 
 def commits_of(repository: Path, most: int) -> list[str]:
@@ -53,7 +51,7 @@ def results(feedstock: Path, pinning: Path, outputs: bool) -> dict[str, str]:
     return found
 
 
-def record(mirror: Path, most: int, kinds: tuple[str, ...], outputs: bool) -> Iterator[tuple[str, dict[str, str]]]:
+def record(mirror: Path, most: int, outputs: bool) -> Iterator[tuple[str, dict[str, str]]]:
     """Feedstock and commit with the results."""
     with tempfile.TemporaryDirectory() as scratch:
         pinning = Pinnings(mirror, Path(scratch) / "pinnings").newest
@@ -65,7 +63,7 @@ def record(mirror: Path, most: int, kinds: tuple[str, ...], outputs: bool) -> It
                     unpack(repository, commit, folder)
                 except subprocess.CalledProcessError:
                     continue  # a clone without its whole history
-                if not any((folder / "recipe" / RECIPES[kind]).is_file() for kind in kinds):
+                if not any((folder / recipe).is_file() for recipe in RECIPES):
                     continue
                 start = time.process_time()
                 found = results(folder, pinning, outputs)
@@ -93,14 +91,12 @@ def main() -> int:
     recording.add_argument("mirror", type=Path)
     recording.add_argument("file", type=Path)
     recording.add_argument("--most", type=int, default=1, help="commits of each feedstock")
-    recording.add_argument("--only", choices=RECIPES)
     recording.add_argument("--outputs", action="store_true", help="the packages of each configuration, too")
     comparing = commands.add_parser("compare")
     comparing.add_argument("files", type=Path, nargs=2)
     args = parser.parse_args()
     if args.command == "record":
-        kinds = (args.only,) if args.only else tuple(RECIPES)
-        found = dict(record(args.mirror, args.most, kinds, args.outputs))
+        found = dict(record(args.mirror, args.most, args.outputs))
         args.file.write_text(json.dumps(found, indent=1, sort_keys=True), encoding="utf-8")
         return 0
     before, after = (json.loads(path.read_text(encoding="utf-8")) for path in args.files)

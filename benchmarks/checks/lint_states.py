@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -45,14 +46,10 @@ def chosen(mirror: Path, number: int) -> list[tuple[Path, str]]:
 def unpacked(repository: Path, commit: str, folder: Path) -> bool:
     """Unpack a state; whether it has a recipe and configurations."""
     names = set(git(repository, "ls-tree", "--name-only", commit).decode().split())
-    wanted = [name for name in READ if name in names]
-    if not {"recipe", ".ci_support"} <= names:
-        return False
-    try:
-        unpack(repository, commit, folder, *wanted)
-    except subprocess.CalledProcessError:  # a clone without its largest files
-        return False
-    return any((folder / "recipe" / name).is_file() for name in ("meta.yaml", "recipe.yaml"))
+    with suppress(subprocess.CalledProcessError):  # a clone without its largest files
+        unpack(repository, commit, folder, *(name for name in READ if name in names))
+    recipes = [folder / "recipe" / name for name in ("meta.yaml", "recipe.yaml")]
+    return (folder / ".ci_support").is_dir() and any(path.is_file() for path in recipes)
 
 
 def linted(folder: Path) -> Result:

@@ -138,12 +138,19 @@ def changed_variables(before: Document, after: Document, version: str, output: s
     return {name: text for name, text in changed.items() if text and not _HASH.fullmatch(text)}
 
 
-def replay(commit: Commit, pinnings: Pinnings, counts: Counter[str]) -> str:
+def message(error: FeedstockError) -> str:
+    """The first line of an error without its place and what follows from the recipe."""
+    return str(error).splitlines()[0].rpartition(": ")[2].split(" {{")[0].split(" ${{")[0]
+
+
+def replay(commit: Commit, pinnings: Pinnings, counts: Counter[str], *, rerenders: bool = True) -> str:
     """Make a bump again and rerender it: 'equal', or what differs."""
     try:
         document, result = edited(commit, counts)
     except FeedstockError as error:
-        return f"error: {str(error).splitlines()[0].rpartition(': ')[2]}"
+        return f"error: {message(error)}"
+    if not rerenders:
+        return result
     counts["edits equal"] += result == "equal"
     day = pinnings.day_of(commit)
     if day is None:
@@ -156,21 +163,13 @@ def replay(commit: Commit, pinnings: Pinnings, counts: Counter[str]) -> str:
         try:
             expected = rerendered(theirs, day)
         except FeedstockError as error:
-            return f"{result}; the commit does not rerender: {str(error).splitlines()[0].rpartition(': ')[2]}"
+            return f"{result}; the commit does not rerender: {message(error)}"
         given = rerendered(ours, day)
         same, own = given == expected, expected == configurations(theirs)
         counts["configurations equal to those of rerendering the commit"] += same
         counts["commits whose own configurations rerendering gives"] += own
         counts["and the edit rerenders to these"] += own and given == configurations(theirs)
         return result if same else f"{result}; other configurations"
-
-
-def without_details(commit: Commit, counts: Counter[str]) -> str:
-    """What the edit makes of any commit that changes the version: 'equal', or the kind of difference."""
-    try:
-        return edited(commit, counts)[1]
-    except FeedstockError as error:
-        return f"error: {str(error).splitlines()[0].rpartition(': ')[2].split(' {{')[0].split(' ${{')[0]}"
 
 
 def main() -> int:
@@ -197,7 +196,7 @@ def main() -> int:
             if given.any and kind:
                 kinds[kind] += 1
                 taken[commit.feedstock] += 1
-                results[without_details(commit, counts)] += 1
+                results[replay(commit, pinnings, counts, rerenders=False)] += 1
                 continue
             if kind == "bump" and taken[commit.feedstock] == given.each:
                 kind = "bump of a feedstock with enough of them"

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -66,14 +65,6 @@ FAMILY = re.compile(
 )
 
 
-@dataclass
-class Listed:
-    """What the lists say of one name: its chip's devices, and the drivers that have one of them."""
-
-    chip: str
-    drivers: set[str] = field(default_factory=set)
-
-
 def chips_of(pci_ids: Path) -> dict[str, tuple[str, str]]:
     """For each device id of NVIDIA (lower case) its chip without suffixes (`GA102`) and the name in brackets."""
     found: dict[str, tuple[str, str]] = {}
@@ -114,41 +105,39 @@ def released(clone: Path, tag: str) -> Iterator[tuple[str, str]]:
         yield device.lower(), name
 
 
-def read_lists(pci_ids: Path, clone: Path, folder: Path) -> tuple[dict[str, Listed], dict[str, set[str]]]:
-    """For each `chip name` what is listed, and for each chip the drivers that know any of its devices."""
-    chips = chips_of(pci_ids)
-    names: dict[str, Listed] = {}
-    drivers: dict[str, set[str]] = {chip: set() for chip, _ in chips.values()}
-
-    def note(chip: str, text: str, driver: str | None) -> None:
-        for name in names_in(text):
-            # Drivers have some names on chips that were never sold under them; pci.ids decides.
-            if chip not in chips_by_name.get(_alike(name), {chip}) or f"{chip} {name}" in NOT_SOLD:
-                continue
-            spelled = spelling.setdefault(_alike(name), name)
-            listed = names.setdefault(f"{chip} {spelled}", Listed(chip))
-            listed.drivers.update({driver} if driver else ())
-
-    chips_by_name: dict[str, set[str]] = {}
-    spelling: dict[str, str] = {}
+def _listed(chips: Mapping[str, tuple[str, str]], clone: Path, folder: Path) -> Iterator[tuple[str, str, str | None]]:
+    """The chip, name and driver of each entry of the lists; pci.ids names no driver."""
     for chip, text in chips.values():
-        for name in names_in(text):
-            chips_by_name.setdefault(_alike(name), set()).add(chip)
-    for chip, text in chips.values():
-        note(chip, text, None)
+        yield chip, text, None
     for branch, files in BRANCH_LISTS.items():
         for file in files:
             for line in (folder / f"{file}.ids").read_text(encoding="ascii").split():
                 device = line.removeprefix("10DE").lower()
                 if device in chips:
-                    chip, text = chips[device]
-                    drivers[chip].add(branch)
-                    note(chip, text, branch)
+                    yield *chips[device], branch
     for tag in (tag for tag in git(clone, "tag").split() if not BETA.match(tag)):
         for device, name in released(clone, tag):
             if device in chips:
-                drivers[chips[device][0]].add(tag)
-                note(chips[device][0], name, tag)
+                yield chips[device][0], name, tag
+
+
+def read_lists(pci_ids: Path, clone: Path, folder: Path) -> tuple[dict[tuple[str, str], set[str]], dict[str, set[str]]]:
+    """For each chip and name the drivers that list it, and for each chip the drivers that know any of its devices."""
+    chips = chips_of(pci_ids)
+    chips_by_name: dict[str, set[str]] = {}
+    for chip, text in chips.values():
+        for name in names_in(text):
+            chips_by_name.setdefault(_alike(name), set()).add(chip)
+    spelling: dict[str, str] = {}
+    names: dict[tuple[str, str], set[str]] = {}
+    drivers: dict[str, set[str]] = {chip: set() for chip, _ in chips.values()}
+    for chip, text, driver in _listed(chips, clone, folder):
+        own = {driver} if driver else set()
+        drivers[chip] |= own
+        for name in names_in(text):
+            # Drivers have some names on chips that were never sold under them; pci.ids decides.
+            if chip in chips_by_name.get(_alike(name), {chip}) and f"{chip} {name}" not in NOT_SOLD:
+                names.setdefault((chip, spelling.setdefault(_alike(name), name)), set()).update(own)
     return names, drivers
 
 
@@ -174,21 +163,21 @@ def contradiction(chip: str, entry: Mapping[str, Any], drivers: Iterable[str]) -
     return None
 
 
-def rewritten(document: dict[str, Any], names: Mapping[str, Listed], drivers: Mapping[str, set[str]]) -> list[str]:
+def rewritten(
+    document: dict[str, Any], names: Mapping[tuple[str, str], set[str]], drivers: Mapping[str, set[str]]
+) -> list[str]:
     """Put names and first listings into the document; return the contradictions."""
     problems = []
     for chip, entry in document["chips"].items():
         if entry.get("by_hand"):
             continue
-        own = {name.split(" ", 1)[1]: listed for name, listed in names.items() if listed.chip == chip}
+        own = {name: found for (listed, name), found in names.items() if listed == chip}
         # A virtual GPU is named without the family: `V100` beside `Tesla V100`.
-        own = {name: listed for name, listed in own.items() if f"Tesla {name}" not in own}
+        own = {name: found for name, found in own.items() if f"Tesla {name}" not in own}
         entry["names"] = sorted(own)
-        later = {}
-        for name, listed in own.items():
-            first = min(listed.drivers, key=parse_version, default=None)
-            if first is not None and parse_version(first) > parse_version(FIRST_OPEN) and first not in BRANCH_LISTS:
-                later[name] = first
+        first = {name: min(found, key=parse_version) for name, found in own.items() if found}
+        later = {name: driver for name, driver in first.items() if parse_version(driver) > parse_version(FIRST_OPEN)}
+        later = {name: driver for name, driver in later.items() if driver not in BRANCH_LISTS}
         entry.pop("listed", None)
         if later:
             entry["listed"] = dict(sorted(later.items()))

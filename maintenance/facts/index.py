@@ -88,6 +88,13 @@ def wheels_of(index: str, project: str) -> dict[str, list[Wheel]]:
     return found
 
 
+def linux_wheels(index: str, project: str) -> dict[str, list[Wheel]]:
+    """The wheels for Linux on x86-64 of each release that has some."""
+    found = wheels_of(index, project)
+    fitting = {version: [wheel for wheel in found[version] if LINUX.search(wheel.platform)] for version in found}
+    return {version: wheels for version, wheels in fitting.items() if wheels}
+
+
 def by_minor(versions: Iterable[str]) -> list[list[str]]:
     """The versions in groups by their first two numbers, oldest first."""
     minors: dict[tuple[str, ...], list[str]] = {}

@@ -23,7 +23,7 @@ from feedstock_tools.facts.cuda import CudaFacts, load_cuda
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.gpu_code.code import GpuCode, architecture_names, gpu_code_in_file
 from feedstock_tools.versions import parse_version
-from maintenance.facts.index import LINUX, Wheel, archive, copy, first_and_last_of_minors, wheels_of
+from maintenance.facts.index import Wheel, archive, copy, first_and_last_of_minors, linux_wheels
 from maintenance.facts.records import Entry, Release, read_new, read_table, say, write_table
 
 TABLE = "library_wheels"
@@ -118,10 +118,9 @@ def contradictions(facts: CudaFacts, table: Mapping[str, Entry]) -> list[str]:
 def releases(index: str, projects: Sequence[str], largest: float, again: bool) -> Iterator[Release]:
     """The wheels to read of each project: for Linux on x86-64, the last build of a release."""
     for project in projects:
-        found = wheels_of(index, project)
-        fitting = {version: [wheel for wheel in found[version] if LINUX.search(wheel.platform)] for version in found}
-        for version in first_and_last_of_minors(version for version in fitting if fitting[version]):
-            wheel = max(fitting[version], key=lambda wheel: wheel.build)
+        found = linux_wheels(index, project)
+        for version in first_and_last_of_minors(found):
+            wheel = max(found[version], key=lambda wheel: wheel.build)
             yield Release(
                 f"{project} {version}",
                 read=partial(read_wheel, wheel, largest, again),

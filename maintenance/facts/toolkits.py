@@ -22,7 +22,7 @@ from typing import Any
 from feedstock_tools.facts.cuda import MSVC, CudaFacts, Toolkit, load_cuda
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.versions import parse_version
-from maintenance.facts.index import LINUX, Wheel, by_minor, copy_wheel, first_and_last_of_minors, wheels_of
+from maintenance.facts.index import Wheel, by_minor, copy_wheel, first_and_last_of_minors, linux_wheels
 from maintenance.facts.records import Entry, Release, read_new, read_table, say, write_table
 
 TABLE = "nvcc_wheels"
@@ -47,21 +47,15 @@ _MSVC = re.compile(r"^#if _MSC_VER < (\d+) \|\| _MSC_VER >= (\d+)", re.MULTILINE
 def releases(index: str, run_ptxas: bool) -> Iterator[Release]:
     """The first and the last release of each minor version, oldest first."""
     for project, of_header in PROJECTS:
-        programs, headers = _of_linux(index, project), _of_linux(index, of_header)
+        programs, headers = linux_wheels(index, project), linux_wheels(index, of_header)
         for version in first_and_last_of_minors(programs.keys() & headers.keys()):
             yield Release(
                 version,
-                read=partial(read_release, programs[version], headers[version], run_ptxas),
+                # The first of several wheels: later ones have the same files.
+                read=partial(read_release, programs[version][0], headers[version][0], run_ptxas),
                 complete=lambda entry: "ptx" in entry or not run_ptxas,
                 shown=_stated,
             )
-
-
-def _of_linux(index: str, project: str) -> dict[str, Wheel]:
-    """The first wheel for Linux on x86-64 of each release: later ones have the same files."""
-    found = wheels_of(index, project)
-    fitting = {version: [wheel for wheel in found[version] if LINUX.search(wheel.platform)] for version in found}
-    return {version: wheels[0] for version, wheels in fitting.items() if wheels}
 
 
 def read_release(nvcc: Wheel, crt: Wheel, run: bool, before: Entry | None) -> Entry:

@@ -35,7 +35,7 @@ from typing import NamedTuple
 from feedstock_tools.bounds.limits import READING, BoundError
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.errors import FeedstockError
-from maintenance.hostile.cases import KINDS, make_case
+from maintenance.hostile.cases import KINDS
 
 #: Of processor time for one reader, of waiting for one, and of memory.
 SECONDS, WAITING, MEMORY = 5.0, 60.0, 600 * 1024 * 1024
@@ -87,7 +87,7 @@ def one_case(number: int, seed: int, kind: str, scratch: Path) -> tuple[list[str
     (scratch / "outside").mkdir()
     before = _outside(scratch)
     results, wrong = [], []
-    for name, reader in make_case(kind, inside, chance).items():
+    for name, reader in KINDS[kind](inside, chance).items():
         used, began = _seconds(), time.monotonic()
         end, said = _ended(reader)
         results.append(Result(number, name, end, _seconds() - used, time.monotonic() - began))

@@ -1,4 +1,4 @@
-"""Packages that are made to exhaust, to crash or to deceive their readers, and the pieces that they are made of."""
+"""Packages and JSON made to exhaust, to crash or to deceive their readers, and the pieces that they are made of."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import lzma
 import random
 import tarfile
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from feedstock_tools.files.archives import stored_frame as stored
-from maintenance.hostile.values import as_json, hostile_value
 
 #: A Zstandard frame of blocks of 128 KiB (RFC 8878), stored or of one repeated byte.
 _FRAME = bytes((0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x38))
@@ -67,6 +67,48 @@ _GPU = (
     *(b"\x7fELF\x02\x01\x01\x33" + bytes(10) + b"\xbe\0" + bytes(44), b".version 8.0\n.target sm_90a\n", b".version "),
     *(bytes(64), b"\xff" * 64, (2).to_bytes(4, "little") + (64).to_bytes(4, "little") + bytes(56)),
 )
+
+
+_ODD = (
+    *("", "a", "\x1b[31m", "\ud800", "a\nb", "1.2.3", "../x", "x" * 500),
+    *(None, True, -1, 2**70, 1e308, float("nan")),
+)
+
+
+def hostile_value(chance: random.Random, depth: int = 2) -> object:
+    """A JSON value that the readers of metadata do not expect."""
+    if depth <= 0 or chance.random() < 0.5:
+        return chance.choice(_ODD)
+    if chance.random() < 0.5:
+        count = chance.choice((0, 1, 3, 20_000))
+        return [hostile_value(chance, depth - 1 if count < 9 else 0) for _ in range(count)]
+    return {str(chance.choice(_ODD)): hostile_value(chance, depth - 1) for _ in range(3)}
+
+
+def spoiled(known: Mapping[str, object], chance: random.Random, most: int = 2) -> dict[str, object]:
+    """A mapping with some values, or some keys, that are not what its reader expects."""
+    made = dict(known)
+    for key in chance.sample(sorted(made), min(len(made), chance.randrange(most + 1))):
+        if chance.random() < 0.2:
+            del made[key]
+        else:
+            made[key] = hostile_value(chance)
+    if chance.random() < 0.1:
+        made["another"] = hostile_value(chance)
+    return made
+
+
+def as_json(value: object, chance: random.Random) -> bytes:
+    """A value as JSON, sometimes nested, cut or with a huge number in it."""
+    text = json.dumps(value).encode("utf-8", "surrogatepass")
+    kind = chance.randrange(10)
+    if kind == 0:
+        return b"[" * chance.choice((10, 100_000)) + text
+    if kind == 1:
+        return text[: chance.randrange(len(text) + 1)]
+    if kind == 2:
+        return text.replace(b": 0", b": " + b"9" * chance.choice((50, 5000, 500_000)))
+    return text
 
 
 def _document(chance: random.Random) -> bytes:

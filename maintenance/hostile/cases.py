@@ -38,10 +38,9 @@ from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy import find_release
 from maintenance.hostile import fleets
 from maintenance.hostile.archives import conda, hostile_archive, hostile_package, hostile_repodata
-from maintenance.hostile.changed import changed
 from maintenance.hostile.ledgers import hostile_ledger
 from maintenance.hostile.templates import meta_yaml, recipe_yaml
-from maintenance.hostile.texts import FILES, hosts_text, times_text, yaml_text
+from maintenance.hostile.texts import FILES, changed, hosts_text, times_text, yaml_text
 from tests.support.paths import ROOT
 from tests.support.smithy_release import write_release
 
@@ -169,6 +168,13 @@ def _command(folder: Path, *words: str) -> None:
         raise ended.exception
 
 
+def _commands(folder: Path, table: Mapping[str, tuple[str, ...]]) -> Readers:
+    """Commands with the rest of their words, and with the pages that some write instead of a text."""
+    page = str(folder / "page.html")
+    pages = {f"{name} --html": (page, *table[name]) for name in table if name in ("diff", "rehearse", "status")}
+    return {name: partial(_command, folder, *name.split(), *words) for name, words in {**table, **pages}.items()}
+
+
 def _edit(folder: Path, words: tuple[str, ...], *more: str) -> tuple[str, ...]:
     filled = (word.replace("{pinning}", str(folder / "pinning")) for word in words)
     return ("edit", *filled, "--feedstock", str(folder), *more)
@@ -249,21 +255,19 @@ def _archives(folder: Path, chance: random.Random) -> Readers:
         "GPU code": partial(gpu_code, path),
         "adding": partial(add_packages, folder / "made", [path]),
         "repodata": partial(read_records, str(channel), ["noarch"]),
-        "solving": partial(_command, folder, "rehearse", "--feedstock", plain, "--channel", channel.as_uri()),
-        "diff": partial(_command, folder, "diff", str(path), str(conda(folder, name="plain-1-0"))),
-        "diff --html": partial(
-            _command, folder, "diff", str(path), str(conda(folder, name="plain-1-0")), *_page(folder)
+        **_commands(
+            folder,
+            {
+                "rehearse": ("--feedstock", plain, "--channel", channel.as_uri()),
+                "diff": (str(path), str(conda(folder, name="plain-1-0"))),
+            },
         ),
     }
 
 
-def _page(folder: Path) -> tuple[str, str]:
-    return "--html", str(folder / "page.html")
-
-
 def _other_archives(folder: Path, chance: random.Random) -> Readers:
     path = hostile_archive(folder, folder.parent / "outside", chance)
-    return {"cuda binary": partial(_command, folder, "cuda", "binary", str(path))}
+    return _commands(folder, {"cuda binary": (str(path),)})
 
 
 def _fleets(folder: Path, chance: random.Random) -> Readers:
@@ -286,14 +290,9 @@ def _ledgers(folder: Path, chance: random.Random) -> Readers:
     hostile_ledger(artifacts / "ledger.sqlite", _identity(folder), chance)
     _write(artifacts, {"logs/a.log": "a\n", "built/noarch/bomb-1-0.conda": "0123456789"})
     here = ("--feedstock", str(folder))
-    return {
-        "status": partial(_command, folder, "status", *here, *_NO_CHANNEL),
-        "status --html": partial(_command, folder, "status", *here, *_NO_CHANNEL, *_page(folder)),
-        "build --list": partial(_command, folder, "build", "--list", *here, *_NO_CHANNEL),
-        "collect": partial(
-            _command, folder, "collect", str(artifacts), "--output-dir", str(folder / "collected"), *here
-        ),
-    }
+    collected = (str(artifacts), "--output-dir", str(folder / "collected"), *here)
+    listed = dict.fromkeys(("status", "build --list"), (*here, *_NO_CHANNEL))
+    return _commands(folder, {**listed, "collect": collected})
 
 
 #: A name alone: nothing of the channel is read.
@@ -306,7 +305,7 @@ def _simulation(folder: Path, chance: random.Random) -> Readers:
     _write(folder, {name: text_of(chance)})
     words = ("--feedstock", str(folder), "--channel", (folder / "channel").as_uri(), "--jobs", "1", "--time", "60 s")
     files = ("--simulate", str(folder / "hosts.yaml"), "--times", str(folder / "times.yaml"))
-    return {"plan --simulate": partial(_command, folder, "plan", *words, *files)}
+    return _commands(folder, {"plan": (*words, *files)})
 
 
 def _identity(folder: Path) -> str:
@@ -358,7 +357,7 @@ def _edits(folder: Path, chosen: Iterable[int]) -> dict[str, Callable[[], object
 
 
 #: Kind of case → what makes its files in a folder, and returns its readers.
-KINDS: Mapping[str, Callable[[Path, random.Random], Readers]] = {
+KINDS: dict[str, Callable[[Path, random.Random], Readers]] = {
     "v0 templates": _v0_templates,
     "v1 templates": _v1_templates,
     "YAML": _yaml,
@@ -372,11 +371,6 @@ KINDS: Mapping[str, Callable[[Path, random.Random], Readers]] = {
 }
 
 
-def make_case(kind: str, folder: Path, chance: random.Random) -> Readers:
-    """Write the files of a case into an empty folder, and return the readers to try on it."""
-    return KINDS[kind](folder, chance)
-
-
 def _of_feedstock(folder: Path, chance: random.Random) -> Readers:
     release = folder / "release"
     _write(folder, {"channel/noarch/repodata.json": "{}"})
@@ -385,14 +379,12 @@ def _of_feedstock(folder: Path, chance: random.Random) -> Readers:
     before = str(_write(folder / "before", _PLAIN))
     here = ("--feedstock", str(folder))
     commands = {
-        "outputs": (*here,),
+        **dict.fromkeys(("outputs", "cuda check"), here),
+        **dict.fromkeys(("status", "build --list"), (*here, *_NO_CHANNEL)),
         "why": ("python", *here),
-        "status": (*here, *_NO_CHANNEL),
-        "build": ("--list", *here, *_NO_CHANNEL),
-        "rehearse": (*here, "--channel", (folder / "channel").as_uri(), *_page(folder)),
-        "cuda": ("check", *here),
+        "rehearse": (*here, "--channel", (folder / "channel").as_uri()),
         "lint": (str(folder),),
-        "diff": (before, str(folder), *_page(folder)),
+        "diff": (before, str(folder)),
         **({"import": (str(folder), "--dry-run")} if chance.random() < 0.5 else {}),
         **({"review": (before, *here, "--no-rehearse")} if chance.random() < 0.3 else {}),
         **({"generate": (str(folder), "--check", "--diff")} if (folder / "feedstock.yaml").exists() else {}),
@@ -401,6 +393,6 @@ def _of_feedstock(folder: Path, chance: random.Random) -> Readers:
     return {
         "rerender": partial(_rerender, folder),
         "rerender --smithy": partial(_rerender, folder, release),
-        **{name: partial(_command, folder, name, *words) for name, words in commands.items()},
+        **_commands(folder, commands),
         **_edits(folder, {*always, *chance.sample(range(len(_EDITS)), 3)}),
     }

@@ -6,8 +6,8 @@ import json
 import random
 from collections.abc import Mapping
 
+from maintenance.hostile.archives import as_json, hostile_value, spoiled
 from maintenance.hostile.texts import yaml_text
-from maintenance.hostile.values import as_json, hostile_value, spoiled
 
 _PATHS = ("recipe/meta.yaml", "../../outside/x", "/etc/passwd", "a/../../b", "", ".", "a//b", "a\0b", "a" * 5000)
 _FILE = {"path": "recipe/meta.yaml", "sha256": "0" * 64, "size": 10, "program": False, "link": ""}

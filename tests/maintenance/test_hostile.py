@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from maintenance.hostile.__main__ import one_case
-from maintenance.hostile.cases import KINDS, make_case
+from maintenance.hostile.cases import KINDS
 from tests.support.needs import needs
 
 pytestmark = [pytest.mark.slow, needs("system", hasattr(os, "fork"), "one that can fork")]
@@ -37,7 +38,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 def test_a_case_can_be_repeated(tmp_path: Path, kind: str) -> None:
     for name in ("one", "other"):
         (tmp_path / name / "inside").mkdir(parents=True)
-        make_case(kind, tmp_path / name / "inside", random.Random("1:3"))  # noqa: S311
+        KINDS[kind](tmp_path / name / "inside", random.Random("1:3"))  # noqa: S311
     one, other = _files(tmp_path / "one"), _files(tmp_path / "other")
     assert one.keys() == other.keys()
     same = [name for name in one if one[name].replace(b"/one/", b"/other/") == other[name]]
@@ -61,12 +62,12 @@ def _writes(outside: Path) -> None:
     (outside / "x").write_text("")
 
 
-def _readers(_kind: str, folder: Path, _chance: random.Random) -> dict[str, object]:
+def _readers(folder: Path, _chance: random.Random) -> dict[str, Callable[[], object]]:
     return {"fails": _fails, "writes": partial(_writes, folder.parent / "outside")}
 
 
 def test_what_does_not_hold_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("maintenance.hostile.__main__.make_case", _readers)
+    monkeypatch.setitem(KINDS, "YAML", _readers)
     wrong, results = one_case(1, 1, "YAML", tmp_path / "work" / "case")
     assert [each.end for each in results] == ["fails", "succeeds"]
     assert "KeyError: 'a mistake of ours'" in wrong[0]
