@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -66,6 +67,8 @@ _STAND_INS = "stand-ins"
 _TEMPORARY = re.compile(r"\.part$|^feedstock-tools-|^\.fetching|^\.?making-|^\.dossier\.")
 
 
+#: The number of tries, and of those that were killed in their work, and that differ.
+Tally = Counter[str]
 #: Makes a part of a world, which is a folder.
 Step = Callable[[Path], None]
 
@@ -91,16 +94,9 @@ class Scenario:
     ends: int = 0
 
 
-@dataclass
-class Tally:
-    """What came of the tries of one scenario."""
-
-    tries: int = 0
-    cut: int = 0
-    wrong: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.tries} tries, {self.cut} of them killed in their work, {self.wrong} differ"
+def _told(tally: Tally) -> str:
+    """What came of the tries of a scenario, or of all."""
+    return f"{tally['tries']} tries, {tally['killed']} of them killed in their work, {tally['wrong']} differ"
 
 
 def _tiny(world: Path) -> None:
@@ -126,13 +122,11 @@ def _pinnings(world: Path) -> None:
 
 def _wheels(world: Path) -> None:
     """Wheels laid out as NVIDIA's, of two megabytes each, for pip to find in a folder."""
+    headers = (f"nvidia/cuda_nvcc/include/{n}.h" for n in range(200))
     contents = {
         "nvidia-cuda-runtime-cu12": ("nvidia/cuda_runtime/lib/libcudart.so.12",),
         "nvidia-cuda-nvrtc-cu12": ("nvidia/cuda_nvrtc/lib/libnvrtc.so.12",),
-        "nvidia-cuda-nvcc-cu12": (
-            "nvidia/cuda_nvcc/bin/ptxas",
-            *(f"nvidia/cuda_nvcc/include/{n}.h" for n in range(200)),
-        ),
+        "nvidia-cuda-nvcc-cu12": ("nvidia/cuda_nvcc/bin/ptxas", *headers),
     }
     for name, files in contents.items():
         each = 2_000_000 // len(files)
@@ -321,7 +315,9 @@ class Worlds:
         shutil.copytree(self.place, self._kept[steps], symlinks=True)
 
 
-def kill_at_random(name: str, tries: int, chance: random.Random, worlds: Worlds, keep: Path | None = None) -> Tally:
+def kill_at_random(
+    name: str, tries: int, chance: random.Random, worlds: Worlds, keep: Path | None = None
+) -> Counter[str]:
     """Kill a command this many times, each time in a fresh copy of its world.
 
     Args:
@@ -338,7 +334,7 @@ def kill_at_random(name: str, tries: int, chance: random.Random, worlds: Worlds,
     wanted = _snapshot(world)
     if name == "build":
         worlds.keep(_BUILT)
-    tally = Tally()
+    tally: Tally = Counter()
     for number in range(tries):
         worlds.lay(scenario.world)
         killed = _killed(world, scenario, chance.uniform(0.02, 1.0) * usual, whole=chance.random() < 0.5)
@@ -347,9 +343,7 @@ def kill_at_random(name: str, tries: int, chance: random.Random, worlds: Worlds,
         differences = [*_differences(wanted, _snapshot(world)), *_unsound(world)]
         if status != scenario.ends and not may_refuse:
             differences.insert(0, f"the run after it exits with {status}: {_said(world)[-2000:]}")
-        tally.tries += 1
-        tally.cut += killed
-        tally.wrong += bool(differences)
+        tally.update(tries=1, killed=int(killed), wrong=int(bool(differences)))
         usual *= 1.1 if killed else 0.8  # on a busy machine the first run may have taken long
         if differences:
             print(f"{name}, try {number}:", *differences[:12], sep="\n  ", flush=True)
@@ -477,7 +471,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     names = options.commands or list(SCENARIOS)
     each, ending = -(-options.kills // len(names)), time.monotonic() + options.minutes * 60
-    total = Tally()
+    total: Tally = Counter()
     for name in names:
         if time.monotonic() > ending:
             print(f"{name}: no time left")
@@ -485,10 +479,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory() as folder:
             chance = random.Random(f"{options.seed} {name}")  # noqa: S311
             tally = kill_at_random(name, each, chance, Worlds(Path(folder)), options.keep)
-        print(f"{name}: {tally}", flush=True)
-        total = Tally(total.tries + tally.tries, total.cut + tally.cut, total.wrong + tally.wrong)
-    print(f"all: {total}")
-    return 1 if total.wrong else 0
+        print(f"{name}: {_told(tally)}", flush=True)
+        total.update(tally)
+    print(f"all: {_told(total)}")
+    return 1 if total["wrong"] else 0
 
 
 if __name__ == "__main__":

@@ -66,14 +66,6 @@ def undone(document: Document, changes: list[TextEdit]) -> Document:
     return changed.changed(back)
 
 
-def list_at(document: Document, start: int) -> Part | None:
-    """The list that begins at a character."""
-    root = document.root
-    return (
-        next((part for part in parts(root) if part.kind == "sequence" and part.start == start), None) if root else None
-    )
-
-
 def mistakes(document: Document, root: Part, counts: Counter[str]) -> Iterator[str]:
     """What does not come back, as sentences."""
     all_parts = list(parts(root))
@@ -91,7 +83,8 @@ def mistakes(document: Document, root: Part, counts: Counter[str]) -> Iterator[s
             counts["lists"] += 1
             try:
                 longer = document.changed(added_item(document, part, "zz-added"))
-                found = list_at(longer, part.start)
+                after = parts(longer.root) if longer.root else ()
+                found = next((each for each in after if each.kind == "sequence" and each.start == part.start), None)
                 item = next((item for item in found.items if item.text == "zz-added"), None) if found else None
                 if found is None or item is None:
                     yield f"{line}: an added item is not found"

@@ -71,6 +71,7 @@ def read_wheel(path: Path) -> ToolWheel:
     glibcs = [
         (int(found[1]), int(found[2])) for tag in tags if (found := re.match(r"manylinux_(\d+)_(\d+)", tag.platform))
     ]
+    classified = (_LICENSES.get(each.rpartition(" :: ")[2]) for each in metadata.get_all("Classifier") or ())
     stable = any(tag.abi == "abi3" for tag in tags)
     own = {f"3.{tag.interpreter[3:]}" for tag in tags if re.fullmatch(r"cp3\d+", tag.interpreter)}
     return ToolWheel(
@@ -82,17 +83,11 @@ def read_wheel(path: Path) -> ToolWheel:
         sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
         subdir=_SUBDIRS[machines.pop()] if machines else "noarch",
         pythons=() if not machines and not own else PYTHONS if stable else tuple(sorted(own)),
-        license=_license(metadata.get("License-Expression"), metadata.get_all("Classifier") or ()),
+        license=metadata.get("License-Expression") or next(filter(None, classified), ""),
         python=str(metadata.get("Requires-Python") or ">=3.8"),
-        requires=tuple(_spec(str(need)) for need in needs if not need.marker or _holds(need)),
+        requires=tuple(_spec(str(need)) for need in needs if _holds(need)),
         glibc=".".join(map(str, min(glibcs))) if glibcs else "",
     )
-
-
-def _license(expression: str | None, classifiers: Iterable[str]) -> str:
-    """The license as the metadata have it; of older metadata that of the classifier."""
-    named = (found for classifier in classifiers if (found := _LICENSES.get(classifier.rpartition(" :: ")[2])))
-    return expression or next(named, "")
 
 
 def _holds(need: Requirement) -> bool:

@@ -183,8 +183,9 @@ def spec_keys() -> Iterator[str]:
 def _keys(name: str, definition: dict[str, Any]) -> Iterator[str]:
     yield f"\n## {name}\n\n{definition.get('description', '')}\n\n| key | form | meaning |\n|---|---|---|\n"
     for key, value in definition.get("properties", {}).items():
+        meaning = value.get("description", "").replace("|", "\\|").replace("\n", " ")
         required = " (required)" if key in definition.get("required", ()) else ""
-        yield f"| `{key}` | {_form(value)} | {_cell(value.get('description', ''))}{required} |\n"
+        yield f"| `{key}` | {_form(value)} | {meaning}{required} |\n"
 
 
 def _form(value: dict[str, Any]) -> str:
@@ -203,10 +204,6 @@ def _form(value: dict[str, Any]) -> str:
         return f"list of {_form(value.get('items', {}))}"
     types = value.get("type", "any")
     return types if isinstance(types, str) else " or ".join(types)
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
 
 
 def cuda_table() -> str:

@@ -32,7 +32,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Worlds:
 def test_after_a_kill_and_one_more_run_all_is_as_if_nothing_had_happened(name: str, worlds: Worlds) -> None:
     chance = random.Random(f"tests 31 {name}")  # noqa: S311 - with this number, Ansible is killed while it plays
     tally = kill_at_random(name, 1, chance, worlds)
-    assert (tally.tries, tally.wrong) == (1, 0)
+    assert (tally["tries"], tally["wrong"]) == (1, 0)
 
 
 def test_every_command_that_writes_is_killed() -> None:
