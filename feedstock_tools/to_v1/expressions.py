@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import lru_cache
 
-from jinja2 import Environment, TemplateSyntaxError, nodes
+from jinja2 import nodes
+
+from feedstock_tools.recipe.v1.expressions import node_of
 
 #: conda-build's names for platforms that rattler-build has too.
 PLATFORMS = frozenset(
@@ -96,21 +97,12 @@ class UntranslatableError(Exception):
     """rattler-build has no equivalent of an expression; the message names the part."""
 
 
-@lru_cache(maxsize=1)
-def _environment() -> Environment:
-    return Environment(autoescape=True)
-
-
-@lru_cache(maxsize=8192)
 def parsed(expression: str) -> nodes.Expr:
     """The tree of an expression, which callers must not change."""
-    try:
-        body = _environment().parse("{{ (" + expression + ") }}").body
-    except (TemplateSyntaxError, RecursionError) as error:
-        raise UntranslatableError(f"'{expression[:100]}' is not an expression of Jinja") from error
-    if len(body) != 1 or not isinstance(body[0], nodes.Output) or len(body[0].nodes) != 1:
+    node = node_of(expression)
+    if node is None:
         raise UntranslatableError(f"'{expression[:100]}' is not an expression of Jinja")
-    return body[0].nodes[0]
+    return node
 
 
 def quoted(text: str) -> str:

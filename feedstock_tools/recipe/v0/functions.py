@@ -129,10 +129,6 @@ def _nothing(*_: Any, **__: Any) -> dict[str, Any]:
     return {}
 
 
-def _no_packages(*_: Any, **__: Any) -> list[str]:
-    return []
-
-
 @lru_cache(maxsize=1)
 def _constants() -> Mapping[str, Any]:
     return {
@@ -140,7 +136,7 @@ def _constants() -> Mapping[str, Any]:
         "load_setuptools": _nothing,
         "load_npm": _nothing,
         "load_str_data": load_str_data,
-        "resolved_packages": _no_packages,
+        "resolved_packages": lambda *_args, **_kwargs: [],
         "ccache": lambda *_args, **_kwargs: "ccache",
         "installed": {},
         "time": _TIME,
@@ -179,7 +175,12 @@ def template_context(
         package: the names of the package, as far as known.
     """
     variant = functions.variant
-    own = {**_names_of(package), **_platform_and_versions(variant, functions.subdir)}
+    own = {
+        "PKG_NAME": package.name,
+        "PKG_VERSION": package.version,
+        "PKG_BUILDNUM": str(package.build_number),
+        **_platform_and_versions(variant, functions.subdir),
+    }
     return {
         **namespace.fixed,
         **_constants(),
@@ -194,10 +195,6 @@ def template_context(
         "load_file_regex": functions.load_file_regex,
         "environ": {**_constants(), **variant, **own, **environ},
     }
-
-
-def _names_of(package: PackageNames) -> dict[str, str]:
-    return {"PKG_NAME": package.name, "PKG_VERSION": package.version, "PKG_BUILDNUM": str(package.build_number)}
 
 
 def _platform_and_versions(variant: Variant, subdir: str) -> dict[str, str]:

@@ -278,7 +278,10 @@ def value_of(expression: str, scope: Scope) -> Hashable:
     Raises:
         UndecidedError: it has no certain value.
     """
-    return _value(_tree(expression), scope)
+    node = node_of(expression)
+    if node is None:
+        raise UndecidedError
+    return _value(node, scope)
 
 
 @cache
@@ -286,14 +289,15 @@ def _environment() -> Environment:
     return Environment(autoescape=True)
 
 
-@lru_cache(maxsize=4096)
-def _tree(expression: str) -> nodes.Expr:
+@lru_cache(maxsize=8192)
+def node_of(expression: str) -> nodes.Expr | None:
+    """The tree of an expression, which callers must not change; None if it is not one."""
     try:
-        parsed = _environment().parse("{{ " + expression + " }}").body
+        parsed = _environment().parse("{{ (" + expression + ") }}").body
     except (TemplateSyntaxError, RecursionError):
-        raise UndecidedError from None
+        return None
     if len(parsed) != 1 or not isinstance(parsed[0], nodes.Output) or len(parsed[0].nodes) != 1:
-        raise UndecidedError
+        return None
     return parsed[0].nodes[0]
 
 

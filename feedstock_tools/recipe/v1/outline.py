@@ -163,7 +163,9 @@ class _Engine:
         texts = {key: values[0] for key, values in self._all.items() if values}
         parts, looping = _parts_of(recipe.text), {key for axis in self._axes for key in axis.keys}
         self._shapes = _Shapes(parts, platform, texts, looping)
-        self._skips = _Shapes(parts.of_skip(), platform, texts, looping)
+        self._skips = _Shapes(
+            _Parts(parts.context, tuple(part for part in parts.parts if part.skips)), platform, texts, looping
+        )
         self._built: dict[Hashable, bool] = {}
         self._texts = texts
         self._known: dict[Hashable, list[_Answer]] = {}
@@ -254,17 +256,15 @@ class _Parts:
     context: Mapping[str, ContextValue | None]
     parts: tuple[_Part, ...]
 
-    def of_skip(self) -> _Parts:
-        """Those that decide whether the recipe is skipped."""
-        return _Parts(self.context, tuple(part for part in self.parts if part.skips))
-
 
 @lru_cache(maxsize=8)
 def _parts_of(text: str) -> _Parts:
     """The parts of a `recipe.yaml` that can depend on a variant."""
     content = compose(text)
     context = context_of(content)
-    mentioned = _closed({name: _words(value.text) if value else frozenset() for name, value in context.items()})
+    mentioned: dict[str, frozenset[str]] = {}
+    for name, value in context.items():  # each sees those before it
+        mentioned[name] = _with_context(_words(value.text), mentioned) if value else frozenset()
     parts = dict.fromkeys(
         _Part(site.text, matters, "skip" in site.keys, _with_context(_words(site.text, matters), mentioned))
         for site in sites_of(content)
@@ -280,17 +280,6 @@ def _words(text: str, matters: _Matters = _Matters.READS) -> frozenset[str]:
     """The words in the templates of a text; all words of a condition, and of a text with statements."""
     is_code = matters is _Matters.TRUTH or "{%" in text
     return frozenset(_IDENTIFIER.findall(text if is_code else " ".join(_TEMPLATE.findall(text))))
-
-
-def _closed(context: Mapping[str, frozenset[str]]) -> Mapping[str, frozenset[str]]:
-    """The words that each variable of the context depends on, through others."""
-    closed = dict(context)
-    for _ in context:
-        wider = {name: _with_context(words, closed) for name, words in closed.items()}
-        if wider == closed:
-            break
-        closed = wider
-    return closed
 
 
 def _with_context(words: frozenset[str], context: Mapping[str, frozenset[str]]) -> frozenset[str]:

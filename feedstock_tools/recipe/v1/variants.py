@@ -188,23 +188,13 @@ def mentioned_variables(recipe: Any) -> Mapping[str | None, frozenset[str]]:
 
 
 def _in_part(part: Any) -> Iterator[str]:
+    from feedstock_tools.recipe.v1.expressions import node_of  # loads Jinja, for rules of older versions alone
+
     for text in texts_of(part):
         for template in text.split(_OPENING)[1:]:
             expression, closed, _ = template.partition(_CLOSING)
             if closed:
-                yield from _in_expression(expression)
-
-
-def _in_expression(text: str) -> Iterator[str]:
-    from jinja2 import Environment, TemplateSyntaxError, nodes
-
-    try:
-        tree = Environment(autoescape=True).parse("{{ " + text + " }}")
-    except (TemplateSyntaxError, RecursionError):
-        return
-    for output in tree.find_all(nodes.Output):
-        for node in output.nodes:
-            yield from _variables(node)
+                yield from _variables(node_of(expression))
 
 
 def _variables(node: nodes.Node | None) -> Iterator[str]:
