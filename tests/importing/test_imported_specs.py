@@ -178,3 +178,15 @@ def test_settings_that_no_condition_tells_apart_are_refused(tmp_path: Path) -> N
     assert mistake.path == folder / "recipe/meta.yaml"
     assert "linux-64 with no cuda_compiler_version, and linux-64 with cuda_compiler_version None" in mistake.message
     assert "--pinning" in str(mistake.hint)
+
+
+def test_a_variable_of_two_templates_and_a_negative_number_are_read(v1: Path) -> None:
+    path = v1 / "recipe/recipe.yaml"
+    candidate = 'context:\n  base: "2.4"\n  candidate: -1\n'
+    version = "  version: ${{ base }}${{ \".1\" if candidate < 0 else 'rc' ~ candidate }}"
+    path.write_text(RECIPE.replace('context:\n  version: "2.4.1"', f"{candidate}{version}"))
+
+    found = imported(v1)
+
+    assert "version: 2.4.1" in found.text.splitlines()
+    assert found.differences == ()
