@@ -12,7 +12,7 @@ from feedstock_tools.conditions.spec import to_expression
 from feedstock_tools.conditions.tree import Condition
 from feedstock_tools.generate.spec.content import PLACEHOLDER
 from feedstock_tools.generate.spec.items import Choice, Glob
-from feedstock_tools.generate.spec.model import Output, Script, Source, Spec
+from feedstock_tools.generate.spec.model import Script, Source, Spec
 from feedstock_tools.generate.texts.resolved import (
     Need,
     ResolvedOutput,
@@ -104,10 +104,8 @@ def _listed(entries: Iterable[Entry]) -> list[str]:
         group = list(together)
         if condition is None:
             lines += _plain_items(group, 0)
-        elif len(group) == 1 and not group[0][2]:
-            lines += [f"- if: {quoted(to_expression(condition))}", f"  then: {group[0][0]}"]
         elif len(group) == 1:
-            lines += comment(group[0][2] or "", 0)
+            lines += comment(group[0][2], 0) if group[0][2] else ()
             lines += [f"- if: {quoted(to_expression(condition))}", f"  then: {group[0][0]}"]
         else:
             lines += [f"- if: {quoted(to_expression(condition))}", "  then:", *_plain_items(group, 4)]
@@ -119,6 +117,20 @@ def _plain_items(group: list[Entry], indent: int) -> list[str]:
     for text, _, why in group:
         lines += [*(comment(why, indent) if why else ()), f"{' ' * indent}- {text}"]
     return lines
+
+
+def _block(key: str, lines: Sequence[str]) -> list[str]:
+    """A key with the lines of its value below it; nothing without lines."""
+    return [f"{key}:", *(f"  {line}" for line in lines)] if lines else []
+
+
+def _item(lines: Sequence[str]) -> list[str]:
+    """Lines as an item of a list."""
+    return [f"{'  ' if at else '- '}{line}" for at, line in enumerate(lines)]
+
+
+def _under(condition: Condition, item: Sequence[str]) -> list[str]:
+    return [f"- if: {quoted(to_expression(condition))}", "  then:", *(f"    {line}" for line in item)]
 
 
 def build_string(accelerator: str, *, python: bool) -> str:
@@ -142,35 +154,23 @@ def _conditions(conditions: Iterable[tuple[Condition, str | None]]) -> list[str]
 def _source(source: Source) -> list[str]:
     """The lines of a source, the first of which begins its list item."""
     lines = SYNTAX.source(source)
-    if source.patches:
-        patches = _listed((quoted(patch.file), patch.when, patch.why) for patch in source.patches)
-        lines += ["patches:", *(f"  {line}" for line in patches)]
-    if source.when is None:
-        return [f"{'- ' if at == 0 else '  '}{line}" for at, line in enumerate(lines)]
-    return [f"- if: {quoted(to_expression(source.when))}", "  then:", *(f"    {line}" for line in lines)]
+    lines += _block("patches", _listed((quoted(patch.file), patch.when, patch.why) for patch in source.patches))
+    return _item(lines) if source.when is None else _under(source.when, lines)
 
 
 def _script(script: Script, spec: Spec) -> list[str]:
-    variables = [f"  {name}: {_chosen(choices)}" for name, choices in script.environment.items() if choices]
+    env = _block("env", [f"{name}: {_chosen(choices)}" for name, choices in script.environment.items() if choices])
     if script.commands:
         commands = _listed((SYNTAX.scalar(item.command), item.when, None) for item in script.commands)
-        if not variables:
-            return ["script:", *(f"  {line}" for line in commands)]
-        return [
-            "script:",
-            "  env:",
-            *(f"  {line}" for line in variables),
-            "  content:",
-            *(f"    {x}" for x in commands),
-        ]
+        return _block("script", [*env, *_block("content", commands)] if env else commands)
     systems = {"win" if subdir.startswith("win") else "unix" for subdir in spec.platforms}
     name = quoted((script.win if systems == {"win"} else script.unix or script.win) or "")
     if script.unix and script.win and len(systems) == 2:
         # Under `file:`, since rattler-build reads a templated string as a command, not as a file name.
         name = f'${{{{ "{script.unix}" if unix else "{script.win}" }}}}'
-    elif not variables:
+    elif not env:
         return [f"script: {name}"]
-    return ["script:", *(["  env:", *(f"  {line}" for line in variables)] if variables else []), f"  file: {name}"]
+    return _block("script", [*env, f"file: {name}"])
 
 
 def _chosen(choices: Sequence[Choice]) -> str:
@@ -251,17 +251,12 @@ def _run_exports(output: ResolvedOutput) -> list[str]:
     exports = {key: needs for key, needs in output.exports.items() if needs}
     if set(exports) <= {"weak"}:
         return requirement_lines(exports.get("weak", ()))
-    parts = (
-        [f"{_EXPORTS.get(key, key)}:", *(f"  {line}" for line in requirement_lines(needs))]
-        for key, needs in exports.items()
-    )
-    return [line for part in parts for line in part]
+    blocks = (_block(_EXPORTS.get(key, key), requirement_lines(needs)) for key, needs in exports.items())
+    return [line for block in blocks for line in block]
 
 
 def _build_of_output(output: ResolvedOutput, spec: Spec) -> list[str]:
-    lines: list[str] = []
-    if output.skip:
-        lines += ["skip:", *(f"  {line}" for line in _conditions(output.skip))]
+    lines = _block("skip", _conditions(output.skip))
     written = output.written
     lines += [f"number: {written.number}"] if written.number is not None else []
     if not spec.automatic:
@@ -269,34 +264,22 @@ def _build_of_output(output: ResolvedOutput, spec: Spec) -> list[str]:
     elif spec.cuda is not None:
         lines.append(f"string: {build_string('accelerator', python=output.python)}")
     lines += [f"noarch: {written.noarch}"] if written.noarch else []
-    variant = _variant(output, spec)
-    if output.features is not None:
-        lines += comment(features_why(spec), 0)
-    lines += ["variant:", *variant] if variant else []
-    if output.script:
-        lines += _script(output.script, spec)
+    lines += comment(features_why(spec), 0) if output.features is not None else ()
+    lines += _block("variant", _variant(output, spec))
+    lines += _script(output.script, spec) if output.script else ()
     lines += _files(output)
-    of_python = _version_independent(output.written)
-    if output.entry_points:
-        of_python += ["  entry_points:", *(f"    - {quoted(entry)}" for entry in output.entry_points)]
-    lines += ["python:", *of_python] if of_python else []
-    return [*lines, *SYNTAX.verbatim(output.written.verbatim, "build")]
+    newer = written.version_independent
+    of_python = [] if newer is None else [f"version_independent: ${{{{ {to_expression(newer)} }}}}"]
+    of_python += _block("entry_points", [f"- {quoted(entry)}" for entry in output.entry_points])
+    return [*lines, *_block("python", of_python), *SYNTAX.verbatim(written.verbatim, "build")]
 
 
 def _files(output: ResolvedOutput) -> list[str]:
     def globs(items: Iterable[Glob]) -> list[str]:
         return _listed((SYNTAX.scalar(glob.path), glob.when, None) for glob in items)
 
-    excluded = output.written.exclude_files
-    if not excluded:
-        return ["files:", *(f"  {line}" for line in globs(output.files))] if output.files else []
-    included = ["  include:", *(f"    {line}" for line in globs(output.files))] if output.files else []
-    return ["files:", *included, "  exclude:", *(f"    {line}" for line in globs(excluded))]
-
-
-def _version_independent(written: Output) -> list[str]:
-    condition = written.version_independent
-    return [] if condition is None else [f"  version_independent: ${{{{ {to_expression(condition)} }}}}"]
+    included, excluded = globs(output.files), _block("exclude", globs(output.written.exclude_files))
+    return _block("files", [*_block("include", included), *excluded] if excluded else included)
 
 
 def _variant(output: ResolvedOutput, spec: Spec) -> list[str]:
@@ -306,17 +289,14 @@ def _variant(output: ResolvedOutput, spec: Spec) -> list[str]:
     lines: list[str] = []
     for key, names in keys.items():
         listed = _listed((name.key, name.when, None) for name in dict.fromkeys(names))
-        lines += [f"  {key}:", *(f"    {line}" for line in listed)] if listed else []
-    steps = flatten(written.track_features, spec)
-    terms = [f"(1 if {to_expression(need.condition)} else 0)" if need.condition else "1" for need in steps]
+        lines += _block(key, listed)
+    steps = [need.condition for need in flatten(written.track_features, spec)]
     if output.features is not None:
-        terms.insert(
-            0,
-            f"1 if {to_expression(output.features)} else 0"
-            if not terms
-            else f"(1 if {to_expression(output.features)} else 0)",
-        )
-    return [*lines, *([f"  down_prioritize_variant: ${{{{ {' + '.join(terms)} }}}}"] if terms else [])]
+        steps.insert(0, output.features)
+    terms = [f"(1 if {to_expression(condition)} else 0)" if condition else "1" for condition in steps]
+    if output.features is not None and len(terms) == 1:
+        terms = [terms[0][1:-1]]
+    return [*lines, *([f"down_prioritize_variant: ${{{{ {' + '.join(terms)} }}}}"] if terms else [])]
 
 
 def _tests(output: ResolvedOutput) -> list[str]:
@@ -334,20 +314,13 @@ def _tests(output: ResolvedOutput) -> list[str]:
         commands.append(("pip check", None, None))
         needs.append(Need("package", "pip"))
     if commands:
-        lines += ["- script:", *(f"    {line}" for line in _listed(commands))]
-        if needs:
-            lines += ["  requirements:", "    run:", *(f"      {line}" for line in requirement_lines(needs))]
-        if test.files or test.source_files:
-            lines.append("  files:")
-        for key, names in (("recipe", test.files), ("source", test.source_files)):
-            lines += [f"    {key}:", *(f"      - {quoted(name)}" for name in names)] if names else []
+        recipe, source = ([f"- {quoted(name)}" for name in names] for names in (test.files, test.source_files))
+        script = _block("script", _listed(commands))
+        script += _block("requirements", _block("run", requirement_lines(needs)))
+        lines += _item([*script, *_block("files", [*_block("recipe", recipe), *_block("source", source)])])
     return lines
 
 
 def _imports(modules: list[str], *, pip_check: bool) -> list[str]:
-    listed = (f"      - {quoted(name)}" for name in modules)
-    return ["- python:", "    imports:", *listed, f"    pip_check: {str(pip_check).lower()}"]
-
-
-def _under(condition: Condition, item: list[str]) -> list[str]:
-    return [f"- if: {quoted(to_expression(condition))}", "  then:", *(f"    {line}" for line in item)]
+    imports = _block("imports", [f"- {quoted(name)}" for name in modules])
+    return _item(_block("python", [*imports, f"pip_check: {str(pip_check).lower()}"]))
