@@ -164,7 +164,6 @@ _held: _Held | None = None
 
 
 def is_held() -> bool:
-    """Whether this process runs under bounds."""
     return _held is not None
 
 

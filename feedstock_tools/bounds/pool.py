@@ -81,7 +81,6 @@ def each_bounded(
 
 class _Pool(Generic[Piece, Result]):
     def __init__(self, work: Callable[[Piece], Result], bounds: Bounds) -> None:
-        """Start no child yet."""
         self._work = work
         self._bounds = bounds
         self._working: dict[int, _Child[Piece]] = {}
@@ -90,7 +89,6 @@ class _Pool(Generic[Piece, Result]):
 
     @property
     def busy(self) -> int:
-        """The number of children that work."""
         return len(self._working)
 
     def begin(self, piece: Piece) -> None:
@@ -120,7 +118,6 @@ class _Pool(Generic[Piece, Result]):
             yield child.piece, result  # type: ignore[misc]
 
     def close(self) -> None:
-        """End all children."""
         _end([*self._working.values(), *self._idle])
         self._selector.close()
 

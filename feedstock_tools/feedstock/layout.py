@@ -68,7 +68,6 @@ class Artifacts:
 
     @property
     def cache(self) -> Path:
-        """The folder of what is cached between commands."""
         return self.root / ".cache"
 
     def package_cache(self, channels: ChannelProperties) -> Path:

@@ -335,17 +335,14 @@ def recipe_to_build(feedstock: Feedstock, artifacts: Artifacts, engine: str | No
 
 
 def has_meta_alone(feedstock: Feedstock) -> bool:
-    """Whether the recipe is a `meta.yaml`."""
     return (feedstock.recipe / "meta.yaml").is_file() and not (feedstock.recipe / "recipe.yaml").is_file()
 
 
 def _recipe_of_twin(artifacts: Artifacts) -> Path:
-    """The recipe of the twin, whether there is one or not."""
     return _twin(artifacts) / "recipe" / "recipe.yaml"
 
 
 def _is_twin(recipe: Path, artifacts: Artifacts) -> bool:
-    """Whether a recipe to build is that of the twin."""
     return recipe.is_relative_to(_twin(artifacts))
 
 

@@ -103,7 +103,6 @@ class Locks:
             stream.close()
 
     def close(self) -> None:
-        """Release all."""
         for name in list(self._held):
             self.release(name)
 
@@ -234,7 +233,6 @@ class Wait:
         self._said = False
 
     def is_over(self) -> bool:
-        """Whether the limit is reached."""
         waited = time.monotonic() - self._began
         if waited > SAID_AFTER and not self._said:
             self._said = True

@@ -365,7 +365,6 @@ _OF_VERSIONS = (
 
 
 def license_file(folder: Path) -> str | None:
-    """The name of a project's license file."""
     return next((name for name in _FILES if is_file(folder / name)), None)
 
 

@@ -164,12 +164,10 @@ class Source:
 
     @property
     def recipe(self) -> Path:
-        """The file of the recipe."""
         return self.forge.recipe
 
     @property
     def text(self) -> str:
-        """Its text."""
         return self.forge.recipe_text
 
     def within(self, path: Path) -> Path | None:

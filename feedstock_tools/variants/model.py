@@ -152,7 +152,6 @@ class VariantSpace:
 
     @property
     def keys(self) -> Collection[str]:
-        """Every key of the space."""
         return self._axis_of.keys()
 
     def axis(self, key: str) -> Axis:

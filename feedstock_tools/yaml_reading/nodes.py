@@ -192,7 +192,6 @@ class _Sizes:
 
 
 def is_mapping(node: Node | None) -> bool:
-    """Whether a node is a mapping."""
     return node is not None and node.id == "mapping"
 
 
@@ -352,7 +351,6 @@ class Document:
         return Place(1, 1)
 
     def mistake(self, location: Location, message: str, hint: str | None = None, *, of_key: bool = False) -> Mistake:
-        """A mistake at the place of a location."""
         place = self.place(location, of_key=of_key)
         return Mistake(message, self.path, place.line, place.column, hint)
 

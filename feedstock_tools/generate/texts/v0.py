@@ -84,7 +84,6 @@ class _Wording:
 
 
 def v0_view(spec: Spec, cuda_versions: Sequence[str]) -> dict[str, Any]:
-    """The values for the template of meta.yaml."""
     wording = _Wording(spec, cuda_versions)
     outputs = [_output(output, spec, wording) for output in resolve_outputs(spec)]
     alone = is_alone(spec)

@@ -62,7 +62,6 @@ Entry = tuple[str, Condition | None, str | None]
 
 
 def v1_view(spec: Spec) -> dict[str, Any]:
-    """The values for the template of recipe.yaml."""
     staged = spec.build.script is not None
     outputs = [_output(output, spec) for output in resolve_outputs(spec)]
     alone = is_alone(spec)

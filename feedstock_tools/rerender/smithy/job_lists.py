@@ -364,7 +364,6 @@ def _lines_of(text: str) -> list[str]:
 
 
 def _newline_of(lines: Sequence[str]) -> str:
-    """The line ending of a file."""
     return "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
 
 

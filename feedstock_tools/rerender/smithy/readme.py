@@ -121,13 +121,11 @@ class _Before:
 
     @property
     def build_id(self) -> int | None:
-        """The number of the feedstock at Azure."""
         found = re.search(r"definitionId=(\d{1,12})\b", self.text)
         return int(found[1]) if found else None
 
     @property
     def channel(self) -> str | None:
-        """The channel that packages are installed from."""
         found = re.search(r"^conda config --add channels (\S+)$", self.text, re.MULTILINE)
         return found[1] if found else None
 

@@ -62,7 +62,6 @@ class Release:
 
     @property
     def templates(self) -> Path:
-        """The folder of its templates."""
         return self.folder / _TEMPLATES
 
     @_once
@@ -76,7 +75,6 @@ class Release:
 
     @_once
     def has_template(self, name: str) -> bool:
-        """Whether the release has a template."""
         return (self.templates / name).is_file()
 
     @cached_property

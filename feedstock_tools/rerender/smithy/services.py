@@ -53,12 +53,10 @@ class Workshop:
 
     @property
     def feedstock(self) -> Path:
-        """The feedstock's folder."""
         return self.forge.folder
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Its conda-forge.yml as YAML reads it."""
         return self.forge.settings
 
     @property

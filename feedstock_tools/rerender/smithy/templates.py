@@ -37,7 +37,6 @@ class Templates:
     """Renders templates by name: the feedstock's own if it has one, else the release's."""
 
     def __init__(self, release: Release, feedstock: Path) -> None:
-        """Read no template yet: each is read when it is rendered."""
         self._release = release
         self._own = feedstock / _OWN
         self._has_own = self._own.is_dir()
@@ -227,7 +226,6 @@ class CompiledTemplates(BytecodeCache):
     """
 
     def __init__(self, folder: Path | None) -> None:
-        """Read nothing yet; without a folder, templates are kept in memory alone."""
         self._folder = folder if folder is not None and _is_private(folder) else None
 
     def get_cache_key(self, name: str, filename: str | None = None) -> str:
@@ -235,7 +233,6 @@ class CompiledTemplates(BytecodeCache):
         return name
 
     def get_source_checksum(self, source: str) -> str:
-        """The hash of a text."""
         return sha256(source.encode()).hexdigest()
 
     def load_bytecode(self, bucket: Bucket) -> None:
@@ -248,7 +245,6 @@ class CompiledTemplates(BytecodeCache):
                 _keep(key, bucket)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep the code of a template."""
         key = _key(bucket.key, bucket.checksum)
         _keep(key, bucket)
         stream = BytesIO()

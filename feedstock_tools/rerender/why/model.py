@@ -127,7 +127,6 @@ class Wish:
     is_version: bool = False
 
     def is_value(self, value: str) -> bool:
-        """Whether a value is the wish's."""
         if self.value is None:
             return value != _NO_CUDA
         if not self.is_version:

@@ -174,16 +174,17 @@ class _Explainer:
     labels: frozenset[str]
 
     def explain(self, configuration: Configuration, key: str) -> Explanation:
-        """One key of one configuration."""
         if key == _ZIPS:
             return self._zip_keys(configuration)
         if key == _PINS:
             return self._pins(configuration)
         zipped = next((group for group in configuration.zip_keys if key in group), ())
+        values = enumerate(configuration.values[key])
+        origins = (self._origin(configuration, key, value, place) for place, value in values)
         return Explanation(
             configuration.name,
             key,
-            tuple(dict.fromkeys(self._values(configuration, key))),
+            tuple(dict.fromkeys(origins)),
             self.traced.settings.get(key, ()),
             tuple(self.uses(key)),
             self._is_common(key, loops=True),
@@ -191,10 +192,6 @@ class _Explainer:
         )
 
     # --- values
-
-    def _values(self, configuration: Configuration, key: str) -> Iterator[ValueOrigin]:
-        for place, value in enumerate(configuration.values[key]):
-            yield self._origin(configuration, key, value, place)
 
     def _origin(self, configuration: Configuration, key: str, value: str, place: int) -> ValueOrigin:
         rules, platform = self.source.rules, self.rendering.platform

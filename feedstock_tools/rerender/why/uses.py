@@ -73,7 +73,6 @@ class _Lines:
 
     @cached_property
     def forces(self) -> bool:
-        """Whether keys are forced to be used here."""
         return any("force_use_keys" in text for _, text in self.selected)
 
 

@@ -36,8 +36,6 @@ class _Traced(str):
 
 
 class _TracedNumber(WholeNumber):
-    """A number that knows its places."""
-
     places: tuple[FileLine, ...]
 
 
