@@ -180,7 +180,6 @@ class OpenChannels:
 
     @cached_property
     def _names(self) -> dict[str, frozenset[str]]:
-        """The names of packages by channel, for the channels that were queried."""
         return {}
 
 

@@ -419,7 +419,6 @@ class PackageComparison:
 
     @property
     def same_bytes(self) -> bool:
-        """Whether they are the same, byte for byte."""
         return self.digests[0] == self.digests[1]
 
     @property

@@ -48,7 +48,6 @@ class PackageKind:
         return any(name.startswith("info/") for name in (*self.needed, *self.kept))
 
     def keeps(self, path: str) -> bool:
-        """Whether a file of the package is kept."""
         return path in self.needed or path.startswith(self.kept)
 
 

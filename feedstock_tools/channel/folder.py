@@ -99,7 +99,6 @@ def _packages(subdir: Path) -> set[str]:
 
 
 def _indexed(subdir: Path) -> set[str]:
-    """The files that the index of a subdir lists."""
     path = subdir / "repodata.json"
     if not path.exists():
         return set()

@@ -20,7 +20,7 @@ from feedstock_tools.files.temporary import new_folder, remove
 from feedstock_tools.platforms import Platform
 
 if TYPE_CHECKING:
-    from rattler import Channel, Gateway, MultiSource, RepoDataRecord, SparseRepoData
+    from rattler import Channel, Gateway, MatchSpec, MultiSource, RepoDataRecord, SparseRepoData, Version
 
 #: The channel of planned packages that are not built yet.
 PROMISED = "file:///promised"
@@ -81,7 +81,6 @@ class ManySolves:
 
     @property
     def count(self) -> int:
-        """The number of different environments that were requested."""
         return len(self._asked)
 
     async def names(self, platform: Platform) -> frozenset[str]:
@@ -193,10 +192,6 @@ class ManySolves:
                 run_exports=None if exports is None else RunExports.from_json(exports),
             )
         return self._solved[url]
-
-
-if TYPE_CHECKING:
-    from rattler import Gateway, MatchSpec, RepoDataRecord, Version
 
 
 async def left_to_time(

@@ -173,7 +173,6 @@ class Record:
 
     @property
     def distribution(self) -> str:
-        """Name, version and build joined as conda does."""
         return f"{self.name}-{self.version}-{self.build}"
 
     @classmethod

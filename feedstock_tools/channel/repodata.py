@@ -262,17 +262,18 @@ def lacking(packages: Iterable[_Package], channels: Sequence[str]) -> tuple[_Pac
     """
     wanted = tuple(packages)
     subdirs = sorted({package.subdir for package in wanted} | {"noarch"})
-    existing: dict[tuple[str, str, str], dict[str, Record]] = {}
+    existing: dict[tuple[str, str, str], list[Record]] = {}
     for channel in channels:
         for record in read_records(channel, subdirs):
-            existing.setdefault((record.subdir, record.name, record.version), {})[record.build] = record
+            existing.setdefault((record.subdir, record.name, record.version), []).append(record)
     return tuple(
-        file for file in wanted if not _is_there(file, existing.get((file.subdir, file.name, file.version), {}))
+        package
+        for package in wanted
+        if not any(
+            record.build == package.build_string or _is_final(package, record)
+            for record in existing.get((package.subdir, package.name, package.version), ())
+        )
     )
-
-
-def _is_there(package: Promised, builds: Mapping[str, Record]) -> bool:
-    return package.build_string in builds or any(_is_final(package, record) for record in builds.values())
 
 
 def _is_final(package: Promised, record: Record) -> bool:

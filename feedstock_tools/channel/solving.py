@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         GenericVirtualPackage,
         MatchSpec,
         MultiSource,
+        NoArchLiteral,
         RepoDataRecord,
         SparseRepoData,
         Subdir,
@@ -303,10 +304,6 @@ def _readable(spec: str) -> str:
 
 def _lack(spec: str) -> str:
     return "this machine does not have" if spec.startswith("__") else "no channel has"
-
-
-if TYPE_CHECKING:
-    from rattler import NoArchLiteral, RepoDataRecord
 
 
 def install(records: Sequence[Record], prefix: Path, platform: Platform, *, cache: Path | None = None) -> None:

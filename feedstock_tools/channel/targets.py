@@ -281,7 +281,6 @@ class ServiceTarget:
         raise WorkError(f"{self.name} refused {file}: {reason}")
 
     def _uploaded(self, command: Sequence[str], order: str, size: int) -> subprocess.CompletedProcess[str]:
-        """The end of an upload."""
         import subprocess
 
         seconds = _ANSWER_SECONDS + size / _SLOWEST

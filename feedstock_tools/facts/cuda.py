@@ -17,7 +17,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.facts.content import content_of
 from feedstock_tools.facts.gpus import Gpu, find_gpu, load_gpus
 from feedstock_tools.platforms import Platform
-from feedstock_tools.versions import Version, parse_version
+from feedstock_tools.versions import parse_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,6 @@ class Drivers:
     windows: str | None
 
     def on(self, *, windows: bool) -> str | None:
-        """The version for Windows or for Linux."""
         return self.windows if windows else self.linux
 
 
@@ -160,7 +159,6 @@ class Toolkit:
         return MSVC[first][0] <= msvc <= (self.newest_msvc or MSVC[last][1])
 
     def refused(self, architectures: tuple[str, ...]) -> tuple[str, ...]:
-        """The given architectures that this nvcc does not compile for."""
         return tuple(architecture for architecture in architectures if not self.accepts(architecture))
 
 
@@ -294,22 +292,19 @@ class CudaFacts:
 
 @cache
 def load_cuda() -> CudaFacts:
-    """The facts of `variants/cuda.yaml`."""
     document = content_of("cuda.yaml")
     toolkits = [_toolkit(version, entry) for version, entry in document["toolkits"].items()]
     rows = [PinningRow(**{**row, "platform": Platform.parse(row["platform"])}) for row in document["pinning"]["rows"]]
     return CudaFacts(
-        toolkits=MappingProxyType({toolkit.version: toolkit for toolkit in sorted(toolkits, key=_toolkit_order)}),
+        toolkits=MappingProxyType(
+            {toolkit.version: toolkit for toolkit in sorted(toolkits, key=lambda each: parse_version(each.version))}
+        ),
         presets=MappingProxyType({name: Preset(name, **entry) for name, entry in document["presets"].items()}),
-        rows=tuple(sorted(rows, key=_row_order)),
+        rows=tuple(sorted(rows, key=lambda row: (row.platform, row.cuda is not None, parse_version(row.cuda or "0")))),
         libraries=MappingProxyType({name: _library(name, entry) for name, entry in document["libraries"].items()}),
         sources=MappingProxyType({name: Source(name, **entry) for name, entry in document["sources"].items()}),
         pinning_repository=document["pinning"]["repository"],
     )
-
-
-def _toolkit_order(toolkit: Toolkit) -> Version:
-    return parse_version(toolkit.version)
 
 
 def _toolkit(version: str, entry: Mapping[str, Any]) -> Toolkit:
@@ -325,7 +320,3 @@ def _library(name: str, entry: Mapping[str, Any]) -> Library:
         gpu_code=tuple(GpuCode(**code) for code in entry.get("gpu_code", ())),
         releases=tuple(LibraryRelease(**release) for release in entry["releases"]),
     )
-
-
-def _row_order(row: PinningRow) -> tuple[Platform, bool, Version]:
-    return row.platform, row.cuda is not None, parse_version(row.cuda or "0")

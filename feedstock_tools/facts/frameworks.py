@@ -85,7 +85,6 @@ class Frameworks:
 
 @cache
 def load_frameworks() -> Frameworks:
-    """The facts of `variants/frameworks.yaml`."""
     document = content_of("frameworks.yaml")
     return Frameworks(
         MappingProxyType({name: _framework(name, entry) for name, entry in document["frameworks"].items()}),

@@ -201,7 +201,6 @@ def is_of_device_manager(text: str) -> bool:
 
 @cache
 def load_gpus() -> Gpus:
-    """The GPUs of `variants/gpus.yaml`."""
     document = content_of("gpus.yaml")
     generations, familiar = document["generations"], document["familiar"]
     last = len(familiar)
@@ -305,7 +304,9 @@ def _only(name: str, words: tuple[str, ...], candidates: list[Gpu]) -> Gpu:
     for group in (same, candidates):
         if len({gpu.capability for gpu in group}) == 1:
             # Of one name on several chips, the one that the oldest driver knows.
-            return min(group, key=lambda gpu: (len(_words(gpu.name)), _age(gpu)))
+            return min(
+                group, key=lambda gpu: (len(_words(gpu.name)), parse_version(gpu.first_driver.get("linux", "0")))
+            )
     listed = ", ".join(sorted({f"{gpu.name} ({gpu.generation}, {gpu.capability})" for gpu in same or candidates}))
     raise InputError(
         f"'{name}' is the name of several GPUs: {listed}", hint="Add the generation, or use the capability."
@@ -314,10 +315,6 @@ def _only(name: str, words: tuple[str, ...], candidates: list[Gpu]) -> Gpu:
 
 def _distinct(words: Iterable[str]) -> frozenset[str]:
     return frozenset(word for word in words if word not in _MAKERS and not _EQUIPMENT.fullmatch(word))
-
-
-def _age(gpu: Gpu) -> Any:
-    return parse_version(gpu.first_driver.get("linux", "0"))
 
 
 def _nearest(core: tuple[str, ...], gpus: tuple[Gpu, ...]) -> list[str]:

@@ -33,7 +33,6 @@ class Explanation:
 
 @cache
 def load_messages() -> tuple[Explanation, ...]:
-    """The messages of `variants/messages.yaml`."""
     document = content_of("messages.yaml")
     titles = {name: source["title"] for name, source in document["sources"].items()}
     return tuple(

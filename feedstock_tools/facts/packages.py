@@ -38,11 +38,6 @@ class PackageSource:
     def __str__(self) -> str:
         return f"conda-forge/{self.feedstock}-feedstock@{self.commit}:{self.path}"
 
-    @property
-    def timestamp(self) -> int:
-        """Midnight (UTC) of the day, in milliseconds since 1970."""
-        return _midnight(self.date)
-
 
 @dataclass(frozen=True, slots=True)
 class OwnSource:
@@ -53,15 +48,6 @@ class OwnSource:
 
     def __str__(self) -> str:
         return self.text
-
-    @property
-    def timestamp(self) -> int:
-        """Midnight (UTC) of the day, in milliseconds since 1970."""
-        return _midnight(self.date)
-
-
-def _midnight(day: datetime.date) -> int:
-    return int(datetime.datetime.combine(day, datetime.time(), datetime.UTC).timestamp()) * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +75,12 @@ class KnownPackage:
 
     @property
     def distribution(self) -> str:
-        """Name, version and build joined as conda does."""
         return f"{self.name}-{self.version}-{self.build}"
+
+    @property
+    def timestamp(self) -> int:
+        """Midnight (UTC) of the day of its source, in milliseconds since 1970."""
+        return int(datetime.datetime.combine(self.source.date, datetime.time(), datetime.UTC).timestamp()) * 1000
 
     @property
     def recipe(self) -> PackageSource:
@@ -317,7 +307,6 @@ def _disagreements(packages: Sequence[KnownPackage], locations: Sequence[Locatio
 
 
 def packages_file() -> Path:
-    """The file that ships with this tool."""
     return data_folder("variants") / "packages.yaml"
 
 
@@ -400,7 +389,6 @@ class Tools:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of all tools."""
         return frozenset({MAKE, *self.needs})
 
     def wheels_of(self, name: str) -> tuple[Wheel, ...]:
@@ -429,13 +417,11 @@ class Tools:
 
 
 def tools_file() -> Path:
-    """The file that ships with this tool."""
     return data_folder("variants") / "tools.yaml"
 
 
 @cache
 def read_tools() -> Tools:
-    """The tools of the file that ships."""
     content, packages = _read(tools_file())
     wheels = tuple(_wheel(entry, file) for entry in content["wheels"] for file in entry["files"])
     return Tools(packages, wheels, {entry["name"]: tuple(entry.get("needs", ())) for entry in content["wheels"]})

@@ -150,20 +150,19 @@ def _unpacker() -> lzma.LZMADecompressor:
     return lzma.LZMADecompressor(memlimit=None if limit == float("inf") else int(limit))
 
 
-def is_archive(path: Path) -> bool:
-    """Whether a file is an archive, readable here or not, by its first bytes."""
-    return _kind(path) is not None
-
-
 def files_of(path: Path) -> Iterator[tuple[str, Path | Unread]]:
     """The files in an archive by their names in it, each at a path that is valid until the next one.
 
+    Of any other file, the file itself under no name.
     A file in an archive inside has the names of both: `lib.zip/libk.so`. An archive inside that cannot be read is one
     of the files, as `Unread`.
 
     Raises:
         WorkError: the archive cannot be read, is damaged, or unpacks to more than its size explains.
     """
+    if _kind(path) is None:
+        yield "", path
+        return
     budget = _Budget(path)
     try:
         with temporary_folder() as folder:
@@ -193,7 +192,7 @@ def _files(path: Path, folder: Path, budget: _Budget, depth: int) -> Iterator[tu
     if depth > _DEEPEST:
         raise _UnreadableError(f"it is inside of {_DEEPEST} other archives")
     for name, file in _members(path, folder, budget, depth):
-        if not is_archive(file):
+        if _kind(file) is None:
             yield name, file
             continue
         try:

@@ -22,7 +22,7 @@ from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, unpack
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.gpu_code.architecture import Architecture
-from feedstock_tools.gpu_code.archives import Unread, files_of, is_archive
+from feedstock_tools.gpu_code.archives import Unread, files_of
 
 _Bytes = bytes | mmap.mmap
 
@@ -184,13 +184,16 @@ def _files(path: Path) -> Iterator[tuple[str, Path | Unread]]:
     """The files at a path, those in an archive included; each exists until the next one is taken."""
     if path.is_dir():
         for name in _regular_files(path):
-            yield from _inside(path / name, name)
+            try:
+                yield from ((f"{name}/{inner}" if inner else name, found) for inner, found in files_of(path / name))
+            except WorkError as error:
+                yield name, Unread(error.mistakes[0].message)
     elif path.name.endswith(PACKAGE_SUFFIXES[0]):
         with temporary_folder() as folder:
             unpack(path, folder)
             yield from _files(folder)
     else:
-        yield from ((inner or path.name, found) for inner, found in _of_file(path))
+        yield from ((inner or path.name, found) for inner, found in files_of(path))
 
 
 def _regular_files(folder: Path) -> Iterator[str]:
@@ -199,20 +202,6 @@ def _regular_files(folder: Path) -> Iterator[str]:
         for name in names:
             if stat.S_ISREG(os.lstat(f"{place}/{name}").st_mode):
                 yield name if relative == "." else f"{relative}/{name}"
-
-
-def _inside(file: Path, name: str) -> Iterator[tuple[str, Path | Unread]]:
-    try:
-        yield from ((f"{name}/{inner}" if inner else name, found) for inner, found in _of_file(file))
-    except WorkError as error:
-        yield name, Unread(error.mistakes[0].message)
-
-
-def _of_file(path: Path) -> Iterator[tuple[str, Path | Unread]]:
-    if not is_archive(path):
-        yield "", path
-        return
-    yield from files_of(path)
 
 
 def lacking(

@@ -144,7 +144,6 @@ class _Asked:
         return answers
 
     def number(self, going: _Going) -> int:
-        """The number of an answer."""
         doubtful = spans(sorted(going.possible - going.known))
         text = spans(sorted(going.known)) + (f"?{doubtful}" if doubtful else "")
         return self.numbers.setdefault(text, len(self.numbers))

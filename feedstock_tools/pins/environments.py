@@ -221,7 +221,6 @@ class Request:
 
     @property
     def machine_has(self) -> tuple[str, ...]:
-        """The virtual packages of the target machine."""
         gpu = (self.target.machine or self.target.cuda) if self.target.accelerator == "gpu" else None
         usual = {text.partition("=")[0]: text for text in virtual_packages(self.target.platform, cuda=gpu)}
         return tuple((usual | {text.partition("=")[0]: text for text in self.virtual}).values())

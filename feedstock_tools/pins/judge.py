@@ -122,7 +122,9 @@ def _judge(facts: CudaFacts, card: Card, toolkit: Toolkit, architectures: Sequen
     by_others = service_of(compiled, card.number)
     if by_others.how == "native":
         runs = f"A GPU of capability {card.capability} runs machine code for {by_others.by}, where a build has it."
-        return Verdict("native", str(by_others.by), (runs, unknown, _at_run_time(facts, card, toolkit.version)))
+        compiled_later = "PTX, and code generated at run time, is compiled by the driver at first start."
+        at_run_time = _cannot_compile(facts, card, toolkit.version) or compiled_later
+        return Verdict("native", str(by_others.by), (runs, unknown, at_run_time))
     ptx = [Architecture(code.number, ptx=True) for code in compiled if code.number < card.number]
     if not ptx:
         return Verdict("no", None, (_dropped(facts, card, toolkit.version, compiled),))
@@ -151,13 +153,6 @@ def _of_build(
     if own not in compiled:
         reasons.append(f"CUDA {cuda}'s own ptxas does not know {own}.")
     return Verdict("ptx", str(service.by), tuple(reasons))
-
-
-def _at_run_time(facts: CudaFacts, card: Card, cuda: str) -> str:
-    return (
-        _cannot_compile(facts, card, cuda)
-        or "PTX, and code generated at run time, is compiled by the driver at first start."
-    )
 
 
 def _not_driven(card: Card) -> str | None:

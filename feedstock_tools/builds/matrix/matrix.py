@@ -153,7 +153,6 @@ class Surroundings:
     at: str
 
     def lives(self, record: BuildRecord) -> bool | None:
-        """Whether the run of a record is alive; None if unknown."""
         return self.alive.get((record.process, record.machine))
 
 

@@ -353,7 +353,7 @@ def _metadata(package: KnownPackage, *, real: bool) -> PackageMetadata:
         noarch=package.noarch,
         license=package.license,
         run_exports=RunExports.from_json(package.run_exports),
-        timestamp=package.source.timestamp,
+        timestamp=package.timestamp,
         summary="A stand-in for the real package, made by feedstock-tools.",
         extra={_NAME: _mark(package, real=real)},
     )

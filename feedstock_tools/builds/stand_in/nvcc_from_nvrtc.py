@@ -94,7 +94,6 @@ def _options(words: Sequence[str], version: str) -> argparse.Namespace:
 
 
 def _compiled(options: argparse.Namespace, folder: Path) -> bytes:
-    """The bytes of the output file."""
     pairs = _pairs(options)
     if options.form != "fatbin" and len(pairs) != 1:
         raise _RefusedError(f"-{options.form} takes one architecture")
@@ -140,7 +139,6 @@ class _Nvrtc:
         self._library = [ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL) for path in libraries][-1]
 
     def ptx(self, options: argparse.Namespace, virtual: str) -> bytes:
-        """Compile the source to PTX."""
         words = [f"--gpu-architecture={virtual}", f"--std={options.std}", *(options.plain or ())]
         words += [f"-D{name}" for name in options.D] + [f"-I{name}" for name in options.I]
         program = ctypes.c_void_p()

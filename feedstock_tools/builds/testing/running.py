@@ -316,7 +316,6 @@ def run_benchmark(subject: Subject, conditions: Conditions, log: Log) -> dict[st
 
 
 def _figure(line: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The figure in a line, if any."""
     try:
         content = json.loads(line) if line.startswith(b"{") else None
     except (ValueError, RecursionError):
@@ -412,7 +411,6 @@ def _installed(subject: Subject, gpus: Gpus | None, folder: Path) -> Path:
 
 
 def _activation(prefix: Path) -> str:
-    """The activation of an environment, for bash."""
     place = shlex.quote(str(prefix))
     return (
         f'export CONDA_PREFIX={place} PATH={place}/bin:"$PATH"\n'

@@ -248,7 +248,6 @@ def _refuse(subjects: Sequence[Subject], gpus: Gpus | None, options: TestOptions
 def _tested(
     subject: Subject, place: TestedPackage, conditions: Conditions, options: TestOptions, observer: TestWatcher
 ) -> TestRecord:
-    """Test one package and return the result."""
     observer.begin(subject.path.name, conditions.gpus)
     record = _begun(subject, place, conditions.gpus)
     redaction = Redaction(known_secrets(conditions.machine).values())

@@ -237,7 +237,6 @@ def _compared(pair: _Pair, artifacts: Artifacts, others: Artifacts) -> Compariso
 
 
 def _copy(package: Path, place: Path) -> None:
-    """Copy a package."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(package, place)

@@ -67,7 +67,6 @@ class Builds:
         self._of_build: dict[str, tuple[Way, ...]] = {}
 
     def release(self, record: Record) -> Release:
-        """The release of a build."""
         return Release(kind := self._kinds[record.name], _version(kind, record.version))
 
     def ways(self, record: Record) -> tuple[Way, ...]:

@@ -344,12 +344,9 @@ def _drivers_of_gpu(release: Release, gpu: Gpu, drivers: Iterable[str]) -> Itera
     if gpu.least_driver(windows=True) is None:
         sure = frozenset(driver for driver in drivers if gpu.drives(driver, windows=True))
         on_windows = Way({"platform": _WINDOWS, "driver": sure}, frozenset({"platform"}), source)
-        reason = f"its first driver on Windows is not known; later branches than {_branch(gpu)} have it"
+        branch = parse_version(gpu.first_driver["linux"]).major
+        reason = f"its first driver on Windows is not known; later branches than {branch} have it"
         yield Bound(release, (on_windows, Way({"platform": _LINUX}, frozenset({"platform"}))), reason, unknown=True)
-
-
-def _branch(gpu: Gpu) -> int:
-    return parse_version(gpu.first_driver["linux"]).major
 
 
 def _cited(facts: CudaFacts, toolkit: Toolkit, fact: str) -> str:

@@ -73,15 +73,12 @@ class Bound:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """The kinds that the bound restricts."""
         return frozenset(kind for way in self.ways for kind in way.allowed)
 
     def restricts(self, kind: str) -> bool:
-        """Whether the kind is one of those."""
         return any(kind in way.allowed for way in self.ways)
 
     def open_to(self, chosen: Chosen) -> bool:
-        """Whether one of the ways is open."""
         for way in self.ways:  # noqa: SIM110 - `any` takes twice as long, and answers spend much of their time here
             if way.open_to(chosen):
                 return True
@@ -142,7 +139,6 @@ class PinGraph:
         return found
 
     def bounds_of(self, release: Release) -> tuple[Bound, ...]:
-        """The requirements of a release on others."""
         return self._bounds_of.get(release, ())
 
     @cached_property
@@ -155,7 +151,6 @@ class PinGraph:
         return {kind: frozenset(others) for kind, others in neighbours.items()}
 
     def open_to(self, chosen: Chosen, release: Release) -> bool:
-        """Whether a release is compatible with the choices so far, by the bounds of both."""
         return bool(self.open_versions(chosen, release.kind, (release.version,)))
 
     def open_versions(self, chosen: Chosen, kind: str, versions: Iterable[str]) -> tuple[str, ...]:

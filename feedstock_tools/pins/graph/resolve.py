@@ -31,7 +31,6 @@ def asked_kinds(graph: PinGraph, demands: Sequence[Demand], only: Sequence[str] 
 
 
 def is_satisfiable(graph: PinGraph, demands: Sequence[Demand]) -> bool:
-    """Whether some set meets all demands and bounds."""
     return _Search(graph, demands).is_completable({})
 
 
