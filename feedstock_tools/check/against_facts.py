@@ -84,7 +84,6 @@ class _CudaRow:
         return sources[0] if sources else None
 
     def finding(self, key: str, message: str, source: str | None = None, weight: Weight = "mistake") -> Finding:
-        """A finding in the configuration."""
         return Finding(self.configuration, key, message, source, weight)
 
 

@@ -322,7 +322,6 @@ def _in_between(holes: Mapping[int, tuple[Gpu, ...]], audience: Audience) -> Ite
 
 
 def _compiles(toolkit: Toolkit, capability: int) -> bool:
-    """Whether a toolkit can make code for GPUs of a capability."""
     return any(Architecture(int(name)).runs_on(capability) for name in toolkit.architectures if name.isdigit())
 
 

@@ -194,23 +194,16 @@ def _mistake(
     drivers run all versions of their own major version. Without a driver it is the CPU build.
     """
     versions = shelf.of(name)
-    least = max(
-        (version for version in versions if version and driver and parse_version(version) <= parse_version(driver)),
-        key=parse_version,
-        default=None,
-    )
-    runs = {
-        version
-        for version in versions
-        if version and driver and parse_version(version).major <= parse_version(driver).major
-    }
+    limit = parse_version(driver or "0")
+    runs = [version for version in versions if version and driver and parse_version(version).major <= limit.major]
+    least = max((version for version in runs if parse_version(version) <= limit), key=parse_version, default=None)
     wanted: set[str | None] = {
-        version for version in runs if least is None or parse_version(version or "0") >= parse_version(least)
+        version for version in runs if least is None or parse_version(version) >= parse_version(least)
     }
     if least is None and None in versions:
         wanted.add(None)
     if build is None:
-        return f"nothing can be installed: {reason}" if least or (None in versions) else None
+        return f"nothing can be installed: {reason}" if least or None in versions else None
     if cudas & wanted:
         return None
     built_for = " or ".join(sorted(f"CUDA {version}" if version else "CPU" for version in cudas))
@@ -304,7 +297,6 @@ def _rank(offer: Offer) -> tuple[object, ...]:
 
 
 async def _labels(channel: _Channel, drivers: Sequence[str]) -> Labels:
-    """What a solver takes of a channel."""
     solver = ManySolves(dict.fromkeys({offer.platform.subdir for offer in channel.offers}, ()), at_once=2)
     outputs = frozenset(record.name for record in channel.records)
     try:
@@ -426,7 +418,7 @@ def _channel(jobs: Sequence[Packages]) -> _Channel:
             offers.append(Offer(package.platform, cuda_version(package.output.variant), promised))
             elsewhere[promised.record.url] = frozenset(_patterns(package, names))
     versions = sorted({(offer.platform, offer.cuda) for offer in offers if offer.cuda})
-    stubs = (Offer(platform, cuda, _cuda_version(platform, cuda)) for platform, cuda in versions)
+    stubs = (Offer(platform, cuda, _toolkit(platform, cuda)) for platform, cuda in versions)
     return _Channel((*offers, *stubs), elsewhere)
 
 
@@ -438,7 +430,7 @@ def _patterns(package: Package, names: set[str]) -> Iterator[tuple[str, str]]:
             yield words[0], words[2]
 
 
-def _cuda_version(platform: Platform, cuda: str) -> Promised:
+def _toolkit(platform: Platform, cuda: str) -> Promised:
     """`cuda-version` as conda-forge has it: installable with a driver of its major version, or without one."""
     major = parse_version(cuda).major
     nothing = frozenset[str]()

@@ -128,7 +128,6 @@ class RehearsedRow:
 
     @property
     def platform(self) -> Platform:
-        """The platform that it is built for."""
         return self.configuration.platform
 
     @property

@@ -27,12 +27,10 @@ class Job:
 
     @property
     def name(self) -> str:
-        """The name of the configuration."""
         return self.configuration.name
 
     @property
     def platform(self) -> Platform:
-        """The platform that the job builds for."""
         return self.configuration.platform
 
 
@@ -65,11 +63,9 @@ class Renderings:
 
     @property
     def recipe_folder(self) -> Path:
-        """The folder of its recipe."""
         return self.forge.folder / self.forge.recipe_dir
 
     def job(self, configuration: Configuration) -> Job:
-        """What a configuration builds."""
         key = configuration.name, repr(sorted(configuration.values.items()))
         if key not in self._known:
             try:

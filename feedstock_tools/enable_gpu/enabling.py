@@ -246,7 +246,6 @@ def _last(document: Document, mapping: Part) -> Entry:
 
 
 def _with_script(owner: Owner, commands: Sequence[tuple[str, Condition]]) -> list[TextEdit]:
-    """One more test of a `recipe.yaml`."""
     document = owner.document
     lines = [Line("- script:")]
     for text, condition in commands:

@@ -59,7 +59,6 @@ class Package:
 
     @property
     def name(self) -> str:
-        """The name of the output."""
         return self.output.name
 
 

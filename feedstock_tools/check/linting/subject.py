@@ -64,7 +64,6 @@ class Subject:
 
     @property
     def recipe(self) -> Document:
-        """The recipe as text with places."""
         return self.files.recipe
 
     @cached_property

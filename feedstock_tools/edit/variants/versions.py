@@ -332,7 +332,6 @@ def _check(version: str, key: VersionKey) -> None:
 
 
 def _own_file(draft: Draft, key: str) -> Document | None:
-    """The variant file of the recipe that lists versions."""
     files = (document for name in VARIANT_FILES if (document := draft.file(name)) is not None)
     return next((document for document in files if versions_in(document, key)), None)
 
