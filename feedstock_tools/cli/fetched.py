@@ -19,7 +19,7 @@ from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import Group
 from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_note, say_result
-from feedstock_tools.errors import InputError
+from feedstock_tools.errors import FeedstockError, InputError
 
 if TYPE_CHECKING:
     from feedstock_tools.channel.fetched import FetchedPackage, PackageKind, Pinning
@@ -137,35 +137,72 @@ def fetch_release(version: str | None, channels: tuple[str, ...], cache: Path | 
     say(f"  folder      {kept.folder}")
 
 
-def chosen_pinning(requested: str | None, feedstock: Path) -> Path | None:
-    """The pinning to use, also printed on stderr; never uses the network."""
+def chosen_pinning(requested: str | None, feedstock: Path, *, offline: bool | None = None) -> Path | None:
+    """The pinning to use, also printed on stderr.
+
+    Args:
+        offline: for commands that write what follows from it: without a fetched pinning they fetch the newest, as
+            conda-smithy does, or end with an error, if `offline` or if it cannot be fetched. None for commands that
+            only read, which go on without one.
+
+    Raises:
+        InputError: it is needed and not there.
+    """
     from feedstock_tools.channel.fetched import cached_pinnings, find_pinning, pinning_cache
     from feedstock_tools.feedstock.pinned import follows_pinning
 
     cache = pinning_cache(os.environ)
     follows = requested is None and follows_pinning(feedstock)
-    if follows and not cached_pinnings(cache) and (feedstock / "recipe").is_dir():
-        hint = (
-            "Fetch one with 'feedstock-tools pinning fetch' or give one with --pinning. Without one, let the spec have "
-            "its own versions, as 'feedstock-tools init --self-contained' writes it: 'pinning: self-contained', "
-            "'python: [3.11, 3.12]', and below 'cuda' 'versions: [12.9, 13.0]'."
-        )
-        message = "the spec takes its versions from conda-forge's pinning, and there is none"
-        raise InputError(message, path=feedstock / "feedstock.yaml", hint=hint)
-    alone = (feedstock / "feedstock.yaml").is_file() and not follows
-    if requested is None and (alone or not cached_pinnings(cache)):
+    alone = requested is None and (feedstock / "feedstock.yaml").is_file() and not follows
+    if requested == options.NO_PINNING or alone:
         say_note("pinning: none, only the recipe's own conda_build_config.yaml")
         return None
+    if requested is None and not cached_pinnings(cache):
+        generated = not follows or (feedstock / "recipe").is_dir()  # else that is the first thing to say
+        why = _fetch_newest(cache) if offline is False and generated else "there is none"
+        if why and follows and generated:
+            message = f"the spec takes its versions from conda-forge's pinning, and {why}"
+            hint = f"{_GET_PINNING} {_SELF_CONTAINED}"
+            raise InputError(message, path=feedstock / "feedstock.yaml", hint=hint)
+        if why and offline is not None and generated:
+            raise InputError(f"the jobs follow from conda-forge's pinning, and {why}", hint=_GET_PINNING)
+        if why:
+            say_note("pinning: none, only the recipe's own conda_build_config.yaml")
+            return None
     found = find_pinning(requested, cache)
     say_note(f"pinning: {found.describe(datetime.now(UTC))}")
     return found.path
+
+
+def _fetch_newest(cache: Path) -> str:
+    """Fetch the newest pinning; returns why there is none, if it fails."""
+    from feedstock_tools.channel.fetched import PINNING
+
+    say_note("pinning: none was fetched yet; fetching the newest")
+    try:
+        _from_first(PINNING, ("conda-forge",), cache, None)
+    except FeedstockError as error:
+        return f"it cannot be fetched: {error.mistakes[0].message}"
+    return ""
+
+
+_GET_PINNING = (
+    "Fetch one with 'feedstock-tools pinning fetch' or give one with --pinning; '--pinning none' says that the "
+    "feedstock needs none."
+)
+_SELF_CONTAINED = (
+    "Or let the spec have its own versions, as 'feedstock-tools init --self-contained' writes it: "
+    "'pinning: self-contained', 'python: [3.11, 3.12]', and below 'cuda' 'versions: [12.9, 13.0]'."
+)
 
 
 def named_pinning(requested: str | None) -> Path | None:
     """The file of the requested pinning; None if none is requested."""
     from feedstock_tools.channel.fetched import find_pinning, pinning_cache
 
-    return find_pinning(requested, pinning_cache(os.environ)).path if requested else None
+    if requested in (None, options.NO_PINNING):
+        return None
+    return find_pinning(requested, pinning_cache(os.environ)).path
 
 
 def pinning_of(requested: str | None) -> Pinning | None:
@@ -173,7 +210,7 @@ def pinning_of(requested: str | None) -> Pinning | None:
     from feedstock_tools.channel.fetched import cached_pinnings, find_pinning, pinning_cache
 
     cache = pinning_cache(os.environ)
-    if requested is None and not cached_pinnings(cache):
+    if requested == options.NO_PINNING or (requested is None and not cached_pinnings(cache)):
         return None
     return find_pinning(requested, cache)
 

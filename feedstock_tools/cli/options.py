@@ -248,10 +248,12 @@ log_limit = option(
     meaning="Keep the first and last part of a longer log",
     default_text="1 GiB",
 )
+#: The value of --pinning for feedstocks that need none.
+NO_PINNING = "none"
 pinning = option(
     "--pinning",
     metavar="DIR|FILE|VERSION",
-    meaning="Pinning to use: a folder, its file, or a fetched version",
+    meaning="Pinning to use: a folder, its file, a fetched version, or none",
 )
 rules = option(
     "--rules",

@@ -42,6 +42,7 @@ class _How:
     platforms: tuple[str, ...]
     smithy: str | None
     online: bool
+    offline: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class _Many:
 @click.option("--verify", is_flag=True, help="Write nothing; run conda-smithy from PATH in a copy and compare.")
 @options.smithy
 @click.option("--online", is_flag=True, help="Look up the feedstock's number at Azure, for the README (5 s at most).")
+@click.option("--offline", is_flag=True, help="Fetch no pinning where none was fetched yet: that is an error then.")
 @options.commit("conda-smithy's message")
 @options.jobs
 @click.option(
@@ -101,7 +103,7 @@ def rerender(context: click.Context, feedstocks: tuple[Path, ...], how: _How, mo
     an unpacked conda package, or an environment. Without a release, only .ci_support and job lists are written.
 
     Without --pinning, a feedstock with a spec needs only its recipe's conda_build_config.yaml; other feedstocks use the
-    newest pinning that `feedstock-tools pinning` fetched. The command prints which one it uses.
+    newest pinning that `feedstock-tools pinning` fetched, or fetch it. The command prints which one it uses.
     """
     asks_for_jobs = context.get_parameter_source("jobs") is not ParameterSource.DEFAULT
     if len(feedstocks) > 1 or many.migration or many.resume or asks_for_jobs:
@@ -116,7 +118,7 @@ def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
     refuse_without_feedstock(feedstock)
     gc.disable()  # a short process without reference cycles: collecting garbage would take a third of its time
     repository = repository_of(feedstock, modes.commit)
-    pinning = chosen_pinning(how.pinning, feedstock)
+    pinning = chosen_pinning(how.pinning, feedstock, offline=how.offline)
     result = _rerendered(feedstock, pinning, how)
     if modes.verify:
         _verify(result, pinning)
@@ -155,7 +157,7 @@ def _rerender_many(feedstocks: Sequence[Path], how: _How, modes: _Modes, many: _
 
     if modes.show_diff or modes.verify or modes.commit or how.online or how.platforms:
         raise click.UsageError("--diff, --verify, --commit, --online and --platform are for one feedstock")
-    pinning = chosen_pinning(how.pinning, Path(os.devnull))
+    pinning = chosen_pinning(how.pinning, Path(os.devnull), offline=how.offline)
     release = chosen_release(how.smithy, how.rules)
     rules = chosen_rules(how.rules, release)
     # What outcomes depend on, for the record.

@@ -193,7 +193,7 @@ def test_without_any_pinning_a_spec_that_follows_it_ends_with_an_error(
     feedstock = _feedstock(tmp_path / "demo")
     assert _run("generate", feedstock).exception is None
 
-    result = _run("rerender", feedstock)
+    result = _run("rerender", feedstock, "--offline")
 
     assert isinstance(result.exception, InputError)
     assert "takes its versions from conda-forge's pinning, and there is none" in str(result.exception)

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from feedstock_tools.channel.fetched import pinning_cache
 from feedstock_tools.cli.rerender import rerender as command
+from feedstock_tools.errors import InputError
 
 WORKFLOW = ".github/workflows/conda-build.yml"
 JOBS = """\
@@ -22,6 +23,9 @@ jobs:
             UPLOAD_PACKAGES: True
     steps: []
 """
+
+
+NO_PINNING = ("--pinning", "none")
 
 
 @pytest.fixture
@@ -45,23 +49,34 @@ def run(feedstock: Path, *arguments: str, cache: Path) -> Result:
 
 
 def test_jobs_are_checked_then_written_with_the_configurations(feedstock: Path, tmp_path: Path) -> None:
-    checked = run(feedstock, "--check", cache=tmp_path)
+    checked = run(feedstock, "--check", *NO_PINNING, cache=tmp_path)
     assert checked.exit_code == 1
     assert f"stale {WORKFLOW}: the job linux_64_python3.12.____cpython is missing\n" in checked.output
     assert f"stale {WORKFLOW}: the job linux_64_python3.8.____cpython is superfluous\n" in checked.output
     assert (feedstock / WORKFLOW).read_text() == JOBS
 
-    assert run(feedstock, cache=tmp_path).exit_code == 0
+    assert run(feedstock, *NO_PINNING, cache=tmp_path).exit_code == 0
     written = (feedstock / WORKFLOW).read_text()
     names = [line.split()[-1] for line in written.splitlines() if "CONFIG:" in line]
     assert names == [path.stem for path in sorted((feedstock / ".ci_support").glob("*.yaml"))]
     assert len(names) == 2
     assert stat.S_IMODE((feedstock / WORKFLOW).stat().st_mode) == 0o755
-    assert run(feedstock, "--check", cache=tmp_path).exit_code == 0
+    assert run(feedstock, "--check", *NO_PINNING, cache=tmp_path).exit_code == 0
+
+
+@pytest.mark.parametrize("words", [(), ("--check",), ("--diff",)])
+def test_without_a_pinning_nothing_is_said_of_the_jobs_or_written(
+    words: tuple[str, ...], feedstock: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match="the jobs follow from conda-forge's pinning, and there is none") as refused:
+        run(feedstock, "--offline", *words, cache=tmp_path)
+    assert "--pinning none" in str(refused.value)
+    assert not (feedstock / ".ci_support").exists()
+    assert (feedstock / WORKFLOW).read_text() == JOBS
 
 
 def test_the_newest_fetched_pinning_is_taken_and_said(feedstock: Path, tmp_path: Path) -> None:
-    assert "pinning: none, only the recipe's own" in run(feedstock, "--check", cache=tmp_path).output
+    assert "pinning: none, only the recipe's own" in run(feedstock, "--check", *NO_PINNING, cache=tmp_path).output
     for version in ("2021.10.29.07.34.22", "2026.01.02.03.04.05"):
         kept = pinning_cache({"XDG_CACHE_HOME": str(tmp_path)}) / version
         kept.mkdir(parents=True)

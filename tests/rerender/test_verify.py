@@ -50,7 +50,7 @@ def program(tmp_path: Path) -> Path:
 
 def rerender(feedstock: Path, *options: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
     variables = environment(PATH=f"{path}:/usr/bin:/bin" if path else "/nonexistent")
-    return run(tool("rerender", str(feedstock), *options), variables=variables)
+    return run(tool("rerender", str(feedstock), "--pinning", "none", *options), variables=variables)
 
 
 def test_equal_files_are_counted_and_nothing_is_written(feedstock: Path, program: Path) -> None:

@@ -56,7 +56,7 @@ def git(folder: Path, *words: str) -> str:
 
 
 def rerender(feedstock: Path, release: Path, *words: str) -> Result:
-    return CliRunner().invoke(command, [str(feedstock), "--smithy", str(release), *words])
+    return CliRunner().invoke(command, [str(feedstock), "--pinning", "none", "--smithy", str(release), *words])
 
 
 def kept_pinning(folder: Path) -> Path:
@@ -109,10 +109,12 @@ def test_what_cannot_be_committed_is_not_written(
     with monkeypatch.context() as patched:
         patched.setenv("PATH", str(tmp_path))
         with pytest.raises(InputError, match="git is not on PATH"):
-            command.main([str(feedstock), "--smithy", str(release), "--commit"], standalone_mode=False)
+            command.main(
+                [str(feedstock), "--pinning", "none", "--smithy", str(release), "--commit"], standalone_mode=False
+            )
     (feedstock / ".git").rename(tmp_path / "git")
     with pytest.raises(InputError, match="is not the top of a git repository"):
-        command.main([str(feedstock), "--smithy", str(release), "--commit"], standalone_mode=False)
+        command.main([str(feedstock), "--pinning", "none", "--smithy", str(release), "--commit"], standalone_mode=False)
     assert not (feedstock / "README.md").exists()
 
 
@@ -122,7 +124,7 @@ def test_a_commit_that_git_refuses_is_one_message(feedstock: Path, release: Path
     hook.write_text("#!/bin/sh\necho 'not today' >&2\nexit 1\n")
     hook.chmod(0o755)
     with pytest.raises(WorkError, match="git commit failed: not today"):
-        command.main([str(feedstock), "--smithy", str(release), "--commit"], standalone_mode=False)
+        command.main([str(feedstock), "--pinning", "none", "--smithy", str(release), "--commit"], standalone_mode=False)
     assert (feedstock / "README.md").is_file()
 
 

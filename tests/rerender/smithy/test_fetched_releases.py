@@ -49,7 +49,7 @@ def nothing_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rerender(*words: str | Path) -> Result:
-    return CliRunner().invoke(rerender_command, [str(word) for word in words])
+    return CliRunner().invoke(rerender_command, ["--pinning", "none", *(str(word) for word in words)])
 
 
 def test_of_a_package_only_what_a_rerender_reads_is_kept(channel: Path, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_damaged_release_is_one_message(channel: Path, feedstock: Path) -> Non
     kept = fetch_package(SMITHY, str(channel), cache)
     shutil.rmtree(kept.folder / "site-packages/conda_smithy/feedstock_content")
     with pytest.raises(InputError, match=r"the fetched release 2026\.8\.5 is damaged"):
-        rerender_command.main([str(feedstock)], standalone_mode=False)
+        rerender_command.main([str(feedstock), "--pinning", "none"], standalone_mode=False)
     assert not (feedstock / ".ci_support").exists()
 
 
