@@ -16,7 +16,7 @@ from feedstock_tools.errors import InputError, Mistake
 
 #: Subdir and file name without extension: a package of a channel, equal for rows that make the same one.
 PackageId = tuple[str, str]
-#: In place of the subdir of a shared build, rather than a package.
+#: What a shared build has in place of the subdir of a package.
 SHARED = "shared"
 
 

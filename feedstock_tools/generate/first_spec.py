@@ -87,7 +87,9 @@ def _output(project: Project, self_contained: bool) -> Iterator[str]:
     yield f"    kind: {'python' if project.kind == 'python' else 'library'}"
     yield from _script(project)
     yield from _skip(project)
-    yield from _kernels(project)
+    if project.kind == "cmake" and project.kernels:
+        yield "    # GPU builds must have code for each architecture."
+        yield "    kernels: true"
     yield from _requirements(project, self_contained)
     yield from _test(project)
     if project.kind == "cmake":
@@ -129,12 +131,6 @@ def _script(project: Project) -> Iterator[str]:
         names = ", ".join(project.cuda_switches)
         yield f"    # Off by default are {names}: `cuda_options: [-D…=ON]` sets what GPU builds need."
     yield f"    script: {{template: {_template(project)}}}"
-
-
-def _kernels(project: Project) -> Iterator[str]:
-    if project.kind == "cmake" and project.kernels:
-        yield "    # GPU builds must have code for each architecture."
-        yield "    kernels: true"
 
 
 def _template(project: Project) -> str:

@@ -283,18 +283,12 @@ def _builds_with_cmake(folder: Path, build: tuple[str, ...], backend: str) -> bo
 def _compiled_languages(folder: Path, build: tuple[str, ...]) -> tuple[str, ...]:
     """The languages that a Python project compiles without CMake, as far as its files tell."""
     of_tools = [_COMPILED[name] for need in build if (name := need.split(" ")[0]) in _COMPILED]
-    suffixes = (
-        {path.suffix for place in _PLACES for path in folder.glob(place)}
-        if of_tools or _names_extension(folder)
-        else set()
-    )
+    setup = folder / "setup.py"
+    compiles = of_tools or (is_file(setup) and "Extension(" in read_text(setup, _LARGEST, within=folder))
+    suffixes = {path.suffix for place in _PLACES for path in folder.glob(place)} if compiles else set()
     of_files = [languages for of_language, languages in _SUFFIXES if suffixes & of_language]
     named = {language for languages in (*of_tools, *of_files) for language in languages}
     return tuple(language for language in ("c", "cxx", "rust") if language in named)
-
-
-def _names_extension(folder: Path) -> bool:
-    return is_file(folder / "setup.py") and "Extension(" in read_text(folder / "setup.py", _LARGEST, within=folder)
 
 
 def _requirements(values: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -334,7 +328,6 @@ def _module(folder: Path, name: str) -> str:
     return next((package for package in packages if package.lower() == usual), usual)
 
 
-_LARGEST_LICENSE = 1024 * 1024
 _FILES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE", "COPYING", "COPYING.txt")
 #: Files in which projects say under which license they are.
 _NOTICES = ("README", "README.md", "README.rst", "README.txt", "CMakeLists.txt", "setup.py")
@@ -377,7 +370,7 @@ def licenses_of_text(folder: Path) -> tuple[str, ...]:
         InputError: the license file cannot be read.
     """
     name = license_file(folder)
-    text = re.sub(r"\s+", " ", read_text(folder / name, _LARGEST_LICENSE, within=folder)) if name else ""
+    text = re.sub(r"\s+", " ", read_text(folder / name, _LARGEST, within=folder)) if name else ""
     for words, others, identifier in _LICENSES:
         if all(_has(text, one) for one in words):
             return () if others and _has(text, others) else (identifier,)
@@ -412,7 +405,7 @@ def _notices(folder: Path) -> Iterator[str]:
     for name in _NOTICES:
         if is_file(folder / name):
             try:
-                text = read_text(folder / name, _LARGEST_LICENSE, within=folder)
+                text = read_text(folder / name, _LARGEST, within=folder)
             except InputError:
                 continue
             yield re.sub(r"[\s#*]+", " ", text)

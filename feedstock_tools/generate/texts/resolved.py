@@ -110,14 +110,6 @@ _WHY_VERSION = "Keeps the libraries that it links to at the CUDA version that it
 _WHY_GUARD = "Keeps this build off machines whose driver is too old for it."
 
 
-def links_cuda(needs: Iterable[Need]) -> bool:
-    """Whether requirements have the compiler of CUDA or one of its libraries among them."""
-    return any(
-        (need.kind == "compiler" and need.value == "cuda") or _LIBRARY.fullmatch(need.package) is not None
-        for need in needs
-    )
-
-
 def _with_cuda_version(host: tuple[Need, ...], spec: Spec) -> tuple[Need, ...]:
     """The section `host` of something that links CUDA: from CUDA 12 on with `cuda-version`, unless it has it already.
 
@@ -252,7 +244,11 @@ def top_level_needs(spec: Spec) -> dict[str, tuple[Need, ...]]:
 
 
 def _links_cuda(needs: dict[str, tuple[Need, ...]]) -> bool:
-    return links_cuda((*needs["build"], *needs["host"]))
+    """Whether requirements have the compiler of CUDA or one of its libraries among them."""
+    return any(
+        (need.kind == "compiler" and need.value == "cuda") or _LIBRARY.fullmatch(need.package) is not None
+        for need in (*needs["build"], *needs["host"])
+    )
 
 
 def resolve_outputs(spec: Spec) -> tuple[ResolvedOutput, ...]:
