@@ -179,14 +179,11 @@ def _below_build(owner: Owner, groups: Sequence[Sequence[Line]]) -> list[TextEdi
     document, build = owner.document, owner.build
     if build is not None and build.value.is_flow:
         raise document.mistake("a section in brackets cannot hold lines with conditions", build, "Write it in lines.")
-    if build is not None and build.value.entries:
-        lead = " " * document.column_of(build.value.entries[0].start)
-        free = [entry for entry in build.value.entries if not document.is_in_block(entry.start)]
-        first = [entry for entry in free if entry.key in _FIRST]
-        return placed(document, _written(groups, lead), after=first[-1].end if first else build.start)
     if build is not None:
-        lead = " " * (document.column_of(build.start) + 2)
-        return placed(document, _written(groups, lead), after=build.start)
+        entries = build.value.entries
+        column = document.column_of(entries[0].start) if entries else document.column_of(build.start) + 2
+        first = [entry for entry in entries if entry.key in _FIRST and not document.is_in_block(entry.start)]
+        return placed(document, _written(groups, " " * column), after=first[-1].end if first else build.start)
     above = [entry for entry in owner.part.entries if entry.key in _ABOVE]
     after = above[-1] if above else owner.part.entries[0]
     indent = " " * document.column_of(owner.part.entries[0].start)
