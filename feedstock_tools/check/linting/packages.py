@@ -339,7 +339,7 @@ def _export_mistakes(package: Package, job: Job, subject: Subject) -> Iterator[_
     linking = [
         other
         for other in siblings
-        if package.name in _names(other.host or ()) and has_files(subject.output(other.name))
+        if package.name in map(name_in, other.host or ()) and has_files(subject.output(other.name))
     ]
     for other in linking:
         for message in _bound_mistakes(package, other):
@@ -363,7 +363,7 @@ def _is_compiled(package: Package, job: Job) -> bool:
         if key.endswith("_compiler")
         for name in values
     }
-    return not compilers.isdisjoint(_names(package.build))
+    return not compilers.isdisjoint(map(name_in, package.build))
 
 
 def _exported(package: Package) -> Iterator[Pin]:
@@ -411,9 +411,5 @@ def _requires(package: Package, library: Package, siblings: list[Package]) -> bo
             return True
         if name not in seen and name in by_name:
             seen.add(name)
-            pending += _names(by_name[name].run)
+            pending += map(name_in, by_name[name].run)
     return bool(package.output.noarch) or library.name in package.ignored
-
-
-def _names(requirements: tuple[Requirement, ...]) -> set[str]:
-    return {name_in(requirement) for requirement in requirements}
