@@ -15,6 +15,7 @@ from feedstock_tools.cli.commands import command
 from feedstock_tools.cli.opening import opened_to_build, tidy
 from feedstock_tools.cli.printing import is_quiet, stream_of_logs
 from feedstock_tools.feedstock.folder import find_or_example
+from feedstock_tools.wording import size_of, time_limit_of
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.plan.hosts import Capacity, Limits
@@ -55,13 +56,11 @@ class _Run:
 
     def capacity(self) -> Capacity:
         from feedstock_tools.builds.plan.hosts import Capacity
-        from feedstock_tools.wording import size_of
 
         return Capacity.of_machine(self.cores, size_of(self.memory) if self.memory else None)
 
     def limits(self) -> Limits:
         from feedstock_tools.builds.plan.hosts import Limits
-        from feedstock_tools.wording import size_of, time_limit_of
 
         timeout, log_limit = time_limit_of(self.timeout), size_of(self.log_limit)
         return Limits(self.jobs, timeout, self.retries, not self.keep_going, log_limit)

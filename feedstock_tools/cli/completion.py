@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import BashComplete, FishComplete, ZshComplete
+from click.shell_completion import BashComplete, CompletionItem, FishComplete, ZshComplete
 
 from feedstock_tools.cli.commands import command, is_folder
 from feedstock_tools.cli.printing import say
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
+from feedstock_tools.errors import FeedstockError
 
 PROGRAM = "feedstock-tools"
 #: While it is set in the environment, the program answers a shell instead of running a command.
@@ -31,9 +28,6 @@ def _offering(words: Callable[[click.Context, str], Iterable[str]]) -> Completio
 
     @wraps(words)
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        from click.shell_completion import CompletionItem
-
-        from feedstock_tools.errors import FeedstockError
 
         try:
             found = [word for word in words(context, incomplete) if word.startswith(incomplete)]
@@ -96,18 +90,21 @@ def _gpu_names() -> Iterable[str]:
 @_offering
 def cuda_versions(context: click.Context, incomplete: str) -> Iterable[str]:
     """The versions of CUDA toolkits, newest first."""
+    return reversed(_toolkits())
+
+
+def _toolkits() -> list[str]:
     from feedstock_tools.facts.cuda import load_cuda
 
-    return reversed(list(load_cuda().toolkits))
+    return list(load_cuda().toolkits)
 
 
 @_offering
 def demands(context: click.Context, incomplete: str) -> Iterable[str]:
     """Demands of `cuda resolve`: a kind, and then the versions of CUDA or the names of GPUs."""
-    from feedstock_tools.facts.cuda import load_cuda
     from feedstock_tools.pins.graph.kinds import KINDS
 
-    words = {"cuda": load_cuda().toolkits, "gpu": _gpu_names()}
+    words = {"cuda": _toolkits(), "gpu": _gpu_names()}
     before: Sequence[str] = context.params.get("demands") or ()
     if len(before) > 1 and before[-1] == "=":  # bash breaks words at an equals sign
         return words.get(before[-2], ())

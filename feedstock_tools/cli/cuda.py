@@ -16,7 +16,6 @@ import click
 from feedstock_tools.channel.properties import STAND_IN
 from feedstock_tools.cli import completion, options
 from feedstock_tools.cli.commands import Group, command
-from feedstock_tools.cli.fetched import named_pinning
 from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import is_quiet, say, say_error, say_note, say_or_write, say_result
 from feedstock_tools.errors import InputError, WorkError
@@ -239,6 +238,7 @@ def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, a
     Exits with 1 if it finds a mistake; remarks do not count.
     """
     from feedstock_tools.check.against_facts import check_feedstock
+    from feedstock_tools.cli.fetched import named_pinning
     from feedstock_tools.feedstock.configurations import configurations_of
     from feedstock_tools.report.checks.linting import findings_text, findings_values
 

@@ -16,6 +16,7 @@ from feedstock_tools.cli.fetched import pinning_of
 from feedstock_tools.cli.opening import commit_changes, repository_of, tidy
 from feedstock_tools.cli.printing import say_diff, say_note
 from feedstock_tools.errors import InputError
+from feedstock_tools.feedstock.folder import find_feedstock
 
 if TYPE_CHECKING:
     from feedstock_tools.edit.draft import Draft
@@ -104,7 +105,6 @@ def _refuse_folder(ctx: click.Context, word: str) -> NoReturn:
 def _finish(steps: Sequence[Step]) -> int:
     """Make all edits, then show or write what they change."""
     from feedstock_tools.edit.draft import open_draft
-    from feedstock_tools.feedstock.folder import find_feedstock
 
     ending = _merged([own for _, _, own in steps])
     draft = open_draft(find_feedstock(ending.feedstock, Path()).folder)

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from feedstock_tools.channel import fetched as packages
 from feedstock_tools.channel.properties import STAND_IN
 from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import Group
 from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_note, say_result
+from feedstock_tools.data import cache_root
 from feedstock_tools.errors import FeedstockError, InputError
 
 if TYPE_CHECKING:
-    from feedstock_tools.channel.fetched import FetchedPackage, PackageKind, Pinning
     from feedstock_tools.rerender.smithy import Release
 
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -59,10 +60,8 @@ def show(pinning: str | None, cache: Path | None, as_json: bool) -> None:
 @options.as_json
 def list_pinnings(cache: Path | None, as_json: bool) -> None:
     """List the fetched pinnings, the newest last."""
-    from feedstock_tools.channel.fetched import PINNING, cached_pinnings
-
     now = datetime.now(UTC)
-    kept = cached_pinnings(_folder(cache, PINNING))
+    kept = packages.cached_pinnings(_folder(cache, packages.PINNING))
     if as_json:
         say_result([each.to_json(now) for each in kept])
         return
@@ -79,9 +78,7 @@ def list_pinnings(cache: Path | None, as_json: bool) -> None:
 @options.as_json
 def fetch_pinning(version: str | None, channels: tuple[str, ...], cache: Path | None, as_json: bool) -> None:
     """Fetch a VERSION such as 2021.10.29.07.34.22 from a channel; default: the newest."""
-    from feedstock_tools.channel.fetched import PINNING
-
-    _show_pinning(str(_fetched(PINNING, version, channels, cache).folder), cache, as_json)
+    _show_pinning(str(_fetched(packages.PINNING, version, channels, cache).folder), cache, as_json)
 
 
 @pinning.command("update")
@@ -90,9 +87,7 @@ def fetch_pinning(version: str | None, channels: tuple[str, ...], cache: Path | 
 @options.as_json
 def update(channels: tuple[str, ...], cache: Path | None, as_json: bool) -> None:
     """Fetch the newest pinning from a channel."""
-    from feedstock_tools.channel.fetched import PINNING
-
-    _show_pinning(str(_fetched(PINNING, None, channels, cache).folder), cache, as_json)
+    _show_pinning(str(_fetched(packages.PINNING, None, channels, cache).folder), cache, as_json)
 
 
 @click.group("smithy", cls=Group, invoke_without_command=True, context_settings=_HELP)
@@ -126,9 +121,7 @@ def fetch_release(version: str | None, channels: tuple[str, ...], cache: Path | 
 
     Of its package, only the files that a rerender reads and the license are kept. Nothing in it is run.
     """
-    from feedstock_tools.channel.fetched import SMITHY
-
-    kept = _fetched(SMITHY, version, channels, cache)
+    kept = _fetched(packages.SMITHY, version, channels, cache)
     if as_json:
         say_result(kept.to_json())
         return
@@ -148,16 +141,15 @@ def chosen_pinning(requested: str | None, feedstock: Path, *, offline: bool | No
     Raises:
         InputError: it is needed and not there.
     """
-    from feedstock_tools.channel.fetched import cached_pinnings, find_pinning, pinning_cache
     from feedstock_tools.feedstock.pinned import follows_pinning
 
-    cache = pinning_cache(os.environ)
+    cache = packages.pinning_cache(os.environ)
     follows = requested is None and follows_pinning(feedstock)
     alone = requested is None and (feedstock / "feedstock.yaml").is_file() and not follows
     if requested == options.NO_PINNING or alone:
         say_note("pinning: none, only the recipe's own conda_build_config.yaml")
         return None
-    if requested is None and not cached_pinnings(cache):
+    if requested is None and not packages.cached_pinnings(cache):
         generated = not follows or (feedstock / "recipe").is_dir()  # else that is the first thing to say
         why = _fetch_newest(cache) if offline is False and generated else "there is none"
         if why and follows and generated:
@@ -169,18 +161,16 @@ def chosen_pinning(requested: str | None, feedstock: Path, *, offline: bool | No
         if why:
             say_note("pinning: none, only the recipe's own conda_build_config.yaml")
             return None
-    found = find_pinning(requested, cache)
+    found = packages.find_pinning(requested, cache)
     say_note(f"pinning: {found.describe(datetime.now(UTC))}")
     return found.path
 
 
 def _fetch_newest(cache: Path) -> str:
     """Fetch the newest pinning; returns why there is none, if it fails."""
-    from feedstock_tools.channel.fetched import PINNING
-
     say_note("pinning: none was fetched yet; fetching the newest")
     try:
-        _from_first(PINNING, ("conda-forge",), cache, None)
+        _from_first(packages.PINNING, ("conda-forge",), cache, None)
     except FeedstockError as error:
         return f"it cannot be fetched: {error.mistakes[0].message}"
     return ""
@@ -198,30 +188,25 @@ _SELF_CONTAINED = (
 
 def named_pinning(requested: str | None) -> Path | None:
     """The file of the requested pinning; None if none is requested."""
-    from feedstock_tools.channel.fetched import find_pinning, pinning_cache
-
     if requested in (None, options.NO_PINNING):
         return None
-    return find_pinning(requested, pinning_cache(os.environ)).path
+    return packages.find_pinning(requested, packages.pinning_cache(os.environ)).path
 
 
-def pinning_of(requested: str | None) -> Pinning | None:
+def pinning_of(requested: str | None) -> packages.Pinning | None:
     """The requested pinning, or the newest fetched one; None without one."""
-    from feedstock_tools.channel.fetched import cached_pinnings, find_pinning, pinning_cache
-
-    cache = pinning_cache(os.environ)
-    if requested == options.NO_PINNING or (requested is None and not cached_pinnings(cache)):
+    cache = packages.pinning_cache(os.environ)
+    if requested == options.NO_PINNING or (requested is None and not packages.cached_pinnings(cache)):
         return None
-    return find_pinning(requested, cache)
+    return packages.find_pinning(requested, cache)
 
 
 def chosen_release(requested: str | None, rules: str | None) -> Release | None:
     """The release of conda-smithy to use, also printed on stderr; never uses the network."""
-    from feedstock_tools.channel.fetched import SMITHY, fetched_packages, smithy_cache
-    from feedstock_tools.data import cache_root
     from feedstock_tools.rerender.smithy import choose_release, installed_release
 
-    fetched = {package.version: package.folder for package in fetched_packages(SMITHY, smithy_cache(os.environ))}
+    cached = packages.fetched_packages(packages.SMITHY, packages.smithy_cache(os.environ))
+    fetched = {package.version: package.folder for package in cached}
     choice = choose_release(requested, rules, fetched, installed_release(_environments()))
     say_note(choice.remark)
     templates = cache_root(os.environ) / "templates"
@@ -238,27 +223,27 @@ def _environments() -> Iterator[Path]:
     yield from (Path(place) for place in sys.path if place)
 
 
-def _folder(cache: Path | None, kind: PackageKind) -> Path:
+def _folder(cache: Path | None, kind: packages.PackageKind) -> Path:
     """The folder of --cache, which the group takes too, else the one in the user's cache."""
-    from feedstock_tools.data import cache_root
-
     parent = click.get_current_context().parent
     folder = cache or (parent.params.get("cache") if parent else None)
     return cache_root(os.environ) / kind.package if folder is None else Path(folder)
 
 
-def _fetched(kind: PackageKind, version: str | None, channels: tuple[str, ...], cache: Path | None) -> FetchedPackage:
-    from feedstock_tools.channel.fetched import fetched_packages
-
+def _fetched(
+    kind: packages.PackageKind, version: str | None, channels: tuple[str, ...], cache: Path | None
+) -> packages.FetchedPackage:
     folder = _folder(cache, kind)
     tidy()
-    before = fetched_packages(kind, folder)
+    before = packages.fetched_packages(kind, folder)
     kept = _from_first(kind, channels or ("conda-forge",), folder, version)
     say_note(f"{'already fetched' if kept in before else 'fetched'}: {kept.folder}")
     return kept
 
 
-def _from_first(kind: PackageKind, channels: tuple[str, ...], cache: Path, version: str | None) -> FetchedPackage:
+def _from_first(
+    kind: packages.PackageKind, channels: tuple[str, ...], cache: Path, version: str | None
+) -> packages.FetchedPackage:
     """The package from the first channel that has it; if none does, the error of the last one."""
     from feedstock_tools.channel.fetching import fetch_package
 
@@ -272,9 +257,7 @@ def _from_first(kind: PackageKind, channels: tuple[str, ...], cache: Path, versi
 
 
 def _show_pinning(requested: str | None, cache: Path | None, as_json: bool) -> None:
-    from feedstock_tools.channel.fetched import PINNING, find_pinning
-
-    found = find_pinning(requested, _folder(cache, PINNING))
+    found = packages.find_pinning(requested, _folder(cache, packages.PINNING))
     now = datetime.now(UTC)
     if as_json:
         say_result(found.to_json(now))
@@ -289,9 +272,7 @@ def _show_pinning(requested: str | None, cache: Path | None, as_json: bool) -> N
 
 
 def _list_releases(cache: Path | None, as_json: bool) -> None:
-    from feedstock_tools.channel.fetched import SMITHY, fetched_packages
-
-    kept = fetched_packages(SMITHY, _folder(cache, SMITHY))
+    kept = packages.fetched_packages(packages.SMITHY, _folder(cache, packages.SMITHY))
     if as_json:
         say_result([release.to_json() for release in kept])
         return

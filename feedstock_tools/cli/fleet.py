@@ -179,17 +179,16 @@ def up(hosts: tuple[str, ...], fleet: str | None, machines: str | None, script: 
 
     A second `up` changes nothing. It runs Ansible, which reaches the hosts by SSH.
     """
-    from feedstock_tools.builds.fleet.provision.hosts import up as provide
-    from feedstock_tools.builds.fleet.provision.hosts import write_scripts
+    from feedstock_tools.builds.fleet.provision import hosts as provision
 
     tidy()
     _called(machines, "up", fleet)
     chosen = _chosen(fleet, hosts)
     if script is not None:
-        for folder in write_scripts(chosen, script, os.environ, say):
+        for folder in provision.write_scripts(chosen, script, os.environ, say):
             say(f"Wrote {folder}. Copy it to the machine, and run there as root: bash provision.sh up")
         return 0
-    return _report(provide(chosen, os.environ, _progress), "up")
+    return _report(provision.up(chosen, os.environ, _progress), "up")
 
 
 @fleet.command("down", short_help="Remove all that `up` has made on hosts.")
@@ -240,12 +239,11 @@ def wheelhouse(python: str, machine: str | None, numpy: str) -> None:
 
     `up` does it by itself. Afterwards it needs no package index.
     """
-    from feedstock_tools.builds.fleet.provision.wheelhouse import Target
-    from feedstock_tools.builds.fleet.provision.wheelhouse import wheelhouse as fetched
+    from feedstock_tools.builds.fleet.provision import wheelhouse as wheels
 
     tidy()
-    target = Target(python, machine or platform.machine(), numpy)
-    say_note(str(fetched(target, os.environ, lambda text: say(text)).path))
+    target = wheels.Target(python, machine or platform.machine(), numpy)
+    say(str(wheels.wheelhouse(target, os.environ, say_note).path))
 
 
 def _chosen(fleet: str | None, hosts: Sequence[str]) -> Inventory:

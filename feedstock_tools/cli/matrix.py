@@ -12,9 +12,10 @@ import click
 
 from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import command
-from feedstock_tools.cli.opening import opened_ahead, read_matrix_of
+from feedstock_tools.cli.opening import opened_for_plan, read_matrix_of
 from feedstock_tools.cli.printing import say, say_note, say_result, write_page
 from feedstock_tools.errors import FeedstockError, InputError, Mistake
+from feedstock_tools.wording import size_of, time_of
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts
@@ -96,10 +97,9 @@ def plan(
     from feedstock_tools.builds.plan.hosts import Capacity
     from feedstock_tools.report.plan import plan_json, plan_markdown, plan_text
     from feedstock_tools.report.run import channel_notes, engine_notes
-    from feedstock_tools.wording import size_of
 
     capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)
-    with opened_ahead(place, engine) as workspace:
+    with opened_for_plan(place, engine) as workspace:
         chosen = workspace.chosen(names)
         planned = agenda(workspace, chosen, capacity, jobs)
         possible = [configuration for configuration in chosen if configuration.name not in planned.refused]
@@ -123,7 +123,6 @@ def _simulated(planned: Agenda, settings: _SimulationOptions, *, named: bool) ->
     from feedstock_tools.builds.fleet.simulation.simulate import simulate
     from feedstock_tools.builds.fleet.simulation.times import read_times, with_times
     from feedstock_tools.builds.plan.hosts import local_host
-    from feedstock_tools.wording import time_of
 
     hosts = read_hosts(settings.hosts or "", local_host(planned.capacity, planned.jobs))
     times = read_times(settings.times) if settings.times else {}

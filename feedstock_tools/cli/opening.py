@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from feedstock_tools.bounds.limits import READING
 from feedstock_tools.cli.options import EDIT_MESSAGE, OWN_MESSAGE, Place
 from feedstock_tools.cli.printing import no_signs, say_note
+from feedstock_tools.feedstock.folder import Feedstock, find_feedstock
 from feedstock_tools.wording import counted
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.matrix.matrix import Matrix
     from feedstock_tools.builds.plan.workspace import Workspace
-    from feedstock_tools.feedstock.folder import Feedstock
     from feedstock_tools.feedstock.git import Repository
     from feedstock_tools.feedstock.layout import Artifacts
     from feedstock_tools.feedstock.up_to_date import Updates
@@ -71,7 +71,7 @@ def read_matrix_of(place: Place, names: Sequence[str]) -> tuple[Workspace, Matri
 
 
 @contextmanager
-def opened_ahead(place: Place, engine: str | None = None) -> Iterator[Workspace]:
+def opened_for_plan(place: Place, engine: str | None = None) -> Iterator[Workspace]:
     """The feedstock as a build would find it after updating generated files, which happens in a temporary copy.
 
     Args:
@@ -102,8 +102,6 @@ def refuse_without_feedstock(folder: Path) -> None:
     Raises:
         InputError: there is none.
     """
-    from feedstock_tools.feedstock.folder import find_feedstock
-
     if not (folder / "conda-forge.yml").is_file():
         find_feedstock(None if folder == Path() else folder, Path.cwd())
 
@@ -143,7 +141,6 @@ def commit_changes(repository: Repository, changes: Changes, own: str, requested
 def _opened(place: Place, engine: str | None = None) -> tuple[Workspace, Updates]:
     """The feedstock as it is, and what a build would update in it."""
     from feedstock_tools.builds.plan.workspace import artifacts_of, workspace_of
-    from feedstock_tools.feedstock.folder import find_feedstock
     from feedstock_tools.feedstock.up_to_date import outdated
 
     feedstock = find_feedstock(place.feedstock, Path.cwd())

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from feedstock_tools.bounds.limits import released
 from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import command
 from feedstock_tools.cli.fetched import chosen_pinning, chosen_release
 from feedstock_tools.cli.opening import commit_changes, refuse_without_feedstock, repository_of, tidy
 from feedstock_tools.cli.printing import say, say_diff, say_note, say_result
 from feedstock_tools.errors import WorkError
+from feedstock_tools.platforms import Platform
 from feedstock_tools.stages import stage
 from feedstock_tools.wording import counted
 
@@ -151,7 +153,6 @@ def _message(result: Rerender, pinning: Path | None) -> str:
 
 def _rerender_many(feedstocks: Sequence[Path], how: _How, modes: _Modes, many: _Many) -> None:
     """Rerender feedstocks in several processes; exit with 1 if one failed, or changes with --check."""
-    from feedstock_tools.bounds.limits import released
     from feedstock_tools.rerender.many import opened_record, rerender_many
     from feedstock_tools.rerender.smithy import chosen_rules
 
@@ -240,7 +241,6 @@ def _refuse_mixtures(feedstock: Path, modes: _Modes) -> None:
 
 def _rerendered(feedstock: Path, pinning: Path | None, how: _How) -> Rerender:
     from feedstock_tools.feedstock.pinned import require_what_is_asked
-    from feedstock_tools.platforms import Platform
     from feedstock_tools.rerender import rerendering
     from feedstock_tools.rerender.smithy import chosen_rules
 

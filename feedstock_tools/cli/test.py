@@ -15,6 +15,7 @@ from feedstock_tools.cli.opening import opened_to_read
 from feedstock_tools.cli.printing import is_quiet, say_result, stream_of_logs
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.folder import Feedstock
+from feedstock_tools.wording import time_limit_of
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.testing.tests import TestedPackage
@@ -54,7 +55,6 @@ def test(
     from feedstock_tools.builds.engines.process.supervision import signals_as_exit
     from feedstock_tools.builds.testing.tests import TestOptions, run_tests
     from feedstock_tools.report.testing import TestFailures, TestLines, tested_json, tested_text
-    from feedstock_tools.wording import time_limit_of
 
     test_options = TestOptions(gpu, benchmark, place.channels, jobs, time_limit_of(timeout))
     packages = _packages(targets, place)

@@ -30,7 +30,7 @@ from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import LARGEST_SETTINGS, read_bytes
 from feedstock_tools.redaction import Redaction, known_secrets, redacted, secrets_in_file
-from feedstock_tools.report.matrix import printable
+from feedstock_tools.report.matrix import log_file, printable
 from feedstock_tools.report.run import are_same, comparison_words
 from feedstock_tools.wording import duration, moment, size_text
 
@@ -126,7 +126,7 @@ def _tests(matrix: Matrix, packages: Sequence[PackageRecord]) -> tuple[TestRecor
     """The last run of `test` on each package and machine (or kind of GPU); without the logs that are gone."""
     wanted = {package.sha256 for package in packages}
     last = {(test.sha256, test.gpu or test.machine): test for test in matrix.tests if test.sha256 in wanted}
-    return tuple(test if _log(matrix.artifacts, test.log) else replace(test, log="") for test in last.values())
+    return tuple(test if log_file(matrix.artifacts, test.log) else replace(test, log="") for test in last.values())
 
 
 def _not_at(target: Target | None, packages: Sequence[PackageRecord]) -> list[Mistake]:
@@ -161,14 +161,8 @@ def _mistakes(
     return mistakes
 
 
-def _log(artifacts: Path, log: str) -> Path | None:
-    """The file of a log in the artifacts folder; None if it is gone."""
-    path = (artifacts / log).resolve()
-    return path if path.is_relative_to(artifacts.resolve()) and path.is_file() else None
-
-
 def _mistakes_of_log(artifacts: Path, log: str, secrets: Mapping[str, str]) -> list[Mistake]:
-    path = _log(artifacts, log)
+    path = log_file(artifacts, log)
     if path is None:
         hint = "Build that configuration again."
         return [Mistake("the log of a build is missing", path=artifacts / log, hint=hint)]

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.data import data_folder
-from feedstock_tools.wording import shown
+from feedstock_tools.wording import counted, duration, moment, shown, size_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -49,8 +49,6 @@ def _policy_hash(text: str) -> str:
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    from feedstock_tools.wording import counted, duration, moment, size_text
 
     environment = Environment(
         loader=FileSystemLoader(data_folder("templates")),

@@ -13,9 +13,16 @@ from feedstock_tools.report.run import are_same, comparison_words, packages_json
 from feedstock_tools.wording import counted, duration, markdown_table, moment, table, values_of
 
 if TYPE_CHECKING:
-    from feedstock_tools.builds.ledger.records import BuildRecord
-    from feedstock_tools.builds.matrix.matrix import ConfigurationState, Matrix, OutputState
+    from pathlib import Path
 
+    from feedstock_tools.builds.ledger.records import BuildRecord
+    from feedstock_tools.builds.matrix.listing import Listed, ListedOutput
+    from feedstock_tools.builds.matrix.matrix import ConfigurationState, Matrix, OutputState
+    from feedstock_tools.feedstock.planned import PlannedConfiguration
+
+#: What is shown in place of a table without lines.
+NO_CONFIGURATIONS = "The feedstock has no configurations; 'feedstock-tools rerender' writes them."
+_HEAD = ("configuration", "state", "packages", "when (UTC)", "took", "where")
 #: Terminal codes, other control characters, marks that turn the direction of a line around, and lone surrogates.
 _CONTROL = re.compile(
     r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"
@@ -114,15 +121,6 @@ def printable(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
-if TYPE_CHECKING:
-    from feedstock_tools.builds.ledger.records import BuildRecord
-    from feedstock_tools.builds.matrix.listing import Listed, ListedOutput
-    from feedstock_tools.builds.matrix.matrix import Matrix, OutputState
-
-#: What is shown in place of a table without lines.
-NO_CONFIGURATIONS = "The feedstock has no configurations; 'feedstock-tools rerender' writes them."
-
-
 def list_text(listed: Sequence[Listed], rows: Mapping[str, int]) -> str:
     """A table with a line for each configuration.
 
@@ -135,7 +133,7 @@ def list_text(listed: Sequence[Listed], rows: Mapping[str, int]) -> str:
             entry.configuration.short_name,
             str(rows[entry.configuration.short_name]),
             entry.configuration.platform,
-            _accelerator(entry),
+            accelerator(entry.configuration),
             " ".join(entry.configuration.pythons) or "-",
             _packages(entry),
             _built(entry.outputs),
@@ -150,11 +148,10 @@ def list_json(listed: Sequence[Listed], rows: Mapping[str, int]) -> list[Mapping
     """An object for each configuration; `builds` is the number that the short name selects."""
     return [
         {
-            "name": entry.configuration.name,
-            "short_name": entry.configuration.short_name,
+            **values_of(entry.configuration, "name", "short_name"),
             "builds": rows[entry.configuration.short_name],
             "platform": entry.configuration.platform,
-            "accelerator": _accelerator(entry),
+            "accelerator": accelerator(entry.configuration),
             "pythons": list(entry.configuration.pythons),
             "built": entry.is_built,
             "outputs": [_output(output) for output in entry.outputs],
@@ -174,8 +171,9 @@ def _output(listed: ListedOutput) -> Mapping[str, Any]:
     }
 
 
-def _accelerator(listed: Listed) -> str:
-    return f"CUDA {listed.configuration.cuda}" if listed.configuration.cuda else "CPU"
+def accelerator(configuration: PlannedConfiguration) -> str:
+    """`CUDA 12.9`, or `CPU`."""
+    return f"CUDA {configuration.cuda}" if configuration.cuda else "CPU"
 
 
 def _packages(listed: Listed) -> str:
@@ -194,9 +192,6 @@ def _built(outputs: Sequence[ListedOutput]) -> str:
     where = sorted({output.built_on for output in done if output.built_on})
     note = f" ({', '.join(where)})" if len(where) == 1 and properties_of(where[0]).made_here else ""
     return f"yes{note}" if len(done) == len(outputs) else f"{len(done)} of {len(outputs)}{note}"
-
-
-_HEAD = ("configuration", "state", "packages", "when (UTC)", "took", "where")
 
 
 def matrix_text(matrix: Matrix) -> str:
@@ -302,15 +297,11 @@ def matrix_json(matrix: Matrix) -> dict[str, Any]:
 def _configuration_json(matrix: Matrix, line: Line) -> dict[str, Any]:
     configuration = line.state.configuration
     return {
-        "name": configuration.name,
-        "short_name": configuration.short_name,
-        "platform": configuration.platform,
-        "accelerator": f"CUDA {configuration.cuda}" if configuration.cuda else "CPU",
+        **values_of(configuration, "name", "short_name", "platform"),
+        "accelerator": accelerator(configuration),
         "pythons": list(configuration.pythons),
-        "state": line.state.state,
-        "reason": line.state.reason,
-        "done": line.done,
-        "total": line.total,
+        **values_of(line.state, "state", "reason"),
+        **values_of(line, "done", "total"),
         "ended": line.ended or None,
         "seconds": line.seconds,
         "machines": list(line.machines),
@@ -324,9 +315,7 @@ def _output_json(matrix: Matrix, state: OutputState) -> dict[str, Any]:
     return {
         **values_of(output, "name", "version", "build", "subdir"),
         "rows": [row.name for row in state.rows],
-        "state": state.state,
-        "reason": state.reason,
-        "changed": list(state.changed),
+        **values_of(state, "state", "reason", "changed"),
         "build_record": _record_json(matrix, state.record) if state.record else None,
     }
 
@@ -340,3 +329,9 @@ def _record_json(matrix: Matrix, record: BuildRecord) -> dict[str, Any]:
         "log": str(matrix.artifacts / record.log),
         "packages": packages_json(matrix.artifacts, record.packages),
     }
+
+
+def log_file(artifacts: Path, log: str) -> Path | None:
+    """A log file of the artifacts folder; None if it is missing or outside of the folder."""
+    path = (artifacts / log).resolve()
+    return path if path.is_relative_to(artifacts.resolve()) and path.is_file() else None

@@ -17,7 +17,7 @@ from feedstock_tools.builds.ledger.records import BuildRecord
 from feedstock_tools.builds.matrix.live import LiveRun
 from feedstock_tools.builds.matrix.matrix import Matrix, OutputState
 from feedstock_tools.report.html_pages import html_page
-from feedstock_tools.report.matrix import Line, by_state, groups, lines, printable
+from feedstock_tools.report.matrix import Line, accelerator, by_state, groups, lines, log_file, printable
 from feedstock_tools.report.run import comparison_words
 from feedstock_tools.report.timeline import draw, jobs_of
 
@@ -99,7 +99,7 @@ def _line_view(matrix: Matrix, line: Line, folder: Path) -> dict[str, Any]:
     return {
         "line": line,
         "configuration": configuration,
-        "accelerator": f"CUDA {configuration.cuda}" if configuration.cuda else "CPU",
+        "accelerator": accelerator(configuration),
         "reasons": [(group.state, group.reason, len(group.outputs)) for group in groups([line])],
         "outputs": [
             (output, output.record, _link(matrix, output.record, folder), _compared(matrix, output))
@@ -119,20 +119,14 @@ def _compared(matrix: Matrix, output: OutputState) -> str:
 
 
 def _link(matrix: Matrix, record: BuildRecord | None, folder: Path) -> str | None:
-    path = _log_file(matrix, record.log) if record else None
+    path = log_file(matrix.artifacts, record.log) if record else None
     return _relative(folder, path) if path else None
 
 
 def _log_view(matrix: Matrix, log: str, folder: Path, *, shown: bool) -> LogView:
-    path = _log_file(matrix, log)
+    path = log_file(matrix.artifacts, log)
     address = _relative(folder, path) if path else None
     return LogView(Path(log).name, address, _tail(path) if shown and path else "")
-
-
-def _log_file(matrix: Matrix, log: str) -> Path | None:
-    """A log file of the artifacts folder; None if it is missing or outside of the folder."""
-    path = (matrix.artifacts / log).resolve()
-    return path if path.is_relative_to(matrix.artifacts.resolve()) and path.is_file() else None
 
 
 def _relative(folder: Path, path: Path) -> str:

@@ -22,15 +22,12 @@ class PublishLines:
         self._stream = stream
 
     def incomplete(self, state: str, configurations: Sequence[str]) -> None:
-        """See `PublishObserver`."""
         self._say(f"Left out, {state}: {', '.join(configurations)}.")
 
     def untested(self, reason: str, files: Sequence[str]) -> None:
-        """See `PublishObserver`."""
         self._say(f"Left out with all of their rows: {untested_in_words(reason, files)}.")
 
     def begin(self, number: int, total: int, package: Published) -> None:
-        """See `PublishObserver`."""
         self._say(f"[{number}/{total}] {package.file} ({size_text(package.size)})")
 
     def _say(self, text: str) -> None:

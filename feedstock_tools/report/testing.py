@@ -24,17 +24,14 @@ class TestLines:
         self._several = several
 
     def begin(self, package: str, gpus: Gpus | None) -> None:
-        """See `TestWatcher`."""
         self._say(f"-- testing {package}{f' on {gpus}' if gpus else ''}")
 
     def line(self, package: str, text: str) -> None:
-        """See `TestWatcher`."""
         lines = (f"{package}: {line}" if self._several else line for line in text.split("\n"))
         self._stream.write(f"{shown_log(chr(10).join(lines))}\n")
         self._stream.flush()
 
     def failed(self, package: str, reason: str, last_lines: Sequence[str]) -> None:
-        """See `TestWatcher`."""
         self._say("\n".join([*last_lines, f"{package}: {reason}" if self._several else reason]))
 
     def _say(self, text: str) -> None:
@@ -45,11 +42,9 @@ class TestLines:
 class TestFailures(TestLines):
     """A `TestWatcher` of failures alone, for --quiet."""
 
-    def begin(self, package: str, gpus: Gpus | None) -> None:
-        """See `TestWatcher`."""
+    def begin(self, package: str, gpus: Gpus | None) -> None: ...
 
-    def line(self, package: str, text: str) -> None:
-        """See `TestWatcher`."""
+    def line(self, package: str, text: str) -> None: ...
 
 
 def tested_text(records: Sequence[TestRecord]) -> str:

@@ -196,10 +196,6 @@ def _quoted(value: str) -> str:
     return f'"{value}"' if value.replace(".", "").isdigit() else value
 
 
-if TYPE_CHECKING:
-    from feedstock_tools.pins.graph.answers import Answer
-
-
 def notes(answer: Answer) -> Iterator[str]:
     """The notes on an answer, each a sentence or two.
 
