@@ -330,20 +330,19 @@ class S3Target:
 
     def there(self, files: Iterable[str]) -> Mapping[str, str | None]:
         """From the hash that `put` stores with an object, else by reading it."""
-        client, bucket = self._client, urlsplit(self.url).netloc
         digests: dict[str, str | None] = {}
         with _explained(self.url), named_wait(f"{self.url} to list its packages", None):
             for file in files:
-                head = _head(client, bucket, self._key(file))
+                target = self._object(file)
+                head = _head(target)
                 if head is not None:
-                    recorded = head["Metadata"].get(_HASH)
-                    digests[file] = recorded or _hash_of_object(client, bucket, self._key(file))
+                    digests[file] = head["Metadata"].get(_HASH) or _hash_of_object(target)
         return digests
 
     def put(self, package: Path, file: str, sha256: str) -> str:
         """An S3 object is either complete or missing. A large one is continued after an interruption."""
         with _explained(self.url), named_wait(f"{file} to be sent to {self.url}", None):
-            target = _Object(self._client, urlsplit(self.url).netloc, self._key(file))
+            target = self._object(file)
             if package.stat().st_size <= _PART:
                 target.client.upload_file(str(package), target.bucket, target.key, ExtraArgs=_metadata(sha256))
             else:
@@ -373,8 +372,9 @@ class S3Target:
             index = index_s3(self.url, s3_credentials, write_zst=True, write_shards=False)
             wait_for(index, f"the index of {self.url} to be written", _INDEX_SECONDS)
 
-    def _key(self, file: str) -> str:
-        return f"{urlsplit(self.url).path.strip('/')}/{file}".lstrip("/")
+    def _object(self, file: str) -> _Object:
+        url = urlsplit(self.url)
+        return _Object(self._client, url.netloc, f"{url.path.strip('/')}/{file}".lstrip("/"))
 
     @cached_property
     def _session(self) -> Any:
@@ -398,21 +398,21 @@ class S3Target:
             return session.client("s3", endpoint_url=self.server, config=patient)
 
 
-def _head(client: Any, bucket: str, key: str) -> Any:
+def _head(target: _Object) -> Any:
     """The metadata of an S3 object; None if there is none."""
     from botocore.exceptions import ClientError
 
     try:
-        return client.head_object(Bucket=bucket, Key=key)
+        return target.client.head_object(**target.place)
     except ClientError as error:
         if error.response.get("Error", {}).get("Code") in ("404", "NoSuchKey", "NotFound"):
             return None
         raise
 
 
-def _hash_of_object(client: Any, bucket: str, key: str) -> str:
+def _hash_of_object(target: _Object) -> str:
     digest = sha256()
-    for chunk in client.get_object(Bucket=bucket, Key=key)["Body"].iter_chunks(1 << 20):
+    for chunk in target.client.get_object(**target.place)["Body"].iter_chunks(1 << 20):
         digest.update(chunk)
     return digest.hexdigest()
 

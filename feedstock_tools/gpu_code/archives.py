@@ -284,7 +284,7 @@ def _of_stream(stream: _Stream, part: Path, budget: _Budget) -> Iterator[tuple[s
 
 
 def _header(block: bytes) -> tarfile.TarInfo | None:
-    """The header of a file in a tar; None for blocks that are none, such as those at the end."""
+    """The header of a file in a tar; None for other blocks, such as those at the end."""
     try:
         return tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
     except tarfile.HeaderError:

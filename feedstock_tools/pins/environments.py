@@ -94,7 +94,7 @@ def parts_of(package: RequestedPackage, target: Target, machine: str | None, fac
 
 
 def _releases(way: Setup, platform: Platform) -> Iterator[Setup]:
-    """A way as it is; or one for each release of its wheels that brings CUDA along, the newest first."""
+    """A way as it is; or one for each release of its wheels that contains CUDA, the newest first."""
     if way.wheels is None:
         yield way
         return

@@ -215,7 +215,7 @@ def run_tests(
     with ExitStack() as stack:
         roots = {place.artifacts.root: place.artifacts for place in places if place.artifacts}
         ledgers = {root: stack.enter_context(Ledger(artifacts.ledger)) for root, artifacts in roots.items()}
-        for number, record in side_by_side(range(len(places)), at_once, test):
+        for number, record in _side_by_side(range(len(places)), at_once, test):
             artifacts = places[number].artifacts
             records[number] = ledgers[artifacts.root].record_test(record) if artifacts else record
     return tuple(records[number] for number in sorted(records))
@@ -299,7 +299,7 @@ def _write(output: bytes, file: LogFile | None, subject: Subject, observer: Test
         observer.line(subject.path.name, output.decode(errors="replace").removesuffix("\n"))
 
 
-def side_by_side(
+def _side_by_side(
     numbers: Iterable[int], seats: Sequence[Conditions], test: Callable[[int, Conditions], TestRecord]
 ) -> Iterator[tuple[int, TestRecord]]:
     """Run tests in parallel, one per seat, and yield each with its record as it ends.

@@ -408,7 +408,7 @@ def _has_gpu_wheels(framework: Framework, platform: str, version: str) -> bool:
 
 
 def _cuda_of_wheels(release: Release, builds: Mapping[str, WheelRelease], cudas: Sequence[str], source: str) -> Bound:
-    """The CUDA that the wheels bring along, that their names say, or that their makers tested them with."""
+    """The CUDA that the wheels contain, that their names say, or that their makers tested them with."""
     ways, words = [], []
     for key, wheels in builds.items():
         if wheels.tested is not None:
