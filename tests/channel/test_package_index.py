@@ -7,11 +7,9 @@ import io
 import json
 import os
 import tarfile
-import threading
 import zipfile
 from collections.abc import Iterator
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -21,6 +19,7 @@ from feedstock_tools.channel.package_index import newest_source, unpack_texts
 from feedstock_tools.channel.pip import index_urls
 from feedstock_tools.errors import InputError, WorkError
 from tests.support.limits import limited
+from tests.support.serving import Answers, serving
 
 INFORMATION = "Metadata-Version: 2.4\nName: Py_Demo\nVersion: 1.10\n"
 
@@ -40,26 +39,19 @@ class Index:
     """A package index on a server: path → content type and bytes."""
 
     def __init__(self) -> None:
-        pages: dict[str, tuple[str, bytes]] = {}
-        self.pages = pages
+        self.pages: dict[str, tuple[str, bytes]] = {}
+        self.root = ""
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
+    def handler(self) -> type[Answers]:
+        """What answers for it."""
+        pages = self.pages
+
+        class Handler(Answers):
+            def respond(self) -> None:
                 kind, content = pages.get(self.path, ("", b""))
-                self.send_response(200 if kind else 404)
-                self.send_header("Content-Type", kind or "text/plain")
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                if self.command == "GET":
-                    self.wfile.write(content)
+                self.answer(content, 200 if kind else 404, Content_Type=kind or "text/plain")
 
-            do_HEAD = do_GET  # noqa: N815  (the name that http.server calls)
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (its name in the base class)
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.root = f"http://127.0.0.1:{self.server.server_port}"
+        return Handler
 
     @property
     def machine(self) -> dict[str, str]:
@@ -83,12 +75,8 @@ def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
     """An index; that pip is configured with it, no program asks: that takes half a second."""
     made = Index()
     monkeypatch.setattr(package_index, "index_urls", lambda machine: (machine["PIP_INDEX_URL"],))
-    thread = threading.Thread(target=made.server.serve_forever, daemon=True)
-    thread.start()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
-    thread.join()
+    with serving(made.handler()) as made.root:
+        yield made
 
 
 def test_the_newest_final_release_is_taken(index: Index) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from http import HTTPStatus
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
 from feedstock_tools.cli.fetched import pinning as command
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
+from tests.support.serving import Files, serving
 
 OLDEST, OLD, NEW = "2019.02.03.04.05.06", "2021.10.29.07.34.22", "2026.01.02.03.04.05"
 MIGRATION = "share/conda-forge/migrations/python314.yaml"
@@ -72,29 +73,20 @@ def channel(tmp_path: Path) -> Path:
 @pytest.fixture
 def serve() -> Iterator[Callable[..., str]]:
     """Serve a folder on loopback; `failing` are parts of paths that are answered with a status."""
-    servers: list[ThreadingHTTPServer] = []
 
     def start(folder: Path, failing: dict[str, HTTPStatus] | None = None) -> str:
-        class Handler(SimpleHTTPRequestHandler):
-            def do_GET(self) -> None:
+        class Handler(Files):
+            def do_GET(self) -> None:  # noqa: N802 - the name that http.server calls
                 status = next((status for part, status in (failing or {}).items() if part in self.path), None)
                 if status is None:
                     super().do_GET()
                 else:
                     self.send_error(status)
 
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named so by the standard library
-                pass
+        return stack.enter_context(serving(partial(Handler, directory=str(folder))))
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), lambda *args: Handler(*args, directory=str(folder)))
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        return f"http://127.0.0.1:{server.server_port}"
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    with ExitStack() as stack:
+        yield start
 
 
 def the_error(work: Callable[[], object]) -> str:

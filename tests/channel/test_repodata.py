@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import http.server
 import json
 import socket
-import socketserver
-import threading
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rattler.index import index_fs
@@ -24,6 +20,7 @@ from feedstock_tools.channel.repodata import UnreadChannelError, channel_url, re
 from feedstock_tools.channel.solving import solve
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
+from tests.support.serving import Handler, failing, files, serving
 
 LINUX = Platform.parse("linux-64")
 SUBDIRS = ("linux-64", "noarch")
@@ -38,45 +35,17 @@ def channel(tmp_path: Path) -> Path:
     return folder
 
 
-Handler = Callable[[Any, Any, socketserver.BaseServer], socketserver.BaseRequestHandler]
 Serve = Callable[[Handler], str]
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves a folder, without a log."""
-
-    def log_message(self, *args: object) -> None:
-        """Say nothing."""
-
-
-class Broken(Quiet):
-    """Answers everything with an error of the server."""
-
-    def do_GET(self) -> None:
-        self.send_error(500)
-
-    def do_HEAD(self) -> None:
-        self.send_error(500)
 
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    servers: list[http.server.ThreadingHTTPServer] = []
-
-    def start(handler: Handler) -> str:
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        servers.append(server)
-        return f"http://127.0.0.1:{server.server_port}"
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    with ExitStack() as stack:
+        yield lambda handler: stack.enter_context(serving(handler))
 
 
 def test_a_folder_and_a_server_have_the_same_records(channel: Path, serve: Serve) -> None:
-    url = serve(partial(Quiet, directory=str(channel)))
+    url = serve(files(channel))
 
     here = [(record.distribution, record.depends, record.sha256) for record in read_records(str(channel), SUBDIRS)]
     there = [(record.distribution, record.depends, record.sha256) for record in read_records(url, SUBDIRS)]
@@ -86,7 +55,7 @@ def test_a_folder_and_a_server_have_the_same_records(channel: Path, serve: Serve
 
 
 def test_a_subdir_that_a_channel_does_not_have_is_empty(channel: Path, serve: Serve) -> None:
-    url = serve(partial(Quiet, directory=str(channel)))
+    url = serve(files(channel))
 
     assert read_records(str(channel), ["win-64"]) == read_records(url, ["win-64"]) == ()
 
@@ -96,14 +65,14 @@ def test_a_plain_file_server_with_shards_can_be_asked_twice(
 ) -> None:
     monkeypatch.setenv("RATTLER_CACHE_DIR", str(tmp_path / "cache"))
     asyncio.run(index_fs(channel, write_zst=True, write_shards=True))
-    url = serve(partial(Quiet, directory=str(channel)))
+    url = serve(files(channel))
 
     for _ in range(3):
         assert [record.name for record in solve(["one"], [url], LINUX)] == ["one", "two"]
 
 
 def test_a_server_with_errors_is_reported_with_its_answer(serve: Serve) -> None:
-    url = serve(Broken)
+    url = serve(failing(500))
 
     assert why_unreachable(url) == "it answers with HTTP status 500"
     with pytest.raises(WorkError, match="500 Internal Server Error"):

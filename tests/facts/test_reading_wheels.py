@@ -5,12 +5,9 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import threading
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -20,6 +17,7 @@ from feedstock_tools.builds.stand_in.nvcc_from_nvrtc import fatbin
 from maintenance.facts import index as wheel_index
 from maintenance.facts import libraries, records, toolkits
 from maintenance.facts.__main__ import program
+from tests.support.serving import Answers, serving
 
 HEADER = """\
 #if defined(__GNUC__)
@@ -85,37 +83,32 @@ class Index:
         return start, content[start : int(last) + 1 if first and last else None]
 
 
-def handler(index: Index) -> type[BaseHTTPRequestHandler]:
+def handler(index: Index) -> type[Answers]:
     """What answers for an index."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Handler(Answers):
+        def respond(self) -> None:
             name = self.path.strip("/").split("/")[-1]
             span = self.headers["Range"]
-            start, content = index.part(name, span) if "/files/" in self.path else (0, index.listing(name))
-            self.send_response(HTTPStatus.PARTIAL_CONTENT if span else HTTPStatus.OK)
-            self.send_header("Content-Length", str(len(content)))
+            if "/files/" not in self.path:
+                self.answer(index.listing(name))
+                return
+            start, content = index.part(name, span)
+            place = f"bytes {start}-{start + len(content) - 1}/{len(index.wheels[name])}"
             if span:
-                self.send_header("Content-Range", f"bytes {start}-{start + len(content) - 1}/{len(index.wheels[name])}")
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_: object) -> None:
-            pass
+                self.answer(content, 206, Content_Range=place)
+            else:
+                self.answer(content)
 
     return Handler
 
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
-    made = Index()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler(made))
-    made.address = f"http://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setattr(records, "RECORDED", tmp_path)
-    yield made
-    server.shutdown()
-    server.server_close()
+    made = Index()
+    with serving(handler(made)) as made.address:
+        yield made
 
 
 def ran(*words: str) -> tuple[int, str]:

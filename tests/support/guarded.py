@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import base64
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from tests.support.serving import Files, serving
 
 USER = "me"
 PASSWORD = "wo@rd-that-nobody-sees"  # noqa: S105
@@ -45,7 +45,7 @@ class Guarded:
         return f"{self.url}/t/{TOKEN}"
 
 
-class _Handler(SimpleHTTPRequestHandler):
+class _Handler(Files):
     protocol_version = "HTTP/1.1"
 
     def __init__(self, *arguments: Any, server_state: Guarded, **named: Any) -> None:
@@ -72,28 +72,20 @@ class _Handler(SimpleHTTPRequestHandler):
             self.end_headers()
         return allowed
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - the name that http.server calls
         if self._lets_in():
             del self.headers["If-Modified-Since"]
             super().do_GET()
 
-    def do_HEAD(self) -> None:
+    def do_HEAD(self) -> None:  # noqa: N802 - the name that http.server calls
         if self._lets_in():
             super().do_HEAD()
-
-    def log_message(self, *_: Any) -> None:
-        pass
 
 
 @contextmanager
 def guarded(folder: Path) -> Iterator[Guarded]:
     """Serve a folder of channels to those who say who they are."""
     state = Guarded("")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, server_state=state, directory=str(folder)))
-    state.host = f"127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with serving(partial(_Handler, server_state=state, directory=str(folder))) as address:
+        state.host = address.removeprefix("http://")
         yield state
-    finally:
-        server.shutdown()
-        server.server_close()

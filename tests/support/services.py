@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,11 +11,11 @@ from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any
 
 from feedstock_tools.channel.archive import read_package
+from tests.support.serving import Answers, serving
 
 
 @dataclass
@@ -75,24 +74,15 @@ def received(asked: BaseHTTPRequestHandler) -> bytes:
 def served(kind: str, folder: Path) -> Iterator[Service]:
     """A service of a kind on loopback."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Answers):
         protocol_version = "HTTP/1.1"
 
-        def answer(self) -> None:
+        def respond(self) -> None:
             body = received(self)
             wanted = f"Basic {b64encode(service.login.encode()).decode()}" if service.login else ""
             let_in = not wanted or self.headers["Authorization"] == wanted
             status, content = route(self, body) if let_in else (401, b"")
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(content)
-
-        do_GET = do_HEAD = do_POST = do_PATCH = answer  # noqa: N815
-
-        def log_message(self, *_: Any) -> None:
-            pass
+            self.answer(content, status)
 
     def route(asked: BaseHTTPRequestHandler, body: bytes) -> tuple[int, bytes]:
         if asked.path.endswith("/repodata.json"):
@@ -105,14 +95,9 @@ def served(kind: str, folder: Path) -> Iterator[Service]:
             return 404, b""
         return SPOKEN[kind](service, asked, body)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    service = Service(f"http://127.0.0.1:{server.server_port}")
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with serving(Handler) as address:
+        service = Service(address)
         yield service
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def form(asked: BaseHTTPRequestHandler, body: bytes) -> dict[str, tuple[str | None, bytes]]:

@@ -6,9 +6,6 @@ import dataclasses
 import json
 import subprocess
 import sys
-import threading
-from functools import partial
-from http.server import BaseHTTPRequestHandler, HTTPServer, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -19,6 +16,7 @@ from feedstock_tools.channel.archive import read_documents, read_package
 from feedstock_tools.digests import sha256_of
 from tests.support.feedstocks import CPU, GPU, HERE, TinyFeedstock
 from tests.support.needs import needs
+from tests.support.serving import failing, files, serving
 
 pytestmark = needs("system", sys.platform != "win32", "the embedded engine does not run on Windows")
 
@@ -233,53 +231,23 @@ def test_an_invalid_recipe_is_bad_input(feedstock: TinyFeedstock) -> None:
     assert "Traceback" not in run.stderr
 
 
-class _Unwell(BaseHTTPRequestHandler):
-    """A channel that answers every question with an error."""
-
-    def do_HEAD(self) -> None:
-        self.send_error(503)
-
-    def do_GET(self) -> None:
-        self.send_error(503)
-
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the name is the base class's
-        """Say nothing on stderr."""
-
-
 def test_a_channel_that_answers_with_an_error_ends_the_run(feedstock: TinyFeedstock) -> None:
-    server = HTTPServer(("127.0.0.1", 0), _Unwell)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        url = f"http://127.0.0.1:{server.server_port}/unwell"
+    with serving(failing(503)) as address:
+        url = f"{address}/unwell"
         run = feedstock.build(f"{CPU}_py3.11", "--channel", url)
-    finally:
-        server.shutdown()
-        server.server_close()
     assert run.returncode == 1
     assert f"cannot reach {url}: it answers with HTTP status 503" in run.stderr
     assert feedstock.packages() == []
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    """A file server that says nothing on stderr."""
-
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the name is the base class's
-        """Say nothing."""
-
-
 def test_a_channel_on_a_server_is_built_on(feedstock: TinyFeedstock) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(Path(feedstock.channel).parent)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    url = f"http://127.0.0.1:{server.server_port}/{Path(feedstock.channel).name}"
-    try:
-        served = dataclasses.replace(feedstock, channel=url)
+    channel = Path(feedstock.channel)
+    with serving(files(channel.parent)) as address:
+        served = dataclasses.replace(feedstock, channel=f"{address}/{channel.name}")
         served.keep_outputs(2)
         assert set(built(served, f"{CPU}_py3.11")) == {"libtiny", "tiny-base"}
         assert built(served, f"{CPU}_py3.11") == {}
         assert set(built(served, f"{CPU}_py3.12")) == {"tiny-base"}
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def test_a_folder_without_a_feedstock_is_bad_input(feedstock: TinyFeedstock, tmp_path: Path) -> None:

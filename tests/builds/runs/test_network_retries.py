@@ -5,17 +5,16 @@ from __future__ import annotations
 import io
 import sys
 import tarfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from feedstock_tools.builds.ledger import Ledger
 from tests.support.feedstocks import HERE, TinyFeedstock
 from tests.support.needs import needs
+from tests.support.serving import Answers, serving
 
 pytestmark = needs("system", sys.platform == "linux", "py-rattler-build words errors by system")
 ROW = f"{HERE.name}_cpu_py3.11"
@@ -37,8 +36,8 @@ def served(content: bytes, *, cut_off: int = 0, status: int = 200) -> Iterator[t
     """A server's address and its requests; the given number of first answers break off in the middle."""
     asked: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Handler(Answers):
+        def respond(self) -> None:
             asked.append(self.path)
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
@@ -46,17 +45,8 @@ def served(content: bytes, *, cut_off: int = 0, status: int = 200) -> Iterator[t
             self.wfile.write(content[: len(content) // 2] if len(asked) <= cut_off else content)
             self.close_connection = True
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}/more.tar", asked
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Handler) as address:
+        yield f"{address}/more.tar", asked
 
 
 def with_source(feedstock: TinyFeedstock, url: str, digest: str) -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from feedstock_tools.channel.http import build_number
 from feedstock_tools.cli.rerender import rerender as command
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
 from feedstock_tools.rerender.rules import Rules
+from tests.support.serving import Answers, serving
 from tests.support.smithy_release import write_release
 
 RECIPE = "package: {name: demo, version: '1'}\nextra: {recipe-maintainers: [me]}\n"
@@ -142,37 +141,26 @@ def test_it_excludes_what_writes_nothing(words: list[str], feedstock: Path, rele
     assert rerender(feedstock, release, "--commit", *words).exit_code == 2
 
 
-class Azure(BaseHTTPRequestHandler):
+class Azure(Answers):
     """Answers by the organisation: with a number, with nothing, with an error, or a byte at a time."""
 
-    def do_GET(self) -> None:
+    def respond(self) -> None:
         organisation, project = self.path.split("/")[1:3]
-        if organisation == "conda-forge":
-            found = f'{{"value": [{{"id": 4711, "project": "{project}"}}]}}'
-        elif organisation == "slow":
+        if organisation == "slow":
             self.send_response(200)
             self.end_headers()
             for _ in range(50):
                 self.wfile.write(b" ")
                 time.sleep(0.05)
             return
-        else:
-            found = '{"value": []}' if organisation == "nobody" else "<html>"
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(found.encode())
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named so by the standard library
-        pass
+        found = {"conda-forge": f'{{"value": [{{"id": 4711, "project": "{project}"}}]}}', "nobody": '{"value": []}'}
+        self.answer(found.get(organisation, "<html>").encode())
 
 
 @pytest.fixture
 def azure() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Azure)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with serving(Azure) as address:
+        yield address
 
 
 def test_the_number_at_azure_is_looked_up_only_if_asked_for(
