@@ -32,8 +32,8 @@ _HELD = frozenset({errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK}
 class Locks:
     """Locks that are held together. Release each when it is no longer needed, or close them all."""
 
-    def __init__(self, held: dict[str, IO[bytes]]) -> None:
-        self._held = held
+    def __init__(self) -> None:
+        self._held: dict[str, IO[bytes]] = {}
 
     @classmethod
     def take(cls, folder: Path, names: Iterable[str]) -> Locks | None:
@@ -48,11 +48,9 @@ class Locks:
         """
         from hashlib import sha256  # commands that take no lock start without it
 
-        locks = cls({})
-        for name in sorted(set(names)):
-            if not locks._add(name, folder / sha256(name.encode()).hexdigest()[:16]):
-                return None
-        return locks
+        locks = cls()
+        paths = {name: folder / sha256(name.encode()).hexdigest()[:16] for name in sorted(set(names))}
+        return locks if all(locks._add(name, path) for name, path in paths.items()) else None
 
     @classmethod
     def take_all(cls, folder: Path) -> Locks | None:
@@ -61,11 +59,9 @@ class Locks:
         Raises:
             WorkError: a lock file cannot be opened, or the file system has no locks.
         """
-        locks = cls({})
-        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if not locks._add(path.name, path):
-                return None
-        return locks
+        locks = cls()
+        paths = sorted(folder.iterdir()) if folder.is_dir() else ()
+        return locks if all(locks._add(path.name, path) for path in paths) else None
 
     def _add(self, name: str, path: Path) -> bool:
         """Whether a further lock was taken; otherwise all of them are released."""
@@ -145,12 +141,11 @@ def locked_in_place(folder: Path, seconds: float = 60) -> Iterator[None]:
         return
     import fcntl
 
-    descriptor = -1
     try:
-        try:
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError as error:
-            raise WorkError(f"cannot be opened: {error.strerror or error}", path=folder) from error
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise WorkError(f"cannot be opened: {error.strerror or error}", path=folder) from error
+    try:
         end = time.monotonic() + seconds
         while True:
             try:
@@ -164,8 +159,7 @@ def locked_in_place(folder: Path, seconds: float = 60) -> Iterator[None]:
             time.sleep(_PAUSE / 10)
         yield
     finally:
-        if descriptor >= 0:
-            os.close(descriptor)
+        os.close(descriptor)
 
 
 def _opened(path: Path) -> IO[bytes]:
