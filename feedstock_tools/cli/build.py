@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from feedstock_tools.cli import options, running
+from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import command
 from feedstock_tools.cli.opening import opened_to_build, tidy
 from feedstock_tools.cli.printing import is_quiet, stream_of_logs
@@ -113,14 +113,14 @@ class _WithoutBuild:
 @click.option("--output-id", metavar="OUTPUT", help="With --debug: the output to set up.")
 @options.as_json
 @options.configurations
-@options.gathered("named", running.Named)
+@options.gathered("named", options.Named)
 @options.gathered("place", options.Place)
 @options.gathered("run", _Run)
 @options.gathered("without_build", _WithoutBuild)
 @click.pass_context
 def build(
     context: click.Context,
-    named: running.Named,
+    named: options.Named,
     place: options.Place,
     run: _Run,
     without_build: _WithoutBuild,
@@ -134,6 +134,8 @@ def build(
     Without a NAME, a menu asks for one. A row is one variant of a configuration: for one Python, for example. With
     --json the log goes to stderr.
     """
+    from feedstock_tools.cli import running
+
     if without_build.output_id and not without_build.debug:
         raise click.UsageError("--output-id needs --debug; a build makes all outputs of a row")
     terminal = _terminal(stream_of_logs(as_json=as_json))

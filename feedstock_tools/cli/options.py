@@ -15,7 +15,6 @@ from typing import Any
 
 import click
 
-from feedstock_tools.builds.engines.choice import ENGINES
 from feedstock_tools.cli import completion
 from feedstock_tools.cli.commands import is_folder
 
@@ -41,6 +40,20 @@ class Place:
     feedstock: Path | None
     output_dir: Path | None
     channels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The selection of configurations on the command line.
+
+    Attributes:
+        glob: only configurations whose names match it are considered.
+        everything: also all other configurations that can be built here.
+    """
+
+    names: tuple[str, ...]
+    glob: str | None = None
+    everything: bool = False
 
 
 def gathered(parameter: str, kind: type[Any]) -> Decorator:
@@ -229,9 +242,6 @@ memory = option(
     meaning="Memory for all builds together, such as 48 GiB",
     default_text="nine tenths of it",
 )
-engine = option(
-    "--engine", type=click.Choice(ENGINES), meaning="Engine to build with", default_text="what the recipe needs"
-)
 jobs = option(
     "--jobs",
     "-j",
@@ -281,6 +291,15 @@ missing = option(
     repeatable=True,
     meaning="Only what this channel lacks",
 )
+
+
+def engine(function: Function) -> Function:
+    """`--engine ENGINE`: `engine`, a text or None. Most commands need no engine, nor this import."""
+    from feedstock_tools.builds.engines.choice import ENGINES
+
+    named = click.Choice(ENGINES)
+    taken = option("--engine", type=named, meaning="Engine to build with", default_text="what the recipe needs")
+    return taken(function)
 
 
 def output(default: str, *, kind: str) -> Decorator:

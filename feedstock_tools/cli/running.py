@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from feedstock_tools.cli.options import Named
 from feedstock_tools.cli.printing import say_result
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.planned import PlannedConfiguration, rows_by_short_name, select, with_filter
@@ -38,20 +39,6 @@ _FEW_ROWS = 200
 _APPEAR_WITHIN = 10.0
 #: Where rows cannot be built that fit no host.
 _ON_FLEET = "on this fleet"
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """The selection of configurations on the command line.
-
-    Attributes:
-        glob: only configurations whose names match it are considered.
-        everything: also all other configurations that can be built here.
-    """
-
-    names: tuple[str, ...]
-    glob: str | None = None
-    everything: bool = False
 
 
 def list_configurations(workspace: Workspace, named: Named, *, as_json: bool) -> int:
