@@ -16,6 +16,7 @@ from feedstock_tools.channel.calls import rattler_client, unsharded_gateway
 from feedstock_tools.channel.metadata import Record, RunExports
 from feedstock_tools.channel.repodata import channel_url, run_exports_of
 from feedstock_tools.channel.solving import Question, SolveError, plain_errors, solved_records
+from feedstock_tools.channel.specs import name_of
 from feedstock_tools.files.temporary import new_folder, remove
 from feedstock_tools.platforms import Platform
 
@@ -211,7 +212,7 @@ async def left_to_time(
     from rattler import MatchSpec
 
     requested = [MatchSpec(spec) for spec in question.specs]
-    names = {_name(spec) for spec in requested}
+    names = {name_of(spec) for spec in requested}
     chosen = {record.name.normalized: record for record in solved}
     machine = _machine(question.virtual)
     pairs = []
@@ -219,7 +220,7 @@ async def left_to_time(
         record = chosen[name]
         if (record.channel or "").rstrip("/") == skipped:
             continue
-        wanted = [*(spec for spec in requested if _name(spec) == name), *_specs_on(name, chosen.values())]
+        wanted = [*(spec for spec in requested if name_of(spec) == name), *_specs_on(name, chosen.values())]
         for other in await _siblings(record, question, gateway):
             if all(spec.matches(other) for spec in wanted) and _fits(other, chosen, machine):
                 pairs.append((_distribution(record), _distribution(other)))
@@ -255,7 +256,7 @@ def _kept(
 ) -> bool:
     from rattler import VersionSpec
 
-    name = _name(spec)
+    name = name_of(spec)
     if name.startswith("__"):
         version = machine.get(name)
         if version is None:
@@ -287,10 +288,6 @@ def _machine(virtual: Iterable[str]) -> dict[str, Version]:
 
     parts = (text.split("=") for text in virtual)
     return {name: Version(rest[0] if rest else "0") for name, *rest in parts}
-
-
-def _name(spec: MatchSpec) -> str:
-    return str(getattr(spec.name, "normalized", spec.name))
 
 
 def _distribution(record: RepoDataRecord) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from feedstock_tools.channel.calls import rattler_client, unsharded_gateway, wait_for
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.repodata import channel_url, first_cause
+from feedstock_tools.channel.specs import match_spec
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
         Channel,
         Gateway,
         GenericVirtualPackage,
-        MatchSpec,
         MultiSource,
         NoArchLiteral,
         RepoDataRecord,
@@ -131,7 +131,7 @@ class Question:
             InputError: a spec, a constraint or a virtual package is invalid.
         """
         for spec in (*self.specs, *self.constraints):
-            _match_spec(spec)
+            match_spec(spec)
         for text in self.virtual:
             _virtual_package(text)
 
@@ -145,12 +145,12 @@ async def solved_records(
     subdirs = [rattler.Subdir(question.platform.subdir), rattler.Subdir("noarch")]
     solved = await rattler.solve(
         sources,
-        [_match_spec(spec) for spec in question.specs],
+        [match_spec(spec) for spec in question.specs],
         gateway,
         platforms=subdirs,
         virtual_packages=[_virtual_package(text) for text in question.virtual],
         timeout=_LIMIT,
-        constraints=[_match_spec(spec) for spec in question.constraints],
+        constraints=[match_spec(spec) for spec in question.constraints],
     )
     await _refuse_other_channels(solved, sources, subdirs, gateway)
     return solved
@@ -217,16 +217,6 @@ def _record(record: RepoDataRecord) -> Record:
     url, _, file_name = record.url.rpartition("/")
     channel, _, subdir = url.rpartition("/")
     return Record.from_repodata(file_name, entry, channel=channel, subdir=subdir)
-
-
-def _match_spec(spec: str) -> MatchSpec:
-    from rattler import MatchSpec
-    from rattler.exceptions import InvalidMatchSpecError
-
-    try:
-        return MatchSpec(spec)
-    except InvalidMatchSpecError as error:
-        raise InputError(f"'{spec}' is not a match specification: {error}") from error
 
 
 def _virtual_package(text: str) -> GenericVirtualPackage:

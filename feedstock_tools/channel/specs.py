@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from feedstock_tools.errors import InputError
 
 if TYPE_CHECKING:
-    from rattler import Version
+    from rattler import MatchSpec, Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,25 @@ class Spec:
     build_number: str | None
 
 
+def match_spec(text: str) -> MatchSpec:
+    """Rattler's value of a match specification.
+
+    Raises:
+        InputError: `text` is not one.
+    """
+    from rattler import MatchSpec
+    from rattler.exceptions import InvalidMatchSpecError
+
+    try:
+        return MatchSpec(text)
+    except InvalidMatchSpecError as error:
+        raise InputError(f"'{text}' is not a match specification: {error}") from error
+
+
+def name_of(spec: MatchSpec) -> str:
+    return str(getattr(spec.name, "normalized", spec.name))
+
+
 @lru_cache(maxsize=65536)
 def read_spec(text: str) -> Spec:
     """Read `cudnn >=8`, `tensorflow=2.6=cuda112*` or any other match specification.
@@ -35,16 +54,9 @@ def read_spec(text: str) -> Spec:
     Raises:
         InputError: `text` is not a match specification.
     """
-    from rattler import MatchSpec
-    from rattler.exceptions import InvalidMatchSpecError
-
-    try:
-        read = MatchSpec(text)
-    except InvalidMatchSpecError as error:
-        raise InputError(f"'{text}' is not a match specification: {error}") from error
-    name = read.name
+    read = match_spec(text)
     return Spec(
-        name=str(getattr(name, "normalized", name)),
+        name=name_of(read),
         version=None if read.version is None else str(read.version),
         build=None if read.build is None else str(read.build),
         build_number=None if read.build_number is None else str(read.build_number),
