@@ -15,6 +15,7 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.generate.generating import generate
 from feedstock_tools.generate.spec.reading import read_spec
 from tests.channel.test_package_index import archive_of
+from tests.support.whole_tree import write_files
 
 CMAKE = """\
 cmake_minimum_required(VERSION 3.24)
@@ -48,13 +49,6 @@ MIT = (
 )
 
 
-def _project(folder: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
-
-
 def _init(*arguments: object) -> Result:
     return CliRunner().invoke(command, [str(one) for one in arguments], standalone_mode=False)
 
@@ -75,7 +69,7 @@ def _init(*arguments: object) -> Result:
 def test_the_first_spec_generates(
     files: dict[str, str], mode: tuple[str, ...], recipe_format: str, tmp_path: Path
 ) -> None:
-    made = _init(_project(tmp_path / "project", files), "-o", tmp_path / "feedstock", *mode)
+    made = _init(write_files(tmp_path / "project", files), "-o", tmp_path / "feedstock", *mode)
 
     assert made.exception is None, made.exception
     folder = tmp_path / "out"
@@ -83,7 +77,7 @@ def test_the_first_spec_generates(
 
 
 def test_a_project_of_cmake_with_cuda(tmp_path: Path) -> None:
-    _init(_project(tmp_path / "project", {"CMakeLists.txt": CMAKE, "LICENSE": MIT}), "-o", tmp_path / "feedstock")
+    _init(write_files(tmp_path / "project", {"CMakeLists.txt": CMAKE, "LICENSE": MIT}), "-o", tmp_path / "feedstock")
 
     spec = read_spec(tmp_path / "feedstock")
 
@@ -95,7 +89,7 @@ def test_a_project_of_cmake_with_cuda(tmp_path: Path) -> None:
 
 
 def test_a_python_project_with_the_requirements_that_always_hold(tmp_path: Path) -> None:
-    project = _project(tmp_path / "project", {"pyproject.toml": SETUPTOOLS, "src/py_demo/__init__.py": ""})
+    project = write_files(tmp_path / "project", {"pyproject.toml": SETUPTOOLS, "src/py_demo/__init__.py": ""})
     _init(project, "-o", tmp_path / "feedstock")
 
     spec = read_spec(tmp_path / "feedstock")
@@ -112,7 +106,7 @@ def test_a_python_project_with_the_requirements_that_always_hold(tmp_path: Path)
 
 
 def test_a_git_repository_is_taken_at_its_commit(tmp_path: Path) -> None:
-    project = _project(tmp_path / "project", {"CMakeLists.txt": CMAKE})
+    project = write_files(tmp_path / "project", {"CMakeLists.txt": CMAKE})
     who = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false"]
     for words in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "Begin"]):
         subprocess.run(["git", "-C", str(project), *words], check=True)
@@ -126,7 +120,7 @@ def test_a_git_repository_is_taken_at_its_commit(tmp_path: Path) -> None:
 
 
 def test_without_an_argument_it_asks(tmp_path: Path) -> None:
-    project = _project(tmp_path / "project", {"CMakeLists.txt": CMAKE})
+    project = write_files(tmp_path / "project", {"CMakeLists.txt": CMAKE})
 
     made = CliRunner().invoke(
         command, ["-o", str(tmp_path / "feedstock")], standalone_mode=False, input=f"{project}\nsomeone-else\n"
@@ -146,7 +140,7 @@ def test_without_an_argument_it_asks(tmp_path: Path) -> None:
     ],
 )
 def test_a_folder_without_a_project_ends_in_one_message(files: dict[str, str], message: str, tmp_path: Path) -> None:
-    made = _init(_project(tmp_path / "project", files), "-o", tmp_path / "feedstock")
+    made = _init(write_files(tmp_path / "project", files), "-o", tmp_path / "feedstock")
 
     assert isinstance(made.exception, InputError)
     assert message in str(made.exception)
@@ -154,7 +148,7 @@ def test_a_folder_without_a_project_ends_in_one_message(files: dict[str, str], m
 
 
 def test_a_spec_that_is_there_stays(tmp_path: Path) -> None:
-    project = _project(tmp_path / "project", {"CMakeLists.txt": CMAKE, "feedstock.yaml": "mine"})
+    project = write_files(tmp_path / "project", {"CMakeLists.txt": CMAKE, "feedstock.yaml": "mine"})
 
     made = _init(project, "-o", project)
 
@@ -231,7 +225,7 @@ def test_tests_are_of_what_cmake_installs(tmp_path: Path) -> None:
         "add_executable(tool tool.c)\nset_target_properties(tool PROPERTIES OUTPUT_NAME other)\n"
         "install(TARGETS axpy own run tool\n  LIBRARY DESTINATION lib)\n"
     )
-    _init(_project(tmp_path / "project", {"CMakeLists.txt": text, "LICENSE": MIT}), "-o", tmp_path / "feedstock")
+    _init(write_files(tmp_path / "project", {"CMakeLists.txt": text, "LICENSE": MIT}), "-o", tmp_path / "feedstock")
 
     output = read_spec(tmp_path / "feedstock").outputs[0]
 
@@ -249,7 +243,9 @@ def test_a_project_that_only_links_cuda_has_gpu_builds_without_architectures(
         'project(counts VERSION 1.0 DESCRIPTION "Counts GPUs with CUDA" LANGUAGES CXX)\n'
         "option(COUNTS_CUDA OFF)\nif(COUNTS_CUDA)\n  find_package(CUDAToolkit REQUIRED)\nendif()\n"
     )
-    _init(_project(tmp_path / "project", {"CMakeLists.txt": text, "LICENSE": MIT}), "-o", tmp_path / "feedstock", *own)
+    _init(
+        write_files(tmp_path / "project", {"CMakeLists.txt": text, "LICENSE": MIT}), "-o", tmp_path / "feedstock", *own
+    )
 
     spec = read_spec(tmp_path / "feedstock")
     output = spec.outputs[0]
@@ -270,7 +266,7 @@ def test_switches_packages_and_parts_of_a_cmake_project_are_named(tmp_path: Path
         "find_package(ZLIB REQUIRED)\n"
     )
     files = {"CMakeLists.txt": text, "LICENSE": MIT, "python/pyproject.toml": SETUPTOOLS}
-    _init(_project(tmp_path / "project", files), "-o", tmp_path / "feedstock")
+    _init(write_files(tmp_path / "project", files), "-o", tmp_path / "feedstock")
 
     written = (tmp_path / "feedstock" / "feedstock.yaml").read_text(encoding="utf-8")
     output = read_spec(tmp_path / "feedstock").outputs[0]

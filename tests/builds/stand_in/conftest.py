@@ -1,12 +1,15 @@
-"""A compiler for stand-in channels on machines without one."""
+"""The stand-in channel of this machine, with a compiler where the machine has none."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from feedstock_tools.builds.stand_in.channel import Sources, StandInChannel, ensure_stand_in_channel
 from feedstock_tools.builds.stand_in.compilers import Zig
+from feedstock_tools.platforms import Platform
 from tests.support.compilers import zig_without_compiler
 from tests.support.once import of_this_run
 
@@ -21,3 +24,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def zig() -> Zig | None:
     """zig where PATH has no compiler for this machine."""
     return zig_without_compiler()
+
+
+@pytest.fixture(scope="session")
+def channel(root: Path, zig: Zig | None) -> StandInChannel:
+    """The channel for this machine and the running Python."""
+    return ensure_stand_in_channel(root, Platform.here(), ["{}.{}".format(*sys.version_info[:2])], Sources(zig=zig))

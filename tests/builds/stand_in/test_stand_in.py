@@ -36,11 +36,6 @@ pytestmark = needs("system", HERE.os == "linux", "Python and compilers are real 
 
 
 @pytest.fixture(scope="module")
-def channel(root: Path, zig: Zig | None) -> StandInChannel:
-    return ensure_stand_in_channel(root, HERE, [RUNNING], Sources(zig=zig))
-
-
-@pytest.fixture(scope="module")
 def without_python(root: Path) -> StandInChannel:
     """One without a real Python."""
     return ensure_stand_in_channel(root, HERE, [])

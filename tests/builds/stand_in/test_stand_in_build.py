@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.stand_in.channel import Sources, StandInChannel, ensure_stand_in_channel
-from feedstock_tools.builds.stand_in.compilers import Zig
+from feedstock_tools.builds.stand_in.channel import StandInChannel
 from feedstock_tools.channel.archive import read_package
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.platforms import Platform
@@ -67,11 +65,6 @@ for variant in Stage0Recipe.from_file(folder + "/recipe.yaml").render(VariantCon
 """
 
 pytestmark = needs("system", HERE.os == "linux", "Python and compilers are real on Linux only")
-
-
-@pytest.fixture(scope="module")
-def channel(root: Path, zig: Zig | None) -> StandInChannel:
-    return ensure_stand_in_channel(root, HERE, [RUNNING], Sources(zig=zig))
 
 
 @pytest.fixture(scope="module")

@@ -8,14 +8,8 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.smithy import find_release
 from tests.support import command
-from tests.support.smithy_release import write_release
 
 RECIPE = "package:\n  name: demo\n  version: '1.0'\nabout:\n  summary: A demonstration\n"
-
-
-@pytest.fixture
-def release(tmp_path: Path) -> Path:
-    return write_release(tmp_path / "release")
 
 
 @pytest.fixture

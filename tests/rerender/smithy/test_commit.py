@@ -16,7 +16,6 @@ from feedstock_tools.cli.rerender import rerender as command
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
 from feedstock_tools.rerender.rules import Rules
 from tests.support.serving import Answers, serving
-from tests.support.smithy_release import write_release
 
 RECIPE = "package: {name: demo, version: '1'}\nextra: {recipe-maintainers: [me]}\n"
 PINNING = "2026.01.02.03.04.05"
@@ -42,11 +41,6 @@ def feedstock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "--message", "first")
     return folder
-
-
-@pytest.fixture
-def release(tmp_path: Path) -> Path:
-    return write_release(tmp_path / "release")
 
 
 def git(folder: Path, *words: str) -> str:
