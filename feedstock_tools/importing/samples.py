@@ -55,32 +55,26 @@ def take_samples(source: Source) -> tuple[Sample, ...]:
     """
     readings = [
         *_configured(source),
-        *(_Reading(rendering, variants_of(source, rendering)) for rendering in source.forge.renderings),
+        *((rendering, variants_of(source, rendering)) for rendering in source.forge.renderings),
     ]
-    looping = _looping_keys(source.text, [reading.config for reading in readings])
+    looping = _looping_keys(source.text, [config for _, config in readings])
     samples: dict[object, Sample] = {}
-    for reading in readings:
-        platform, base = reading.rendering.platform, explode(reading.config).first()
-        for row in _rows(reading.config, looping, source):
+    for rendering, config in readings:
+        platform, base, rows = rendering.platform, explode(config).first(), explode(config).along(looping)
+        if rows.count > most(_MOST):
+            raise BoundError(f"the recipe distinguishes more than {_MOST} variants", path=source.recipe)
+        for row in rows:
             values = tuple((key, row[key]) for key in sorted(looping) if key in row)
-            for builder in dict.fromkeys((platform, reading.rendering.build_platform)):
+            for builder in dict.fromkeys((platform, rendering.build_platform)):
                 if (platform, builder, values) not in samples:
                     variant = {**base, **row}
-                    tree = _tree(source, variant, reading.config, reading.rendering, builder)
+                    tree = _tree(source, variant, config, rendering, builder)
                     sample = Sample(setting_of(variant, platform, builder), variant, tree, looping)
                     samples[platform, builder, values] = sample
     return tuple(samples.values())
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """A platform as it is rendered, and variants for it."""
-
-    rendering: Rendering
-    config: VariantConfig
-
-
-def _configured(source: Source) -> Iterator[_Reading]:
+def _configured(source: Source) -> Iterator[tuple[Rendering, VariantConfig]]:
     """The configurations that the feedstock has, for platforms that it still renders."""
     renderings = {rendering.platform: rendering for rendering in source.forge.renderings}
     behaviour = source.rules.conda_build
@@ -88,7 +82,7 @@ def _configured(source: Source) -> Iterator[_Reading]:
         rendering = renderings.get(configuration.platform)
         if rendering is not None:
             given = completed_variants(source.recipe.parent, configuration, behaviour)
-            yield _Reading(rendering, combine([defaults(configuration.platform, behaviour), given]))
+            yield rendering, combine([defaults(configuration.platform, behaviour), given])
 
 
 def _looping_keys(text: str, configs: Sequence[VariantConfig]) -> frozenset[str]:
@@ -100,13 +94,6 @@ def _looping_keys(text: str, configs: Sequence[VariantConfig]) -> frozenset[str]
             if key in words or words & _ALIASES.get(key, frozenset()):
                 values_of.setdefault(key, set()).update(values)
     return frozenset(key for key, values in values_of.items() if len(values) > 1 and key not in _PLATFORMS)
-
-
-def _rows(config: VariantConfig, looping: frozenset[str], source: Source) -> Iterator[Variant]:
-    space = explode(config).along(looping)
-    if space.count > most(_MOST):
-        raise BoundError(f"the recipe distinguishes more than {_MOST} variants", path=source.recipe)
-    yield from space
 
 
 def setting_of(variant: Variant, platform: Platform, builder: Platform) -> Setting:

@@ -16,11 +16,10 @@ import re
 from collections import ChainMap
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from functools import lru_cache
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.platforms import Platform
@@ -55,6 +54,8 @@ _NAME = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*")
 _TEXTS = frozenset({("package", "name"), ("build", "noarch"), ("variant", "use_keys"), ("variant", "ignore_keys")})
 _WHOLE_TEXTS = frozenset({"about", "extra", "python", "inherit", "cache", "staging"})
 _NAMES = frozenset({("requirements", "build"), ("requirements", "host")})
+#: What of a part the engine's answer depends on.
+_Matters: TypeAlias = Literal["reads", "text", "truth", "name"]
 
 
 class _WiderError(Exception):
@@ -230,15 +231,6 @@ def _plain_names(requirements: Mapping[str, Sequence[object]]) -> Iterator[str]:
                 yield key_of(item.split()[0])
 
 
-class _Matters(Enum):
-    """What the engine makes of a part."""
-
-    READS = auto()
-    TEXT = auto()
-    TRUTH = auto()
-    NAME = auto()
-
-
 @dataclass(frozen=True, slots=True)
 class _Part:
     """A text with a template or condition, and the words in it, those of the context that it refers to included."""
@@ -268,17 +260,14 @@ def _parts_of(text: str) -> _Parts:
     parts = dict.fromkeys(
         _Part(site.text, matters, "skip" in site.keys, _with_context(_words(site.text, matters), mentioned))
         for site in sites_of(content)
-        if (matters := _matters(site)) is _Matters.TRUTH
-        or site.kind == "key"
-        or "${{" in site.text
-        or "{%" in site.text
+        if (matters := _matters(site)) == "truth" or site.kind == "key" or "${{" in site.text or "{%" in site.text
     )
     return _Parts(context, tuple(parts))
 
 
-def _words(text: str, matters: _Matters = _Matters.READS) -> frozenset[str]:
+def _words(text: str, matters: _Matters = "reads") -> frozenset[str]:
     """The words in the templates of a text; all words of a condition, and of a text with statements."""
-    is_code = matters is _Matters.TRUTH or "{%" in text
+    is_code = matters == "truth" or "{%" in text
     return frozenset(_IDENTIFIER.findall(text if is_code else " ".join(_TEMPLATE.findall(text))))
 
 
@@ -288,14 +277,14 @@ def _with_context(words: frozenset[str], context: Mapping[str, frozenset[str]]) 
 
 def _matters(site: Site) -> _Matters:
     if site.kind == "key":
-        return _Matters.TEXT
+        return "text"
     if site.kind == "condition" or site.keys[-1:] == ("skip",):
-        return _Matters.TRUTH
+        return "truth"
     if site.keys[-2:] in _NAMES:
-        return _Matters.NAME
+        return "name"
     if site.keys[-2:] in _TEXTS or not _WHOLE_TEXTS.isdisjoint(site.keys):
-        return _Matters.TEXT
-    return _Matters.READS
+        return "text"
+    return "reads"
 
 
 class _Shapes:
@@ -328,14 +317,14 @@ class _Shapes:
 
     def _effect(self, site: _Part, scope: Scope, seen: tuple[str, ...]) -> Hashable:
         try:
-            if site.matters is _Matters.TRUTH:
+            if site.matters == "truth":
                 return truth(site.text, scope), frozenset(scope.reads)
             found = pieces(site.text, scope)
         except UndecidedError:
             return "values", seen
-        if site.matters is _Matters.READS:
+        if site.matters == "reads":
             return frozenset(scope.reads)
-        if site.matters is _Matters.NAME:
+        if site.matters == "name":
             return frozenset(scope.reads), self._name(found)
         return frozenset(scope.reads), tuple((type(piece).__name__, piece) for piece in found)
 
