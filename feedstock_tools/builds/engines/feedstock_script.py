@@ -7,27 +7,31 @@ ours in `CONDA_FORGE_DOCKER_RUN_ARGS`, where its users put theirs.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
 from feedstock_tools.builds.engines.container import NO_RUNTIME, Runtime, share_arguments
-from feedstock_tools.builds.engines.contract import BuildRequest, CrossTests, Event
-from feedstock_tools.builds.engines.process.program import Command, run_command
+from feedstock_tools.builds.engines.contract import BuildRequest, Built, CrossTests, Event, Failed, Started
+from feedstock_tools.builds.engines.process.program import Command, packages_in, run_command
+from feedstock_tools.channel.archive import read_documents
 from feedstock_tools.errors import WorkError
+from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import CI_SUPPORT, read_bytes, read_text
-from feedstock_tools.rerender.configuration import NO_LOOP, Configuration
+from feedstock_tools.rerender.configuration import NO_LOOP, Configuration, rows_of, with_rows
 
 DOCKER_SCRIPT = ".scripts/run_docker_build.sh"
 _OSX_SCRIPT = ".scripts/run_osx_build.sh"
 _WIN_SCRIPT = ".scripts/run_win_build.bat"
 #: Names of variables that a script reads, or passes into its container with `-e NAME`.
 _ASKED = re.compile(r"\$\{?([A-Za-z_]\w*)|-e +([A-Za-z_]\w*)|%([A-Za-z_]\w*)%")
+_HASH_INPUT = "info/hash_input.json"
 _NOT_COPIED = ("build_artifacts", "miniforge3")
 #: The container's folder in which the scripts keep fetched packages.
 _CACHE_INSIDE = "/home/conda/feedstock_root/build_artifacts/pkg_cache"
@@ -62,9 +66,13 @@ class FeedstockScript:
     runtime: Runtime | None
     name: str = "container"
     shares_staging: bool = True
-    keeps_shared: bool = False
     own_channels: bool = True
     cross_tests: CrossTests = "its own"
+
+    @property
+    def keeps_shared(self) -> bool:
+        """Of a `meta.yaml`: one call of the script builds all rows that share a top level, which take its packages."""
+        return (self.feedstock / "recipe" / "meta.yaml").is_file()
 
     @property
     def version(self) -> str:
@@ -91,8 +99,15 @@ class FeedstockScript:
             return NO_RUNTIME if self.runtime is None else self.runtime.why_not()
         return None
 
-    def build(self, request: BuildRequest) -> AbstractContextManager[Iterator[Event]]:
-        return run_command(self.command(request), request)
+    @contextmanager
+    def build(self, request: BuildRequest) -> Iterator[Iterator[Event]]:
+        if request.shared and not request.only_shared:
+            yield _taken(request)
+            return
+        command = self.command(request)
+        packages = [command.output / subdir for subdir in (request.target, "noarch")]
+        with run_command(command, request) as events:
+            yield _kept(events, packages) if request.only_shared else events
 
     def command(self, request: BuildRequest) -> Command:
         """Copy the feedstock into the private folder and return the call of its script there.
@@ -145,20 +160,76 @@ class FeedstockScript:
 
         try:
             shutil.copytree(request.feedstock, copy, symlinks=True, ignore=left_out)
-            _narrow(copy, request.configuration, request.values)
+            (_narrow_to_unit if request.only_shared else _narrow)(copy, request)
         except (OSError, shutil.Error) as error:
             raise WorkError(f"cannot copy the feedstock: {error}", path=copy) from error
         return copy
 
 
-def _narrow(feedstock: Path, name: str, values: Mapping[str, str]) -> None:
+def _narrow(feedstock: Path, request: BuildRequest) -> None:
     """Keep one value for each key in the file of a configuration that has several rows; other files stay unchanged.
 
     Keys from the recipe's own variant file are written there too, since that file may have several values.
     """
-    configuration = feedstock / CI_SUPPORT / f"{name}.yaml"
-    configured = Configuration.from_file(configuration, within=feedstock)
-    if all(key in NO_LOOP or len(configured.values.get(key, ())) == 1 for key in values):
+    file, configured = _configuration(feedstock, request)
+    if all(key in NO_LOOP or len(configured.values.get(key, ())) == 1 for key in request.values):
         return
-    narrowed = replace(configured, values={**configured.values, **{key: (value,) for key, value in values.items()}})
-    configuration.write_bytes(narrowed.to_bytes())
+    own = {key: (value,) for key, value in request.values.items()}
+    file.write_bytes(replace(configured, values={**configured.values, **own}).to_bytes())
+
+
+def _narrow_to_unit(feedstock: Path, request: BuildRequest) -> None:
+    """Keep the rows of a configuration that share a build of the top level with one of them."""
+    from feedstock_tools.recipe.v0.recipe import keys_of_top_level, read_recipe
+    from feedstock_tools.variants.files import defaults
+    from feedstock_tools.variants.model import VariantConfig, combine
+
+    file, configured = _configuration(feedstock, request)
+    builder = Platform.parse(request.builder)
+    row = VariantConfig({key: (value,) for key, value in request.values.items()})
+    found = keys_of_top_level(read_recipe(feedstock / "recipe"), combine([defaults(builder), row]), builder)
+    keys = found[1] if found else request.values.keys()
+    same = [
+        each.name
+        for each in rows_of(configured)
+        if all(each.values.get(key) == request.values.get(key) for key in keys & each.values.keys())
+    ]
+    file.write_bytes(with_rows(configured, same).to_bytes())
+
+
+def _configuration(feedstock: Path, request: BuildRequest) -> tuple[Path, Configuration]:
+    file = feedstock / CI_SUPPORT / f"{request.configuration}.yaml"
+    return file, Configuration.from_file(file, within=feedstock)
+
+
+def _kept(events: Iterator[Event], packages: Sequence[Path]) -> Iterator[Event]:
+    """The events of a call for several rows, whose folders of packages are kept before the last one."""
+    for event in events:
+        if isinstance(event, Built):
+            for folder in filter(Path.is_dir, packages):
+                folder.rename(event.package / folder.name)
+        yield event
+
+
+def _taken(request: BuildRequest) -> Iterator[Event]:
+    """The packages of a row, taken from those of its unit."""
+    for name in request.wanted:
+        yield Started(name)
+        found = [
+            package
+            for folder in request.shared.values()
+            for each, package in packages_in(folder, (request.target, "noarch"))
+            if each == name and _is_of_row(package, request.values)
+        ]
+        if len(found) != 1:
+            yield Failed(name, f"the call for all rows has made {len(found)} packages of that name for this one")
+            return
+        own = request.output / found[0].parent.name / found[0].name
+        own.parent.mkdir(parents=True, exist_ok=True)
+        yield Built(name, Path(shutil.copy2(found[0], own)), 0.0)
+
+
+def _is_of_row(package: Path, values: Mapping[str, str]) -> bool:
+    """Whether the values that a package was built with are those of a row."""
+    used = json.loads(read_documents(package, (_HASH_INPUT,))[_HASH_INPUT] or b"{}")
+    return all(values.get(key, value) == value for key, value in used.items())

@@ -14,12 +14,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
+from feedstock_tools.builds.engines import feedstock_script
 from feedstock_tools.builds.engines.choice import Engines
 from feedstock_tools.builds.engines.container import find_runtime
-from feedstock_tools.builds.engines.contract import BuildRequest
+from feedstock_tools.builds.engines.contract import BuildRequest, Built, Failed
 from feedstock_tools.builds.engines.feedstock_script import FeedstockScript, script_for
 from feedstock_tools.builds.engines.variables import RowSetting, build_environment
 from feedstock_tools.channel.archive import write_package
@@ -267,6 +269,54 @@ def test_one_value_is_left_for_each_key_of_a_row(scripted: Path, tmp_path: Path)
     assert "plain" in narrowed
     assert "fancy" not in narrowed
     assert "fancy" in configuration.read_text()
+
+
+SPLIT = """\
+package:
+  name: scripted-split
+  version: 1.2
+outputs:
+  - name: scripted
+    files:
+      - lib
+    build:
+      noarch: generic
+      string: {{ flavour }}_3
+"""
+
+
+def test_one_call_builds_all_rows_that_share_a_top_level_and_they_take_its_packages(
+    scripted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows of another value of a key that the top level uses are left to their own call."""
+    (scripted / "recipe" / "meta.yaml").write_text(SPLIT)
+    (scripted / "recipe" / "build.sh").write_text("echo ${size}\n")
+    configuration = scripted / ".ci_support" / "linux_64_.yaml"
+    configuration.write_text(configuration.read_text().replace("- plain", "- plain\n- fancy\nsize:\n- '1'\n- '2'"))
+    environment = machine(stand_in(tmp_path / "bin"))
+    made = PackageMetadata("scripted", "1.2", "plain_3", 3, "noarch", noarch="generic")
+    package = write_package(tmp_path / "bin" / "made", made)
+    used = {"info/hash_input.json": b'{"flavour": "plain"}'}
+    monkeypatch.setattr(feedstock_script, "read_documents", lambda *_: used)
+    engine = FeedstockScript(scripted, environment, find_runtime(environment))
+    assert engine.keeps_shared
+    kept, shared, row = tmp_path / "kept", tmp_path / "shared", tmp_path / "row"
+    for folder in (kept, shared, row):
+        folder.mkdir()
+    asked = request(scripted, shared, environment, 0)
+    call = replace(asked, wanted=("scripted-split-top-level",), shared={"scripted-split-top-level": kept})
+    with engine.build(replace(call, only_shared=True)) as events:
+        assert [event for event in events if isinstance(event, Built | Failed)][-1:] == [
+            Built("scripted-split-top-level", kept, ANY)
+        ]
+    narrowed = (shared / scripted.name / ".ci_support" / "linux_64_.yaml").read_text()
+    assert ("fancy" in narrowed, "'1'" in narrowed, "'2'" in narrowed) == (True, True, False)
+    with engine.build(replace(call, folder=row, wanted=("scripted",))) as events:
+        assert [event for event in events if isinstance(event, Built)] == [
+            Built("scripted", row / "output" / "noarch" / package.name, 0.0)
+        ]
+    with engine.build(replace(call, wanted=("scripted",), values={**asked.values, "flavour": "fancy"})) as events:
+        assert isinstance([*events][-1], Failed)
 
 
 def test_numbers_and_own_values_of_a_row_are_left_as_rattler_build_would_read_them(

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,7 +132,7 @@ def _built(command: Command, request: BuildRequest, seconds: float) -> Iterator[
     if request.only_shared:
         yield Built(request.wanted[0], request.shared[request.wanted[0]], seconds)
         return
-    found = dict(_packages(command.output, (request.target, "noarch")))
+    found = dict(packages_in(command.output, (request.target, "noarch")))
     for number, name in enumerate(request.wanted):
         if number:
             yield Started(name)
@@ -142,7 +142,8 @@ def _built(command: Command, request: BuildRequest, seconds: float) -> Iterator[
         yield Built(name, found[name], 0.0 if number else seconds)
 
 
-def _packages(output: Path, subdirs: Sequence[str]) -> Iterator[tuple[str, Path]]:
+def packages_in(output: Path, subdirs: Iterable[str]) -> Iterator[tuple[str, Path]]:
+    """Name and file of each package in a folder with subdirs."""
     for subdir in subdirs:
         for path in sorted((output / subdir).glob("*")):
             ending = next((each for each in _ENDINGS if path.name.endswith(each)), None)
