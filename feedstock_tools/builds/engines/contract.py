@@ -20,7 +20,8 @@ from feedstock_tools.feedstock.planned import PlannedOutput
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.embedded.emulation import Emulator
 
-#: The file in the folder of a shared build with the packages of its environments: environment → conda's records.
+#: The file in the folder of a shared build with its solved environments, `finalized_dependencies` as rattler-build has
+#: them in a rendered recipe. An engine that does not know them leaves it out.
 SOLVED = "solved.json"
 #: In a cross build the engine runs tests under a given emulator, leaves them out, or lets the program that it calls
 #: decide.

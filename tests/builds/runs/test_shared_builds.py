@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.builds.engines.embedded.fixed_place import is_possible
+from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.channel.archive import unpack_own
 from tests.support import command
 from tests.support.feedstocks import HERE, TinyFeedstock
@@ -152,6 +153,38 @@ def test_no_row_begins_after_the_shared_build_failed(counted: TinyFeedstock) -> 
     assert records(counted) == [("compiled", "failed")]
     assert kept(counted) != []
     assert not list((counted.artifacts / ".work" / "shared").glob("*/sealed.json"))
+
+
+def test_an_environment_of_a_heir_without_solution_is_explained(counted: TinyFeedstock) -> None:
+    counted.edit("recipe/recipe.yaml", "      run: [", "      host: [python, no-such-package]\n      run: [")
+    run = counted.build(f"{CPU}_py3.11")
+    assert run.returncode == 1
+    assert "no channel has 'no-such-package'" in run.stdout
+
+
+def test_the_environments_of_a_shared_build_are_recorded(counted: TinyFeedstock) -> None:
+    assert counted.build(f"{CPU}_py3.11").returncode == 0
+    with Ledger(counted.artifacts / "ledger.sqlite") as ledger:
+        record, *_ = ledger.builds()
+        (environment,) = ledger.environments(record.id or 0)
+    assert environment.environment == "build"
+    assert [package.name for package in environment.packages] == ["tiny-compiler"]
+
+
+def test_an_output_without_shared_files_is_built_as_ever_after_heirs(counted: TinyFeedstock) -> None:
+    text = (counted.folder / "recipe" / "recipe.yaml").read_text()
+    plain = (
+        "  - package: {name: plain-counted}\n"
+        '    build: {script: [mkdir -p $PREFIX/etc, "echo $PKG_HASH $channel_sources > $PREFIX/etc/plain"]}\n'
+        "    requirements: {host: [\"${{ pin_subpackage('libcounted', exact=True) }}\"]}\n"
+    )
+    (counted.folder / "recipe" / "recipe.yaml").write_text(text + plain)
+    assert counted.build(f"{CPU}_py3.11").returncode == 0
+    (package,) = counted.artifacts.glob("*/plain-counted-*.conda")
+    files = contents(package, counted.folder.parent / "plain")
+    assert files["info/recipe/recipe.yaml"].decode() == text + plain
+    hashed = package.stem.rpartition("-")[2].removesuffix("_0")
+    assert files["etc/plain"].decode() == f"{hashed} conda-forge\n"
 
 
 def test_another_recipe_is_another_shared_build(counted: TinyFeedstock) -> None:

@@ -9,10 +9,12 @@ all have the same path (`fixed_place`).
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from feedstock_tools.builds.engines.contract import SOLVED, BuildRequest
@@ -20,7 +22,8 @@ from feedstock_tools.builds.engines.embedded.crossing import alone, staging_alon
 from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, shown_instead
 from feedstock_tools.builds.engines.embedded.script_output import EngineLog, settings_of
 from feedstock_tools.channel.archive import read_documents
-from feedstock_tools.errors import WorkError
+from feedstock_tools.channel.solving import virtual_packages
+from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.v1_engine import Rendering, render_row, text_of, typed_value
 
 _CACHE = "build_cache"
@@ -52,8 +55,6 @@ def build_shared(rendered: Sequence[Rendering], request: BuildRequest, events: E
     """
     from rattler_build import ToolConfiguration
 
-    from feedstock_tools.platforms import Platform
-
     heir = next(variant for variant in rendered if inherits(variant, request))
     used = {key: text_of(value) for key, value in dict(heir.variant).items()}
     parsed = staging_alone(heir, request.recipe, UNIT, used.keys() - _ALWAYS_USED)
@@ -69,12 +70,14 @@ def build_shared(rendered: Sequence[Rendering], request: BuildRequest, events: E
     (folder,) = request.shared.values()
     (entry,) = (request.output / _CACHE).iterdir()
     solved = json.loads((entry / _COMPLETE).read_text(encoding="utf-8"))["finalized_dependencies"]
-    (folder / SOLVED).write_text(json.dumps({kind: (solved.get(kind) or {}).get("resolved") or [] for kind in solved}))
+    (folder / SOLVED).write_text(json.dumps({"finalized_dependencies": solved}), encoding="utf-8")
     entry.rename(folder / entry.name)
     return folder
 
 
-def build_heir(variant: Rendering, row: Sequence[Rendering], request: BuildRequest, place: Path, test: str) -> Path:
+def build_heir(
+    variant: Rendering, row: Sequence[Rendering], request: BuildRequest, events: EngineLog, place: Path, test: str
+) -> Path:
     """Build an output that inherits from a shared build; returns its package.
 
     `build_recipes()` takes channels from the variant alone if that names some, so it is given ours there: the hash of
@@ -82,6 +85,7 @@ def build_heir(variant: Rendering, row: Sequence[Rendering], request: BuildReque
 
     Args:
         row: the outputs of the row.
+        events: gets the questions of its environments: the engine has no log then.
         place: the path of the private folder for the engine.
         test: the strategy of tests.
 
@@ -98,11 +102,17 @@ def build_heir(variant: Rendering, row: Sequence[Rendering], request: BuildReque
     }
     variants = request.folder / "variants.json"
     variants.write_text(json.dumps({key: [typed_value(value)] for key, value in ours.items()}), encoding="utf-8")
-    settings_of(request.folder).write_text(_settings(variant, used), encoding="utf-8")
     recipe = request.folder / "recipe.json"
-    recipe.write_text(alone(variant, row, request.recipe, used.keys() - _ALWAYS_USED, UNIT).text, encoding="utf-8")
+    own = alone(variant, row, request.recipe, used.keys() - _ALWAYS_USED, UNIT)
+    recipe.write_text(own.text, encoding="utf-8")
+    for line in _questions(own.text, request, used["target_platform"]):
+        events.say(line, "solve")
     target = request.builder if request.target == "noarch" else request.target
-    with shown_instead(recipe, request.recipe), warnings.catch_warnings():
+    with (
+        _scripts_see(_settings(variant, used), request),
+        shown_instead(recipe, request.recipe),
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore", DeprecationWarning)
         build_recipes(
             [request.recipe],
@@ -117,6 +127,8 @@ def build_heir(variant: Rendering, row: Sequence[Rendering], request: BuildReque
             no_build_id=True,
             package_format="conda:1",
         )
+    if again := [entry.name for entry in (request.output / _CACHE).iterdir() if not entry.is_symlink()]:
+        events.say(f"WARNING: the engine did not find what was shared, and made {', '.join(again)}", "", "warn")
     content = variant.recipe
     name = f"{content.package.name}-{content.package.version}-{content.build.string}.conda"
     return next(
@@ -135,15 +147,31 @@ def _link_shared(request: BuildRequest) -> None:
                 link.symlink_to(entry.parent)
 
 
-def refuse_repeated(request: BuildRequest) -> None:
-    """Raise an error if an heir has run a staging output again.
+@contextmanager
+def _scripts_see(settings: str, request: BuildRequest) -> Iterator[None]:
+    """Give settings to the scripts that the engine runs meanwhile."""
+    file = settings_of(request.folder)
+    file.write_text(settings, encoding="utf-8")
+    try:
+        yield
+    finally:
+        file.write_text("", encoding="utf-8")
 
-    Raises:
-        WorkError: it has.
+
+def _questions(recipe: str, request: BuildRequest, target: str) -> Iterator[str]:
+    """The environments of an heir in the form of the engine's log, which this engine does not show.
+
+    An environment that has no solution is explained from them (`builds.runs.unsolved`).
     """
-    again = [entry.name for entry in (request.output / _CACHE).iterdir() if not entry.is_symlink()]
-    if again:
-        raise WorkError(f"the engine did not find what the shared build of {', '.join(request.shared)} has left")
+    requirements = json.loads(recipe)["outputs"][-1].get("requirements") or {}
+    for environment, subdir in (("build", request.builder), ("host", target)):
+        if specs := [spec for spec in requirements.get(environment) or () if isinstance(spec, str)]:
+            cuda = os.environ.get("CONDA_OVERRIDE_CUDA") or None
+            platform = Platform.parse(request.target if subdir == "noarch" else subdir)
+            yield f"  Platform: {platform.subdir} [{', '.join(virtual_packages(platform, cuda=cuda))}]"
+            for title, items in (("Channels", [request.output.as_uri(), *request.channels]), ("Specs", specs)):
+                yield f"  {title}:"
+                yield from (f"   - {item}" for item in items)
 
 
 def _settings(variant: Rendering, used: Mapping[str, str]) -> str:

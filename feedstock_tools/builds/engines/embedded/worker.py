@@ -186,7 +186,7 @@ def _build_output(
     def make() -> Path:
         documents = {}
         if inherits(variant, request):
-            package = build_heir(variant, row, request, place, test)
+            package = build_heir(variant, row, request, events, place, test)
             documents = original_documents(package, variant, original)
         else:
             result = variant.run_build(
