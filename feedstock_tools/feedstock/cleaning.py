@@ -24,7 +24,7 @@ from feedstock_tools.platforms import KNOWN_SUBDIRS
 #: What can be removed → what it is. The order is that of lists.
 KINDS = {
     "leftovers": "temporary files of commands that were killed",
-    "work": "work folders of failed builds, and shared builds whose rows are not done",
+    "work": "work folders of failed builds, kept shared builds",
     "caches": "fetched packages and sources, plans",
     "environments": "environments of checkouts or Pythons that are gone",
     "shared": "what all feedstocks share: compilers, pinnings, stand-in channels",
@@ -73,7 +73,7 @@ def find_removable(
     if artifacts is not None:
         places |= _of_artifacts(artifacts.root, left)
     found = ((kind, path) for kind in KINDS if kind in kinds for path in places.get(kind, ()))
-    return tuple(Removable(kind, path, _size(path)) for kind, path in found)
+    return tuple(Removable(kind, path, size_of_folder(path)) for kind, path in found)
 
 
 def remove_all(found: Sequence[Removable], artifacts: Artifacts | None) -> tuple[Removable, ...]:
@@ -165,7 +165,7 @@ def _entries(folder: Path) -> list[Path]:
         return []
 
 
-def _size(path: Path) -> int:
+def size_of_folder(path: Path) -> int:
     """The bytes of a file, or of all files in a folder; no link is followed."""
     try:
         if path.is_symlink() or not path.is_dir():

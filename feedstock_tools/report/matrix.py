@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.channel.properties import properties_of
 from feedstock_tools.report.run import are_same, comparison_words, packages_json, verified_json
-from feedstock_tools.wording import counted, duration, markdown_table, moment, table, values_of
+from feedstock_tools.wording import counted, duration, markdown_table, moment, size_text, table, values_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,7 +87,7 @@ def _line(state: ConfigurationState, ambiguous: bool) -> Line:
         seconds=sum(times) if times else None,
         machines=tuple(sorted({record.machine for record in records if record.machine})),
         origin=next((record.built_on.origin for record in records if record.built_on.made_here), ""),
-        logs=_logs(records),
+        logs=_logs([build.record for build in state.builds if build.record]),
     )
 
 
@@ -109,7 +109,7 @@ def groups(table_lines: Sequence[Line]) -> tuple[Group, ...]:
 
     collected: dict[tuple[str, str], list[tuple[str, OutputState]]] = {}
     for line in table_lines:
-        for output in line.state.outputs:
+        for output in line.state.builds:
             if output.reason:
                 collected.setdefault((output.state, printable(output.reason)), []).append((line.title, output))
     unfinished = [Group(state, reason, tuple(outputs)) for (state, reason), outputs in collected.items()]
@@ -202,7 +202,29 @@ def matrix_text(matrix: Matrix) -> str:
     rows = [_cells(line) for line in table_lines]
     parts = [table(_HEAD, rows, right=frozenset({2, 4}))]
     parts += [_group_text(matrix, group) for group in groups(table_lines)]
-    return "\n".join([*parts, *_compared(matrix), "", _totals(table_lines)])
+    return "\n".join([*parts, *_kept(matrix), *_compared(matrix), "", _totals(table_lines)])
+
+
+def _kept(matrix: Matrix) -> list[str]:
+    """The shared builds that are kept for rows to come, each once."""
+    kept = {shared.output.identity: shared for state in matrix.configurations for shared in state.shared}
+    lines = [
+        f"  {shared.output.stem}: {size_text(_kept_size(matrix, shared))} in {_kept_folder(matrix, shared)}"
+        for shared in kept.values()
+        if shared.state == "done"
+    ]
+    return ["\nKept until all rows that inherit from it are done:", *lines] if lines else []
+
+
+def _kept_folder(matrix: Matrix, shared: OutputState) -> Path:
+    package = shared.record.packages[0] if shared.record else None
+    return (matrix.artifacts / package.channel / package.file).parent if package else matrix.artifacts
+
+
+def _kept_size(matrix: Matrix, shared: OutputState) -> int:
+    from feedstock_tools.feedstock.cleaning import size_of_folder
+
+    return size_of_folder(_kept_folder(matrix, shared))
 
 
 def _compared(matrix: Matrix) -> list[str]:
@@ -307,6 +329,7 @@ def _configuration_json(matrix: Matrix, line: Line) -> dict[str, Any]:
         "machines": list(line.machines),
         "rows": {row.name: line.state.of_row(row.name) for row in configuration.rows},
         "outputs": [_output_json(matrix, output) for output in line.state.outputs],
+        "shared": [_output_json(matrix, shared) for shared in line.state.shared],
     }
 
 

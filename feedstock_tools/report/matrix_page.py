@@ -66,21 +66,21 @@ def page(matrix: Matrix, folder: Path, runs: Sequence[LiveRun] | None = None) ->
 def _elsewhere(matrix: Matrix, runs: Sequence[LiveRun]) -> list[BuildRecord]:
     """The running builds that none of the runs follows, such as those of a program that uses the library."""
     followed = {row.row for run in runs for row in run.rows}
-    outputs = (output for state in matrix.configurations for output in state.outputs if output.state == "running")
+    outputs = (output for state in matrix.configurations for output in state.builds if output.state == "running")
     records = {output.record.row: output.record for output in outputs if output.record}
     return [record for row, record in records.items() if row not in followed]
 
 
 def _links_of_rows(matrix: Matrix, folder: Path) -> dict[str, str | None]:
     """Row → the address of the log of its newest build."""
-    deciding = [output.record for state in matrix.configurations for output in state.outputs if output.record]
+    deciding = [output.record for state in matrix.configurations for output in state.builds if output.record]
     newest = {record.row: record for record in sorted([*deciding, *matrix.builds], key=lambda record: record.id or 0)}
     return {row: _link(matrix, record, folder) for row, record in newest.items()}
 
 
 def _alive(matrix: Matrix) -> frozenset[int | None]:
     """The builds whose runs are alive."""
-    outputs = (output for state in matrix.configurations for output in state.outputs)
+    outputs = (output for state in matrix.configurations for output in state.builds)
     return frozenset(output.record.id for output in outputs if output.record and output.state == "running")
 
 
@@ -95,7 +95,7 @@ def _shares(counts: dict[str, int]) -> Iterator[tuple[str, float, float]]:
 
 def _line_view(matrix: Matrix, line: Line, folder: Path) -> dict[str, Any]:
     configuration = line.state.configuration
-    shown = {output.record.log for output in line.state.outputs if output.record and output.state in _SHOWN}
+    shown = {output.record.log for output in line.state.builds if output.record and output.state in _SHOWN}
     return {
         "line": line,
         "configuration": configuration,

@@ -173,20 +173,29 @@ class OutputState:
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationState:
-    """A configuration and its outputs, each once."""
+    """A configuration and its outputs, each once.
+
+    `shared` are the shared builds that are kept, run now, or could not be completed and still have heirs to build.
+    """
 
     configuration: PlannedConfiguration
     outputs: tuple[OutputState, ...]
     reason: str = ""
+    shared: tuple[OutputState, ...] = ()
+
+    @property
+    def builds(self) -> tuple[OutputState, ...]:
+        """The shared builds and the outputs."""
+        return (*self.shared, *self.outputs)
 
     @property
     def state(self) -> str:
-        found_states = {output.state for output in self.outputs}
+        found_states = {output.state for output in self.builds}
         return next((state for state in STATES if state in found_states), "refused" if self.reason else "nothing")
 
     def of_row(self, row: str) -> str:
-        """The most urgent state of the outputs that a row makes."""
-        found_states = {output.state for output in self.outputs if any(maker.name == row for maker in output.rows)}
+        """The most urgent state of the outputs that a row makes, and of the shared builds that it waits for."""
+        found_states = {output.state for output in self.builds if any(maker.name == row for maker in output.rows)}
         return next((state for state in STATES if state in found_states), "nothing")
 
 
@@ -218,13 +227,13 @@ def _configuration_state(
     configuration: PlannedConfiguration, history: _History, around: Surroundings
 ) -> ConfigurationState:
     makers: dict[PackageId, list[PlannedRow]] = {}
-    outputs: dict[PackageId, PlannedOutput] = {}
+    found: dict[PackageId, PlannedOutput] = {}
     for row in configuration.rows:
-        for output in row.outputs:
-            outputs.setdefault(output.package_id, output)
+        for output in (*row.outputs, *row.shared):
+            found.setdefault(output.package_id, output)
             makers.setdefault(output.package_id, []).append(row)
     refusal = around.refused.get(configuration.name, "")
-    found = (
+    states = [
         _output_state(
             output,
             tuple(makers[package]),
@@ -233,9 +242,19 @@ def _configuration_state(
             around,
             refusal,
         )
-        for package, output in outputs.items()
-    )
-    return ConfigurationState(configuration, tuple(found), refusal)
+        for package, output in found.items()
+    ]
+    outputs = tuple(state for state in states if not state.output.is_shared)
+    shared = (state for state in states if state.output.is_shared)
+    shown = tuple(state for state in shared if _is_shown(state, outputs))
+    return ConfigurationState(configuration, outputs, refusal, shown)
+
+
+def _is_shown(shared: OutputState, outputs: Sequence[OutputState]) -> bool:
+    """Whether a shared build is kept, runs, or could not be completed and still has heirs to build."""
+    if shared.state in ("failed", "interrupted"):
+        return any(output.state != "done" and shared.output.name in output.output.staging for output in outputs)
+    return shared.state in ("running", "done")
 
 
 def _output_state(

@@ -72,7 +72,8 @@ def candidates_of(
     for configuration in configurations:
         possible = tuple(possible_channels(requested, configuration.channels))
         bases = [(base_of(configuration.platform, channels), channels) for channels in possible]
-        for output in (output for row in configuration.rows for output in row.outputs if output.identity):
+        outputs = (output for row in configuration.rows for output in (*row.outputs, *row.shared))
+        for output in (output for output in outputs if output.identity):
             candidates[configuration.name, output.identity] = tuple(
                 Candidate(identity_on(base, output), inputs_on(base, output), channels.names)
                 for base, channels in bases

@@ -129,6 +129,9 @@ def test_a_package_of_an_heir_is_the_one_that_its_own_staging_would_give(
 def test_a_later_row_finds_what_an_earlier_one_had_built(counted: TinyFeedstock) -> None:
     assert counted.build(f"{CPU}_py3.11").returncode == 0
     assert len(kept(counted)) == 1
+    status = counted.run("status", CPU, "--channel", str(counted.channel)).stdout
+    assert "Kept until all rows that inherit from it are done:\n  compiled-shared-" in status
+    assert "3 of 4" in status
     assert counted.build(f"{CPU}_py3.12").returncode == 0
     assert runs(counted) == ["shared", "heir", "heir"]
     assert kept(counted) == []
@@ -152,6 +155,11 @@ def test_no_row_begins_after_the_shared_build_failed(counted: TinyFeedstock) -> 
     assert "FAILED: compiled-shared-" in run.stdout
     assert records(counted) == [("compiled", "failed")]
     assert kept(counted) != []
+    (state,) = json.loads(counted.run("status", CPU, "--json", "--channel", str(counted.channel)).stdout)[
+        "configurations"
+    ]
+    assert state["state"] == "failed"
+    assert [(shared["name"], shared["state"]) for shared in state["shared"]] == [("compiled", "failed")]
     assert not list((counted.artifacts / ".work" / "shared").glob("*/sealed.json"))
 
 
