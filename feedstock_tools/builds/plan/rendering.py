@@ -323,7 +323,7 @@ def _complete_row(
         names = {str(need).split()[0] for needs in output.requirements.values() for need in needs}
         siblings = {each: built[each].build_string for each in sorted(names & built.keys())}
         used = output.used.own | output.used.top_level | keys
-        inputs = {**inputs_of(output.requirements, used), "siblings": digest_of_values(siblings)}
+        inputs = {**inputs_of([output.name, output.requirements], used), "siblings": digest_of_values(siblings)}
         outputs.append(
             PlannedOutput(
                 name=output.name,

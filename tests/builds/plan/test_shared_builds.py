@@ -77,3 +77,12 @@ def test_an_output_that_rows_make_the_same_has_one_identity(tmp_path: Path) -> N
     identities = [{output.name: output.identity for output in row.outputs} for row in made]
     assert identities[0]["liba"] == identities[1]["liba"]
     assert identities[0]["py-a"] != identities[1]["py-a"]
+
+
+def test_outputs_with_the_same_requirements_are_two(tmp_path: Path) -> None:
+    top = f"{TOPS['no Python'][0]}outputs:\n  - name: liba\n  - name: libb\n"
+    (tmp_path / "meta.yaml").write_text(top)
+    configuration = PlannedConfiguration("linux_64_", "linux-64", rows(("x",)))
+    (complete,), _ = render_outputs([configuration], tmp_path / "recipe.yaml", {"linux-64": "conda-build 1"})
+    first, second = complete.rows[0].outputs
+    assert first.identity != second.identity
