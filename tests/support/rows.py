@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.row import Row, Wanted
-from feedstock_tools.feedstock.planned import PlannedOutput, PlannedRow
+from feedstock_tools.feedstock.planned import SHARED, PlannedOutput, PlannedRow
 
 
 def made_up_row(
@@ -39,3 +39,13 @@ def made_up_row(
         seconds=times,
     )
     return Row(name, PlannedRow(name, {"python": "3.12"}, "3.12", "11.8", made), wanted)
+
+
+def made_up_shared(name: str, *heirs: Row) -> tuple[Row, ...]:
+    """A shared build, and rows that wait for it."""
+    row = made_up_row(name, name)
+    build = replace(row.planned.outputs[0], subdir=SHARED)
+    wanted = replace(row.wanted, missing=(build,), makes=(build,))
+    shared = replace(row, planned=replace(row.planned, outputs=(build,)), wanted=wanted)
+    after = frozenset({build.package_id})
+    return shared, *(replace(heir, wanted=replace(heir.wanted, after=after)) for heir in heirs)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import networkx as nx
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from feedstock_tools.builds.plan.order import in_order, output_graph, seconds_left
 from feedstock_tools.builds.plan.row import Row
-from tests.support.rows import made_up_row
+from tests.support.rows import made_up_row, made_up_shared
 
 
 @st.composite
@@ -99,3 +101,13 @@ def test_a_row_comes_after_those_that_make_something_for_it(unordered: list[Row]
     assert set(graph) == {package for each in unordered for package in each.wanted.packages}
     for before, after in graph.edges:
         assert position[graph.nodes[before]["row"]] <= position[graph.nodes[after]["row"]]
+
+
+def test_a_shared_build_comes_before_its_heirs_and_the_longest_of_them_after_it() -> None:
+    shared, *heirs = made_up_shared(
+        "compiled", made_up_row("short", "a", seconds=2.0), made_up_row("long", "b", seconds=9.0)
+    )
+    shared = replace(shared, wanted=replace(shared.wanted, seconds={"compiled": 60.0}))
+    ordered = in_order([*heirs, made_up_row("other", "x", seconds=1.0), shared])
+    assert [row.name for row in ordered] == ["compiled", "other", "long", "short"]
+    assert seconds_left(ordered, 2) == 69.0

@@ -7,7 +7,7 @@ from feedstock_tools.builds.plan.hosts import Capacity, Host
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.row import Ended
 from feedstock_tools.builds.runs.state import RunState
-from tests.support.rows import made_up_row
+from tests.support.rows import made_up_row, made_up_shared
 
 HOST = Host("here", Capacity(tuple(range(8)), 64 << 30), 8)
 DONE = Ended((), ())
@@ -99,3 +99,26 @@ def test_rows_wait_for_a_host_that_runs_the_image_of_their_engine() -> None:
 def begun_on(state: RunState, hosts: list[Host]) -> list[str]:
     """The rows that begin now, each with its host."""
     return [f"{row.name}@{row.at.host}" for row in state.begin(hosts, 0.0)]
+
+
+HEIRS = made_up_shared("compiled", made_up_row("first", "a"), made_up_row("second", "b"))
+
+
+def test_the_heirs_of_a_shared_build_begin_together_after_it_and_others_with_it() -> None:
+    state = RunState((*HEIRS, made_up_row("other", "x")), fail_fast=False)
+    assert begun(state) == ["compiled", "other"]
+    assert begun(state) == []
+    state.made("compiled", "compiled")
+    assert begun(state) == ["first", "second"]
+
+
+def test_no_heir_begins_before_a_shared_build_that_waits_or_after_one_that_failed() -> None:
+    state = RunState(HEIRS, fail_fast=False)
+    assert [row.name for row in state.begin([], 0.0)] == []
+    assert begun(state) == ["compiled"]
+    state.postpone("compiled", 5.0)  # another run has it
+    assert begun(state) == []
+    assert not state.is_over(0.0)
+    assert begun(state, now=6.0) == ["compiled"]
+    state.end("compiled", Ended((), (), Failed("compiled", "its build script failed")))
+    assert (begun(state), state.pending) == ([], [])
