@@ -132,7 +132,7 @@ class Conditions:
         if unset := sorted(key for key in one.looping if (key in one.variant) != (key in other.variant)):
             hint = f"Expected a value of {', '.join(unset)} in each: set it in the variant file, or give a --pinning."
         return InputError(
-            f"the recipe differs between settings that no condition of a spec tells apart: {one}, and {other}",
+            f"the recipe differs between settings that no condition of a spec distinguishes: {one}, and {other}",
             path=self._path,
             hint=hint,
         )

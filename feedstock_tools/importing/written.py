@@ -187,7 +187,7 @@ def _items(recipe: Document) -> Iterator[Part]:
     """The items of all lists."""
     try:
         pending = [recipe.root] if recipe.root else []
-    except InputError:  # conda-build renders what is no YAML before
+    except InputError:  # conda-build renders it first, and only then is it YAML
         return
     while pending:
         part = pending.pop()

@@ -1,6 +1,6 @@
 """Recipes whose outputs share the build of their top level: the members of each package, with each engine.
 
-What conda-build packs is in the table. `FEEDSTOCK_TOOLS_TEST_CONDA_BUILD` holds the table against a real one.
+What conda-build packs is in the table. `FEEDSTOCK_TOOLS_TEST_CONDA_BUILD` names a real one to compare the table with.
 """
 
 from __future__ import annotations
