@@ -31,9 +31,10 @@ from feedstock_tools.to_v1.expressions import (
     text_parts,
 )
 
-_FILTERS = frozenset(
-    {"replace", "split", "upper", "lower", "trim", "title", "capitalize", "int", "default", "join", "first", "last"}
-    | {"length", "list", "sort", "reverse", "unique", "min", "max", "version_to_buildstring", "abs", "round"}
+#: Those of Jinja that the engine has as well.
+FILTERS = frozenset(
+    {"replace", "split", "upper", "lower", "trim", "int", "default", "join", "first", "last"}
+    | {"length", "list", "sort", "reverse", "unique", "min", "max", "version_to_buildstring", "abs"}
 )
 _FILTER_NAMES = {"count": "length", "d": "default"}
 _FUNCTIONS = frozenset({"compiler", "stdlib", "cdt", "match", "pin_subpackage", "pin_compatible"})
@@ -231,7 +232,7 @@ class Writer:
             raise UntranslatableError("the filter 'float' has no equivalent in rattler-build")
         if name == "int" and isinstance(node.node, nodes.Filter) and node.node.name in {"float"}:
             return self._filter(nodes.Filter(node.node.node, "int", [], [], None, None))
-        if name not in _FILTERS:
+        if name not in FILTERS:
             raise UntranslatableError(f"the filter '{node.name}' has no equivalent in rattler-build")
         if name == "int":
             return self._whole(node.node)
@@ -423,8 +424,6 @@ _METHODS = {
     "upper": "upper",
     "lower": "lower",
     "strip": "trim",
-    "title": "title",
-    "capitalize": "capitalize",
 }
 _TOOLS = frozenset({"compiler", "stdlib"})
 _PINS = {"min_pin": "lower_bound", "max_pin": "upper_bound"}

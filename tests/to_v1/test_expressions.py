@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from feedstock_tools.errors import InputError
+from feedstock_tools.platforms import Platform
+from feedstock_tools.recipe.v1.recipe import render_recipe_v1
+from feedstock_tools.recipe.v1_engine import read_v1
 from feedstock_tools.to_v1.conditions import NEVER, are_exhaustive, literals, negated
 from feedstock_tools.to_v1.expressions import Names, UntranslatableError, names_of
-from feedstock_tools.to_v1.writing import translated
+from feedstock_tools.to_v1.writing import FILTERS, translated
+from feedstock_tools.variants.files import defaults
 
 NAMES = names_of(
     [
@@ -114,3 +121,18 @@ def test_conditions_come_apart_and_are_negated() -> None:
 
 def test_without_configurations_a_name_gets_a_default() -> None:
     assert translated("mpi == 'nompi'", Names(), selector=True) == 'mpi | default("") == "nompi"'
+
+
+@pytest.mark.parametrize("name", sorted(FILTERS))
+def test_the_engine_has_each_filter_that_an_expression_may_keep(name: str, tmp_path: Path) -> None:
+    recipe = f"context: {{v: \"${{{{ '3.10' | {name} }}}}\"}}\npackage: {{name: demo, version: '1'}}\n"
+    (tmp_path / "recipe.yaml").write_text(recipe)
+    linux = Platform.parse("linux-64")
+
+    refused = ""
+    try:
+        render_recipe_v1(read_v1(tmp_path / "recipe.yaml"), defaults(linux), linux)
+    except InputError as error:  # of filters that need an argument or a list
+        refused = str(error)
+
+    assert "unknown" not in refused
