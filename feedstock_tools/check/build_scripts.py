@@ -7,7 +7,7 @@ known (the output of a command, a file that may exist) stays unknown, and both b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
@@ -64,7 +64,9 @@ class Branches:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """The script ends."""
+    """The script ends; the build goes on unless it `fails`."""
+
+    fails: bool
 
 
 Node = Assignment | Branches | Exit
@@ -98,16 +100,24 @@ def _with_references(text: str, variable: re.Pattern[str], reference: Callable[[
     return Text((*parts, text[end:]))
 
 
-def run(nodes: Iterable[Node], values: Values) -> Values | None:
-    """The possible values of variables after a part of a script; None if the script always ends before."""
+def run(nodes: Iterable[Node], values: Values) -> Values:
+    """The possible values of variables after a script, wherever it ends without a failure; empty if it always fails."""
+    ended: list[Values] = []
+    last = _after(nodes, values, ended)
+    return _joined([*ended, *([] if last is None else [last])])
+
+
+def _after(nodes: Iterable[Node], values: Values, ended: list[Values]) -> Values | None:
+    """The possible values after a part of a script; None if the script always ends before, with those in `ended`."""
     current: dict[str, frozenset[Assigned]] = dict(values)
     for node in nodes:
         if isinstance(node, Exit):
+            ended += [] if node.fails else [current]
             return None
         if isinstance(node, Assignment):
             current[node.name] = _assigned(node, current)
             continue
-        after = _after_branches(node, current)
+        after = _after_branches(node, current, ended)
         if after is None:
             return None
         current = dict(after)
@@ -121,22 +131,25 @@ def _assigned(node: Assignment, values: Values) -> frozenset[Assigned]:
     return possible if len(possible) <= _MOST else frozenset({Assigned(None, node.line)})
 
 
-def _after_branches(branches: Branches, values: Values) -> Values | None:
+def _after_branches(branches: Branches, values: Values, ended: list[Values]) -> Values | None:
     """The possible values over all branches that may be taken."""
     ends: list[Values] = []
     for condition, body in branches.parts:
         answers = {truth(condition, partial(_holds, single)) for single in _singles(names_of(condition), values)}
         if answers == {False}:
             continue
-        end = run(body, values)
+        end = _after(body, values, ended)
         if end is not None:
             ends.append(end)
         if answers == {True}:
             break
     else:
         ends.append(values)
-    if not ends:
-        return None
+    return _joined(ends) if ends else None
+
+
+def _joined(ends: Sequence[Values]) -> Values:
+    """The possible values after any of several parts."""
     names = frozenset().union(*(end.keys() for end in ends))
     unset = frozenset({Assigned(None, 0)})  # its value before the script is unknown
     return {name: frozenset().union(*(end.get(name, unset) for end in ends)) for name in names}
@@ -186,13 +199,16 @@ def _value_of_reference(reference: Reference, value: str | None) -> str | None:
     return None
 
 
+#: An exit with a status that is certainly not zero.
+_FAILURE = re.compile(r"^exit\s+(?:/b\s+)?(?:-\d+|0*[1-9]\d*)\b", re.IGNORECASE)
 _ASSIGNMENT = re.compile(
     r"(?:(?:export|local|readonly|declare(?:\s+-\w+)?)\s+)?(?P<name>[A-Za-z_]\w*)(?P<more>\+?)=(?P<value>\"[^\"]*\"|'[^']*'|[^\s;&|]*)"
 )
 _SHELL_ARGUMENT = argument_pattern(r"\"[^\"]*\"|'[^']*'|[^\s\"')]+")
 _SHELL_VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)(?P<rest>[^}]*)\}|(?P<plain>\w+))")
 _PATTERN = re.compile(r"^\s*\(?(?P<patterns>[^()]+)\)\s*(?P<rest>.*)$")
-_HEREDOC = re.compile(r"<<-?\s*['\"]?(?P<end>\w+)['\"]?\s*$")
+_HEREDOC = re.compile(r"(?<!<)<<(?!<)-?\s*['\"]?(?P<end>\w+)")
+_FUNCTION = re.compile(r"(?:function\s+[\w-]+\s*(?:\(\s*\))?|[\w-]+\s*\(\s*\))\s*(?:\{\s*(?P<rest>.*))?$")
 #: What follows a variable's name in braces, and its meaning.
 _EDITS: Mapping[str, Edit] = {
     "": "none",
@@ -273,12 +289,24 @@ class _ShellReader:
                 nodes.append(self._branches(text[len(word) :]))
             elif word == "case":
                 nodes.append(self._case(text))
+            elif function := _FUNCTION.match(text):
+                nodes.append(self._function(line, function["rest"]))
             elif word in ("then", "else", "do"):
                 self._statements[self._at - 1 : self._at] = [(line, text[len(word) :].strip() or ":")]
                 self._at -= 1
             else:
                 nodes += _shell_command(line, text)
         return tuple(nodes)
+
+    def _function(self, line: int, rest: str | None) -> Node:
+        """The body of a function, which may be called or not."""
+        if rest is None and self._at < len(self._statements) and self._statements[self._at][1].startswith("{"):
+            rest = self._statements.pop(self._at)[1][1:].strip()
+        if rest:
+            self._statements.insert(self._at, (line, rest))
+        body = self.block("}")
+        self._at += 1
+        return Branches(((Other("called"), body),))
 
     def _branches(self, condition: str) -> Node:
         branches = []
@@ -338,7 +366,7 @@ def _shell_command(line: int, text: str) -> Iterator[Node]:
         yield Branches(((_shell_condition(test), tuple(_shell_command(line, command.strip()))),))
         return
     if text.split(None, 1)[0] == "exit":
-        yield Exit()
+        yield Exit(_FAILURE.search(text) is not None)
         return
     match = _ASSIGNMENT.match(text)
     value = _shell_text(match["value"]) if match else _UNKNOWN
@@ -393,6 +421,11 @@ _SET = re.compile(r'^set\s+(?:"(?P<quoted>[^"]*)"|(?P<plain>.*))', re.IGNORECASE
 _IF = re.compile(r"^if\s+(?P<rest>.*)$", re.IGNORECASE)
 _BATCH_COMPARED = re.compile(
     r'^(?P<negated>not\s+)?(?:/i\s+)?(?P<left>"[^"]*"|\S+?)\s*==\s*(?P<right>"[^"]*"|[^\s("]+)\s*(?P<then>.*)$', re.I
+)
+_BATCH_TEST = re.compile(
+    r"(?:not\s+)?(?:/i\s+)?(?:(?:defined|exist|errorlevel)\s+|\S+\s+(?:equ|neq|lss|leq|gtr|geq)\s+)"
+    r"(?:\"[^\"]*\"|\S+)\s+(?P<then>.+)$",
+    re.IGNORECASE,
 )
 _BATCH_VARIABLE = re.compile(r"%(?P<name>\w+)(?::~0,(?P<length>\d+))?%|!(?P<late>\w+)!")
 _BATCH_ARGUMENT = argument_pattern(r'"[^"]*"|[^\s"^]+')
@@ -474,7 +507,9 @@ def _batch_condition(rest: str) -> tuple[Condition, str]:
     """A condition, and what follows it: `(` or a command."""
     match = _BATCH_COMPARED.match(rest)
     if match is None:
-        return Other(rest), "(" if rest.rstrip().endswith("(") else rest.split(None, 1)[-1]
+        other = _BATCH_TEST.match(rest)
+        then = other["then"] if other else rest.split(None, 1)[-1]
+        return Other(rest), "(" if rest.rstrip().endswith("(") else then
     same = Compare(_batch_text(match["left"]), "==", _batch_text(match["right"]))
     return Not(same) if match["negated"] else same, match["then"].strip()
 
@@ -486,7 +521,7 @@ def _batch_command(line: int, text: str) -> Iterator[Node]:
         yield Branches(((condition, tuple(_batch_command(line, then))),))
         return
     if text.lower().startswith("exit"):
-        yield Exit()
+        yield Exit(_FAILURE.search(text) is not None)
         return
     match = _SET.match(text)
     name, _, value = (match["quoted"] or match["plain"] or "").partition("=") if match else ("", "", "")

@@ -138,7 +138,7 @@ def _environments(environments: Iterable[Mapping[str, str]]) -> _Values:
 
 def _in_tree(tree: Iterable[Node], path: str, initial: _Values) -> Iterator[ScriptList]:
     """The lists in the values that variables have after a script, but for those that they had before."""
-    after = run(tree, initial) or {}
+    after = run(tree, initial)
     for variable, values in sorted(after.items()):
         possible = sorted(values - initial.get(variable, frozenset()), key=lambda value: (value.line, str(value.text)))
         found = [(value.line, _lists_of(variable, value.text or "")) for value in possible]
