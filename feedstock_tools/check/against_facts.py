@@ -216,6 +216,8 @@ def _architectures(row: _CudaRow) -> Iterator[Finding]:
             if is_native(text):
                 yield row.finding(key, NATIVE)
                 continue
+            if text in ("all", "all-major"):  # CMake's, right for every toolkit
+                continue
             try:
                 listed = read_list(text, form_of(key))
             except InputError as error:

@@ -11,6 +11,7 @@ from feedstock_tools.check.renderings import Job
 from feedstock_tools.facts.cuda import CudaFacts, Toolkit
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.packages import Package
+from feedstock_tools.recipe.requirements import spec_name
 from feedstock_tools.versions import parse_version
 
 #: A build string that only GPU builds have, as in `pytorch * cuda*`.
@@ -33,7 +34,7 @@ def wrong_guards(job: Job, facts: CudaFacts) -> Iterator[Finding]:
         older = [version for version in facts.toolkits if parse_version(version) < parse_version(least)]
         built = f"{output.name} is built with CUDA {toolkit.version}, which"
         for spec in _guards(output):
-            wanted = spec.partition(" ")[2].strip().split(" ")[0]
+            wanted = spec.removeprefix("__cuda").strip().split(" ")[0]
             if wanted and any(admits(wanted, old) for old in older):
                 message = f"{built} needs a driver for CUDA {least}, but its '{spec}' allows older ones"
                 yield Finding(job.name, "__cuda", message)
@@ -92,7 +93,7 @@ def _toolkit(output: RenderedOutput, facts: CudaFacts) -> Toolkit | None:
 
 def _guards(output: RenderedOutput) -> list[str]:
     sections = (*output.requirements.get("run", ()), *output.requirements.get("run_constrained", ()))
-    return [spec.strip() for spec in sections if spec.split()[:1] == ["__cuda"]]
+    return [spec.strip() for spec in sections if spec_name(spec) == "__cuda"]
 
 
 def _is_guarded_by_others(output: RenderedOutput, siblings: Iterable[str]) -> bool:

@@ -99,6 +99,7 @@ def test_a_planted_mistake_is_found(name: str, key: str, value: str, said: str) 
         ("linux_64_cpu", {"c_compiler_version": "99", "docker_image": "linux-anvil-cuda:9.9"}),
         ("linux_64_cuda12.9", {"cuda_compiler_version": "99.1", "c_compiler_version": "99"}),
         ("linux_64_cuda12.9", {"cudnn": "undefined"}),
+        ("linux_64_cuda12.9", {"CMAKE_CUDA_ARCHITECTURES": "all-major"}),
     ],
 )
 def test_what_is_no_mistake_or_not_known(name: str, values: dict[str, str]) -> None:

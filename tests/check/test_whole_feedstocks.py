@@ -168,6 +168,7 @@ def test_a_list_that_a_template_chooses_by_version_counts_for_that_version(tmp_p
     [
         ("__cuda >=13", "its '__cuda >=13' refuses even 12.9"),
         ("__cuda >=11.8", "its '__cuda >=11.8' allows older ones"),
+        ("__cuda>=11.8", "its '__cuda >=11.8' allows older ones"),
     ],
 )
 def test_a_guard_that_does_not_fit(tmp_path: Path, guard: str, message: str) -> None:
