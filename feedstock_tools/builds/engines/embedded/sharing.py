@@ -9,7 +9,6 @@ all have the same path (`fixed_place`).
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import warnings
@@ -76,7 +75,13 @@ def build_shared(rendered: Sequence[Rendering], request: BuildRequest, events: E
 
 
 def build_heir(
-    variant: Rendering, row: Sequence[Rendering], request: BuildRequest, events: EngineLog, place: Path, test: str
+    variant: Rendering,
+    row: Sequence[Rendering],
+    request: BuildRequest,
+    events: EngineLog,
+    place: Path,
+    test: str,
+    cuda: str | None,
 ) -> Path:
     """Build an output that inherits from a shared build; returns its package.
 
@@ -88,6 +93,7 @@ def build_heir(
         events: gets the questions of its environments: the engine has no log then.
         place: the path of the private folder for the engine.
         test: the strategy of tests.
+        cuda: the version of the virtual package `__cuda`, for the questions.
 
     Raises:
         RattlerBuildError, FeedstockError, OSError: it failed.
@@ -105,7 +111,7 @@ def build_heir(
     recipe = request.folder / "recipe.json"
     own = alone(variant, row, request.recipe, used.keys() - _ALWAYS_USED, UNIT)
     recipe.write_text(own.text, encoding="utf-8")
-    for line in _questions(own.text, request, used["target_platform"]):
+    for line in _questions(own.text, request, used["target_platform"], cuda):
         events.say(line, "solve")
     target = request.builder if request.target == "noarch" else request.target
     with (
@@ -158,7 +164,7 @@ def _scripts_see(settings: str, request: BuildRequest) -> Iterator[None]:
         file.write_text("", encoding="utf-8")
 
 
-def _questions(recipe: str, request: BuildRequest, target: str) -> Iterator[str]:
+def _questions(recipe: str, request: BuildRequest, target: str, cuda: str | None) -> Iterator[str]:
     """The environments of an heir in the form of the engine's log, which this engine does not show.
 
     An environment that has no solution is explained from them (`builds.runs.unsolved`).
@@ -166,7 +172,6 @@ def _questions(recipe: str, request: BuildRequest, target: str) -> Iterator[str]
     requirements = json.loads(recipe)["outputs"][-1].get("requirements") or {}
     for environment, subdir in (("build", request.builder), ("host", target)):
         if specs := [spec for spec in requirements.get(environment) or () if isinstance(spec, str)]:
-            cuda = os.environ.get("CONDA_OVERRIDE_CUDA") or None
             platform = Platform.parse(request.target if subdir == "noarch" else subdir)
             yield f"  Platform: {platform.subdir} [{', '.join(virtual_packages(platform, cuda=cuda))}]"
             for title, items in (("Channels", [request.output.as_uri(), *request.channels]), ("Specs", specs)):

@@ -186,7 +186,9 @@ def _build_output(
     def make() -> Path:
         documents = {}
         if inherits(variant, request):
-            package = build_heir(variant, row, request, events, place, test)
+            package = build_heir(
+                variant, row, request, events, place, test, os.environ.get("CONDA_OVERRIDE_CUDA") or None
+            )
             documents = original_documents(package, variant, original)
         else:
             result = variant.run_build(
