@@ -139,7 +139,7 @@ def check_artifact(
     metadata, documents = read_package_and(package, (_RENDERED, _META, _PATHS))
     rendered = documents[_RENDERED]
     wrong = list(broken_promises(metadata, promise, siblings))
-    if not json.loads(documents[_PATHS] or b'{"paths": [0]}')["paths"] and _has_script_or_files(documents, package):
+    if not json.loads(documents[_PATHS] or b'{"paths": [0]}')["paths"] and _promises_files(documents, package):
         wrong.append("it is empty, although the recipe gives it a script or files")
     environments: tuple[EnvironmentRecord, ...] = ()
     if rendered is not None:
@@ -153,13 +153,17 @@ def check_artifact(
     return Artifact(metadata, environments)
 
 
-def _has_script_or_files(documents: Mapping[str, bytes | None], package: Path) -> bool:
-    """Whether a rendered recipe of either format says what its package contains."""
+def _promises_files(documents: Mapping[str, bytes | None], package: Path) -> bool:
+    """Whether a rendered recipe of either format says that its package has files: it lists or inherits some, or has
+    a script and something to build with. A metapackage may have a script that only says something.
+    """
     text = documents[_RENDERED] or documents[_META]
     content = parse_json_types(text.decode("utf-8", "replace"), package) if text else {}
     recipe = content.get("recipe") or content
     build = recipe.get("build") or {}
-    return bool(build.get("script") or build.get("files") or recipe.get("inherits_from"))
+    needs = recipe.get("requirements") or {}
+    builds = bool(build.get("script")) and any(needs.get(section) for section in ("build", "host"))
+    return bool(builds or build.get("files") or recipe.get("inherits_from"))
 
 
 def solved_environments(rendered: Any) -> Iterator[EnvironmentRecord]:

@@ -63,7 +63,7 @@ def refuse_incomplete(folders: Mapping[str, Path]) -> None:
             whole = False
         if not whole:
             (folder / SEAL).unlink(missing_ok=True)
-            hint = "Run the command again: it is built again."
+            hint = "Run the command again to rebuild it."
             raise WorkError(f"the shared build of {name} was removed or changed", path=folder, hint=hint)
 
 
@@ -79,7 +79,7 @@ def seal(build: RowBuild, event: Built, request: BuildRequest) -> None:
     solved_in = SolvedIn(request.output.as_uri(), build.station.channels)
     if wrong := list(wrong_channels(list(solved_channels(solved)), solved_in, frozenset())):
         lines = "\n".join(f"  - {line}" for line in wrong)
-        raise WorkError(f"the shared build of {event.output} differs from its recipe:\n{lines}")
+        raise WorkError(f"the shared build of {event.output} used packages from the wrong channels:\n{lines}")
     content = {
         "name": event.output,
         "identity": wanted.identities[event.output],

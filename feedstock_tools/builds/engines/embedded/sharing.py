@@ -202,7 +202,7 @@ def original_documents(package: Path, variant: Rendering, recipe: bytes) -> dict
     }
     contents = {key: value for key, value in json.loads(found[_HASH_INPUT] or b"{}").items() if key != _CHANNELS}
     variants = _CHANNELS_LINE.sub(b"", found[_VARIANT]) + line
-    rendered = _CHANNELS_LINE.sub(rb"\g<1>" + line if line else b"", found[_RENDERED], count=1)
+    rendered = _CHANNELS_LINE.sub((lambda match: match[1] + line) if line else b"", found[_RENDERED], count=1)
     if variant.hash_info is not None:
         own = yaml.safe_dump(variant.hash_info.hash).splitlines()[0]  # in quotes if it would be a number without them
         rendered = _HASH_LINE.sub(rb"\g<1>" + own.encode(), rendered, count=1)
