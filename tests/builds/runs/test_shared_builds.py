@@ -37,6 +37,7 @@ outputs:
         - mkdir -p $PREFIX/lib $PREFIX/share
         - echo "$PREFIX $SRC_DIR" > $PREFIX/lib/where.txt
         - cp part.txt $PREFIX/share/part.txt
+        - echo "$PKG_VERSION $PKG_BUILDNUM" > $PREFIX/share/version.txt
         - mkdir objects && echo object > objects/one.o
     requirements: {build: [tiny-compiler]}
   - package: {name: libcounted}
