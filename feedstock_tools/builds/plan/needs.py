@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import TYPE_CHECKING
 
-from feedstock_tools.builds.ledger.records import BuildRecord
 from feedstock_tools.wording import size_of, time_of
 
 if TYPE_CHECKING:
-    from feedstock_tools.builds.ledger import Ledger
+    from feedstock_tools.builds.ledger import BuildRecord, Ledger
 
 #: The margin on top of the memory of earlier builds: the next one differs a little.
 _MARGIN = 1.25
@@ -97,6 +95,8 @@ class History:
     def seconds(self, row: str, output: str) -> float | None:
         """The expected duration of an output: the median of its last builds; None if unknown."""
         taken = [record.seconds for record in self._last(row, output) if record.seconds is not None]
+        from statistics import median
+
         return median(taken) if taken else None
 
     def memory(self, row: str, outputs: Sequence[str]) -> int | None:

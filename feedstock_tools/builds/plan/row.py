@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from feedstock_tools.builds.ledger.records import BuildRecord
 from feedstock_tools.builds.plan.hosts import LOG_LIMIT, Share
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.feedstock.planned import PackageId, PlannedOutput, PlannedRow
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.engines.contract import Failed
+    from feedstock_tools.builds.ledger import BuildRecord
 
 
 @dataclass(frozen=True)
