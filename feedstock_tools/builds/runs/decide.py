@@ -63,9 +63,8 @@ def decide(pending: Collection[Row], running: Collection[Row], hosts: Sequence[H
     """The rows that begin now, each with its host and its share of that.
 
     A row begins if no other row makes one of its packages, the shared builds that it waits for have been run, and a
-    host has room for it in cores, memory and jobs. A row
-    that has no such host now keeps the host free that lacks the least for it: otherwise smaller rows would keep it
-    waiting for ever. A row that fits no host delays no other.
+    host has room for it in cores, memory and jobs. A row that has no such host now keeps the host free that lacks the
+    least for it: otherwise smaller rows would keep it waiting for ever. A row that fits no host delays no other.
 
     Among the hosts that can begin a row it takes one without a GPU if it needs none, then the cheapest, then the one
     with the most free cores, then the first. Before all that, a long row prefers hosts that are preempted less often;

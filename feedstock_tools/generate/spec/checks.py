@@ -55,14 +55,14 @@ def cross_check(content: dict[str, Any]) -> list[Finding]:
 
 def _check_as_written(content: dict[str, Any]) -> Iterator[Finding]:
     """Findings for numbers and build strings of the spec's own beside those that are added, and for names of both."""
+    outputs = list(outputs_of(content))
     if is_automatic(content):
         hint = "Add `automatic: false`, or leave it to `cuda` and `prefer`."
         if as_mapping(content.get("build")).get("offsets"):
             yield Finding(("build", "offsets"), "build numbers are added to what the spec says", hint)
-        for location, output in outputs_of(content):
+        for location, output in outputs:
             if output.get("string"):
                 yield Finding((*location, "string"), "build strings are added to what the spec says", hint)
-    outputs = list(outputs_of(content))
     if [output.get("name") for _, output in outputs] == [content.get("recipe_name")]:
         location, output = outputs[0]
         blocks = enumerate(as_list(output.get("verbatim")))

@@ -55,7 +55,7 @@ def build_shared(rendered: Sequence[Rendering], request: BuildRequest, events: E
     from rattler_build import ToolConfiguration
 
     heir = next(variant for variant in rendered if inherits(variant, request))
-    used = {key: text_of(value) for key, value in dict(heir.variant).items()}
+    used = _values_of(heir)
     parsed = staging_alone(heir, request.recipe, UNIT, used.keys() - _ALWAYS_USED)
     platforms = Platform.parse(request.target), Platform.parse(request.builder)
     (single,) = render_row(parsed, request.name, {**request.values, **used}, *platforms)
@@ -100,14 +100,9 @@ def build_heir(
     """
     from rattler_build.cli_api import build_recipes
 
-    used = {key: text_of(value) for key, value in dict(variant.variant).items()}
+    used = _values_of(variant)
     _link_shared(request)
-    ours = {
-        **{key: value for key, value in used.items() if key not in _ALWAYS_USED},
-        _CHANNELS: ",".join(request.channels),
-    }
-    variants = request.folder / "variants.json"
-    variants.write_text(json.dumps({key: [typed_value(value)] for key, value in ours.items()}), encoding="utf-8")
+    variants = _write_variants(request, used)
     recipe = request.folder / "recipe.json"
     own = alone(variant, row, request.recipe, used.keys() - _ALWAYS_USED, UNIT)
     recipe.write_text(own.text, encoding="utf-8")
@@ -140,6 +135,19 @@ def build_heir(
     return next(
         request.output / subdir / name for subdir in ("noarch", target) if (request.output / subdir / name).is_file()
     )
+
+
+def _values_of(variant: Rendering) -> dict[str, str]:
+    return {key: text_of(value) for key, value in dict(variant.variant).items()}
+
+
+def _write_variants(request: BuildRequest, used: Mapping[str, str]) -> Path:
+    """The variant file of an heir: the values that it uses, with our channels."""
+    ours = {key: value for key, value in used.items() if key not in _ALWAYS_USED}
+    ours[_CHANNELS] = ",".join(request.channels)
+    file = request.folder / "variants.json"
+    file.write_text(json.dumps({key: [typed_value(value)] for key, value in ours.items()}), encoding="utf-8")
+    return file
 
 
 def _link_shared(request: BuildRequest) -> None:
@@ -195,7 +203,7 @@ def original_documents(package: Path, variant: Rendering, recipe: bytes) -> dict
     """
     import yaml
 
-    original = {key: text_of(value) for key, value in dict(variant.variant).items() if key == _CHANNELS}
+    original = {key: value for key, value in _values_of(variant).items() if key == _CHANNELS}
     line = yaml.safe_dump(original, width=1 << 20).encode() if original else b""
     found = {
         name: content or b"" for name, content in read_documents(package, (_HASH_INPUT, _VARIANT, _RENDERED)).items()
