@@ -25,7 +25,7 @@ from feedstock_tools.feedstock.layout import Artifacts
 from tests.support.rows import made_up_row
 
 #: Names of types that a module imports for type checkers alone.
-_FOR_TYPES = {"Engine": Engine, "Emulator": Emulator, "Failed": Failed, "Host": Host}
+_FOR_TYPES = {kind.__name__: kind for kind in (BuildRecord, Emulator, Engine, Failed, Host)}
 
 
 def _dataclasses() -> Iterator[type[Any]]:
