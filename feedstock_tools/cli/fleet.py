@@ -30,11 +30,9 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.fleet.provision.inventory import Inventory
     from feedstock_tools.builds.fleet.provision.playing import Played
 
-#: Where no fleet is named; `folder.INVENTORY` would cost an import at start.
-_INVENTORY = "inventory.yml"
 _HOSTS = click.argument("hosts", nargs=-1, metavar="[HOST]...")
-_FLEET = options.fleet("inventory.yml here, else the only one")
-_INVENTORY_FILE = options.fleet("inventory.yml")
+_FLEET = options.fleet("the only one")
+_INVENTORY_FILE = options.fleet("none")
 _MACHINES = options.option(
     "--machines",
     metavar="PROGRAM",
@@ -413,7 +411,7 @@ def _named_fleet(name: str, hub: str | None) -> FleetFolder:
 
 
 def chosen_fleet(given: str | None) -> FleetFolder:
-    """The fleet that is named on the command line; without a name the one here.
+    """The fleet that is named on the command line; without a name the user's only one.
 
     Raises:
         InputError: there is none, or the extra is not installed.
@@ -421,18 +419,20 @@ def chosen_fleet(given: str | None) -> FleetFolder:
     refuse_without_extra()
     from feedstock_tools.builds.fleet.folder import find_fleet
 
-    return find_fleet("" if given in (None, options.FLEET_HERE) else str(given), Path.cwd(), os.environ)
+    return find_fleet("" if given in (None, options.ONLY_FLEET) else str(given), Path.cwd(), os.environ)
 
 
 def inventory_of(fleet: str | None) -> Path:
     """The inventory that `--fleet` names.
 
     Raises:
-        InputError: there is no such file.
+        InputError: it names none, since Ansible runs what an inventory says; or there is no such file.
     """
-    path = Path(_INVENTORY if fleet in (None, options.FLEET_HERE) else str(fleet))
+    hint = "Name one: --fleet=inventory.yml. docs/fleet.md has examples."
+    if fleet in (None, options.ONLY_FLEET):
+        raise InputError("no inventory is named", hint=hint)
+    path = Path(str(fleet))
     if not path.is_file():
-        hint = "Write one, or name it: --fleet=FILE. docs/fleet.md has examples."
         raise InputError("there is no inventory", path=path, hint=hint)
     return path
 

@@ -24,7 +24,7 @@ Decorator = Callable[[Function], Function]
 #: The values of --commit without a message, and to open the message in the editor: as conda-smithy has them.
 OWN_MESSAGE, EDIT_MESSAGE = "auto", "edit"
 #: The value of `--fleet` that is given without one.
-FLEET_HERE = "."
+ONLY_FLEET = "."
 
 
 _NAMES = (
@@ -374,11 +374,11 @@ commit = _by_default(
     metavar="[MESSAGE]",
     meaning="Write and commit the changes; MESSAGE is a text, or edit",
 )
-#: `--fleet [INVENTORY]`: `fleet`, a text, `FLEET_HERE` without a value, or None.
+#: `--fleet [INVENTORY]`: `fleet`, a text, `ONLY_FLEET` without a value, or None.
 fleet = _by_default(
     "--fleet",
     is_flag=False,
-    flag_value=FLEET_HERE,
+    flag_value=ONLY_FLEET,
     metavar="[INVENTORY]",
     meaning="The fleet: its inventory, its folder or its name",
 )

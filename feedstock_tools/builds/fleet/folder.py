@@ -10,6 +10,7 @@ hub/, hosts/NAME/               what the hub and each host get, and nothing else
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -29,8 +30,8 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.nodes import parse_types
 
-#: The inventory in a folder where none is named, and the variable of its group `all` that names its fleet.
-INVENTORY, NAME_KEY = "inventory.yml", "fleet_name"
+#: The variable of an inventory's group `all` that names its fleet.
+NAME_KEY = "fleet_name"
 _FLEET = "fleet.json"
 
 
@@ -142,23 +143,25 @@ def open_fleet(path: Path) -> FleetFolder:
 
 
 def find_fleet(given: str, here: Path, environment: Mapping[str, str]) -> FleetFolder:
-    """The fleet that a user means: by its inventory, its private folder, or its name.
+    """The fleet that a user means: by its name, its inventory, or the path of its private folder.
+
+    Files that merely lie in a folder name none: it may be the folder of an untrusted feedstock, whose keys and
+    inventory would send builds to its author's machines.
 
     Args:
-        given: empty for the inventory in this folder, else this user's only fleet.
+        given: empty for this user's only fleet; a folder needs a separator, as in `./NAME`.
 
     Raises:
         InputError: there is none, or there are several.
     """
     root = fleets_root(environment)
-    path = here / (given or INVENTORY)
-    if (path / _FLEET).is_file():
-        return open_fleet(path)
-    if path.is_file():
-        return open_fleet(root / fleet_name(path))
     names = sorted(each.name for each in root.iterdir() if (each / _FLEET).is_file()) if root.is_dir() else []
     if given in names or (not given and len(names) == 1):
         return open_fleet(root / (given or names[0]))
+    if given and (path := here / given).is_file():
+        return open_fleet(root / fleet_name(path))
+    if {os.sep, "/"} & set(given) and (path / _FLEET).is_file():
+        return open_fleet(path)
     known = f"There are: {', '.join(names)}." if names else "`feedstock-tools fleet new NAME` makes one."
     what = f"there is no inventory, folder or fleet {given!r}" if given else "no fleet is named"
     raise InputError(what, hint=f"{known} Name one: --fleet=NAME.")

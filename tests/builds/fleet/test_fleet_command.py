@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -63,7 +64,7 @@ def test_without_slurm_nothing_is_made(tmp_path: Path) -> None:
     jobs = "{cores: 2, memory: 4 GiB, time: 1 h}"
     (tmp_path / "inventory.yml").write_text(f"all:\n  vars:\n    fleet_name: mine\n    fleet_slurm: {{cpu: {jobs}}}\n")
     variables = command.environment(XDG_CONFIG_HOME=str(tmp_path / "config"), PATH=str(tmp_path))
-    up = command.run(command.tool("fleet", "slurm", "up"), tmp_path, variables)
+    up = command.run(command.tool("fleet", "slurm", "up", "--fleet=inventory.yml"), tmp_path, variables)
     assert up.returncode == 2, up.stdout + up.stderr
     assert "there is no squeue on PATH" in up.stderr
     assert not (tmp_path / "config").exists()
@@ -186,13 +187,31 @@ def test_a_fleet_is_meant_by_its_inventory_its_folder_or_its_name(tmp_path: Path
     with pytest.raises(InputError, match="no fleet is named"):
         find_fleet("", tmp_path, variables)
     (tmp_path / "inventory.yml").write_text("all:\n  hosts: {}\n")
-    assert find_fleet("", tmp_path, variables).name == "inventory"
+    assert find_fleet("inventory.yml", tmp_path, variables).name == "inventory"
     (tmp_path / "gpus.yml").write_text("all:\n  vars:\n    fleet_name: mine\n")
     assert find_fleet("gpus.yml", tmp_path, variables).name == "mine"
     assert find_fleet("mine", tmp_path, variables).name == "mine"
     assert find_fleet(str(find_fleet("mine", tmp_path, variables).path), tmp_path, variables).name == "mine"
     with pytest.raises(InputError, match="there is no inventory, folder or fleet 'nobody'"):
         find_fleet("nobody", tmp_path, variables)
+    shutil.copytree(find_fleet("mine", tmp_path, variables).path, tmp_path / "theirs")
+    assert find_fleet("./theirs", tmp_path, variables).name == "mine"
     (tmp_path / "bad.yml").write_text("all:\n  vars:\n    fleet_name: ../up\n")
     with pytest.raises(InputError, match="cannot be the name"):
         fleet_name(tmp_path / "bad.yml")
+
+
+def test_an_inventory_is_never_found_in_a_folder(tmp_path: Path) -> None:
+    assert _run(tmp_path, "fleet", "new", "mine", "--hub", "127.0.0.1:1").returncode == 0
+    variables = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    feedstock, mine = tmp_path / "feedstock", find_fleet("", tmp_path, variables).path
+    for name in ("inventory.yml", ".", "theirs", "mine"):
+        shutil.copytree(mine, feedstock / name, dirs_exist_ok=True)
+    assert find_fleet("", feedstock, variables).path == mine
+    assert find_fleet("mine", feedstock, variables).path == mine
+    for name in ("inventory.yml", "theirs"):
+        with pytest.raises(InputError, match="there is no inventory, folder or fleet"):
+            find_fleet(name, feedstock, variables)
+    for words in (["up"], ["down"], ["test"], ["slurm", "up"]):
+        run = _run(feedstock, "fleet", *words)
+        assert run.returncode == 2 and "no inventory is named" in run.stderr, run.stderr

@@ -87,7 +87,7 @@ all:
             root: {tmp_path / "nodes"}}}
 """)
     made = _Fleet(cluster, tmp_path, tmp_path / "nodes")
-    up = made.run("fleet", "slurm", "up")
+    up = made.run("fleet", "slurm", "up", "--fleet=inventory.yml")
     assert up.returncode == 0, up.stdout + up.stderr
     try:
         yield made
@@ -182,7 +182,7 @@ def test_a_time_limit_and_a_slurmd_that_dies_alone_cost_no_package(fleet: _Fleet
 def test_slurm_refuses_a_job_and_the_run_ends_with_its_reason(fleet: _Fleet, feedstock: TinyFeedstock) -> None:
     inventory = fleet.folder / "inventory.yml"
     inventory.write_text(inventory.read_text().replace("partition: batch", "partition: other"))
-    assert fleet.run("fleet", "slurm", "up").returncode == 0
+    assert fleet.run("fleet", "slurm", "up", "--fleet=inventory.yml").returncode == 0
     run = fleet.start(feedstock)
     output, _ = run.communicate()
     assert run.returncode == 1, output
@@ -193,7 +193,7 @@ def test_slurm_refuses_a_job_and_the_run_ends_with_its_reason(fleet: _Fleet, fee
 def test_jobs_whose_worker_does_not_start_are_not_submitted_for_ever(fleet: _Fleet, feedstock: TinyFeedstock) -> None:
     inventory = fleet.folder / "inventory.yml"
     inventory.write_text(inventory.read_text().replace("max: 3", "max: 3, python: /usr/bin/false"))
-    assert fleet.run("fleet", "slurm", "up").returncode == 0
+    assert fleet.run("fleet", "slurm", "up", "--fleet=inventory.yml").returncode == 0
     run = fleet.start(feedstock)
     output, _ = run.communicate()
     assert run.returncode == 1, output

@@ -19,6 +19,7 @@ from feedstock_tools.builds.fleet.folder import NAME_KEY, fleet_name
 from feedstock_tools.builds.fleet.provision.playing import ansible, variables
 from feedstock_tools.builds.fleet.provision.settings import PREFIX, Plan, plan_of, why_not
 from feedstock_tools.errors import InputError, Mistake, WorkError
+from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.nodes import Document, Location, parse_document
 
@@ -114,9 +115,16 @@ def _mistake(document: Document, at: Location, message: str, hint: str) -> Mista
 def _listed(path: Path, environment: Mapping[str, str]) -> dict[str, Any]:
     command = [*ansible("inventory"), "--inventory", str(path.absolute()), "--list"]
     try:
-        run = subprocess.run(
-            command, env=variables(environment), capture_output=True, text=True, check=False, timeout=_LONGEST
-        )
+        with temporary_folder() as folder:  # Ansible reads plugins and variables of the folder that it starts in
+            run = subprocess.run(
+                command,
+                cwd=folder,
+                env=variables(environment),
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=_LONGEST,
+            )
     except subprocess.TimeoutExpired as error:
         raise WorkError(f"the inventory took more than {_LONGEST:g} s to read", path=path) from error
     try:

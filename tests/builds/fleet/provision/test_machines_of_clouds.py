@@ -102,4 +102,4 @@ def test_up_calls_the_program_before_it_reads_the_inventory(tmp_path: Path, monk
     assert (tmp_path / "called").read_text() == "up gpus\n"
     missing = CliRunner().invoke(command, ["up", "--fleet=gpus.yml", "--machines=./nobody"])
     assert "there is no such program" in str(missing.exception)
-    assert "there is no inventory" in str(CliRunner().invoke(command, ["down"]).exception)
+    assert "there is no inventory" in str(CliRunner().invoke(command, ["down", "--fleet=nothing.yml"]).exception)

@@ -105,7 +105,7 @@ def provisioned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Provision
 
 
 def _run(folder: Path, variables: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    return command.run(command.tool("fleet", *words), folder, variables)
+    return command.run(command.tool("fleet", *words, "--fleet=inventory.yml"), folder, variables)
 
 
 def test_a_second_up_changes_nothing_and_fleet_test_finds_all_well(provisioned: _Provisioned) -> None:
