@@ -17,18 +17,30 @@ from feedstock_tools.facts.cuda import load_cuda
 #: Of a long log the last part is searched (characters): errors are at the end.
 _LONGEST = 1_000_000
 _GROUP = re.compile(r"\{(\w+)\}")
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)")
+#: What stands before the text of a line: quotes of Markdown, pytest's margin, the time of a log, the container's name.
+_PREFIX = re.compile(
+    r"^(?:\s*(?:>|E(?=\s{3})|[\w.-]+\s+\|(?=\s)|\[?\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?:?))+",
+    re.MULTILINE,
+)
+_STRAIGHT = str.maketrans("\u2018\u2019\u201c\u201d\u00b4`\u00a0", "''\"\"'' ")
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a message means, what to check, and the commands that help; `sources` are pages by title."""
+    """What a message means; what who runs the program, and who builds it, can do; the commands that help.
+
+    `sources` are pages by title. A `harmless` message is a remark: the program runs.
+    """
 
     name: str
     pattern: str
     means: str
-    check: tuple[str, ...]
-    commands: tuple[str, ...]
+    user: tuple[str, ...]
     sources: tuple[str, ...]
+    maintainer: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    harmless: bool = False
 
 
 @cache
@@ -42,7 +54,10 @@ def load_messages() -> tuple[Explanation, ...]:
 
 
 def explain_message(text: str) -> tuple[Explanation, ...]:
-    """What an error message, or a log with several, means; texts are filled in with what the message says.
+    """What an error message, or a log with several, means: errors in their order, then remarks.
+
+    Colours, quotes of any kind, prefixes and breaks of lines make no difference. Texts are filled in with what the
+    message says.
 
     Raises:
         WorkError: nothing is known about it.
@@ -50,25 +65,53 @@ def explain_message(text: str) -> tuple[Explanation, ...]:
     >>> explain_message("ptxas fatal : Value 'sm_86' is not defined for option 'gpu-name'")[0].commands[0]
     'feedstock-tools gpu --capability 8.6'
     """
+    plain = " ".join(_PREFIX.sub("", _ESCAPES.sub("", text[-_LONGEST:])).translate(_STRAIGHT).split())
+    matches = _matches(plain)
+    if all(explanation.harmless for explanation, _ in matches):
+        matches = _matches(plain.replace(" ", ""), torn=True) or matches
+    if not matches:
+        raise WorkError("no explanation of this message is known", hint="Paste the line of the error itself.")
+    matches.sort(key=lambda found: (found[0].harmless, found[1].start()))
+    return tuple(_filled(explanation, _words(match)) for explanation, match in matches)
+
+
+def _matches(text: str, *, torn: bool = False) -> list[tuple[Explanation, re.Match[str]]]:
+    """The first place of each message; in a `torn` text, with lines that broke inside words, no space counts."""
     found = []
     for explanation in load_messages():
-        match = re.search(explanation.pattern, text[-_LONGEST:], re.IGNORECASE)
+        pattern = (
+            explanation.pattern.replace(" ?", "").replace(" ", "").replace(r"\b", "") if torn else explanation.pattern
+        )
+        match = re.search(pattern, text, re.IGNORECASE)
         if match is not None:
-            found.append(_filled(explanation, _words(match)))
-    if not found:
-        raise WorkError("no explanation of this message is known", hint="Paste the line of the error itself.")
-    return tuple(found)
+            found.append((explanation, match))
+    return found
 
 
 def _words(match: re.Match[str]) -> Mapping[str, str]:
-    words = {name.rstrip("2"): value for name, value in match.groupdict().items() if value is not None}
+    words = {name.rstrip("23"): value for name, value in match.groupdict().items() if value is not None}
     if "arch" in words:
         words["capability"] = f"{words['arch'][:-1]}.{words['arch'][-1]}"
+        words["compilers"] = _compilers(words["arch"])
+    elif "capability" in words:
+        words["arch"] = words["capability"].replace(".", "")
     if "number" in words:
         words["cuda"] = f"{int(words['number']) // 1000}.{int(words['number']) % 1000 // 10}"
+    if "cuda" in words:
+        toolkit = load_cuda().toolkits.get(words["cuda"])
+        words["driver"] = (toolkit and toolkit.driver and toolkit.driver.linux) or "of that CUDA"
     if "ptx" in words:
         words["writers"], words["readers"] = _cuda_of_ptx(words["ptx"]), _cuda_of_ptx(words["reads"])
     return words
+
+
+def _compilers(architecture: str) -> str:
+    """The toolkits that compile for an architecture: `CUDA 11.1 or newer`, `CUDA 8.0 to 12.9`."""
+    facts = load_cuda()
+    versions = [version for version, toolkit in facts.toolkits.items() if toolkit.accepts(f"sm_{architecture}")]
+    if not versions:
+        return "no CUDA version that is known"
+    return f"CUDA {versions[0]} " + ("or newer" if versions[-1] == [*facts.toolkits][-1] else f"to {versions[-1]}")
 
 
 def _cuda_of_ptx(version: str) -> str:
@@ -84,6 +127,7 @@ def _filled(explanation: Explanation, words: Mapping[str, str]) -> Explanation:
     return replace(
         explanation,
         means=fill(explanation.means),
-        check=tuple(fill(text) for text in explanation.check),
-        commands=tuple(fill(text) for text in explanation.commands),
+        user=tuple(map(fill, explanation.user)),
+        maintainer=tuple(map(fill, explanation.maintainer)),
+        commands=tuple(map(fill, explanation.commands)),
     )

@@ -243,9 +243,11 @@ class MessageEntry(FactsFile):
     name: Text
     pattern: Annotated[str, AfterValidator(compiles)]
     means: Text
-    check: Listed[Text]
-    commands: Listed[Text]
+    user: Listed[Text] = Field(description="What those who run the program can do.")
+    maintainer: Listed[Text] | None = Field(None, description="What those who build it can do.")
+    commands: Listed[Text] | None = None
     sources: Listed[Text]
+    harmless: bool = Field(False, description="Whether the program runs in spite of it.")
 
 
 class MessagesFile(FactsFile):

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from ruamel.yaml import YAML
 
 from feedstock_tools.cli import program
 from feedstock_tools.cli.cuda import cuda as command
@@ -14,98 +18,51 @@ from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.facts.messages import explain_message, load_messages
 from tests.support.options import leaves
 
-MESSAGES = [
-    ("ptxas fatal   : Value 'sm_86' is not defined for option 'gpu-name'", "architecture unknown to nvcc", "sm_86"),
-    ("nvcc fatal   : Unsupported gpu architecture 'compute_120'", "architecture unknown to nvcc", "sm_120"),
-    ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "no code for this GPU", ""),
-    (
-        "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch installation.",
-        "GPU not among a framework's architectures",
-        "sm_120",
-    ),
-    ("CUDA driver version is insufficient for CUDA runtime version", "driver older than the CUDA runtime", ""),
-    (
-        "The NVIDIA driver on your system is too old (found version 11040).",
-        "driver older than the CUDA runtime",
-        "driver",
-    ),
-    ("the provided PTX was compiled with an unsupported toolchain.", "PTX newer than the driver", ""),
-    ("CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "PTX newer than the driver", ""),
-    (
-        "ptxas fatal : Unsupported .version 8.5; current version is '8.2'",
-        "PTX of a newer version",
-        "version 8.5, which CUDA 12.5 or 12.6 writes; this ptxas, or the driver's, reads up to 8.2, that of CUDA 12.2",
-    ),
-    (
-        "ptxas /tmp/t.ptx, line 5; fatal   : Unsupported .version 99.1; current version is '8.6'",
-        "PTX of a newer version",
-        "version 99.1, which a CUDA version that is not known writes",
-    ),
-    (
-        "Loaded runtime CuDNN library: 8.1.0 but source was compiled with: 8.6.0.",
-        "cuDNN versions differ",
-        "another cuDNN",
-    ),
-    ("ImportError: libcuda.so.1: cannot open shared object file: No such file or directory", "no driver library", ""),
-    (
-        "Could not load dynamic library 'libcudart.so.11.0'; libcudart.so.11.0: cannot open shared object file",
-        "no CUDA runtime library",
-        "libcudart.so.11.0",
-    ),
-    (
-        "libcudnn.so.8: cannot open shared object file: No such file or directory",
-        "no CUDA runtime library",
-        "libcudnn.so.8",
-    ),
-    (
-        "fatal error C1189: #error:  -- unsupported Microsoft Visual Studio version! Only 2017 to 2022",
-        "Visual Studio not supported",
-        "",
-    ),
-    ("error STL1002: Unexpected compiler version, expected CUDA 12.4 or newer.", "Visual Studio not supported", "12.4"),
-    (
-        "#error -- unsupported GNU version! gcc versions later than 11 are not supported!",
-        "gcc not supported",
-        "up to 11",
-    ),
-    (
-        "#error -- unsupported clang version! clang version must be less than 16 and greater than 3.2 .",
-        "clang not supported",
-        "before 16",
-    ),
-    ("c++: fatal error: Killed signal terminated program cc1plus", "out of memory while compiling", "gigabytes"),
-    ("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", "GPU out of memory", ""),
-    ("forward compatibility was attempted on non supported HW", "forward compatibility on a GPU that has none", ""),
-    ("Failed to initialize NVML: Driver/library version mismatch", "driver and its library differ", ""),
-    ("cudaGetDeviceCount() failed: no CUDA-capable device is detected", "no GPU found", ""),
-    ("Error 802: system not yet initialized", "system not initialized", "fabricmanager"),
-    ("- nothing provides __cuda >=12 needed by libtorch-2.5.1-cuda126_h1", "solver without __cuda", ""),
-    ("CUDA error: device kernel image is invalid", "damaged or foreign GPU code", ""),
-    ("No CMAKE_CUDA_COMPILER could be found.", "no nvcc", ""),
-    ('CUDA_ARCHITECTURES is empty for target "cmTC_28d80".', "no list of architectures", ""),
-    ("relocation truncated to fit: R_X86_64_PC32 against `.bss'", "library too large to link", ""),
-    (
-        "W tensorflow/… Could not load dynamic library 'cudart64_110.dll'; dlerror: cudart64_110.dll not found",
-        "a framework finds no CUDA library",
-        "cudart64_110.dll",
-    ),
-    ("torch.cuda.is_available() returns False", "PyTorch does not see a GPU", "CPU build"),
-    (">>> torch.cuda.is_available()\nFalse", "PyTorch does not see a GPU", "CPU build"),
-    ("AssertionError: Torch not compiled with CUDA enabled", "PyTorch does not see a GPU", "CPU build"),
-]
+_PASTED = YAML(typ="safe").load(Path(__file__).with_name("messages.yaml"))
+#: Each message with the name of its explanation, and a part of what that says.
+MESSAGES = [(entry["text"], name, entry.get("said", "")) for name, entries in _PASTED.items() for entry in entries]
 
 
-@pytest.mark.parametrize(("message", "name", "said"), MESSAGES, ids=[message[:40] for message, *_ in MESSAGES])
-def test_a_message_that_users_paste_is_explained(message: str, name: str, said: str) -> None:
-    explanations = explain_message(message)
-    explanation = next(found for found in explanations if found.name == name)
-    assert said in explanation.means
-    assert explanation.check
-    assert not re.search(r"[{}]", "".join((explanation.means, *explanation.check, *explanation.commands)))
+def test_messages_that_users_paste_are_explained() -> None:
+    for message, name, said in MESSAGES:
+        explanation = explain_message(message)[0]
+        assert (explanation.name, said in explanation.means) == (name, True), message
+        texts = (explanation.means, *explanation.user, *explanation.maintainer, *explanation.commands)
+        assert not re.search(r"[{}]", "".join(texts)), message
+
+
+@pytest.mark.parametrize(
+    "torn",
+    [
+        lambda text: "\n".join(text[start : start + 37] for start in range(0, len(text), 37)),
+        lambda text: "".join(f"> {line}\n" for line in textwrap.wrap(text, 30)),
+        lambda text: "E       " + "\nE       ".join(textwrap.wrap(text, 40)),
+        lambda text: "\x1b[31;1m" + text.replace(" ", " \x1b[0m", 1),
+        lambda text: re.sub(r"'([^']*)'", "\u2018\\1\u2019", re.sub(r'"([^"]*)"', "\u201c\\1\u201d", text)),
+        lambda text: f"web-1  | 2026-02-06T16:34:06.123Z {text}",
+        lambda text: "collected 3 items\n" * 50 + text + "\nexit status 1",
+    ],
+    ids=["cut lines", "quoted", "pytest", "coloured", "curly", "container", "log"],
+)
+def test_the_form_in_which_a_message_is_pasted_does_not_matter(torn: Callable[[str], str]) -> None:
+    for message, name, _ in MESSAGES:
+        assert name in {explanation.name for explanation in explain_message(torn(message))}, torn(message)
+
+
+def test_errors_stand_before_remarks() -> None:
+    log = "Unable to register cuDNN factory\nCUDA out of memory\ninvalid device ordinal"
+    names = [explanation.name for explanation in explain_message(log)]
+    assert names == ["GPU out of memory", "a number of a GPU that is not there", "remarks of TensorFlow"]
+
+
+@pytest.mark.parametrize("text", ["", "collected 3 items", "error: subprocess-exited-with-error", "Segmentation fault"])
+def test_other_text_is_not_explained(text: str) -> None:
+    with pytest.raises(WorkError, match="no explanation"):
+        explain_message(text)
 
 
 def test_a_log_with_several_messages_has_each_explained_once() -> None:
-    log = "\n".join(message for message, *_ in MESSAGES[:4]) + "\n" + "x" * 10_000
+    log = "\n".join(message for message, *_ in MESSAGES[:5]) + "\n" + "x" * 10_000
     names = [explanation.name for explanation in explain_message(log)]
     assert len(names) == len(set(names)) == 3
 

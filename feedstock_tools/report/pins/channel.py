@@ -68,20 +68,21 @@ def audit_json(disagreements: Sequence[Disagreement]) -> list[dict[str, Any]]:
 
 
 def messages_text(explanations: Sequence[Explanation]) -> str:
-    """Each explanation as a paragraph: what it means, what to check, what to run, and the sources."""
+    """Each explanation as a paragraph: what it means, who can do what, what to run, and the sources."""
     return "\n\n".join("\n".join(_lines(explanation)) for explanation in explanations)
 
 
 def _lines(explanation: Explanation) -> list[str]:
     return [
         f"{explanation.name}: {explanation.means}",
-        *(f"  check {text}" for text in explanation.check),
-        *(f"  run   {text}" for text in explanation.commands),
+        *(f"  user: {text}" for text in explanation.user),
+        *(f"  maintainer: {text}" for text in explanation.maintainer),
+        *(f"  run: {text}" for text in explanation.commands),
         f"  [{'; '.join(explanation.sources)}]",
     ]
 
 
 def messages_json(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
     """The same for programs."""
-    names = ("name", "means", "check", "commands", "sources")
+    names = ("name", "means", "harmless", "user", "maintainer", "commands", "sources")
     return [values_of(explanation, *names) for explanation in explanations]
