@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from feedstock_tools.bounds.limits import most
 from feedstock_tools.channel.calls import rattler_client, unsharded_gateway, wait_for
@@ -18,9 +18,14 @@ from feedstock_tools.channel.metadata import DAMAGED, Record, RunExports
 from feedstock_tools.channel.properties import local_folder, why_no_channel
 from feedstock_tools.digests import package_hash
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.files.locks import say_aside
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import read_bytes
 from feedstock_tools.redaction import redacted
+from feedstock_tools.wording import counted, shown
+
+if TYPE_CHECKING:
+    from rattler import SparseRepoData
 
 #: Bytes of the repodata of a channel on this machine, several times those of conda-forge's largest subdir.
 _LARGEST_REPODATA = 2 << 30
@@ -151,9 +156,8 @@ def builds_of(name: str, channel: str, subdirs: Sequence[str]) -> tuple[Record, 
         found = wait_for(query(), f"{url} to answer", _SECONDS)
     except (GatewayError, OSError) as error:
         raise UnreadChannelError(f"cannot read the repodata of {redacted(url)}: {first_cause(error)}") from error
-    return tuple(
-        Record.from_repodata(file, json.loads(text), channel=url, subdir=subdir) for file, text, subdir in found
-    )
+    entries = ((file, json.loads(text), subdir) for file, text, subdir in found)
+    return tuple(_sound_records(entries, url))
 
 
 @contextmanager
@@ -172,10 +176,9 @@ def _lying_here(url: str, folder: Path, subdir: str) -> list[Record]:
         if not path.exists():
             raise FileNotFoundError
         document = json.loads(read_bytes(path, _LARGEST_REPODATA, within=None))
-        sections = (document.get("packages") or {}, document.get("packages.conda") or {})
         return [
             Record.from_repodata(name, entry, channel=url, subdir=subdir)
-            for section in sections
+            for section in _sections(document)
             for name, entry in sorted(section.items())
         ]
     except FileNotFoundError as error:
@@ -194,30 +197,62 @@ def _fetched(url: str, subdir: str, cache: Path) -> list[Record]:
     from rattler import Channel, Subdir, fetch_repo_data
     from rattler.exceptions import FetchRepoDataError
 
-    async def fetch() -> list[str]:
-        parts = await fetch_repo_data(
+    async def fetch(kept: Path) -> list[SparseRepoData]:
+        return await fetch_repo_data(
             channels=[Channel(url)],
             platforms=[Subdir(subdir)],
-            cache_path=cache,
+            cache_path=kept,
             callback=None,
             client=rattler_client(),
         )
-        return [record.to_json() for part in parts for record in part.load_all_records()]
 
     try:
-        entries = [json.loads(text) for text in wait_for(fetch(), f"{url} to answer", _SECONDS)]
+        parts = wait_for(fetch(cache), f"{url} to answer", _SECONDS)
+        try:
+            entries = [json.loads(record.to_json()) for part in parts for record in part.load_all_records()]
+        except (OSError, ValueError):  # rattler gives no record of repodata with a bad one
+            with temporary_folder() as folder:
+                wait_for(fetch(folder), f"{url} to answer", _SECONDS)
+                (path,) = (each for each in folder.glob("*.json") if not each.name.endswith(".info.json"))
+                document = json.loads(read_bytes(path, _LARGEST_REPODATA, within=folder))
+            entries = [{**entry, "fn": name} for section in _sections(document) for name, entry in section.items()]
     except FetchRepoDataError as error:
         if subdir != "noarch" and str(error).startswith("repodata not found"):
             return []
         raise UnreadChannelError(
             f"cannot read the repodata of {redacted(url)}/{subdir}: {first_cause(error)}"
         ) from error
-    except (OSError, ValueError) as error:
+    except (OSError, *DAMAGED) as error:
         raise UnreadChannelError(f"cannot read the repodata of {redacted(url)}/{subdir}: {error}") from error
-    return sorted(
-        (Record.from_repodata(entry["fn"], entry, channel=url, subdir=subdir) for entry in entries),
-        key=lambda record: record.file_name,
-    )
+    records = _sound_records(((entry["fn"], entry, subdir) for entry in entries), url)
+    return sorted(records, key=lambda record: record.file_name)
+
+
+def _sections(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    return document.get("packages") or {}, document.get("packages.conda") or {}
+
+
+def _sound_records(entries: Iterable[tuple[str, Mapping[str, Any], str]], url: str) -> list[Record]:
+    """The records of a channel on a server, whose damaged ones are left out and counted: others own it.
+
+    Args:
+        entries: file name, entry and subdir of each package.
+
+    Raises:
+        UnreadChannelError: all are damaged.
+    """
+    records, damage = [], []
+    for file_name, entry, subdir in entries:
+        try:
+            records.append(Record.from_repodata(file_name, entry, channel=url, subdir=subdir))
+        except DAMAGED as error:
+            damage.append(f"{subdir}: {shown(str(error))}")
+    if damage and not records:
+        raise UnreadChannelError(f"the repodata of {redacted(url)} is damaged: {damage[0]}")
+    if damage:
+        skipped = f"{counted(len(damage), 'damaged record')} of {redacted(url)} skipped"
+        say_aside(f"{skipped}, the first in {damage[0]}")
+    return records
 
 
 def first_cause(error: BaseException) -> str:

@@ -208,8 +208,13 @@ def tell_with(tell: Callable[[str], None]) -> None:
 def say_wait(event: str, seconds: float | None) -> None:
     """Report what this process waits for, and for how long at most."""
     limit = f", for up to {seconds:g} s" if seconds is not None else ""
+    say_aside(f"waiting for {event}{limit}")
+
+
+def say_aside(text: str) -> None:
+    """Report something that the result does not say, where waits are reported."""
     if _tell is not None:
-        _tell(f"waiting for {event}{limit}")
+        _tell(text)
 
 
 class Wait:

@@ -16,9 +16,10 @@ from rattler.index import index_fs
 from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
-from feedstock_tools.channel.repodata import UnreadChannelError, channel_url, read_records, why_unreachable
+from feedstock_tools.channel.repodata import UnreadChannelError, builds_of, channel_url, read_records, why_unreachable
 from feedstock_tools.channel.solving import solve
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.files import locks
 from feedstock_tools.platforms import Platform
 from tests.support.serving import Handler, failing, files, serving
 
@@ -111,6 +112,33 @@ DAMAGED = [
     *(entry(depends=[1]), entry(depends="two"), entry(constrains={"two": 1}), entry(timestamp=float("inf"))),
     *(entry(build_number="x"), entry(size="x"), entry(sha256=5)),
 ]
+
+
+BAD_RECORDS = [{"build": "\x1b[31m0"}, {"version": "1\n"}, {"depends": ["a"] * 10_001}, {"name": "\u202e\x07"}]
+
+
+@pytest.mark.parametrize("bad", BAD_RECORDS)
+def test_a_bad_record_of_a_server_is_skipped_and_counted(
+    channel: Path, serve: Serve, bad: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = channel / "linux-64/repodata.json"
+    document = json.loads(path.read_text())
+    (known,) = document["packages.conda"].values()
+    document["packages.conda"]["one-9-0.conda"] = {**known, "version": "9", "build": "0", **bad}
+    path.write_text(json.dumps(document))
+    told: list[str] = []
+    monkeypatch.setattr(locks, "_tell", told.append)
+    records = read_records(serve(files(channel)), SUBDIRS)
+    if "version" not in bad:  # of such a package rattler shows nothing, and says why
+        builds = builds_of("one", serve(files(channel)), SUBDIRS)
+        assert [record.distribution for record in builds] == ["one-1.0-h_0"]
+    assert [record.distribution for record in records] == ["one-1.0-h_0", "two-2.0-0"]
+    assert any("1 damaged record of http" in text for text in told)
+    assert all(text.isprintable() for text in told)
+    document["packages.conda"].pop("one-1.0-h_0.conda")
+    path.write_text(json.dumps(document))
+    with pytest.raises(UnreadChannelError, match="is damaged: linux-64"):
+        read_records(serve(files(channel)), ["linux-64"])
 
 
 @pytest.mark.parametrize("text", DAMAGED)
