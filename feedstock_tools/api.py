@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         packages_in_files,
         run_tests,
     )
-    from feedstock_tools.channel.archive import FileDifference, PackageComparison, compare_packages
+    from feedstock_tools.channel.packages.archive import FileDifference, PackageComparison, compare_packages
     from feedstock_tools.channel.repodata import lacking
     from feedstock_tools.channel.targets import Target, parse_target
     from feedstock_tools.check.against_facts import check_feedstock as check
@@ -223,7 +223,7 @@ _WHERE = {
     "builds.runs.observer": "Observer Progress",
     "builds.runs.run": "BuildResult Outcome build=run",
     "builds.testing.tests": "TestOptions TestWatcher TestedPackage built_packages packages_in_files run_tests",
-    "channel.archive": "FileDifference PackageComparison compare_packages",
+    "channel.packages.archive": "FileDifference PackageComparison compare_packages",
     "channel.repodata": "lacking",
     "channel.targets": "Target parse_target",
     "check.against_facts": "check=check_feedstock",

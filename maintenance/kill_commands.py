@@ -35,9 +35,9 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from feedstock_tools.builds.ledger import Ledger
-from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
+from feedstock_tools.channel.packages.archive import write_package
 from tests.support import command
 from tests.support.channels import make_tiny_channel
 from tests.support.feedstocks import GPU, copy_of_tiny

@@ -11,7 +11,8 @@ from feedstock_tools import reading
 from feedstock_tools.bounds.limits import READING, SOLVING
 from feedstock_tools.builds.ledger import database
 from feedstock_tools.builds.publish import parts
-from feedstock_tools.channel import archive, fetching, metadata, package_index, repodata
+from feedstock_tools.channel import fetching, metadata, package_index, repodata
+from feedstock_tools.channel.packages import archive
 from feedstock_tools.gpu_code import archives, code
 from feedstock_tools.recipe import v1_engine
 from feedstock_tools.recipe.v0 import jinja, meta, text

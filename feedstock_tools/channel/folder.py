@@ -10,9 +10,9 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, read_package
 from feedstock_tools.channel.calls import wait_for
 from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.channel.packages.archive import PACKAGE_SUFFIXES, read_package
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.changes import replacing

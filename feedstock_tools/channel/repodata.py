@@ -388,7 +388,7 @@ def listed_run_exports(urls: Iterable[str]) -> dict[str, RunExports]:
 
 
 def _from_package(path: Path) -> RunExports:
-    from feedstock_tools.channel.archive import read_package
+    from feedstock_tools.channel.packages.archive import read_package
 
     return read_package(path).run_exports
 
@@ -442,7 +442,7 @@ def _from_remote_package(url: str) -> RunExports:
     """Fetch only the metadata of a package."""
     from rattler.package_streaming import PackageArchive
 
-    from feedstock_tools.channel.archive import documents_of
+    from feedstock_tools.channel.packages.archive import documents_of
 
     name = "info/run_exports.json"
 

@@ -69,7 +69,7 @@ def _are_packages(*words: str) -> bool:
     Raises:
         InputError: some of them are, and others are not.
     """
-    from feedstock_tools.channel.archive import PACKAGE_SUFFIXES
+    from feedstock_tools.channel.packages.archive import PACKAGE_SUFFIXES
 
     packages = [word for word in words if word.endswith(PACKAGE_SUFFIXES)]
     if packages and len(packages) < len(words):
@@ -80,7 +80,7 @@ def _are_packages(*words: str) -> bool:
 
 def _packages_compared(first: Path, second: Path, form: str) -> tuple[object, Callable[[], str]]:
     """How two packages differ, in a form, and what makes the page of it."""
-    from feedstock_tools.channel.archive import compare_packages
+    from feedstock_tools.channel.packages.archive import compare_packages
     from feedstock_tools.report.checks import differences
 
     found = compare_packages(first, second)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from feedstock_tools.bounds.limits import LIFTING, most
-from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, plausible_file_count, unpack, unpacked_size
+from feedstock_tools.channel.packages.archive import PACKAGE_SUFFIXES, plausible_file_count, unpack, unpacked_size
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.temporary import temporary_folder
 

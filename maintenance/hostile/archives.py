@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from feedstock_tools.files.archives import stored_frame as stored
+from feedstock_tools.channel.packages.packing import stored_frame as stored
 
 #: A Zstandard frame of blocks of 128 KiB (RFC 8878), stored or of one repeated byte.
 _FRAME = bytes((0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x38))

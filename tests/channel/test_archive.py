@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from rattler.package_streaming import extract
 
-from feedstock_tools.channel.archive import (
+from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
+from feedstock_tools.channel.packages.archive import (
     combine,
     read_documents,
     read_package,
@@ -17,7 +18,6 @@ from feedstock_tools.channel.archive import (
     unpack,
     write_package,
 )
-from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
 from feedstock_tools.errors import WorkError
 
 LIBRARY = PackageMetadata(

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import add_packages, complete_index, index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.channel.packages.archive import write_package
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.channel.targets import FolderTarget
 from feedstock_tools.digests import sha256_of
@@ -19,7 +19,7 @@ from feedstock_tools.errors import WorkError
 ADD_FIVE = """
 import sys
 from pathlib import Path
-from feedstock_tools.channel.archive import write_package
+from feedstock_tools.channel.packages.archive import write_package
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.channel.metadata import PackageMetadata
 

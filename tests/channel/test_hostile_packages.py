@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.channel import archive, repodata
-from feedstock_tools.channel.archive import read_documents, read_package, unpack, write_package
+from feedstock_tools.channel import repodata
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
+from feedstock_tools.channel.packages import archive
+from feedstock_tools.channel.packages.archive import read_documents, read_package, unpack, write_package
+from feedstock_tools.channel.packages.packing import stored_frame as stored
 from feedstock_tools.channel.repodata import read_records, run_exports_of
 from feedstock_tools.errors import WorkError
-from feedstock_tools.files.archives import stored_frame as stored
 from feedstock_tools.gpu_code import code
 from feedstock_tools.gpu_code.code import gpu_code, gpu_code_in_bytes
 from maintenance.hostile.archives import END, INDEX, PLAIN, conda, header, member, zeros

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.fetched import PINNING, Pinning, age_in_words, cached_pinnings, find_pinning, pinning_cache
 from feedstock_tools.channel.fetching import available_packages, fetch_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
+from feedstock_tools.channel.packages.archive import write_package
 from feedstock_tools.cli.fetched import pinning as command
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
 from tests.support.serving import Files, serving

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from rattler.index import index_fs
 
-from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.channel.packages.archive import write_package
 from feedstock_tools.channel.repodata import UnreadChannelError, builds_of, channel_url, read_records, why_unreachable
 from feedstock_tools.channel.solving import solve
 from feedstock_tools.errors import InputError, WorkError

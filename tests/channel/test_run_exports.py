@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.metadata import PackageMetadata, RunExports
+from feedstock_tools.channel.packages.archive import write_package
 from feedstock_tools.channel.repodata import repodata_state, run_exports_of
 
 

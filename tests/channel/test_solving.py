@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
+from feedstock_tools.channel.packages.archive import write_package
 from feedstock_tools.channel.solving import (
     SolveError,
     install,

@@ -14,10 +14,10 @@ import pytest
 
 from feedstock_tools.channel import calls, repodata, targets
 from feedstock_tools.channel import targets as uploads
-from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import add_packages, index_channel
 from feedstock_tools.channel.http import NoAnswerError, ask, build_number
 from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.channel.packages.archive import write_package
 from feedstock_tools.channel.repodata import builds_of, read_records, repodata_state, run_exports_of, why_unreachable
 from feedstock_tools.channel.solving import solve
 from feedstock_tools.channel.targets import parse_target

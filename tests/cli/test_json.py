@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
+from feedstock_tools.channel.packages.archive import write_package
 from tests.support.feedstocks import GPU, HERE, TinyFeedstock, copy_of_example
 from tests.support.options import COMMANDS, taken
 from tests.support.smithy_release import write_package_of_release

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
+from feedstock_tools.channel.packages.archive import write_package
 from feedstock_tools.cli.cuda import cuda as command
 from feedstock_tools.errors import WorkError
 from feedstock_tools.gpu_code import archives

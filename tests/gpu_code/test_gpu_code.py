@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from feedstock_tools.builds.runs.delivery import check_gpu_code
 from feedstock_tools.builds.stand_in.nvcc_from_nvrtc import fatbin
-from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
+from feedstock_tools.channel.packages.archive import write_package
 from feedstock_tools.cli.cuda import cuda as command
 from feedstock_tools.errors import WorkError
 from feedstock_tools.gpu_code.architecture import parse_architectures

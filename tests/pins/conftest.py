@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.channel.packages.archive import write_package
 from feedstock_tools.facts.cuda import CudaFacts, load_cuda
 from feedstock_tools.pins.graph.from_facts import graph_of_facts
 from feedstock_tools.pins.graph.model import PinGraph

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.channel.packages.archive import write_package
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.channel.solving import SolveError, solve
 from feedstock_tools.pins.graph.from_channel import graph_of_channel

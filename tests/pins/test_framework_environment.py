@@ -11,9 +11,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.channel.packages.archive import write_package
 from feedstock_tools.channel.solving import solve, virtual_packages
 from feedstock_tools.cli.cuda import env as command
 from feedstock_tools.errors import InputError, WorkError

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.channel.packages.archive import write_package
 from feedstock_tools.cli.cuda import gpu as command
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import CudaFacts

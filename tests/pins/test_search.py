@@ -9,9 +9,9 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata, Record, RunExports
+from feedstock_tools.channel.packages.archive import write_package
 from feedstock_tools.cli.cuda import cuda, search
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.pins.channels import channel_title, channel_urls, toolkit_of

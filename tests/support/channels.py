@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
+from feedstock_tools.channel.packages.archive import write_package
 from tests.support.feedstocks import HERE
 
 

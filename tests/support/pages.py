@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from feedstock_tools.builds.fleet.simulation.simulate import SimulatedBuild, Simulation
-from feedstock_tools.channel.archive import FileDifference, PackageComparison
+from feedstock_tools.channel.packages.archive import FileDifference, PackageComparison
 from feedstock_tools.check.choices import ChoiceChange, Pick
 from feedstock_tools.check.differences import Differences, JobChange, Lines, PackageChange
 from feedstock_tools.check.rehearsal import FOLLOWS, Environment, Rehearsal

@@ -7,8 +7,8 @@ import json
 import tarfile
 from pathlib import Path
 
-from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
+from feedstock_tools.channel.packages.archive import write_package
 
 _CODE = '''
 """Stands for the code of conda-smithy, which is read and never run."""

@@ -169,7 +169,7 @@ def hide_credentials(package: Path, channels: Sequence[str]) -> bool:
     """
     if all(redacted(url) == url for url in channels):
         return False
-    from feedstock_tools.channel.archive import read_documents, replace_document
+    from feedstock_tools.channel.packages.archive import read_documents, replace_document
 
     changed = False
     for name, content in read_documents(package, _DOCUMENTS).items():

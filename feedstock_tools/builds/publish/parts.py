@@ -28,7 +28,7 @@ from feedstock_tools.builds.ledger import (
 )
 from feedstock_tools.builds.ledger.records import moment_of
 from feedstock_tools.builds.plan.rendering import render_outputs
-from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, read_package
+from feedstock_tools.channel.packages.archive import PACKAGE_SUFFIXES, read_package
 from feedstock_tools.channel.properties import properties_by_marks
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError

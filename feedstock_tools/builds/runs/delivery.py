@@ -24,9 +24,9 @@ from feedstock_tools.builds.engines.contract import BuildRequest, Built
 from feedstock_tools.builds.engines.process.supervision import signals_held_back
 from feedstock_tools.builds.ledger import BuildRecord, EnvironmentRecord, PackageRecord, SolvedPackage, now
 from feedstock_tools.builds.runs.row_build import RowBuild, lock_name
-from feedstock_tools.channel.archive import read_documents, read_package, read_package_and
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.channel.packages.archive import read_documents, read_package, read_package_and
 from feedstock_tools.digests import package_hash, sha256_of
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.planned import PlannedOutput

@@ -43,8 +43,8 @@ from feedstock_tools.builds.stand_in.tools import (
     tools_folder,
     wheel_files,
 )
-from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
+from feedstock_tools.channel.packages.archive import write_package
 from feedstock_tools.channel.properties import STAND_IN, ChannelProperties
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError

@@ -31,9 +31,9 @@ from feedstock_tools.builds.engines.process.guard import Guard, OutOfTimeError
 from feedstock_tools.builds.engines.process.program import write_order
 from feedstock_tools.builds.engines.variables import PASSED_ON
 from feedstock_tools.builds.runs.unsolved import last_question
-from feedstock_tools.channel.archive import PACKAGE_SUFFIXES, read_documents, read_package
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.channel.packages.archive import PACKAGE_SUFFIXES, read_documents, read_package
 from feedstock_tools.channel.properties import Channels, properties_by_marks
 from feedstock_tools.channel.repodata import channel_url
 from feedstock_tools.digests import sha256_of

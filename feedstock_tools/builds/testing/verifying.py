@@ -19,8 +19,8 @@ from feedstock_tools.builds.plan.hosts import Capacity, other_than
 from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.run import BuildResult
-from feedstock_tools.channel.archive import compare_packages
 from feedstock_tools.channel.folder import index_channel
+from feedstock_tools.channel.packages.archive import compare_packages
 from feedstock_tools.digests import digest_of_values
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.layout import Artifacts

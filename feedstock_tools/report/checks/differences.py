@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
-from feedstock_tools.channel.archive import FileDifference, PackageComparison
+from feedstock_tools.channel.packages.archive import FileDifference, PackageComparison
 from feedstock_tools.check.differences import Differences, JobChange, Lines
 from feedstock_tools.report.html_pages import html_page, shortened
 from feedstock_tools.wording import counted, shown, size_text, values_of

@@ -24,8 +24,8 @@ from feedstock_tools.builds.engines.container import find_runtime
 from feedstock_tools.builds.engines.contract import BuildRequest, Built, Failed
 from feedstock_tools.builds.engines.feedstock_script import FeedstockScript, script_for
 from feedstock_tools.builds.engines.variables import RowSetting, build_environment
-from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.channel.packages.archive import write_package
 from feedstock_tools.feedstock.configurations import outline
 from tests.support.command import run, tool
 from tests.support.feedstocks import HERE

@@ -18,9 +18,9 @@ from feedstock_tools.builds.ledger import BuildRecord, EnvironmentRecord, Ledger
 from feedstock_tools.builds.publish import collect as merging
 from feedstock_tools.builds.publish import parts
 from feedstock_tools.builds.publish.collect import Collected, collect
-from feedstock_tools.channel.archive import write_package
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
+from feedstock_tools.channel.packages.archive import write_package
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts

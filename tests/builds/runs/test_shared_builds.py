@@ -10,7 +10,7 @@ import pytest
 
 from feedstock_tools.builds.engines.embedded.fixed_place import is_possible
 from feedstock_tools.builds.ledger import Ledger
-from feedstock_tools.channel.archive import unpack_own
+from feedstock_tools.channel.packages.archive import unpack_own
 from tests.support import command
 from tests.support.feedstocks import HERE, TinyFeedstock
 from tests.support.needs import needs

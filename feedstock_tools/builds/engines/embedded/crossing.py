@@ -41,7 +41,7 @@ def without_host_platform(package: Path, request: BuildRequest) -> None:
     Raises:
         WorkError: the package cannot be read or written.
     """
-    from feedstock_tools.channel.archive import read_documents, replace_document
+    from feedstock_tools.channel.packages.archive import read_documents, replace_document
 
     contents = json.loads(read_documents(package, [_HASH_INPUT])[_HASH_INPUT] or b"{}")
     if _KEY in contents and _KEY not in request.values:

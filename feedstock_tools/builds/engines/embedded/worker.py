@@ -300,7 +300,7 @@ def repacked(
     """
     from rattler_build import assemble_package, collect_files
 
-    from feedstock_tools.channel.archive import combine, unpack_own
+    from feedstock_tools.channel.packages.archive import combine, unpack_own
 
     try:
         contents = folder / "contents"

@@ -21,9 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 from feedstock_tools.bounds.limits import LIFTING, most
 from feedstock_tools.channel.calls import wait_for
 from feedstock_tools.channel.metadata import DAMAGED, PackageFile, PackageMetadata
-from feedstock_tools.digests import sha256_of
-from feedstock_tools.errors import WorkError
-from feedstock_tools.files.archives import (
+from feedstock_tools.channel.packages.packing import (
     FORMAT,
     Member,
     add_entry,
@@ -34,6 +32,8 @@ from feedstock_tools.files.archives import (
     stored_frame,
     write_members,
 )
+from feedstock_tools.digests import sha256_of
+from feedstock_tools.errors import WorkError
 from feedstock_tools.files.changes import replacing
 from feedstock_tools.files.temporary import temporary_folder
 

@@ -1,4 +1,4 @@
-"""The archives in conda packages: the same entries are always the same bytes.
+"""Packing conda packages: the same entries are always the same bytes.
 
 Tars are lists of their blocks, zips hold stored members that are all of one time, and Zstandard frames (RFC 8878) have
 stored blocks, so that no compression library is needed, whose version could change bytes.

@@ -1,0 +1,1 @@
+"""Conda packages as files: written, read in one strict way, and compared."""
