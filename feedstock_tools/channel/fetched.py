@@ -270,8 +270,10 @@ def _pinning(kept: FetchedPackage) -> Pinning:
 
 
 def _installed_version(prefix: Path) -> str | None:
+    """The version of the package that an environment has, or that a folder with the name of its archive holds."""
     names = (path.name for path in sorted((prefix / "conda-meta").glob(f"{PINNING_PACKAGE}-*.json")))
-    versions = (name.removeprefix(f"{PINNING_PACKAGE}-").partition("-")[0] for name in names)
+    of_package = [prefix.name] if prefix.name.startswith(f"{PINNING_PACKAGE}-") else []
+    versions = (name.removeprefix(f"{PINNING_PACKAGE}-").partition("-")[0] for name in (*names, *of_package))
     return next((version for version in versions if version_numbers(version)), None)
 
 

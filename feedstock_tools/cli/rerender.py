@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from feedstock_tools.cli.opening import commit_changes, refuse_without_feedstock
 from feedstock_tools.cli.printing import say, say_diff, say_note, say_result
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
+from feedstock_tools.reading import read_text
 from feedstock_tools.stages import stage
 from feedstock_tools.wording import counted
 
@@ -147,8 +149,21 @@ def _message(result: Rerender, pinning: Path | None) -> str:
     """The message that conda-smithy gives a rerender."""
     from feedstock_tools.channel.fetched import find_pinning, pinning_cache
 
-    version = find_pinning(pinning.parent, pinning_cache(os.environ)).version if pinning else None
-    return result.rules.commit_message(version)
+    found = find_pinning(pinning.parent, pinning_cache(os.environ)) if pinning else None
+    return result.rules.commit_message((found.version or _version_of_clone(found.folder)) if found else None)
+
+
+def _version_of_clone(folder: Path) -> str | None:
+    """The version that a clone of the pinning's feedstock would build: the time of its commit; None if this is none."""
+    from feedstock_tools.feedstock.git import commit_of, epoch_of
+
+    recipe = folder / "meta.yaml"
+    if folder.name != "recipe" or not (folder.parent / ".git").exists() or not recipe.is_file():
+        return None
+    if "name: conda-forge-pinning" not in read_text(recipe, within=folder) or commit_of(folder.parent).endswith("+"):
+        return None
+    epoch = epoch_of(folder.parent, {})
+    return None if epoch is None else datetime.fromtimestamp(epoch, UTC).strftime("%Y.%m.%d.%H.%M.%S")
 
 
 def _rerender_many(feedstocks: Sequence[Path], how: _How, modes: _Modes, many: _Many) -> None:

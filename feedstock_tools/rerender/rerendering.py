@@ -324,7 +324,7 @@ def _with_tree(changes: Changes, tree: Tree) -> Changes:
     """The changes of `.ci_support` with those that give a feedstock a whole tree."""
     feedstock = changes.folder
     files: dict[Path, bytes | None] = dict(changes.files)
-    executable, seen = {}, dict(changes.seen)
+    executable, seen = dict(changes.executable), dict(changes.seen)
     for name, file in tree.files.items():
         path = feedstock / name
         for part in (path, *path.parents[: len(Path(name).parents) - 1]):
@@ -334,7 +334,7 @@ def _with_tree(changes: Changes, tree: Tree) -> Changes:
         seen[path] = _content(path, feedstock) if exists else None
         if seen[path] != file.content:
             files[path] = file.content
-        if file.executable != (exists and bool(path.stat().st_mode & 0o100)):
+        if file.executable is not None and file.executable != _is_executable(path):
             executable[path] = file.executable
     files.update(dict.fromkeys(feedstock / name for name in tree.removed))
     seen.update(dict.fromkeys(feedstock / name for name in tree.absent))
@@ -358,7 +358,7 @@ def _configuration_changes(
     if folder.is_symlink():
         raise InputError("is a link; configurations are only written into the feedstock itself", path=folder)
     files: dict[Path, bytes | None] = {}
-    seen = {}
+    executable, seen = {}, {}
     for name, content in wanted.items():
         if Path(name).name != name or name.startswith("."):
             raise InputError(f"'{name}' is not a valid name for a configuration")
@@ -366,12 +366,18 @@ def _configuration_changes(
         seen[path] = _content(path, feedstock) if path.is_file() and not path.is_symlink() else None
         if seen[path] != content:
             files[path] = content
+        if _is_executable(path):  # conda-smithy deletes all configurations and makes new files
+            executable[path] = False
     for path in sorted(folder.glob("*.yaml")):
         if path.name not in wanted and (platforms is None or _is_of(path, platforms)):
             files[path] = None
     files.update(dict.fromkeys(finished))
     files.update((folder / "migrations" / path.name, read_bytes(path, within=None)) for path in added)
-    return Changes(feedstock, files, seen=seen)
+    return Changes(feedstock, files, executable, seen)
+
+
+def _is_executable(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink() and bool(path.stat().st_mode & 0o100)
 
 
 def _is_of(path: Path, platforms: tuple[Platform, ...]) -> bool:

@@ -12,7 +12,13 @@ from typing import Any, Literal
 
 from feedstock_tools import __version__
 from feedstock_tools.errors import InputError
-from feedstock_tools.rerender.rule_tables import CONDA_BUILD_CHANGES, CONDA_BUILD_OF_ITS_DAY, SMITHY_CHANGES, Table
+from feedstock_tools.rerender.rule_tables import (
+    COMPAT_OF_ITS_DAY,
+    CONDA_BUILD_CHANGES,
+    CONDA_BUILD_OF_ITS_DAY,
+    SMITHY_CHANGES,
+    Table,
+)
 from feedstock_tools.variants.rules import CondaBuildRules, MigrationRules
 
 #: The newest versions whose source was read.
@@ -212,6 +218,7 @@ class Rules:
         tools = {
             "conda-build": self.conda_build_version,
             "rattler-build": version("py-rattler-build"),
+            "rattler-build-conda-compat": _of_its_day(COMPAT_OF_ITS_DAY, numbers_of(self.smithy)),
             "feedstock-tools": __version__,
         }
         return "\n".join([subject, "", "Other tools:", *(f"- {tool} {number}" for tool, number in tools.items())])
@@ -222,7 +229,7 @@ def _rules(smithy: str, conda_build: str) -> Rules:
     wanted = numbers_of(smithy)
     if wanted < (3, 1, 6):
         raise InputError(f"conda-smithy {smithy} is too old", hint="The rules of 3.1.6 and later are known.")
-    built_with = conda_build or _of_its_day(wanted)
+    built_with = conda_build or _of_its_day(CONDA_BUILD_OF_ITS_DAY, wanted)
     changes = changes_up_to(SMITHY_CHANGES, wanted, "migrations")
     migrations = changes.pop("migrations", {})
     kept = _KEPT - changes.pop("not_kept", frozenset()) | changes.pop("kept_too", frozenset())
@@ -251,9 +258,9 @@ def changes_up_to(table: Table, wanted: tuple[int, ...], *merged: str) -> dict[s
     return settings
 
 
-def _of_its_day(smithy: tuple[int, ...]) -> str:
-    made_with = [conda_build for version, conda_build in CONDA_BUILD_OF_ITS_DAY if smithy >= numbers_of(version)]
-    return made_with[-1] if made_with else CONDA_BUILD_OF_ITS_DAY[0][1]
+def _of_its_day(table: tuple[tuple[str, str], ...], smithy: tuple[int, ...]) -> str:
+    made_with = [tool for version, tool in table if smithy >= numbers_of(version)]
+    return made_with[-1] if made_with else table[0][1]
 
 
 def numbers_of(version: str, tool: str = "conda-smithy") -> tuple[int, ...]:

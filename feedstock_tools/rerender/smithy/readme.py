@@ -82,13 +82,13 @@ def readme_files(
         "maintainers": _maintainers_with_pages(workshop, maintainers),
         "azure": {**config["azure"], "build_id": next((each for each in numbers if each is not None), None)},
     }
-    files = {README: File(workshop.templates.render(_TEMPLATE, context).encode())}
+    files = {README: File(workshop.templates.render(_TEMPLATE, context).encode(), None)}
     rules = workshop.rules
     owners = [f"@{name.lower() if '/' in name and rules.lower_teams else name}" for name in maintainers]
     if rules.code_owners == "lines":
-        files[CODE_OWNERS] = File("".join(f"* {owner}\n" for owner in owners).encode())
+        files[CODE_OWNERS] = File("".join(f"* {owner}\n" for owner in owners).encode(), None)
     elif owners and rules.code_owners == "one line":
-        files[CODE_OWNERS] = File(f"* {' '.join(owners)}".encode())
+        files[CODE_OWNERS] = File(f"* {' '.join(owners)}".encode(), None)
     return files
 
 

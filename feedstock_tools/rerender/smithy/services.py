@@ -27,10 +27,11 @@ from feedstock_tools.rerender.smithy.templates import Templates
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """The content of a file of a feedstock, and whether it is executable."""
+    """The content of a file of a feedstock, and whether it is executable; None: as before, since conda-smithy opens the
+    file in place (a new file is not executable)."""
 
     content: bytes
-    executable: bool = False
+    executable: bool | None = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,8 @@ def render_provider(
         for system in dict.fromkeys(each.placement.build_os for each in enabled):
             _add(files, _files_for_system(workshop, seen, provider, system, enabled))
     if enabled or provider == "circle":
-        files[target] = File(workshop.templates.render(template, seen).encode())
+        anew = provider == "github_actions" or not enabled  # removed first
+        files[target] = File(workshop.templates.render(template, seen).encode(), False if anew else None)
     return files
 
 

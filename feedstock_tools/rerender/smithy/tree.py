@@ -170,7 +170,7 @@ def _note_on_configurations(workshop: Workshop, platforms: Sequence[RenderedPlat
     text = next((text for text in workshop.release.strings_in("main") if "conda_build_config.yaml" in text), "")
     if workshop.rules.note == "wrapped":
         text = "".join(f"{line}\n" for line in textwrap.wrap(text))
-    return {f"{CI_SUPPORT}/README": File(text.encode())} if text else {}
+    return {f"{CI_SUPPORT}/README": File(text.encode(), None)} if text else {}
 
 
 def _service(workshop: Workshop, config: dict[str, Any], provider: str, built: Sequence[Built]) -> Mapping[str, File]:
@@ -182,7 +182,7 @@ def _service(workshop: Workshop, config: dict[str, Any], provider: str, built: S
 
 def _service_workflows(workshop: Workshop, config: Mapping[str, Any], skipped: frozenset[str]) -> dict[str, File]:
     return {
-        path: File(workshop.templates.render(f"{name}.tmpl", config).encode())
+        path: File(workshop.templates.render(f"{name}.tmpl", config).encode(), None)
         for name in workshop.rules.service_workflows
         if skipped.isdisjoint(_with_parents(path := f"{_WORKFLOWS}/{name}"))
     }

@@ -127,7 +127,31 @@ def test_messages_are_those_of_the_version() -> None:
     )
     lines = Rules.parse("3.52.0").commit_message(PINNING).splitlines()
     assert lines[0] == f"MNT: Re-rendered with conda-smithy 3.52.0 and conda-forge-pinning {PINNING}"
-    assert [line.split()[1] for line in lines[3:]] == ["conda-build", "rattler-build", "feedstock-tools"]
+    tools = dict(line.removeprefix("- ").split() for line in lines[3:])
+    assert list(tools) == ["conda-build", "rattler-build", "rattler-build-conda-compat", "feedstock-tools"]
+    assert (tools["conda-build"], tools["rattler-build-conda-compat"]) == ("25.7.0", "1.4.6")
+
+
+def test_the_version_of_a_cloned_pinning_is_the_time_of_its_commit(
+    feedstock: Path, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone = tmp_path / "conda-forge-pinning-feedstock"
+    (clone / "recipe").mkdir(parents=True)
+    (clone / "recipe/conda_build_config.yaml").write_text("c_compiler: [gcc]\n")
+    (clone / "recipe/meta.yaml").write_text("package:\n  name: conda-forge-pinning\n")
+    git(clone, "init", "--quiet")
+    git(clone, "add", "--all")
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-01-02T05:04:05+02:00")
+    git(clone, "commit", "--quiet", "--message", "first")
+    (clone / "recipe/meta.yaml").write_text("package:\n  name: conda-forge-pinning\n  version: '1'\n")
+    rerender(feedstock, release, "--commit", "--pinning", str(clone))
+    assert git(feedstock, "log", "-1", "--format=%s").strip() == "MNT: Re-rendered with conda-smithy 2026.8.5"
+    git(clone, "checkout", "--quiet", ".")
+    git(feedstock, "rm", "--quiet", "README.md")
+    git(feedstock, "commit", "--quiet", "--message", "without")
+    rerender(feedstock, release, "--commit", "--pinning", str(clone))
+    subject = git(feedstock, "log", "-1", "--format=%s").strip()
+    assert subject == f"MNT: Re-rendered with conda-smithy 2026.8.5 and conda-forge-pinning {PINNING}"
 
 
 @pytest.mark.parametrize("words", [["--check"], ["--verify"]])

@@ -84,6 +84,26 @@ def test_scripts_are_executable_and_other_files_are_not(feedstock: Path, release
     }
 
 
+def test_files_opened_in_place_keep_their_modes_and_files_made_anew_are_not_executable(
+    feedstock: Path, release: Path
+) -> None:
+    render_tree(feedstock, release)
+    for name in contents(feedstock):
+        (feedstock / name).chmod(0o755)
+    render_tree(feedstock, release)
+    plain = {name for name in contents(feedstock) if not os.access(feedstock / name, os.X_OK)}
+    assert plain == {
+        ".azure-pipelines/azure-pipelines-osx.yml",
+        ".ci_support/README",
+        ".ci_support/linux_64_.yaml",
+        ".ci_support/osx_64_.yaml",
+        ".circleci/config.yml",
+        ".github/workflows/conda-build.yml",
+        ".gitignore",
+        "LICENSE.txt",
+    }
+
+
 def test_older_versions_have_other_modes_and_no_final_line_break(feedstock: Path, release: Path) -> None:
     render_tree(feedstock, release, "3.50.1")
     assert (feedstock / ".scripts/run_docker_build.sh").read_text() == "docker with BINSTAR_TOKEN"
