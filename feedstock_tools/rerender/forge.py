@@ -173,6 +173,13 @@ def _renderings(settings: Mapping[str, Any], recipe_text: str, rules: Rules) -> 
         yield Rendering(platform, build_platform, provider, name in _noarch_platforms(settings, rules), dict(environ))
 
 
+def rendering_if_built(forge: Forge, platform: Platform, rules: Rules) -> Rendering:
+    """How a platform that no provider builds would be rendered if Azure built it."""
+    provider = {**section(forge.settings, "provider"), platform.name: "azure"}
+    renderings = _renderings({**forge.settings, "provider": provider}, forge.recipe_text, rules)
+    return next(rendering for rendering in renderings if rendering.platform == platform)
+
+
 def _environ(settings: Mapping[str, Any], recipe_text: str, rules: Rules) -> dict[str, str]:
     environ = {variable: str(settings.get(name) or default) for name, (variable, default) in _VARIABLES.items()}
     environ["CF_COMPILER_STACK"] = str(settings.get("compiler_stack") or rules.compiler_stack)

@@ -191,6 +191,17 @@ def test_a_platform_without_provider(tmp_path: Path, kind: str) -> None:
     assert "osx_64" in loss.why
 
 
+def test_all_obstacles_are_named_in_the_order_in_which_they_bite(tmp_path: Path, kind: str) -> None:
+    recipe = RECIPES[kind].replace("[win]", "[win or aarch64]").replace("- win\n", "- win or aarch64\n")
+    feedstock = lay_out(tmp_path, kind, recipe, FORGE.replace("win: azure", "linux_aarch64: null"))
+    skips = [6, 7] if kind == "v0" else [9, 10]
+    found = asked(feedstock, "linux-aarch64", "py3.14")["linux_aarch64"].losses
+    assert [loss.kind for loss in found] == ["platform", "missing migration", "skip"]
+    assert places(found[2]) == [(("meta" if kind == "v0" else "recipe") + ".yaml", skips[0])]
+    both = asked(feedstock, "cuda13.0", "py3.13", "linux-64")["linux_64"].losses
+    assert [(loss.kind, places(loss)[0][1]) for loss in both] == [("file", 9), ("skip", skips[1])]
+
+
 def test_a_key_that_nothing_uses(tmp_path: Path, kind: str) -> None:
     (loss,) = asked(lay_out(tmp_path, kind), "mpi=nompi")["osx_64"].losses
     assert (loss.kind, loss.why) == ("unused", "the recipe does not use mpi, so its values make no jobs")

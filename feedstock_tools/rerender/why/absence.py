@@ -1,20 +1,21 @@
 """Why there is no job for a platform or a value: what took it away, with its line.
 
 The stations of a rerender are asked in turn: conda-forge.yml, the lines of variant files, migrations, zip groups, what
-the recipe uses, what it skips. The first that lost the value answers.
+the recipe skips, what it uses. Each that takes the value away answers; later ones as if those before it were mended.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
+from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import KNOWN_SUBDIRS, Platform
 from feedstock_tools.reading import FORGE_FILE, read_text
 from feedstock_tools.recipe.v1.expressions import Scope
@@ -23,13 +24,13 @@ from feedstock_tools.recipe.written.document import Document
 from feedstock_tools.recipe.written.owners import owners_of
 from feedstock_tools.recipe.written.sites import context_of, sites_of
 from feedstock_tools.recipe.written.variables import read_variables
-from feedstock_tools.rerender.forge import Rendering
+from feedstock_tools.rerender.forge import Rendering, rendering_if_built
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.source import Source, render_source, variants_of
 from feedstock_tools.rerender.why.model import Absence, FileLine, Loss, VariantStep, Wish, read_wish
 from feedstock_tools.rerender.why.reasons import RerenderedSource, rerendered_source
 from feedstock_tools.rerender.why.values import TracedVariants, places_of, trace_variants
-from feedstock_tools.variants.model import Variant, VariantSpace, explode
+from feedstock_tools.variants.model import Axis, Variant, VariantSpace, explode
 from feedstock_tools.variants.selectors import Namespace, evaluate, holds, select_lines, split_lines
 from feedstock_tools.yaml_reading.nodes import compose
 
@@ -42,6 +43,7 @@ _PY = re.compile(r"py(?:\d\w*)?")
 _WORD = re.compile(r"\w+")
 #: Rows to try; a recipe of conda-forge skips by few keys.
 _MOST_ROWS = 2_000
+_MISSING = "missing migration"
 
 
 def _losses_of_value(source: Source, rendering: Rendering, traced: TracedVariants, wish: Wish) -> Iterator[Loss]:
@@ -102,7 +104,7 @@ def _not_migrated(source: Source, rendering: Rendering, wish: Wish) -> Iterator[
         places = tuple(place for place, _ in lines if place.line in kept)
         if places:
             why = f"the feedstock does not have {path.name} in .ci_support/migrations, which sets it"
-            yield Loss("missing migration", why, places)
+            yield Loss(_MISSING, why, places)
 
 
 def _lines_with(
@@ -288,7 +290,9 @@ def absences(about: RerenderedSource, wishes: Collection[str]) -> Iterator[Absen
         if platform in renderings:
             yield _Platform(about, renderings[platform], wanted).absence()
         else:
-            yield Absence(platform.name, (), (_not_rendered(about.source, platform),))
+            rendering = rendering_if_built(about.source.forge, platform, about.source.rules)
+            further = _Platform(about, rendering, wanted).further_losses()
+            yield Absence(platform.name, (), (_not_rendered(about.source, platform), *further))
 
 
 def _is_platform(wish: str) -> bool:
@@ -338,6 +342,15 @@ class _Platform:
         used = frozenset(key for configuration in configurations for key in configuration.values)
         return Absence(name, (), tuple(self._losses(used, bool(configurations))))
 
+    def further_losses(self) -> tuple[Loss, ...]:
+        """What else would be lost if a provider built the platform."""
+        outputs = render_source(
+            self.about.source, variants_of(self.about.source, self.rendering), self.rendering
+        ).outputs
+        built = [output for output in outputs if not output.skip and (self.rendering.keep_noarch or not output.noarch)]
+        used = frozenset(key for output in built for key in output.used.own)
+        return tuple(loss for loss in self._losses(used, bool(built)) if loss.kind != "unknown")
+
     def _is_built(self) -> bool:
         """Whether outputs are built with each value; a file lists a value that only skipped outputs would use, too."""
         config = variants_of(self.about.source, self.rendering)
@@ -349,26 +362,45 @@ class _Platform:
         return True
 
     def _losses(self, used: Collection[str], is_built: bool) -> list[Loss]:
-        source, rendering = self.about.source, self.rendering
-        traced = trace_variants(source, rendering)
-        lost = [loss for wish in self.wishes for loss in _losses_of_value(source, rendering, traced, wish)]
-        if lost:
-            return lost
-        everything = space = explode(variants_of(source, rendering))
+        """All that stands in the way, in the order in which it bites."""
+        source, lost = self._with_migrations()
+        traced = trace_variants(source, self.rendering)
+        everything = space = explode(variants_of(source, self.rendering))
         for wish in self.wishes:
             narrower = _with(space, wish)
-            if any(not axis.rows for axis in narrower.axes):
-                return [_zipped_apart(traced, self.wishes, wish)]
-            space = narrower
-        skipped = skips_of(source, rendering, space, everything, is_built=is_built)
-        if skipped:
-            return skipped
-        if not is_built and not rendering.keep_noarch:
-            return [self._noarch()]
-        unused = [wish for wish in self.wishes if wish.key not in used]
-        if unused and is_built:
-            return [self._unused(wish) for wish in unused]
-        return [self._unknown()]
+            if all(axis.rows for axis in narrower.axes):
+                space = narrower
+                continue
+            if any(wish.is_value(value) for value in traced.config.values[wish.key]):
+                lost.append(_zipped_apart(traced, self.wishes, wish))
+            space = _as_if(space, wish)
+        skipped = skips_of(source, self.rendering, space, everything, is_built=is_built)
+        lost += skipped
+        if not skipped and not is_built and not self.rendering.keep_noarch:
+            lost.append(self._noarch())
+        if not skipped and is_built:
+            lost += [self._unused(wish) for wish in self.wishes if wish.key not in used]
+        return lost or [self._unknown()]
+
+    def _with_migrations(self) -> tuple[Source, list[Loss]]:
+        """The inputs with the missing migrations that set the values, and what else takes these away."""
+        source = passed = self.about.source
+        lost: list[Loss] = []
+        while True:
+            try:
+                traced = trace_variants(source, self.rendering)
+            except InputError:
+                if source is passed:
+                    raise
+                return passed, lost  # a missing migration cannot be applied
+            found = [loss for wish in self.wishes for loss in _losses_of_value(source, self.rendering, traced, wish)]
+            lost += [loss for loss in found if loss not in lost]
+            missing = [loss.places[0].path for loss in found if loss.kind == _MISSING]
+            if not missing:
+                return source, lost
+            passed, migrations = source, source.migrations
+            applied = (*migrations.applied, *dict.fromkeys(missing))
+            source = replace(source, migrations=replace(migrations, applied=applied))
 
     def _noarch(self) -> Loss:
         why = (
@@ -396,6 +428,16 @@ def _with(space: VariantSpace, wish: Wish) -> VariantSpace:
     if wish.key not in space:
         return space
     return space.where({wish.key: [value for value in space.values(wish.key) if wish.is_value(value)]})
+
+
+def _as_if(space: VariantSpace, wish: Wish) -> VariantSpace:
+    """The variants if each had the value; as they are where the wish names no value."""
+    value, axis = wish.value, space.axis(wish.key)
+    if value is None:
+        return space
+    at = axis.keys.index(wish.key)
+    rows = ((*row[:at], value, *row[at + 1 :]) for row in axis.rows)
+    return space.with_axes({space.axes.index(axis): Axis(axis.keys, tuple(dict.fromkeys(rows)))})
 
 
 def _zipped_apart(traced: TracedVariants, wishes: Sequence[Wish], wish: Wish) -> Loss:
