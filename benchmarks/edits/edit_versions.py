@@ -25,15 +25,8 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.histories import MIGRATIONS, Commit, Pinnings, configurations, feedstocks, main_line, rerendered
-from feedstock_tools.edit.version import (
-    _base,
-    _groups,
-    left_behind,
-    set_version,
-    sources_of,
-    sources_with_other_address,
-    version_of,
-)
+from feedstock_tools.edit.sources import changed_sources, sources_of
+from feedstock_tools.edit.version import _base, _groups, left_behind, move_to, set_version, version_of
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.recipe.written.document import Document
 from feedstock_tools.recipe.written.owners import outputs_of
@@ -93,14 +86,15 @@ def edited(commit: Commit, counts: Counter[str]) -> tuple[Document, str]:
     variables = changed_variables(before, after, version, output)
     counts["replayed with --of"] += output is not None
     counts["replayed with --set"] += bool(variables)
-    sources = sources_with_other_address(before, _base(before, version, output, variables).values)
+    moved = move_to(before, version, output=output, variables=variables)
     if len(new) != len(places):
         return before, "another number of hashes"
-    asked = [texts[places.index(source.place)] or "" for source in sources]
+    moved_places = [source.place for source in sources_of(moved)]
+    asked = [texts[moved_places.index(source.place)] or "" for source in changed_sources(before, moved)]
     document = set_version(before, version, asked, output=output, variables=variables)
     if document.text != after.text:
         counts["texts that differ"] += 1
-        counts["of which a note names a line"] += bool(left_behind(before, version, output=output, variables=variables))
+        counts["of which a note names a line"] += bool(left_behind(before, document, output))
     if version_of(document, output) != version:
         return document, "another version"
     if _HASH.findall(_COMMENT.sub("", document.text)) != _HASH.findall(_COMMENT.sub("", after.text)):

@@ -111,12 +111,18 @@ def _finish(steps: Sequence[Step]) -> int:
     repository = repository_of(draft.folder, ending.commit)
     for _, edit, _ in steps:
         draft = edit(draft)
+    if repository is not None and draft.doubts:
+        raise InputError(
+            "\n".join(draft.doubts),
+            path=draft.recipe_path,
+            hint="Nothing was written. --write writes without a commit.",
+        )
     changes = draft.changes()
     writes = ending.write or repository is not None
     if writes:
         tidy(draft.folder)
     say_diff(changes.diff())
-    for remark in draft.remarks:
+    for remark in (*draft.remarks, *draft.doubts):
         say_note(f"note: {remark}")
     if not changes:
         say_note("nothing to change")
@@ -191,22 +197,55 @@ _COMMIT = options.commit("a message that names the edits")
 @click.option(
     "--set", "pairs", multiple=True, metavar="NAME=VALUE", help="Variable that changes with the version (repeatable)."
 )
-def _version(version: str, sha256: tuple[str, ...], output: str | None, pairs: tuple[str, ...]) -> tuple[str, Edit]:
+@click.option(
+    "--source",
+    "moved",
+    multiple=True,
+    metavar="N=VALUE",
+    help="Address, revision, tag or version that source N, counted from 1, has from now on (repeatable).",
+)
+@click.option("--keep-sources", is_flag=True, help="The sources stay as they are: commit without a new one.")
+def _version(
+    version: str,
+    sha256: tuple[str, ...],
+    output: str | None,
+    pairs: tuple[str, ...],
+    moved: tuple[str, ...],
+    keep_sources: bool,
+) -> tuple[str, Edit]:
     """Set the version to VERSION: version, hashes of sources, build number 0.
 
-    Without --sha256, the sources are downloaded from the addresses that the recipe gives them.
+    Without --sha256, the sources are downloaded from the addresses that the recipe gives them. Sources that stay as
+    they are are named; --commit refuses a new version without any new source.
     """
+    from feedstock_tools.edit.sources import keeps_all_sources
     from feedstock_tools.edit.version import left_behind, set_version
 
-    variables = _values("--set", pairs)
+    variables, sources = _values("--set", pairs), _numbered(moved)
 
     def update(draft: Draft) -> Draft:
-        recipe = set_version(draft.recipe, version, sha256 or _downloaded, output=output, variables=variables)
-        return draft.with_document(recipe).remarked(
-            *left_behind(draft.recipe, version, output=output, variables=variables)
+        before = draft.recipe
+        recipe = set_version(
+            before, version, sha256 or _downloaded, output=output, variables=variables, sources=sources
+        )
+        edited = draft.with_document(recipe).remarked(*left_behind(before, recipe, output))
+        if keep_sources or not keeps_all_sources(before, recipe):
+            return edited
+        return edited.doubted(
+            f"version {version} is built from the sources of the version before. "
+            "Give the new one with --source N=VALUE, or say that they are right with --keep-sources."
         )
 
     return f"Update to {version}", update
+
+
+def _numbered(pairs: tuple[str, ...]) -> dict[int, str]:
+    """The values of `--source N=VALUE`."""
+    values = _values("--source", pairs)
+    for name in values:
+        if not name.isdecimal() or len(name) > _MOST_DIGITS:
+            raise InputError(f"'{name}' is not the number of a source", hint="Expected --source N=VALUE, N from 1.")
+    return {int(name): value for name, value in values.items()}
 
 
 def _values(option: str, pairs: tuple[str, ...]) -> dict[str, str]:

@@ -18,11 +18,12 @@ class Draft(WrittenFiles):
     """A feedstock with edits that are not yet written: each edit gives a new draft.
 
     `edited` holds the files that differ from the original ones; None for a deleted file. `remarks` are sentences for
-    the user: what an edit found and left alone.
+    the user: what an edit found and left alone; `doubts` are those with which it must not be committed as it is.
     """
 
     edited: Mapping[Path, Document | None] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
     @property
     def paths(self) -> Iterable[Path]:
@@ -59,6 +60,10 @@ class Draft(WrittenFiles):
     def remarked(self, *remarks: str) -> Draft:
         """The draft with more remarks."""
         return replace(self, remarks=(*self.remarks, *remarks))
+
+    def doubted(self, *doubts: str) -> Draft:
+        """The draft with more doubts."""
+        return replace(self, doubts=(*self.doubts, *doubts))
 
     def _with(self, path: Path, document: Document | None) -> Draft:
         return replace(self, edited={**self.edited, path: document})

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
+from feedstock_tools.edit.sources import DIGITS, SourceHash, changed_sources, following, kept_sources, moved_source
 from feedstock_tools.edit.writing import replaced
 from feedstock_tools.errors import InputError
-from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
+from feedstock_tools.recipe.written.document import Document, Part, TextEdit
 from feedstock_tools.recipe.written.owners import outputs_of
-from feedstock_tools.recipe.written.variables import (
-    Variable,
-    expand,
-    holds_with,
-    is_undecided,
-    names_behind,
-    names_in,
-    read_variables,
-)
+from feedstock_tools.recipe.written.variables import Variable, expand, names_behind, names_in, read_variables
 
-#: Kinds of hashes, with their number of hexadecimal digits.
-DIGITS = {"sha256": 64, "sha1": 40, "md5": 32}
 #: Gives the hash for an address and a kind: sha256, sha1 or md5.
 Digest = Callable[[str, str], str]
 _VERSION = re.compile(r"[0-9A-Za-z_.+!]{1,64}")
@@ -31,8 +22,9 @@ _NUMBER = re.compile(r"\d{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """The places where a recipe writes its version: variables with a literal, or the version itself."""
+    """The places where a recipe writes its version: variables with a literal, or itself; and the new one."""
 
+    version: str
     variables: tuple[Variable, ...]
     parts: tuple[Part, ...]
     #: The new literal of each variable, by name.
@@ -46,6 +38,7 @@ def set_version(
     *,
     output: str | None = None,
     variables: Mapping[str, str] | None = None,
+    sources: Mapping[int, str] | None = None,
 ) -> Document:
     """Change a recipe to another version: the version, the hashes of the sources it changes, and build number 0.
 
@@ -57,28 +50,49 @@ def set_version(
             gives the hash.
         output: the output whose version it is, if the outputs have several; only its build number starts again.
         variables: variables of the recipe that change with it, such as the tag of a release.
+        sources: new addresses, revisions or versions of sources by their number from 1, as for `moved_source`.
 
     Raises:
         InputError: the version or a hash is malformed, the number of hashes is wrong, the recipe computes its version
-            in a way that no literal decides, or it has no such output or no literal for a variable.
+            in a way that no literal decides, or it has no such output, source or literal for a variable.
 
     >>> print(set_version(Document(Path("recipe.yaml"), 'package: {name: x, version: "1.2"}'), "1.3", []).text)
     package: {name: x, version: "1.3"}
     """
+    moved = move_to(document, version, output=output, variables=variables, sources=sources)
+    changed = changed_sources(document, moved)
+    changes = []
+    for source, digest in zip(changed, _hashes(moved, changed, hashes), strict=True):
+        if isinstance(source.place, Part) and names_in(source.place.text):
+            raise moved.mistake("no literal holds this hash", source.place, "Edit it by hand.")
+        changes += replaced(moved, source.place, digest)
+    return set_build_number(moved.changed(changes), 0, output=output)
+
+
+def move_to(
+    document: Document,
+    version: str,
+    *,
+    output: str | None = None,
+    variables: Mapping[str, str] | None = None,
+    sources: Mapping[int, str] | None = None,
+) -> Document:
+    """A recipe with another version, and the addresses of that version, but with its old hashes and build number.
+
+    Arguments and errors are those of `set_version`.
+    """
     if not _VERSION.fullmatch(version):
         raise InputError(f"'{version}' is not a version", hint="A version has digits, letters and . _ + ! only.")
     base = _base(document, version, output, variables or {})
-    sources = sources_with_other_address(document, base.values)
-    digests = _hashes(document, sources, hashes)
-    changes = [change for part in base.parts for change in replaced(document, part, version)]
+    changes = [change for part in base.parts for change in replaced(document, part, base.version)]
     changes += [
         change for variable in base.variables for change in replaced(document, variable, base.values[variable.name])
     ]
-    for source, digest in zip(sources, digests, strict=True):
-        if isinstance(source.place, Part) and names_in(source.place.text):
-            raise document.mistake("no literal holds this hash", source.place, "Edit it by hand.")
-        changes += replaced(document, source.place, digest)
-    return set_build_number(document.changed(changes), 0, output=output)
+    old = next((_expanded(document, part.text) for part in _version_parts(document, output)), "")
+    moved = document.changed([*changes, *following(document, old, base.version)])
+    for number, value in (sources or {}).items():
+        moved = moved.changed(moved_source(moved, number, value))
+    return moved
 
 
 def version_of(document: Document, output: str | None = None) -> str:
@@ -89,24 +103,25 @@ def version_of(document: Document, output: str | None = None) -> str:
     return texts.pop()
 
 
-def left_behind(
-    document: Document, version: str, *, output: str | None = None, variables: Mapping[str, str] | None = None
-) -> tuple[str, ...]:
-    """Sentences on variables that a change of version leaves as they are, though they seem to contain the old one.
+def left_behind(document: Document, moved: Document, output: str | None = None) -> tuple[str, ...]:
+    """Sentences on what a change of version left as it was: sources, and variables that seem to have the old version.
 
-    >>> text = '{% set version = "12.8.90" %}\\n{% set cuda = "12.8" %}\\npackage: {version: {{ version }}}'
-    >>> left_behind(Document(Path("meta.yaml"), text), "12.9.79")
+    >>> text = '{% set version = "12.8.90" %}\n{% set cuda = "12.8" %}\npackage: {version: {{ version }}}'
+    >>> document = Document(Path("meta.yaml"), text)
+    >>> left_behind(document, move_to(document, "12.9.79"))
     ('meta.yaml:2 is as before: cuda = 12.8',)
     """
-    base = _base(document, version, output, variables or {})
-    changing = {variable.start for variable in base.variables}
-    old = {version_of(document, output), *(variable.literal or "" for variable in base.variables)}
-    remarks = []
-    for variable in read_variables(document):
-        literal = variable.literal
-        if literal and variable.start not in changing and any(_repeats(literal, text) for text in old):
-            remarks.append(f"{document.place_of(variable.start)} is as before: {variable.name} = {literal}")
-    return tuple(remarks)
+    pairs = list(zip(read_variables(document), read_variables(moved), strict=True))
+    changed = {old.name: old.literal or "" for old, new in pairs if old.expression != new.expression}
+    old = {version_of(document, output), *changed.values()}
+    remarks = [
+        f"{document.place_of(variable.start)} is as before: {variable.name} = {variable.literal}"
+        for variable, new in pairs
+        if variable.literal and variable.expression == new.expression
+        if any(_repeats(variable.literal, text) for text in old)
+    ]
+    kept = kept_sources(document, moved)
+    return (*remarks, *(f"{place}: source {number} is as before: {address}" for number, place, address in kept))
 
 
 def _repeats(literal: str, version: str) -> bool:
@@ -148,36 +163,55 @@ def _base(document: Document, version: str, output: str | None, others: Mapping[
     """The parts and variables that decide the version, the given ones included, with their new values."""
     parts = _version_parts(document, output)
     literal = tuple(part for part in parts if "{{" not in part.text)
-    variables: list[Variable] = []
-    values: dict[str, str] = {}
+    values = dict(others)
     for part in parts:
-        if part not in literal:
-            for variable, value in _deciding(document, part, version):
-                variables.append(variable)
-                values[variable.name] = value
-    for name, value in others.items():
-        statements = [
-            variable for variable in read_variables(document) if variable.name == name and variable.literal is not None
-        ]
-        if not statements:
-            raise document.mistake(f"the recipe sets no variable '{name}' to a literal")
-        variables += statements
-        values[name] = value
-    return _Base(tuple(dict.fromkeys(variables)), literal, values)
+        if part not in literal and expand(document, part.text, values) != version:
+            name = _given(document, part, version)
+            values = ({name: version} if name else _deciding(document, part, version)) | values
+            version = (expand(document, part.text, values) if name else None) or version
+    statements = [each for each in read_variables(document) if each.name in values and each.literal is not None]
+    for name in values.keys() - {each.name for each in statements}:
+        raise document.mistake(f"the recipe sets no variable '{name}' to a literal")
+    return _Base(version, tuple(statements), literal, values)
 
 
-def _deciding(document: Document, part: Part, version: str) -> Iterator[tuple[Variable, str]]:
-    """The variables with literals that a version is made of, with their new values."""
+def _given(document: Document, part: Part, version: str) -> str | None:
+    """The variable whose form `version` has, if that is not the form of what the recipe computes from it.
+
+    With the version `{{ major ~ "." ~ version }}` 35.1 stands for 7.35.1, and a tag `patch_7Feb2024` for what a
+    template makes of it.
+    """
+    literals = _literals_behind(document, part.text)
+    now, pieces = expand(document, part.text, {}) or "", len(_PIECES.split(version))
+    if version[0].isdigit() or not now[:1].isdigit():
+        same = {each.name for each in literals if len(_PIECES.split(each.literal or "")) == pieces > 1}
+        is_part = len({each.name for each in literals}) > 1 and len(_PIECES.split(now)) > pieces
+    else:
+        same = {each.name for each in literals if not (each.literal or "0")[0].isdigit()}
+        is_part = True
+    name = same.pop() if is_part and len(same) == 1 else None
+    return name if name and expand(document, part.text, {name: version}) else None
+
+
+def _literals_behind(document: Document, text: str) -> list[Variable]:
+    """The variables with literals that a text depends on, in the order of the recipe."""
     variables = read_variables(document)
-    dependencies = names_behind(part.text, variables)
-    literals = [variable for variable in variables if variable.name in dependencies and variable.literal is not None]
+    dependencies = names_behind(text, variables)
+    return [variable for variable in variables if variable.name in dependencies and variable.literal is not None]
+
+
+def _deciding(document: Document, part: Part, version: str) -> dict[str, str]:
+    """The new values of the variables that a version is made of."""
+    literals = _literals_behind(document, part.text)
     names = list(dict.fromkeys(variable.name for variable in literals))
     values = next(filter(None, (_solved(document, part.text, name, version) for name in names)), None)
     values = values or _pieces(document, part.text, names, version)
     if not values:
         hint = 'Expected literals that make it up, such as {% set version = "1.2.3" %}. Edit the version by hand.'
+        if literals:
+            hint = f"It is computed from {literals[0].name} = {literals[0].literal}. Give the new {literals[0].name}."
         raise document.mistake(f"no literal of the recipe decides the version {part.text}", part, hint)
-    yield from ((variable, values[variable.name]) for variable in literals if variable.name in values)
+    return values
 
 
 def _solved(document: Document, text: str, name: str, version: str) -> dict[str, str]:
@@ -225,7 +259,7 @@ def _pieces(document: Document, text: str, names: Sequence[str], version: str) -
     return values if expand(document, text, values) == version else {}
 
 
-def _hashes(document: Document, sources: Sequence[_SourceHash], given: Sequence[str] | Digest) -> list[str]:
+def _hashes(document: Document, sources: Sequence[SourceHash], given: Sequence[str] | Digest) -> list[str]:
     if callable(given):
         for source in sources:
             if not source.is_certain:
@@ -246,94 +280,11 @@ def _hashes(document: Document, sources: Sequence[_SourceHash], given: Sequence[
     return list(given)
 
 
-def _of_kind(source: _SourceHash) -> str:
+def _of_kind(source: SourceHash) -> str:
     """The words that distinguish a source from others with the same address."""
     words = [source.kind] if source.kind != "sha256" else []
     words += [f"[{source.selector}]"] if source.selector else []
     return f"  ({', '.join(words)})" if words else ""
-
-
-# --- sources: each hash with the address that it is for, under the selector that both have
-
-
-@dataclass(frozen=True, slots=True)
-class _SourceHash:
-    """A hash and the address that it is for.
-
-    `kind` is a key of `DIGITS`. `place` holds the hash: its value, or the statement of a variable. `urls` are the
-    address and its mirrors, as the recipe writes them; `url` is the first, expanded as far as the recipe alone tells.
-    `is_certain` is False if `url` depends on variables that differ by a selector which the hash does not have.
-    """
-
-    kind: str
-    place: Part | Variable
-    urls: tuple[str, ...]
-    selector: str
-    url: str = ""
-    is_certain: bool = True
-
-
-def sources_of(document: Document) -> list[_SourceHash]:
-    """The hashes of all sources, of outputs too, in the order of the recipe; a shared statement counts once."""
-    parts = [entry.value for keys in (("source",), ("outputs", "*", "source")) for entry in document.entries(*keys)]
-    sources = (source for part in parts for source in _sources_in(document, part))
-    return list({source.place: source for source in sources}.values())
-
-
-def sources_with_other_address(document: Document, values: Mapping[str, str]) -> tuple[_SourceHash, ...]:
-    """The sources whose address changes with new values of variables; their `url` is the new address."""
-    variables = read_variables(document)
-    moved = []
-    for source in sources_of(document):
-        before = [expand(document, text, {}, source.selector) for text in source.urls]
-        after = [expand(document, text, values, source.selector) for text in source.urls]
-        depends = any(names_behind(text, variables) & values.keys() for text in source.urls)
-        if before != after or (None in before and depends):
-            first = source.urls[0]
-            certain = after[0] is not None and not is_undecided(first, variables, source.selector)
-            moved.append(replace(source, url=after[0] or first, is_certain=certain))
-    return tuple(moved)
-
-
-def _sources_in(document: Document, part: Part) -> Iterator[_SourceHash]:
-    for item in part.items:
-        yield from _sources_in(document, item)
-    for entry in part.entries:
-        if entry.key in {"then", "else"}:
-            yield from _sources_in(document, entry.value)
-    urls = [entry for entry in part.entries if entry.key == "url"]
-    hashes = [entry for entry in part.entries if entry.key in DIGITS]
-    for hash_ in hashes if urls else ():
-        for place, selector in _places(document, hash_):
-            url = _url_of(document, urls, [other for other in hashes if other.key == hash_.key], hash_, selector)
-            url_selector = document.selector_of(url)
-            texts = tuple(item.text for item in (url.value.items or (url.value,)))
-            yield _SourceHash(hash_.key, place, texts, selector or url_selector)
-
-
-def _places(document: Document, hash_: Entry) -> list[tuple[Part | Variable, str]]:
-    """What holds a hash, with its selector: the value itself, or the statements of the variable that it names."""
-    selector = document.selector_of(hash_)
-    names = names_in(hash_.value.text)
-    statements = [
-        variable for variable in read_variables(document) if variable.name in names and variable.literal is not None
-    ]
-    chosen = [variable for variable in statements if holds_with(variable.selector, selector)] or statements
-    return [(variable, selector or variable.selector) for variable in chosen] or [(hash_.value, selector)]
-
-
-def _url_of(document: Document, urls: Sequence[Entry], hashes: Sequence[Entry], hash_: Entry, selector: str) -> Entry:
-    """The address that a hash is for.
-
-    It is the only one with the selector of the hash, else the one at the same place if there are as many addresses as
-    hashes, else the last one before the hash.
-    """
-    fitting = [url for url in urls if holds_with(document.selector_of(url), selector)]
-    if len(fitting) == 1:
-        return fitting[0]
-    if len(urls) == len(hashes):
-        return urls[hashes.index(hash_)]
-    return next((url for url in reversed(urls) if url.start < hash_.start), urls[0])
 
 
 # --- the build number: a literal, or what the recipe's variables compute from one
@@ -409,4 +360,7 @@ def _base_variables(text: str, variables: tuple[Variable, ...]) -> list[Variable
         for variable in variables
         if variable.name in dependencies and _NUMBER.fullmatch(variable.literal or "")
     ]
+    if not dependencies & {variable.name for variable in variables}:  # a name that the recipe does not set
+        numbers = [each for each in variables if _NUMBER.fullmatch(each.literal or "")]
+        return [each for each in numbers if re.fullmatch(r"build(?:_?num(?:ber)?)?", each.name)]
     return [variable for variable in numbers if re.search(r"build|number", variable.name)] or numbers

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from feedstock_tools.edit.sources import keeps_all_sources
 from feedstock_tools.edit.version import (
     left_behind,
+    move_to,
     raise_build_number,
     set_build_number,
     set_version,
@@ -306,7 +308,87 @@ def test_variables_with_the_old_version_that_stay_are_named() -> None:
 package:
   version: {{ version }}
 """
-    assert left_behind(meta(text), "12.9.79") == (
+    assert left_behind(meta(text), move_to(meta(text), "12.9.79")) == (
         "meta.yaml:2 is as before: cuda = 12.8",
         "meta.yaml:3 is as before: patches = cu_12890",
     )
+
+
+def test_sources_that_a_new_version_leaves_as_they_are_are_named() -> None:
+    text = """\
+    {% set version = "1.2.3" %}
+    package: {name: x, version: "{{ version }}"}
+    source:
+      - url: https://example.org/x-{{ version }}.tar.gz
+        sha256: aa
+      - git_url: https://example.org/data.git
+        git_rev: "6e13f13"
+      - path: here
+    """
+    moved = move_to(meta(text), "1.3.0")
+    remark = "meta.yaml:6: source 2 is as before: https://example.org/data.git 6e13f13"
+    assert left_behind(meta(text), moved) == (remark,)
+    assert not keeps_all_sources(meta(text), moved)
+    again = move_to(meta(text), "1.3.0", sources={2: "7f00000"})
+    assert 'git_rev: "7f00000"' in again.text
+    assert left_behind(meta(text), again) == ()
+
+
+@pytest.mark.parametrize(
+    ("address", "new"),
+    [
+        ("https://example.org/v1.2.3/x-1.2.3.tar.gz", "https://example.org/v1.3.0/x-1.3.0.tar.gz"),
+        ("https://example.org/x-11.2.3.tar.gz", None),
+        ("https://example.org/x-1.2.3.4.tar.gz", None),
+        ("https://example.org/x26_rc7.tar.bz2", None),
+    ],
+)
+def test_an_address_with_the_version_written_out_follows_it(address: str, new: str | None) -> None:
+    text = '{% set version = "1.2.3" %}\npackage: {version: {{ version }}}\nsource:\n  url: ADDRESS\n  sha256: aa\n'
+    text = text.replace("ADDRESS", address)
+    moved = move_to(meta(text), "1.3.0")
+    assert f"url: {new or address}\n" in moved.text
+    assert keeps_all_sources(meta(text), moved) == (new is None)
+
+
+def test_a_source_has_another_version_of_its_own() -> None:
+    text = """\
+    {% set version = "1.2" %}
+    {% set plugins = "0.9" %}
+    package: {name: x, version: "{{ version }}"}
+    source:
+      - url: https://example.org/x-{{ version }}.tar.gz
+        sha256: aa
+      - url: https://example.org/plugins-{{ plugins }}.tar.gz
+        sha256: bb
+    """
+    addresses = {"https://example.org/x-1.3.tar.gz": OTHER, "https://example.org/plugins-1.0.tar.gz": NEW}
+    document = set_version(meta(text), "1.3", lambda url, _: addresses[url], sources={2: "1.0"})
+    assert document.text.index(OTHER) < document.text.index(NEW)
+    assert '{% set plugins = "1.0" %}' in document.text
+    whole = move_to(meta(text), "1.3", sources={1: "https://example.net/x.tgz"})
+    assert "url: https://example.net/x.tgz" in whole.text
+    with pytest.raises(InputError, match=r"there is no source 3\n.*from 1 to 2"):
+        move_to(meta(text), "1.3", sources={3: "1.0"})
+
+
+@pytest.mark.parametrize("given", ["35.1", "7.35.1"])
+def test_a_version_of_two_variables_is_given_whole_or_as_the_variable_that_changes(given: str) -> None:
+    text = '{% set version = "35.0" %}\n{% set major = "7" %}\npackage: {version: {{ major ~ "." ~ version }}}\n'
+    assert move_to(meta(text), given).text == text.replace("35.0", "35.1")
+
+
+def test_a_tag_is_given_for_the_version_that_the_recipe_makes_of_it() -> None:
+    text = """\
+    {% set version = "patch_21Nov2023" %}
+    {% set date = datetime.datetime.strptime(version.split('_')[1], "%d%b%Y") %}
+    {% set conda_version = "{:%Y.%m.%d}".format(date) %}
+    package: {version: {{ conda_version }}}
+    """
+    moved = move_to(meta(text), "patch_7Feb2024_update1")
+    assert (version_of(moved), "patch_7Feb2024_update1" in moved.text) == ("2024.02.07", True)
+
+
+def test_a_build_number_of_a_name_that_the_recipe_does_not_set_is_that_of_the_context() -> None:
+    text = "context:\n  build_number: 4\nbuild:\n  number: ${{ build }}\n"
+    assert set_build_number(Document(Path("recipe.yaml"), text), 0).text == text.replace("4", "0")

@@ -129,6 +129,10 @@ def _nothing(*_: Any, **__: Any) -> dict[str, Any]:
     return {}
 
 
+#: What recipes may use of the module.
+DATETIME = SimpleNamespace(datetime=datetime.datetime, date=datetime.date, timedelta=datetime.timedelta)
+
+
 @lru_cache(maxsize=1)
 def _constants() -> Mapping[str, Any]:
     return {
@@ -140,7 +144,7 @@ def _constants() -> Mapping[str, Any]:
         "ccache": lambda *_args, **_kwargs: "ccache",
         "installed": {},
         "time": _TIME,
-        "datetime": SimpleNamespace(datetime=datetime.datetime, date=datetime.date, timedelta=datetime.timedelta),
+        "datetime": DATETIME,
         "CONDA_BUILD": "1",
         "CONDA_BUILD_STATE": "RENDER",
         "PYTHONNOUSERSITE": "1",

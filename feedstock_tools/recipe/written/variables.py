@@ -89,7 +89,9 @@ def expand(document: Document, text: str, values: Mapping[str, str], selector: s
         values: variables with other values than the recipe gives them.
         selector: the statements of a name that hold where this selector does count, else the first.
     """
-    from feedstock_tools.recipe.v0.jinja import render  # loads Jinja, which edits without templates need not wait for
+    # They load Jinja, which edits without templates need not wait for.
+    from feedstock_tools.recipe.v0.functions import DATETIME
+    from feedstock_tools.recipe.v0.jinja import render
 
     lines: list[str] = []
     variables = read_variables(document)
@@ -106,7 +108,7 @@ def expand(document: Document, text: str, values: Mapping[str, str], selector: s
             lines.append(f"{{% set {variable.name} %}}{variable.part.text}{{% endset %}}")
     template = _SPLIT.sub(r"(\1).split(", "".join([*lines, text]).replace("${{", "{{"))
     try:
-        return render(document.path, None, template, {}).strip()
+        return render(document.path, None, template, {"datetime": DATETIME}).strip()
     except InputError:
         return None
 

@@ -1,0 +1,196 @@
+"""The sources of a recipe: each hash with the address that it is for, and what a new version leaves as it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from feedstock_tools.edit.writing import replaced
+from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
+from feedstock_tools.recipe.written.variables import (
+    Variable,
+    expand,
+    holds_with,
+    is_undecided,
+    names_behind,
+    names_in,
+    read_variables,
+)
+
+#: Kinds of hashes, with their number of hexadecimal digits.
+DIGITS = {"sha256": 64, "sha1": 40, "md5": 32}
+#: The keys that say which content a source has, besides its hash: conda-build's, then rattler-build's.
+_ADDRESSES = ("url", "git_rev", "git_tag", "svn_rev", "hg_tag", "tag", "rev")
+_TEMPLATE = re.compile(r"(\$?\{\{.*?\}\})")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceHash:
+    """A hash and the address that it is for.
+
+    `kind` is a key of `DIGITS`. `place` holds the hash: its value, or the statement of a variable. `urls` are the
+    address and its mirrors, as the recipe writes them; `url` is the first, expanded as far as the recipe alone tells.
+    `is_certain` is False if `url` depends on variables that differ by a selector which the hash does not have.
+    """
+
+    kind: str
+    place: Part | Variable
+    urls: tuple[str, ...]
+    selector: str
+    url: str = ""
+    is_certain: bool = True
+
+
+def sources_of(document: Document) -> list[SourceHash]:
+    """The hashes of all sources, of outputs too, in the order of the recipe; a shared statement counts once."""
+    parts = [entry.value for keys in (("source",), ("outputs", "*", "source")) for entry in document.entries(*keys)]
+    sources = (source for part in parts for source in _sources_in(document, part))
+    return list({source.place: source for source in sources}.values())
+
+
+def changed_sources(document: Document, moved: Document) -> tuple[SourceHash, ...]:
+    """The hashes, in a document with a new version, of the sources whose address is not that of the one before."""
+    names = _changed_names(document, moved)
+    variables = read_variables(moved)
+    changed = []
+    for old, new in zip(sources_of(document), sources_of(moved), strict=True):
+        before = [expand(document, text, {}, old.selector) for text in old.urls]
+        after = [expand(moved, text, {}, new.selector) for text in new.urls]
+        depends = any(names_behind(text, variables) & names for text in new.urls)
+        if before != after or (None in before and depends):
+            first = new.urls[0]
+            certain = after[0] is not None and not is_undecided(first, variables, new.selector)
+            changed.append(replace(new, url=after[0] or first, is_certain=certain))
+    return tuple(changed)
+
+
+def kept_sources(document: Document, moved: Document) -> list[tuple[int, str, str]]:
+    """The sources that a new version leaves as they are: their numbers from 1, place, and address."""
+    names, variables = _changed_names(document, moved), read_variables(moved)
+    kept = []
+    for number, (old, new) in enumerate(zip(_written(document), _written(moved), strict=True), 1):
+        texts = [leaf.text for entry in _addresses(new) for leaf in entry.value.leaves]
+        if not any(names_behind(text, variables) & names for text in texts) and texts == [
+            leaf.text for entry in _addresses(old) for leaf in entry.value.leaves
+        ]:
+            address = next((entry.value for key in ("git_url", "git") for entry in new.below(key)), None)
+            words = dict.fromkeys([*([address.text] if address else []), *texts])
+            kept.append((number, document.place_of(old.start), " ".join(expand(moved, t, {}) or t for t in words)))
+    return kept
+
+
+def keeps_all_sources(document: Document, moved: Document) -> bool:
+    """Whether a recipe has sources, and a new version moves none of them."""
+    kept = kept_sources(document, moved)
+    return bool(kept) and len(kept) == len(_written(document))
+
+
+def following(document: Document, old: str, version: str) -> list[TextEdit]:
+    """Changes of addresses and tags that have the old version written out: it becomes the new one."""
+    if "." not in old:
+        return []  # a number alone may be anything
+    pattern = re.compile(rf"(?<![0-9])(?<![0-9]\.){re.escape(old)}(?![0-9]|\.[0-9])")
+    changes = []
+    for leaf in (leaf for part in _written(document) for entry in _addresses(part) for leaf in entry.value.leaves):
+        pieces = _TEMPLATE.split(leaf.text)
+        text = "".join(piece if index % 2 else pattern.sub(version, piece) for index, piece in enumerate(pieces))
+        changes += replaced(document, leaf, text) if text != leaf.text else []
+    return changes
+
+
+def moved_source(document: Document, number: int, value: str) -> list[TextEdit]:
+    """Changes with which a source comes from another address, revision or tag, or is of another version of its own.
+
+    Args:
+        number: which source, from 1 in the order of the recipe.
+        value: the address if it has `://`, else the revision or tag, or the version that a variable of the address has.
+
+    Raises:
+        InputError: there is no such source, or nothing in it that the value is for.
+    """
+    sources = _written(document)
+    if not 0 < number <= len(sources):
+        raise document.mistake(f"there is no source {number}", hint=f"Expected a number from 1 to {len(sources)}.")
+    is_address = "://" in value
+    entries = _addresses(sources[number - 1])
+    entries = [entry for entry in entries if (entry.key == "url") == is_address] or ([] if is_address else entries)
+    leaves = [leaf for entry in entries for leaf in entry.value.leaves]
+    literals = [variable for variable in read_variables(document) if variable.literal is not None]
+    places: list[Part | Variable] = []
+    for leaf in leaves:
+        names, only = names_in(leaf.text), _TEMPLATE.fullmatch(leaf.text)
+        if entries[0].key == "url" and not is_address:
+            places += [each for each in literals if each.name in names and re.search(r"\d", each.literal or "")]
+        else:
+            places += [each for each in literals if only and each.name in names] or [leaf]
+    if len(places) != 1:
+        raise document.mistake(
+            f"source {number} has {len(places)} places for '{value}'",
+            sources[number - 1],
+            "Give the whole address, or the variable that changes with --set NAME=VALUE.",
+        )
+    return replaced(document, places[0], value)
+
+
+def _written(document: Document) -> list[Part]:
+    """The sources as mappings, in the order of the recipe, but for folders beside it."""
+
+    def within(part: Part) -> Iterator[Part]:
+        if _addresses(part):
+            yield part
+        for inner in (*part.items, *(entry.value for entry in part.entries if entry.key in {"then", "else"})):
+            yield from within(inner)
+
+    keys = (("source",), ("outputs", "*", "source"))
+    return [source for own in keys for entry in document.entries(*own) for source in within(entry.value)]
+
+
+def _addresses(source: Part) -> list[Entry]:
+    return [entry for entry in source.entries if entry.key in _ADDRESSES]
+
+
+def _changed_names(document: Document, moved: Document) -> frozenset[str]:
+    pairs = zip(read_variables(document), read_variables(moved), strict=True)
+    return frozenset(old.name for old, new in pairs if old.expression != new.expression)
+
+
+def _sources_in(document: Document, part: Part) -> Iterator[SourceHash]:
+    for item in part.items:
+        yield from _sources_in(document, item)
+    for entry in part.entries:
+        if entry.key in {"then", "else"}:
+            yield from _sources_in(document, entry.value)
+    urls = [entry for entry in part.entries if entry.key == "url"]
+    hashes = [entry for entry in part.entries if entry.key in DIGITS]
+    for hash_ in hashes if urls else ():
+        for place, selector in _places(document, hash_):
+            url = _url_of(document, urls, [other for other in hashes if other.key == hash_.key], hash_, selector)
+            url_selector = document.selector_of(url)
+            texts = tuple(item.text for item in (url.value.items or (url.value,)))
+            yield SourceHash(hash_.key, place, texts, selector or url_selector)
+
+
+def _places(document: Document, hash_: Entry) -> list[tuple[Part | Variable, str]]:
+    """What holds a hash, with its selector: the value itself, or the statements of the variable that it names."""
+    selector = document.selector_of(hash_)
+    names = names_in(hash_.value.text)
+    statements = [
+        variable for variable in read_variables(document) if variable.name in names and variable.literal is not None
+    ]
+    chosen = [variable for variable in statements if holds_with(variable.selector, selector)] or statements
+    return [(variable, selector or variable.selector) for variable in chosen] or [(hash_.value, selector)]
+
+
+def _url_of(document: Document, urls: Sequence[Entry], hashes: Sequence[Entry], hash_: Entry, selector: str) -> Entry:
+    """The address that a hash is for.
+
+    It is the only one with the selector of the hash, else the one at the same place if there are as many addresses as
+    hashes, else the last one before the hash.
+    """
+    fitting = [url for url in urls if holds_with(document.selector_of(url), selector)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if len(urls) == len(hashes):
+        return urls[hashes.index(hash_)]
+    return next((url for url in reversed(urls) if url.start < hash_.start), urls[0])
