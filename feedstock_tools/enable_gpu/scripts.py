@@ -144,7 +144,8 @@ def _system_of(script: Script) -> _BuildSystem | None:
     required = script.owner.names("host") | script.owner.names("build")
     if "rust" in script.owner.compilers and not re.search(r"\bcmake\b", text):
         return None
-    if any(_BY_REQUIREMENT.get(name) is _TORCH for name in required):
+    by_cmake = re.search(r"\bcmake\b", text) and not _PYTHON.search(text)  # a program that links libtorch
+    if not by_cmake and any(_BY_REQUIREMENT.get(name) is _TORCH for name in required):
         return _TORCH
     system = next((candidate for pattern, candidate in _BY_CALL.items() if re.search(pattern, text)), None)
     if system is None and _PYTHON.search(text):
@@ -195,8 +196,9 @@ def script_edits(scripts: Sequence[Script], wishes: GpuWishes, versions: CudaVer
             continue
         words = {version: architectures_in_style(names, system.style) for version, names in lists.items()}
         if script.is_file:
-            lines = (_batch if script.is_batch else _shell)(script, system, words, wishes)
-            edits.scripts.append(_with_lines(script.document, lines))
+            document, undone = _without_undone(script, system, wishes)
+            lines = (_batch if script.is_batch else _shell)(script, system, words, wishes, undone)
+            edits.scripts.append(_with_lines(document, lines))
         elif script.document.has_templates:
             script_env = next((entry for entry in script.owner.settings if entry.key == "script_env"), None)
             name = free_name(script.document, "cuda_archs")
@@ -236,8 +238,59 @@ def _takes_options(script: Script, system: _BuildSystem) -> bool:
     return script.is_file and system.variable == "CMAKE_ARGS"
 
 
-def _shell(script: Script, system: _BuildSystem, words: Mapping[str, str], wishes: GpuWishes) -> list[str]:
-    """The lines for a shell script, with the kind of brackets that it uses itself."""
+#: An argument of CMake that sets a variable, with the white space and the continued line that it leaves.
+_SETS = re.compile(
+    r"(?P<before>^[ \t]*|[ \t]+)-D(?P<name>\w+)(?::\w+)?=(?P<value>\"[^\"]*\"|[^\s\"]*)(?P<after>[ \t]*[\\^]?\n)?",
+    re.MULTILINE,
+)
+_COMMENT = re.compile(r"^\s*(?:#|rem\b|::).*$", re.IGNORECASE | re.MULTILINE)
+
+
+def _without_undone(script: Script, system: _BuildSystem, wishes: GpuWishes) -> tuple[Document, tuple[str, ...]]:
+    """A script without its own values of the options that turn CUDA on, which stand behind CMAKE_ARGS and win; and
+    these values, which its CPU builds keep.
+
+    Raises:
+        InputError: a script sets such an option in other places than behind each CMAKE_ARGS.
+    """
+    document = script.document
+    names = {option.partition("=")[0].removeprefix("-D").partition(":")[0] for option in wishes.configure}
+    if not _takes_options(script, system) or not names:
+        return document, ()
+    comments = [range(*match.span()) for match in _COMMENT.finditer(document.text)]
+    found = [
+        match
+        for match in _SETS.finditer(document.text)
+        if match["name"] in names and not any(match.start("name") in comment for comment in comments)
+    ]
+    uses = len(_USED.findall(document.text))
+    options: dict[str, str] = {}
+    for match in found:
+        same = [other for other in found if other["name"] == match["name"]]
+        if len(same) != uses or len({other["value"] for other in same}) > 1 or re.search(r"[$%!]", match["value"]):
+            raise InputError(
+                f"-D{match['name']}={match['value']} would undo --configure: CUDA builds would be for CPUs",
+                path=document.path,
+                line=document.text.count("\n", 0, match.start("name")) + 1,
+                hint="Let the script set it by cuda_compiler_version, and leave it out of --configure.",
+            )
+        options[match["name"]] = f"-D{match['name']}={match['value']}"
+    removed = []
+    for match in found:
+        alone = match["before"].strip() == "" and document.text[match.start() - 1 : match.start()] in ("", "\n")
+        end = match.end() if alone or match["after"] is None else match.start("after")
+        removed.append(TextEdit(match.start(), end, ""))
+    return document.changed(removed), tuple(options.values())
+
+
+def _shell(
+    script: Script, system: _BuildSystem, words: Mapping[str, str], wishes: GpuWishes, undone: Sequence[str]
+) -> list[str]:
+    """The lines for a shell script, with the kind of brackets that it uses itself.
+
+    Args:
+        undone: the options that CPU builds keep.
+    """
     text = script.text
     brackets = ("[[", "]]") if "[[" in text or "bash" in text.partition("\n")[0] else ("[", "]")
     lines = [
@@ -255,10 +308,15 @@ def _shell(script: Script, system: _BuildSystem, words: Mapping[str, str], wishe
         value = f"${{{system.variable}:-}} {value}"
     if _takes_options(script, system):
         value = " ".join([value, *(re.sub(r'(["`\\])', r"\\\1", option) for option in wishes.configure)])
-    return [*lines, f'    export {system.variable}="{value}"', "fi"]
+    lines.append(f'    export {system.variable}="{value}"')
+    if undone:
+        lines += ["else", f'    export {system.variable}="${{{system.variable}:-}} {" ".join(undone)}"']
+    return [*lines, "fi"]
 
 
-def _batch(script: Script, system: _BuildSystem, words: Mapping[str, str], wishes: GpuWishes) -> list[str]:
+def _batch(
+    script: Script, system: _BuildSystem, words: Mapping[str, str], wishes: GpuWishes, undone: Sequence[str]
+) -> list[str]:
     """The lines for a batch file; for a CUDA version without a list, the build system chooses."""
     lines = [f"rem {_WHY}"]
     for version, word in words.items():
@@ -268,6 +326,9 @@ def _batch(script: Script, system: _BuildSystem, words: Mapping[str, str], wishe
         if _takes_options(script, system):
             value = " ".join([value, *wishes.configure])
         lines.append(f'if "%cuda_compiler_version%"=="{version}" set "{system.variable}={value}"')
+    if undone:
+        value = f"%{system.variable}% {' '.join(undone)}"
+        lines.append(f'if "%cuda_compiler_version%"=="None" set "{system.variable}={value}"')
     return lines
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.api import GpuWishes, check, enable_gpu, open_draft, read_configurations, rerender
+from feedstock_tools.errors import InputError
 
 RECIPE = """\
 package:
@@ -52,6 +53,7 @@ def draft_of(folder: Path, pinning: Path, wishes: GpuWishes | None = None) -> tu
         ("CMAKE_ARGS=-DX=1\ncmake ${CMAKE_ARGS} .\n", "cmake", "zlib", "CUDAARCHS", "80-real;90-real;90-virtual"),
         ("$PYTHON -m pip install .\n", "make", "scikit-build-core", "CMAKE_ARGS", "=80-real;90-real;90-virtual"),
         ("$PYTHON -m pip install .\n", "cxx", "pytorch", "TORCH_CUDA_ARCH_LIST", "8.0;9.0+PTX"),
+        ("cmake -B build\n", "cmake", "libtorch", "CUDAARCHS", "80-real;90-real;90-virtual"),
         ("$PYTHON -m pip install .\n", "cxx", "meson-python", "CUDAFLAGS", "-gencode arch=compute_80,code=sm_80"),
         ("$PYTHON setup.py install\n", "cxx", "python", "NVCC_APPEND_FLAGS", "-gencode arch=compute_80,code=sm_80"),
         ("meson setup build\n", "meson", "zlib", "CUDAFLAGS", "-gencode arch=compute_90,code=compute_90"),
@@ -148,3 +150,36 @@ def test_the_check_of_architectures_finds_nothing(feedstock: Callable[..., Path]
         enable_gpu(open_draft(folder), GpuWishes(), pinning / "conda_build_config.yaml").changes().apply()
         rerender(folder, pinning=pinning).changes().apply()
         assert not [found for found in check(folder, read_configurations(folder)) if "build.sh" in found.key]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "cmake ${CMAKE_ARGS} -DX:STRING=NONE -DY=1 .",
+        "cmake -S . \\\n    ${CMAKE_ARGS} \\\n    -DX=NONE \\\n    -DY=1",
+        "cmake ${CMAKE_ARGS} -DY=1 -DX=NONE",
+        "cmake ${CMAKE_ARGS} -DX=NONE -DY=1 -B a\ncmake ${CMAKE_ARGS} -DX=NONE -DY=1 -B b",
+    ],
+)
+def test_a_script_does_not_undo_the_option_for_cuda(call: str, feedstock: Callable[..., Path], pinning: Path) -> None:
+    folder = feedstock(meta_yaml=recipe("cmake", "zlib"), build_sh=f"#!/usr/bin/env bash\n{call}\n")
+    written = draft_of(folder, pinning, GpuWishes(architectures="sm_80,sm_90", configure=("-DX=CUDA",)))[0]["build.sh"]
+    for version, kind in (("12.9", "CUDA"), ("None", "NONE")):
+        variables = {"PATH": os.environ["PATH"], "cuda_compiler_version": version}
+        script = f'cmake() {{ echo "$@"; }}\n{written}'
+        lines = subprocess.check_output(["bash", "-c", script], env=variables, text=True).splitlines()
+        assert len(lines) == call.count("cmake ")
+        for line in lines:
+            assert [word for word in line.split() if word.startswith(("-DX", "-DY"))] == [f"-DX={kind}", "-DY=1"]
+
+
+@pytest.mark.parametrize(
+    "call", ["X=NONE\ncmake ${CMAKE_ARGS} -DX=$X", "cmake ${CMAKE_ARGS}\ncmake ${CMAKE_ARGS} -DX=NONE"]
+)
+def test_an_option_that_may_be_undone_is_refused_with_its_line(
+    call: str, feedstock: Callable[..., Path], pinning: Path
+) -> None:
+    folder = feedstock(meta_yaml=recipe("cmake", "zlib"), build_sh=f"#!/usr/bin/env bash\n{call}\n")
+    with pytest.raises(InputError, match="would undo --configure") as refused:
+        draft_of(folder, pinning, GpuWishes(architectures="sm_80", configure=("-DX=CUDA",)))
+    assert refused.value.mistakes[0].line == 3
