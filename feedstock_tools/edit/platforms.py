@@ -111,6 +111,11 @@ def _with_lines(document: Document, lines: str, key: str) -> Document:
     root = document.root
     if root is None:
         return Document(document.path, document.text + lines + document.newline)
+    if root.is_flow:
+        first, *nested = lines.split(f"{document.newline}  ")
+        end = root.entries[-1].end if root.entries else root.start + 1
+        text = f"{', ' if root.entries else ''}{first}{''.join(f' {{{line}}}' for line in nested)}"
+        return document.changed([TextEdit(end, end, text)])
     keys = [entry.key for entry in root.entries]
     before = next((entry for entry in root.entries if entry.key > key), None) if keys == sorted(keys) else None
     return document.changed(added_line(document, lines, before=before.start if before else None, after=root.end))

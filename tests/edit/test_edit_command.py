@@ -253,6 +253,13 @@ def test_dropping_lists_what_still_mentions_the_version(folder: Path) -> None:
     assert "meta.yaml:25 mentions CUDA 12.9" in edit(folder, "drop-cuda", "12.9").stderr
 
 
+@pytest.mark.parametrize(("before", "more"), [("{}", ""), ("{bot: {automerge: true}}", "bot: {automerge: true}, ")])
+def test_a_conda_forge_yml_in_flow_style_stays_in_it(folder: Path, before: str, more: str) -> None:
+    (folder / "conda-forge.yml").write_text(f"{before}\n")
+    edit(folder, "provider", "osx-arm64", "azure", "--write")
+    assert (folder / "conda-forge.yml").read_text() == f"{{{more}provider: {{osx_arm64: azure}}}}\n"
+
+
 def test_platforms_and_providers_are_keys_of_conda_forge_yml(folder: Path) -> None:
     forge = folder / "conda-forge.yml"
     words = ("platform", "add", "linux-aarch64", "provider", "linux_64", "github_actions", "--write")
