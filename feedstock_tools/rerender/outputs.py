@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -79,12 +79,7 @@ def output_files(
     files: set[PackageFile] = set()
     for configuration in configurations:
         builder = forge.builder_of(configuration.platform)
-        rendered: Sequence[tuple[object, RenderedOutput]] = (
-            _contents_with_rattler_build(folder, configuration, builder, chosen)
-            if forge.is_v1
-            else packages_with_conda_build(folder, configuration, builder, chosen)
-        )
-        for _, output in rendered:
+        for output in _built(folder, configuration, builder, chosen, v1=forge.is_v1):
             subdir = "noarch" if output.noarch else configuration.platform.subdir
             files.add(
                 PackageFile(
@@ -99,6 +94,18 @@ def output_files(
                 )
             )
     return tuple(sorted(files))
+
+
+def _built(
+    folder: Path, configuration: Configuration, builder: Platform, rules: Rules, *, v1: bool
+) -> Iterator[RenderedOutput]:
+    """The outputs that become packages of a channel: wheels do not, and their names follow from the build."""
+    if v1:
+        yield from (output for _, output in _contents_with_rattler_build(folder, configuration, builder, rules))
+        return
+    for meta, output in packages_with_conda_build(folder, configuration, builder, rules):
+        if meta.kind.startswith("conda"):
+            yield output
 
 
 def packages_of(

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
@@ -18,7 +19,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.files.changes import Changes
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import CI_SUPPORT, LARGEST_SCRIPT, LARGEST_SETTINGS, read_bytes
-from feedstock_tools.recipe.model import OutlinedRecipe, RenderedRecipe
+from feedstock_tools.recipe.model import OutlinedOutput, OutlinedRecipe, RenderedOutput, RenderedRecipe
 from feedstock_tools.rerender.collapse import JobSettings, collapse, configuration_name
 from feedstock_tools.rerender.configuration import Configuration, platform_of, read_configurations
 from feedstock_tools.rerender.forge import Rendering
@@ -45,6 +46,9 @@ from feedstock_tools.rerender.source import (
 from feedstock_tools.stages import stage
 from feedstock_tools.variants.files import defaults, load
 from feedstock_tools.variants.model import VariantConfig, combine
+
+if TYPE_CHECKING:
+    from feedstock_tools.recipe.v1_engine import ParsedV1
 
 PYTHON_MIN = re.compile(r".*\{\{ python_min \}\}")
 
@@ -266,7 +270,11 @@ def _render(
     rendered = _outline(source, config, rendering, watch) or _in_order(
         render_source(source, config, rendering, watch), rules
     )
-    outputs = [output for output in rendered.outputs if rendering.keep_noarch or not output.noarch]
+    outputs: list[RenderedOutput | OutlinedOutput] = [
+        output for output in rendered.outputs if rendering.keep_noarch or not output.noarch
+    ]
+    if not rendered.outputs and source.v1 is not None:
+        outputs += _unrendered(source.v1, config, rendering, watch)
     if not outputs:
         return RenderedPlatform(platform.name, (), ())
     settings = JobSettings(
@@ -285,6 +293,18 @@ def _render(
         configurations[name] = Configuration(name, platform, job.values, job.zip_keys, job.pin_run_as_build)
     packages = _packages(watch, rendering, rules) if watch else ()
     return RenderedPlatform(platform.name, tuple(configurations[name] for name in sorted(configurations)), packages)
+
+
+def _unrendered(
+    recipe: ParsedV1, config: VariantConfig, rendering: Rendering, watch: PackageWatch | None
+) -> Iterator[RenderedOutput]:
+    from feedstock_tools.recipe.v1.recipe import unrendered_v1
+
+    loaded, output = unrendered_v1(recipe, config)
+    if not output.skip and (rendering.keep_noarch or not output.noarch):
+        if watch is not None:
+            watch(loaded, output)
+        yield output
 
 
 def _outline(

@@ -272,9 +272,10 @@ def render_everything(
 ) -> None:
     """Show `watch` every output of the recipe on a platform, those that are not built too."""
     if source.v1 is not None:
-        from feedstock_tools.recipe.v1.recipe import render_recipe_v1
+        from feedstock_tools.recipe.v1.recipe import render_recipe_v1, unrendered_v1
 
-        render_recipe_v1(source.v1, config, platform, watch=watch)
+        if not render_recipe_v1(source.v1, config, platform, watch=watch).outputs:
+            watch(*unrendered_v1(source.v1, config))
     else:
         from feedstock_tools.recipe.v0.recipe import render_recipe
 

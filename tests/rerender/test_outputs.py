@@ -280,3 +280,13 @@ def test_a_zip_group_that_the_configuration_tears_apart_has_the_rows_of_its_shor
         file.write("docker_image:\n- image\nzip_keys:\n- - cuda_compiler_version\n  - docker_image\n")
     (chosen,) = choose([CUDA], read_configurations(feedstock))
     assert output_files(feedstock, [chosen])[0].file_name == "libsolver-1.4.0-cuda129ha579a8d_3.conda"
+
+
+def test_a_wheel_is_no_package_of_a_channel(tmp_path: Path) -> None:
+    feedstock = tmp_path / "demo-feedstock"
+    shutil.copytree(FEEDSTOCK / ".ci_support", feedstock / ".ci_support")
+    (feedstock / "recipe").mkdir()
+    outputs = "outputs:\n  - name: a\n  - name: b\n    type: wheel\n"
+    (feedstock / "recipe/meta.yaml").write_text(f"package: {{name: demo, version: '1'}}\n{outputs}")
+    chosen = choose([MAC], read_configurations(feedstock))
+    assert [file.name for file in output_files(feedstock, chosen)] == ["a"]

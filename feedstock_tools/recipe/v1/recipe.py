@@ -58,6 +58,34 @@ def render_recipe_v1(
     return RenderedRecipe(tuple(output for _, output in rendered), explode(config), feedstock_name_of(recipe))
 
 
+def unrendered_v1(recipe: ParsedV1, config: VariantConfig) -> tuple[Mapping[str, Any], RenderedOutput]:
+    """What conda-smithy takes for the only output where the engine builds none: the recipe as it is loaded.
+
+    It counts as built unless the top level has a `skip`, whatever that says (rattler_build_conda_compat/render.py).
+
+    Raises:
+        InputError: the recipe cannot be loaded without variants.
+    """
+    from feedstock_tools.recipe.v1.loading import load_without_variants
+
+    loaded = load_without_variants(recipe.text, recipe.path)
+    names, build = loaded.get("recipe" if "outputs" in loaded else "package") or {}, loaded.get("build") or {}
+    space, unused = explode(config), frozenset[str]()
+    output = RenderedOutput(
+        name=str(names.get("name", "")),
+        version=str(names.get("version", "")),
+        build_number=0,
+        build_string=str(build.get("string", "unrendered_0")),
+        noarch=build.get("noarch"),
+        requirements={},
+        variant=space.first(),
+        variants=space,
+        used=UsedVariables(unused, unused, unused, unused),
+        skip=bool(build.get("skip")),
+    )
+    return loaded, output
+
+
 def render_with_contents_v1(
     recipe: ParsedV1, config: VariantConfig, platform: Platform, builder: Platform
 ) -> tuple[tuple[Mapping[str, Any], RenderedOutput], ...]:

@@ -77,7 +77,7 @@ def readme_files(
         "package_name": packages[0].feedstock,
         "package": {"meta": {"about": packages[0].about}},
         "variants": sorted(configuration.name for configuration in configurations),
-        "outputs": sorted(last),
+        "outputs": sorted(name for name, package in last.items() if not package.is_whole_recipe),
         "channel_targets": _channel_targets(configurations, before),
         "maintainers": _maintainers_with_pages(workshop, maintainers),
         "azure": {**config["azure"], "build_id": next((each for each in numbers if each is not None), None)},
@@ -190,7 +190,7 @@ class Package:
 
     `file_stem` is name, version and build string. `feedstock` is the name that the recipe gives the feedstock, or that
     of the recipe. `is_part`: conda-build treats it as a part of another recipe, so the feedstock's `about` comes from
-    the recipe's text and not from here.
+    the recipe's text and not from here. `is_whole_recipe`: this is a recipe of several outputs that were not rendered.
     """
 
     name: str
@@ -200,6 +200,7 @@ class Package:
     about: Mapping[str, Any] = field(default_factory=dict)
     maintainers: tuple[str, ...] = ()
     is_part: bool = False
+    is_whole_recipe: bool = False
 
 
 class PackageWatch:
@@ -241,6 +242,7 @@ def _package(made_from: Meta | Mapping[str, Any], output: RenderedOutput) -> Pac
         about=_mapping(about),
         maintainers=_maintainers(extra),
         is_part=is_part,
+        is_whole_recipe=isinstance(made_from, Mapping) and "name" in _mapping(made_from.get("recipe")),
     )
 
 

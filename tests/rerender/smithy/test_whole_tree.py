@@ -139,6 +139,33 @@ def test_where_nothing_is_built_the_readme_names_what_the_recipe_would_make(feed
     assert not [name for name in files if name.endswith("_.yaml")]
 
 
+V1_OUTPUT_SKIPPED = """\
+recipe: {name: demo-split, version: '1'}
+outputs:
+  - package: {name: demo}
+    build: {skip: win}
+extra: {recipe-maintainers: [me]}
+"""
+
+
+def test_where_only_outputs_are_skipped_conda_smithy_takes_the_whole_recipe_for_a_job(
+    feedstock: Path, release: Path
+) -> None:
+    (feedstock / "recipe/meta.yaml").unlink()
+    write_files(feedstock, {"recipe/recipe.yaml": V1_OUTPUT_SKIPPED})
+    write_files(feedstock, {"conda-forge.yml": "conda_build_tool: rattler-build\n"})
+    render_tree(feedstock, release)
+    assert (feedstock / ".ci_support/win_64_.yaml").is_file()
+    write_files(feedstock, {"recipe/recipe.yaml": "build: {skip: win}\n" + V1_OUTPUT_SKIPPED})
+    render_tree(feedstock, release)
+    assert not (feedstock / ".ci_support/win_64_.yaml").exists()
+    write_files(feedstock, {"recipe/recipe.yaml": V1_OUTPUT_SKIPPED.replace("win", "true")})
+    write_files(feedstock, {"recipe/recipe.yaml": "build: {skip: true}\n" + V1_OUTPUT_SKIPPED})
+    render_tree(feedstock, release)
+    assert sorted(path.name for path in (feedstock / ".ci_support").iterdir()) == ["README"]
+    assert (feedstock / ".github/CODEOWNERS").read_text() == "* @me"
+
+
 def test_files_under_skip_render_stay_as_they_are(feedstock: Path, release: Path) -> None:
     own = {"build-locally.py": "import feedstock_tools\n", "README.md": "my own\n", "LICENSE": "old\n"}
     write_files(feedstock, {**own, "conda-forge.yml": "skip_render: [build-locally.py, README.md, LICENSE]\n"})
