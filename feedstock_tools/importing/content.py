@@ -10,8 +10,10 @@ from typing import Any
 
 from feedstock_tools.conditions.spec import Setting, to_spec
 from feedstock_tools.conditions.tree import Name, VersionTest
+from feedstock_tools.importing.comments import Comments
 from feedstock_tools.importing.inference import NEVER, Conditions, Merger, mask_of, merged_order
 from feedstock_tools.importing.output_content import (
+    COMMENT,
     InexpressibleError,
     Remainder,
     Seen,
@@ -28,11 +30,18 @@ from feedstock_tools.importing.output_content import (
 )
 from feedstock_tools.importing.samples import Sample
 from feedstock_tools.importing.trees import RecipeTree, unmarked
-from feedstock_tools.importing.written import Comments, WrittenConditions
+from feedstock_tools.importing.written import WrittenConditions
 from feedstock_tools.recipe.written.document import Document
 from feedstock_tools.rerender.source import Source
 from feedstock_tools.variants.files import load
 
+#: Key of a spec → the keys of a recipe whose comments stand above it.
+_ROOTS = {
+    "sources": ("source",),
+    "build": ("build", "requirements", "cache", "skip"),
+    "about": ("about",),
+    "maintainers": ("extra",),
+}
 _SOURCE = {"git_url": "git", "git_rev": "rev", "fn": "file_name"}
 
 
@@ -99,7 +108,16 @@ class _Importer:
         used = (name for name in values if re.search(rf"\{{{name}\}}|\{{ {name} \}}", content_text))
         content["values"] = {name: values[name] for name in used}
         kept = {key: value for key, value in content.items() if value or key == "cuda"}
-        return Content(kept, (*self.remainder.lost, *self.lost, *lost), self.comments.left)
+        return Content(self._commented(kept), (*self.remainder.lost, *self.lost, *lost), self.comments.left)
+
+    def _commented(self, content: dict[str, Any]) -> dict[str, Any]:
+        """The content with the comments that no entry has above the keys that they are about, the others first."""
+        by_key = {key: self.comments.take_rest("", *roots) for key, roots in _ROOTS.items() if key in content}
+        commented: dict[str, Any] = {COMMENT: rest} if (rest := self.comments.take_rest(None)) else {}
+        for key, value in content.items():
+            commented |= {f"{COMMENT} {key}": by_key[key]} if by_key.get(key) else {}
+            commented[key] = value
+        return commented
 
     def _outputs(self) -> list[dict[str, Any]]:
         names = merged_order([[output.name for output in tree.outputs] for tree in self.trees.values()])
@@ -111,7 +129,8 @@ class _Importer:
             if all(tree.skip for tree in trees.values()):
                 self.lost.append(f"the output {name} is built nowhere")
                 continue
-            remainder = Remainder(f"output {name}", self.writer, self.comments)
+            owner = "" if self.first.alone else name
+            remainder = Remainder(f"output {name}", self.writer, self.comments, owner)
             outputs.append(output_content(name, self.samples, trees, self.merger, remainder, alone=self.first.alone))
             self.lost += remainder.lost
         return outputs
@@ -145,12 +164,8 @@ class _Importer:
             source = {name: value for name, value in source.items() if name not in unknown}
             among = mask_of(patches[key])
             listed = self.merger.within(among).entries(patches[key])
-            source["patches"] = self.remainder.values(
-                "patches",
-                listed,
-                lambda entry: explained(
-                    "file", conditional("file", text_of(entry[0]), entry[1]), self.comments.take(entry[0])
-                ),
+            source["patches"] = self.remainder.explained(
+                "patches", "file", listed, lambda entry: conditional("file", text_of(entry[0]), entry[1])
             )
             if condition is not None:
                 source["when"] = to_spec(condition)
@@ -239,7 +254,11 @@ class _Importer:
             remainder = conditions.of(remaining, conditions.everywhere & ~(skipped & ~remaining))
             if remainder is not None and remainder != NEVER:
                 chosen.append(remainder)
-        return [to_spec(condition) for condition in chosen]
+        explained_skips = [
+            explained("when", to_spec(condition), self.comments.take_condition("", "skip", condition))
+            for condition in chosen
+        ]
+        return self.remainder.headed("skip", "when", explained_skips)
 
     def _more_extra(self) -> None:
         more = {

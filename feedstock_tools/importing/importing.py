@@ -15,6 +15,7 @@ from feedstock_tools.generate.spec.reading import spec_from_text
 from feedstock_tools.generate.texts.rendering import render
 from feedstock_tools.generate.texts.wording import quoted
 from feedstock_tools.importing.content import recipe_content
+from feedstock_tools.importing.output_content import COMMENT
 from feedstock_tools.importing.samples import Sample, take_samples
 from feedstock_tools.importing.verification import Difference, compare, with_ignored_keys, with_used_keys
 from feedstock_tools.reading import SPEC_NAME
@@ -32,7 +33,7 @@ def spec_text(content: Mapping[str, Any]) -> str:
     """The text of a spec."""
     lines: list[str] = []
     for key, value in content.items():
-        if key in _SECTIONS and lines:
+        if key.removeprefix(f"{COMMENT} ") in _SECTIONS and lines and not lines[-1].startswith(COMMENT):
             lines.append("")
         lines += _keyed(key, value, 0)
     spaced = [line for previous, line in zip(["", *lines], lines, strict=False) if line or previous]
@@ -42,8 +43,13 @@ def spec_text(content: Mapping[str, Any]) -> str:
 def _keyed(key: str, value: Any, indent: int) -> list[str]:
     blank = " " * indent
     name = f"{blank}{quoted(str(key))}:"
+    if key.startswith(COMMENT):
+        return [f"{blank}{COMMENT} {line}".rstrip() for line in value]
     if isinstance(value, str) and "\n" in value:
-        return [f"{name} |", *(f"{blank}  {line}".rstrip() for line in value.splitlines())]
+        return [
+            f"{name} |{'2' if value[0] == ' ' else ''}",
+            *(f"{blank}  {line}".rstrip() for line in value.splitlines()),
+        ]
     if isinstance(value, Mapping) and value:
         short = f"{name} {_flow(value)}" if _is_short(value) else ""
         if short and len(short) <= _WIDTH and key not in _SECTIONS:

@@ -17,10 +17,10 @@ from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.generate.texts import v0, v1
 from feedstock_tools.generate.texts.rendering import block_lines
 from feedstock_tools.generate.texts.wording import quoted
+from feedstock_tools.importing.comments import Comments
 from feedstock_tools.importing.inference import NEVER, Entry, Merger, mask_of, merged_order
 from feedstock_tools.importing.samples import Sample
 from feedstock_tools.importing.trees import CLOSE, OPEN, OutputTree, as_placeholders, mark
-from feedstock_tools.importing.written import Comments
 from feedstock_tools.recipe.requirements import SECTIONS
 
 _Read = TypeVar("_Read")
@@ -198,10 +198,11 @@ def conditional(key: str, value: str, condition: Any, *, short: bool = True) -> 
 
 
 def explained(key: str, entry: Any, why: str | None) -> Any:
-    """An entry of a list with the comment above it."""
+    """An entry of a list with the comment above it, which follows one that it has."""
     if not why:
         return entry
-    return {**(entry if isinstance(entry, dict) else {key: entry}), "why": why}
+    content = entry if isinstance(entry, dict) else {key: entry}
+    return {**content, "why": "\n".join(filter(None, [why, content.get("why")]))}
 
 
 #: Keys of `about` in either format → the spec's.
@@ -212,13 +213,21 @@ ABOUT = {
 }
 
 
+#: The key of a mapping under which free comments stand, at the place where they are written.
+COMMENT = "#"
+
+
 @dataclass
 class Remainder:
-    """What the spec cannot hold of the recipe or of one of its outputs: blocks to copy, and what is lost."""
+    """What the spec cannot hold of the recipe or of one of its outputs: blocks to copy, and what is lost.
+
+    `output` is the output whose comments it has; '' is the recipe, and its only output.
+    """
 
     name: str
     writer: Writer
     comments: Comments
+    output: str = ""
     verbatim: list[dict[str, str]] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
 
@@ -236,6 +245,23 @@ class Remainder:
             except InexpressibleError as error:
                 self.lost.append(f"{self.name}, {title}: {error}")
         return values
+
+    def explained(
+        self, section: str, key: str, entries: Sequence[Entry], value_of: Callable[[Entry], Any]
+    ) -> list[Any]:
+        """The same with the comments of the list; a plain text is that `key` of an entry."""
+
+        def with_comment(entry: Entry) -> Any:
+            value = value_of(entry)
+            return explained(key, value, self.comments.take(self.output, section, entry[0]))
+
+        return self.headed(section, key, self.values(section, entries, with_comment))
+
+    def headed(self, section: str, key: str, values: list[Any]) -> list[Any]:
+        """A list with its comments that belong to none of its entries above the first."""
+        if not values:
+            return values
+        return [explained(key, values[0], self.comments.take_list(self.output, section)), *values[1:]]
 
 
 @dataclass(frozen=True)
@@ -264,6 +290,10 @@ class Seen:
         """The spec's entries for a list."""
         return self.remainder.values(title, self.entries(read), value_of)
 
+    def explained(self, section: str, read: Callable[[OutputTree], Sequence[str]]) -> list[Any]:
+        """The spec's requirements for a list of them, with its comments."""
+        return self.remainder.explained(section, "package", self.entries(read), requirement)
+
     def copy(self, section: str, read: Callable[[OutputTree], Mapping[str, Any]]) -> None:
         """Put keys without a place in a spec into a verbatim block."""
         self.remainder.copy(section, self.remainder.writer.mapping(self.merger, self.each(read)))
@@ -289,7 +319,7 @@ def output_content(
     trees = {index: tree for index, tree in trees.items() if own.among >> index & 1}
     seen = Seen(samples, trees, own, remainder)
     content: dict[str, Any] = {"name": name, "kind": _kind(trees)}
-    if why := remainder.comments.take_output(name):
+    if why := None if alone else remainder.comments.take_output(remainder.output):
         content["why"] = why
     version = next(iter(trees.values())).version
     if version != mark("version"):
@@ -305,7 +335,7 @@ def output_content(
     content |= _lists(seen)
     skipped = merger.condition(merger.among & ~building)
     if skipped is not None and not isinstance(skipped, str) and not alone:
-        content["skip"] = [to_spec(skipped)]
+        content["skip"] = remainder.headed("skip", "when", [to_spec(skipped)])
     if test := _test(seen):
         content["test"] = test
     if about := about_of(trees[min(trees)].about, remainder):
@@ -314,7 +344,8 @@ def output_content(
     seen.copy("top", lambda tree: tree.more)
     if remainder.verbatim:
         content["verbatim"] = remainder.verbatim
-    return content
+    free = [] if alone else remainder.comments.take_rest(remainder.output)
+    return {"name": name, **({COMMENT: free} if free else {}), **content}
 
 
 def _kind(trees: Mapping[int, OutputTree]) -> str:
@@ -356,23 +387,14 @@ def _independent(seen: Seen) -> dict[str, str]:
 
 
 def requirements_of(seen: Seen) -> dict[str, list[Any]]:
-    def with_comment(entry: Entry) -> Any:
-        spec_entry = requirement(entry)
-        is_package = not isinstance(spec_entry, dict) or "package" in spec_entry
-        return explained("package", spec_entry, seen.remainder.comments.take(entry[0]) if is_package else None)
-
     by_section = {
-        section: seen.values(section, _under(section, lambda tree: tree.requirements), with_comment)
-        for section in SECTIONS
+        section: seen.explained(section, _under(section, lambda tree: tree.requirements)) for section in SECTIONS
     }
     return {section: items for section, items in by_section.items() if items}
 
 
 def ignored(seen: Seen) -> dict[str, list[Any]]:
-    by_key = {
-        key: seen.values("ignored run exports", _under(key, lambda tree: tree.ignored), requirement)
-        for key in ("packages", "exporters")
-    }
+    by_key = {key: seen.explained(key, _under(key, lambda tree: tree.ignored)) for key in ("packages", "exporters")}
     return {key: items for key, items in by_key.items() if items}
 
 
@@ -384,12 +406,12 @@ def _lists(seen: Seen) -> dict[str, Any]:
         "requirements": requirements_of(seen),
     }
     exports = {
-        kind: seen.values("run exports", _under(kind, lambda tree: tree.exports), requirement)
+        kind: seen.explained(kind, _under(kind, lambda tree: tree.exports))
         for kind in dict.fromkeys(kind for tree in trees for kind in tree.exports)
     }
     content["run_exports"] = exports["weak"] if set(exports) == {"weak"} else exports
     content["ignore_run_exports"] = ignored(seen)
-    content["track_features"] = seen.values("track_features", lambda tree: tree.features, requirement)
+    content["track_features"] = seen.explained("track_features", lambda tree: tree.features)
     for key in ("use_keys", "ignore_keys"):
         content[key] = merged_order([tree.keys[key] for tree in trees])
     points = merged_order([tree.entry_points for tree in trees])
@@ -425,6 +447,7 @@ def script_of(seen: Seen) -> Any:
     elif commands:
         try:
             script = {"commands": [_command(entry) for entry in commands]}
+            script["commands"] = remainder.explained("script", "command", commands, _command)
         except InexpressibleError:
             remainder.copy("build", remainder.writer.texts("script", commands))
             return None
@@ -467,6 +490,8 @@ def _test(seen: Seen) -> dict[str, Any]:
         entries = seen.entries(_under(key, lambda tree: tree.tests))
         try:
             values = [entry_of(entry) for entry in entries]
+            if key in _EXPLAINED:
+                values = remainder.explained(f"test {key}", _EXPLAINED[key], entries, entry_of)
         except InexpressibleError:
             if remainder.writer.recipe_format == "v0":
                 remainder.copy("test", remainder.writer.texts(key, entries))
@@ -486,6 +511,8 @@ def _test(seen: Seen) -> dict[str, Any]:
     return content
 
 
+#: Lists of a test whose entries have comments, and the key of an entry that a plain text is.
+_EXPLAINED = {"requires": "package", "commands": "command"}
 _TEST_ENTRIES: Mapping[str, Callable[[Entry], Any]] = {
     "imports": _keyed("module"),
     "files": _text_of_entry,

@@ -1,9 +1,8 @@
-"""What a recipe's text says beside its values: the conditions that it has, and its comments."""
+"""The conditions that a recipe's text has."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 
 from feedstock_tools.conditions.recipes import parse
@@ -22,9 +21,8 @@ from feedstock_tools.conditions.tree import (
     VersionTest,
     negated,
 )
-from feedstock_tools.errors import InputError
 from feedstock_tools.importing.trees import CLOSE, OPEN
-from feedstock_tools.recipe.written.document import Document, Part
+from feedstock_tools.recipe.written.document import Document
 from feedstock_tools.recipe.written.sites import sites_of
 from feedstock_tools.variants.selectors import split_lines
 from feedstock_tools.yaml_reading.nodes import compose
@@ -149,56 +147,3 @@ def _compared(left: Operand, sign: str, right: Operand) -> Condition:
                 raise _InexpressibleError
             return equal(key, text) if sign == "==" else Not(equal(key, text))
     raise _InexpressibleError
-
-
-_NAME = re.compile(r"[A-Za-z_][\w./-]*")
-#: Characters with which a comment could mean something to a template or a selector.
-_MEANING = re.compile(r"[{}\[\]]")
-
-
-class Comments:
-    """Comments above list items whose first word occurs in no other item; others have no certain place in a spec."""
-
-    def __init__(self, recipe: Document) -> None:
-        words = [(_word(item), item) for item in _items(recipe)]
-        counts = Counter(word for word, _ in words)
-        above = {word: recipe.comments_above(item) for word, item in words if word and counts[word] == 1}
-        self._above = {word: lines for word, lines in above.items() if lines and not any(map(_MEANING.search, lines))}
-        self.left = sum(1 for line in recipe.text.splitlines() if line.lstrip()[:1] == "#" and line.strip("# \t"))
-
-    def take(self, text: str) -> str | None:
-        """The comment above the item that begins with the first word of a text."""
-        name = _NAME.search(text)
-        return self._taken(name[0]) if name else None
-
-    def take_output(self, name: str) -> str | None:
-        """The comment above an output."""
-        return self._taken(f"name: {name}")
-
-    def _taken(self, word: str) -> str | None:
-        above = self._above.pop(word, None)
-        if above is None:
-            return None
-        self.left -= len(above)
-        return " ".join(above)
-
-
-def _items(recipe: Document) -> Iterator[Part]:
-    """The items of all lists."""
-    try:
-        pending = [recipe.root] if recipe.root else []
-    except InputError:  # conda-build renders it first, and only then is it YAML
-        return
-    while pending:
-        part = pending.pop()
-        yield from part.items
-        pending += [*part.items, *(entry.value for entry in part.entries)]
-
-
-def _word(item: Part) -> str:
-    """The first word of an item: of its text, of the one text that its condition chooses, or its name."""
-    named = item.entries[:1] and item.entries[0].key == "name"
-    chosen = [entry.value for entry in item.entries if entry.key in ("then", "else")]
-    texts = [item.entries[0].value] if named else chosen or [item]
-    name = _NAME.match(texts[0].text.strip("\"' ")) if len(texts) == 1 else None
-    return "" if name is None else f"name: {name[0]}" if named else name[0]

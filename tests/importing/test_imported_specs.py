@@ -48,7 +48,7 @@ def test_conditions_are_those_of_the_recipe(v0: Path) -> None:
     assert '  - aarch64 and level == "3"' in lines
     assert [pin.pin for pin in binding.requirements.run if pin.pin] == ["libsolver"]
     assert binding.version is None
-    assert "      - python < 3.12" in lines
+    assert "      - {when: python < 3.12, why: It needs the new syntax.}" in lines
     assert spec.maintainers == ("someone",)
 
 
@@ -66,13 +66,38 @@ def test_numbers_strings_and_texts_with_names_are_said_once(v0: Path) -> None:
     assert [value.value for value in spec.variants["level"]] == ["1", "3"]
 
 
-def test_a_comment_with_a_sure_place_stays_and_others_are_counted(v0: Path) -> None:
+def test_each_free_comment_is_kept_where_its_line_is(v0: Path) -> None:
+    path = v0 / "recipe/meta.yaml"
+    text = path.read_text().replace("{% set data_version", "# For {{ version }}.\n{% set data_version")
+    text = text.replace("        - pip\n", "        - pip\n        # Not yet:\n        # - wheel  # [win]\n", 1)
+    path.write_text(
+        text.replace("      commands:\n        - python -c", "      commands:\n        # It runs.\n        - python -c")
+    )
+
     found = imported(v0)
     library, binding = spec_from_text(found.text).outputs
 
-    assert [item.why for item in library.requirements.host if item.why] == ["Newer ones work as well."]
+    assert [item.why for item in library.requirements.host if item.why] == ["Newer ones\nwork as well."]
     assert binding.why == "For those who calculate in Python."
-    assert found.comments_left == 1
+    assert [skip.why for skip in binding.skip] == ["It needs the new syntax."]
+    lines = found.text.splitlines()
+    assert lines[0] == "# For {{ version }}."
+    assert lines[lines.index("  - name: pysolver") + 1 :][:3] == [
+        "    # Not yet:",
+        "    # - wheel  # [win]",
+        "    # It runs.",
+    ]
+    assert found.comments_left == 0
+
+
+def test_comments_of_a_list_come_above_its_first_entry_in_the_generated_recipe(v1: Path) -> None:
+    path = v1 / "recipe/recipe.yaml"
+    head = "  host:\n"
+    assert head in path.read_text()
+    path.write_text(path.read_text().replace(head, "  # What it links to.\n" + head, 1))
+
+    (output,) = spec_from_text(imported(v1).text).outputs
+    assert output.requirements.host[0].why == "What it links to."
 
 
 def test_what_a_loop_makes_is_a_list(v0: Path) -> None:

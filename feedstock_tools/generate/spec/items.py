@@ -327,6 +327,7 @@ class Command(Model):
 
     command: str = Field(description="The command.")
     when: MaybeCondition = Field(default=None, description="The builds that run it; default: all.")
+    why: str | None = Field(default=None, description="A comment to write above it.")
 
 
 class Import(Model):

@@ -153,7 +153,7 @@ def _ignored(ignored: IgnoredExports, spec: Spec, wording: _Wording) -> list[tup
 
 
 def _commands(script: Script, wording: _Wording) -> list[Line]:
-    return [wording.line(f"- {SYNTAX.scalar(item.command)}", item.when) for item in script.commands]
+    return [wording.line(f"- {SYNTAX.scalar(item.command)}", item.when, item.why) for item in script.commands]
 
 
 def _environment(script: Script | None, wording: _Wording) -> tuple[Line, ...]:
@@ -330,7 +330,7 @@ def _string_lines(output: ResolvedOutput, spec: Spec, wording: _Wording) -> tupl
 def _test(output: ResolvedOutput, wording: _Wording) -> list[tuple[str, tuple[Line, ...]]]:
     test = output.test
     requires = list(wording.needs(output.test_needs))
-    commands = [wording.line(f"- {SYNTAX.scalar(item.command)}", item.when) for item in test.commands]
+    commands = [wording.line(f"- {SYNTAX.scalar(item.command)}", item.when, item.why) for item in test.commands]
     if test.pip_check:
         requires.append(Line("- pip"))
         commands.append(Line("- pip check"))

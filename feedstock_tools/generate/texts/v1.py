@@ -160,7 +160,7 @@ def _source(source: Source) -> list[str]:
 def _script(script: Script, spec: Spec) -> list[str]:
     env = _block("env", [f"{name}: {_chosen(choices)}" for name, choices in script.environment.items() if choices])
     if script.commands:
-        commands = _listed((SYNTAX.scalar(item.command), item.when, None) for item in script.commands)
+        commands = _listed((SYNTAX.scalar(item.command), item.when, item.why) for item in script.commands)
         return _block("script", [*env, *_block("content", commands)] if env else commands)
     systems = {"win" if subdir.startswith("win") else "unix" for subdir in spec.platforms}
     name = quoted((script.win if systems == {"win"} else script.unix or script.win) or "")
@@ -307,7 +307,7 @@ def _tests(output: ResolvedOutput) -> list[str]:
             lines += block if condition is None else _under(condition, block)
     elif test.imports:
         lines += _imports([item.module for item in test.imports], pip_check=test.pip_check)
-    commands: list[Entry] = [(SYNTAX.scalar(c.command), c.when, None) for c in test.commands]
+    commands: list[Entry] = [(SYNTAX.scalar(c.command), c.when, c.why) for c in test.commands]
     needs = list(output.test_needs)
     if test.pip_check and not any(item.when is None for item in test.imports):
         commands.append(("pip check", None, None))

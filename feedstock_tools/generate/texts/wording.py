@@ -54,10 +54,12 @@ def _reads_as_text(text: str) -> bool:
 
 
 def comment(text: str, indent: int) -> list[str]:
-    """A comment, wrapped."""
+    """A comment, each of its lines wrapped."""
+    width = max(_WIDTH - indent, 40)
     return [
         f"{' ' * indent}# {line}"
-        for line in wrap(text, max(_WIDTH - indent, 40), break_long_words=False, break_on_hyphens=False)
+        for whole in text.splitlines()
+        for line in wrap(whole, width, break_long_words=False, break_on_hyphens=False)
     ]
 
 
