@@ -316,6 +316,12 @@ def read_packages() -> tuple[KnownPackage, ...]:
     return _read(packages_file())[1]
 
 
+def known_pythons() -> tuple[str, ...]:
+    """The minor versions of Python with packages in the facts, oldest first."""
+    versions = (package.version for package in read_packages() if package.name == "python")
+    return tuple(dict.fromkeys(".".join(version.split(".")[:2]) for version in versions))
+
+
 def checked_packages(path: Path) -> tuple[KnownPackage, ...]:
     """The packages of any file of that form.
 

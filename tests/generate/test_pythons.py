@@ -8,7 +8,8 @@ from textwrap import dedent
 
 import pytest
 
-from feedstock_tools.generate.spec.reading import read_spec
+from feedstock_tools.errors import InputError
+from feedstock_tools.generate.spec.reading import read_spec, spec_from_text
 from feedstock_tools.generate.texts.rendering import render
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.v0 import recipe as v0
@@ -117,3 +118,24 @@ def test_a_self_contained_spec_without_python_outputs_needs_no_list(tmp_path: Pa
     feedstock.write_text(text[:start] + text[end:])
 
     assert "python:" not in "".join(render(read_spec(feedstock)).values())
+
+
+def test_pythons_that_do_not_exist_are_refused_with_the_nearest() -> None:
+    text = """\
+name: demo
+version: 1.0
+platforms: {linux-64: }
+python: [3.10, 3.1, 3.99, 2.7]
+outputs:
+  - {name: demo, kind: python, script: {template: pip}, test: {imports: [demo]}}
+about: {license: MIT, license_file: LICENSE, homepage: https://example.org/, summary: For tests.}
+maintainers: [someone]
+"""
+    with pytest.raises(InputError) as refused:
+        spec_from_text(text)
+
+    assert [(each.line, each.message) for each in refused.value.mistakes] == [
+        (4, "there is no Python 3.1"),
+        (4, "there is no Python 3.99"),
+    ]
+    assert "Did you mean" in str(refused.value.mistakes[0].hint)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.facts.cuda import CudaFacts, load_cuda
+from feedstock_tools.facts.packages import known_pythons
 from feedstock_tools.generate.spec.content import (
     ARCHITECTURE,
     Finding,
@@ -31,6 +32,9 @@ from feedstock_tools.yaml_reading.nodes import Location
 
 #: The group of requirements that `cuda.libraries` defines.
 CUDA_LIBRARIES = "cuda-libraries"
+_PYTHON = re.compile(r"\d\.\d{1,2}")
+#: Pythons that the facts do not have, and conda-forge once had.
+_OLD_PYTHONS = ("2.7", "3.4", "3.5", "3.6")
 #: Variables that recipes have by themselves.
 _TAKEN = ("version", "build", "number", "accelerator", "cuda_digits")
 #: Far above what a person writes; groups that use groups twice double with each step.
@@ -48,6 +52,7 @@ def cross_check(content: dict[str, Any]) -> list[Finding]:
         *_check_texts(content),
         *_check_accelerator(content),
         *_check_platforms(content),
+        *_check_pythons(content),
         *_check_cuda(content),
         *(check_for_review(content) if is_automatic(content) else ()),
     ]
@@ -286,6 +291,21 @@ def _check_platforms(content: dict[str, Any]) -> Iterator[Finding]:
     if lists_none and _has_python(content):
         hint = "Such as: python: [3.11, 3.12]"
         yield Finding(("python",), "a self-contained spec must list its Pythons", hint)
+
+
+def _check_pythons(content: dict[str, Any]) -> Iterator[Finding]:
+    """Findings for Pythons that do not exist: neither older than the facts reach back, nor the one after the newest."""
+    listed = as_list(content.get("python"))
+    versions = [text for text in listed if _PYTHON.fullmatch(str(text))]
+    if not versions:
+        return
+    known = known_pythons()
+    newest = int(known[-1].partition(".")[2])
+    possible = (*_OLD_PYTHONS, *known, f"3.{newest + 1}")
+    for at, version in enumerate(listed):
+        if version in versions and version not in possible:
+            hint = nearest(version, known, f"There are {known[0]} to {known[-1]}.")
+            yield Finding(("python", at), f"there is no Python {version}", hint)
 
 
 def _check_cuda(content: Mapping[str, Any]) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from feedstock_tools.channel.repodata import listed_run_exports, read_records
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import CudaFacts, load_cuda
 from feedstock_tools.facts.gpus import find_gpu, is_of_device_manager, load_gpus
-from feedstock_tools.facts.packages import read_packages
+from feedstock_tools.facts.packages import known_pythons
 from feedstock_tools.pins.channels import channel_title, channel_urls
 from feedstock_tools.pins.graph.explain import Conflict, explain
 from feedstock_tools.pins.graph.from_channel import graph_of_channel
@@ -163,12 +163,6 @@ def pin_graph(
     named = _versions_named(demanded, from_facts)
     from_facts = graph_of_facts(facts, cuda_versions=cudas, also=named)
     return merged([channel, _without(from_facts, channel, facts.libraries)])
-
-
-def known_pythons() -> tuple[str, ...]:
-    """The minor versions of Python with packages in the facts, oldest first."""
-    versions = (package.version for package in read_packages() if package.name == "python")
-    return tuple(dict.fromkeys(".".join(version.split(".")[:2]) for version in versions))
 
 
 def _without(from_facts: PinGraph, channel: PinGraph, libraries: Iterable[str]) -> PinGraph:
