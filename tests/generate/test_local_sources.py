@@ -38,6 +38,7 @@ def feedstock(tmp_path: Path) -> Path:
     for name in ("library", "tests"):
         (tmp_path / "src" / name).mkdir(parents=True)
     (tmp_path / "src/library/CMakeLists.txt").touch()
+    (tmp_path / "src/LICENSE").touch()
     (tmp_path / "src/elsewhere").symlink_to(tmp_path)
     (tmp_path / "feedstock").mkdir()
     return tmp_path / "feedstock"
@@ -152,3 +153,18 @@ def test_a_recipe_that_a_person_has_edited_is_not_compared(feedstock: Path) -> N
     spec.write_text(spec.read_text().replace("Counts", "Counts more"))
     os.utime(spec, ns=(spec.stat().st_mtime_ns + 10**9,) * 2)
     assert behind_spec(feedstock) is None
+
+
+def test_a_license_file_is_looked_for_in_local_sources(feedstock: Path) -> None:
+    write(feedstock, "library")
+    generate(feedstock)
+    path = feedstock / "feedstock.yaml"
+    path.write_text(path.read_text().replace("license_file: LICENSE", "license_file: LICENCE"))
+
+    with pytest.raises(InputError) as refused:
+        generate(feedstock)
+
+    (mistake,) = refused.value.mistakes
+    assert (mistake.path, mistake.line) == (path, 11)
+    assert mistake.message == "the sources have no file LICENCE"
+    assert mistake.hint == "Did you mean 'LICENSE'?"

@@ -115,10 +115,24 @@ def _findings(spec: Spec, recipe: Path) -> Iterator[Finding]:
             yield Finding(("sources", at, "path"), f"there is no folder {spec.sources[at].path}", hint)
     if len(local) < len(spec.sources) or not all(path.is_dir() for path in local.values()):
         return  # what the others hold is known only after fetching them
+    yield from _missing_licenses(spec, [recipe, *local.values()])
     for location, script in _templates(spec):
         problem = _problem([(spec.sources[at], path) for at, path in local.items()], PurePosixPath(script.folder))
         if problem is not None:
             yield Finding(location, *problem)
+
+
+def _missing_licenses(spec: Spec, folders: list[Path]) -> Iterator[Finding]:
+    """The license files that none of the folders has, where one has a file of a similar name."""
+    owners: list[tuple[Location, tuple[str, ...]]] = [(("about",), spec.about.license_file)]
+    owners += [(("outputs", at, "about"), output.about.license_file) for at, output in enumerate(spec.outputs)]
+    for location, names in owners:
+        for name in names:
+            is_there = any((folder / name).exists() or (folder / Path(name).name).exists() for folder in folders)
+            near = sorted(path.name for folder in folders if folder.is_dir() for path in folder.iterdir())
+            hint = nearest(name, near, None, cutoff=0.8)  # without one the project has yet to choose a license
+            if hint and not is_there:
+                yield Finding((*location, "license_file"), f"the sources have no file {name}", hint)
 
 
 def _path(source: Source, spec: Spec, recipe: Path) -> Path:
