@@ -13,6 +13,7 @@ from pathlib import Path
 from jinja2 import nodes
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.generate.texts.v1 import AFTER, BEFORE
 from feedstock_tools.to_v1.build import Build, build_of, put_string, script_of, skips_of, with_hoisted_platforms
 from feedstock_tools.to_v1.conditions import NEVER, all_of, negated
 from feedstock_tools.to_v1.expressions import Names, UntranslatableError, parsed, text_parts
@@ -461,13 +462,6 @@ def _with_top(output: Mapped, top: Top) -> tuple[Node, ...]:
     return (*own, *inherited)
 
 
-#: What conda-build packs of an output with a script is what the script adds to the files that it found in the prefix.
-_FOUND = 'find "${PREFIX}" ! -type d | LC_ALL=C sort'
-_BEFORE = f'{_FOUND} > "${{SRC_DIR}}.before"'
-_AFTER = (
-    f'{_FOUND} | LC_ALL=C comm -13 "${{SRC_DIR}}.before" - > "${{RATTLER_BUILD_PACKAGE_FILES}}"',
-    'test -s "${RATTLER_BUILD_PACKAGE_FILES}" || { echo "The script has installed no files." >&2; exit 1; }',
-)
 _INTERPRETERS = {".py": "python", ".pl": "perl"}
 
 
@@ -482,6 +476,6 @@ def _listing_own_files(script: Value) -> Value:
             commands.append(Item(Scalar(f'call "%RECIPE_DIR%\\{body.text}"'), negated(unix)))
     else:
         commands = [*body.items] if isinstance(body, List) else [Item(body)]
-    listed = [Item(Scalar(_BEFORE), unix), *commands, *(Item(Scalar(text), unix) for text in _AFTER)]
+    listed = [Item(Scalar(BEFORE), unix), *commands, *(Item(Scalar(text), unix) for text in AFTER)]
     env = [key for key in keys if key.name == "env"]
     return Dict([*env, Key("content", List(listed))]) if env else List(listed)

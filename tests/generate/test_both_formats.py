@@ -10,7 +10,7 @@ import pytest
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.generate.generating import apply
-from feedstock_tools.generate.spec.reading import read_spec
+from feedstock_tools.generate.spec.reading import read_spec, spec_from_text
 from feedstock_tools.generate.texts.rendering import render
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
@@ -84,3 +84,22 @@ def test_outputs_versions_and_requirements_agree(example: str, subdir: str, tmp_
 
     assert len(old) > 3
     assert old == new
+
+
+def test_an_output_with_a_script_lists_what_it_adds_to_the_files_that_it_inherits() -> None:
+    text = """\
+name: demo
+version: 1.0
+platforms: {linux-64: }
+build: {script: {commands: ['touch "${PREFIX}/shared"']}}
+outputs:
+  - {name: demo-shared, kind: library, files: [shared], test: {commands: ["true"]}}
+  - {name: demo-own, kind: library, script: own.sh, test: {commands: ["true"]}}
+about: {license: MIT, license_file: LICENSE, homepage: https://example.org/, summary: For tests.}
+maintainers: [someone]
+"""
+    recipe = next(text for path, text in render(spec_from_text(text)).items() if path.name == "recipe.yaml")
+
+    shared, own = recipe.split("      name: demo-shared")[1].split("      name: demo-own")
+    assert "RATTLER_BUILD_PACKAGE_FILES" not in shared
+    assert own.index(".before") < own.index('bash -e "${RECIPE_DIR}/own.sh"') < own.index("PACKAGE_FILES")

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from feedstock_tools.conditions.spec import to_expression
-from feedstock_tools.conditions.tree import Condition
+from feedstock_tools.conditions.tree import Condition, Name
 from feedstock_tools.generate.spec.content import PLACEHOLDER
 from feedstock_tools.generate.spec.items import Choice, Glob
 from feedstock_tools.generate.spec.model import Script, Source, Spec
@@ -57,6 +57,13 @@ _EXPORTS = {"weak_constrains": "weak_constraints", "strong_constrains": "strong_
 #: The first part of a build string, as a variable of the context: `cuda129` or `cpu_`.
 ACCELERATOR = f'${{{{ "cuda" ~ ({CUDA_DIGITS}) if cuda_compiler_version != "None" else "cpu_" }}}}'
 
+#: What conda-build packs of an output with a script is what the script adds to the files that it found in the prefix.
+_FOUND = 'find "${PREFIX}" ! -type d | LC_ALL=C sort'
+BEFORE = f'{_FOUND} > "${{SRC_DIR}}.before"'
+AFTER = (
+    f'{_FOUND} | LC_ALL=C comm -13 "${{SRC_DIR}}.before" - > "${{RATTLER_BUILD_PACKAGE_FILES}}"',
+    'test -s "${RATTLER_BUILD_PACKAGE_FILES}" || { echo "The script has installed no files." >&2; exit 1; }',
+)
 #: A conditional entry of a list: its text, its condition, its comment.
 Entry = tuple[str, Condition | None, str | None]
 
@@ -157,8 +164,26 @@ def _source(source: Source) -> list[str]:
     return _item(lines) if source.when is None else _under(source.when, lines)
 
 
+def _listing_script(script: Script, spec: Spec) -> list[str]:
+    """The script of an output that inherits files, which it must not pack: it lists what it adds to them."""
+    unix = Name("unix")
+    commands: list[Entry] = [(SYNTAX.scalar(item.command), item.when, item.why) for item in script.commands]
+    if script.unix:
+        commands.append((quoted(f'bash -e "${{RECIPE_DIR}}/{script.unix}"'), unix, None))
+    if script.win and any(subdir.startswith("win") for subdir in spec.platforms):
+        commands.append((quoted(f'call "%RECIPE_DIR%\\{script.win}"'), Name("win"), None))
+    after: list[Entry] = [(quoted(line), unix, None) for line in AFTER]
+    content = _listed([(quoted(BEFORE), unix, None), *commands, *after])
+    env = _environment(script)
+    return _block("script", [*env, *_block("content", content)] if env else content)
+
+
+def _environment(script: Script) -> list[str]:
+    return _block("env", [f"{name}: {_chosen(choices)}" for name, choices in script.environment.items() if choices])
+
+
 def _script(script: Script, spec: Spec) -> list[str]:
-    env = _block("env", [f"{name}: {_chosen(choices)}" for name, choices in script.environment.items() if choices])
+    env = _environment(script)
     if script.commands:
         commands = _listed((SYNTAX.scalar(item.command), item.when, item.why) for item in script.commands)
         return _block("script", [*env, *_block("content", commands)] if env else commands)
@@ -265,7 +290,10 @@ def _build_of_output(output: ResolvedOutput, spec: Spec) -> list[str]:
     lines += [f"noarch: {written.noarch}"] if written.noarch else []
     lines += comment(features_why(spec), 0) if output.features is not None else ()
     lines += _block("variant", _variant(output, spec))
-    lines += _script(output.script, spec) if output.script else ()
+    # A recipe.yaml that people wrote packs what it inherits.
+    inherits = spec.build.script is not None and (spec.automatic or spec.format == "v0")
+    write_script = _listing_script if inherits and not output.files else _script
+    lines += write_script(output.script, spec) if output.script else ()
     lines += _files(output)
     newer = written.version_independent
     of_python = [] if newer is None else [f"version_independent: ${{{{ {to_expression(newer)} }}}}"]
