@@ -215,3 +215,18 @@ def test_a_variable_of_two_templates_and_a_negative_number_are_read(v1: Path) ->
 
     assert "version: 2.4.1" in found.text.splitlines()
     assert found.differences == ()
+
+
+def test_test_files_of_a_pattern_and_an_output_s_own_license_address_are_kept(v0: Path) -> None:
+    (v0 / "recipe/cases").mkdir()
+    (v0 / "recipe/cases/one.txt").touch()
+    path = v0 / "recipe/meta.yaml"
+    terms = "    about:\n      license_url: https://example.org/terms\n"
+    own = f"{terms}    test:\n      files:\n        - cases/*\n      requires:"
+    path.write_text(path.read_text().replace("    test:\n      requires:", own, 1))
+
+    found = imported(v0)
+    binding = spec_from_text(found.text, recipe=v0 / "recipe").outputs[1]
+
+    assert (binding.test.files, binding.about.license_url) == (("cases/*",), "https://example.org/terms")
+    assert (found.differences, found.text_differences) == ((), ())

@@ -247,8 +247,7 @@ def check_files(content: dict[str, Any], recipe: Path) -> Iterator[Finding]:
     for place, file in named:
         if not isinstance(file, str):
             continue
-        names = files_of(recipe, file) if "patches" in place else (file,)
-        if not any(is_file(recipe / name) for name in names):
+        if not any(is_file(recipe / name) for name in files_of(recipe, file)):
             yield Finding(place, f"there is no file recipe/{file}", "Create it, or name another file.")
 
 

@@ -292,6 +292,7 @@ class AboutOutput(Model):
     license: str | None = Field(default=None, description="SPDX expression.")
     license_file: tuple[str, ...] = Field(default=(), description="Files with the text of the license.")
     license_family: str | None = Field(default=None, description="The family of the license.")
+    license_url: str | None = Field(default=None, description="Address of the text of the license.")
     summary: str | None = Field(default=None, description="One line.")
     description: str | None = Field(default=None, description="Some paragraphs.")
     documentation: str | None = Field(default=None, description="Address of the documentation.")
@@ -347,7 +348,9 @@ class Test(Model):
     commands: tuple[Annotated[Command, Shorthand(string="command")], ...] = Field(
         default=(), description="Commands that must exit 0."
     )
-    files: tuple[RecipeFile, ...] = Field(default=(), description="Files of the recipe folder needed by the commands.")
+    files: tuple[RecipeFiles, ...] = Field(
+        default=(), description="Files of the recipe folder needed by the commands; `cases/*` is all of these."
+    )
     source_files: tuple[str, ...] = Field(default=(), description="Files of the sources needed by the commands.")
     requires: RequirementList = Field(default=(), description="Packages that the test needs.")
 
