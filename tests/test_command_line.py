@@ -146,7 +146,9 @@ def test_without_a_feedstock_the_first_message_says_so(arguments: tuple[str, ...
     assert done.stderr.endswith("Go to one, or name it: --feedstock DIR.\n")
 
 
-@pytest.mark.parametrize("arguments", [("rerender", "--pinning", "none"), ("why", "python")], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [("rerender", "--pinning", "none"), ("why", "python", "--pinning", "none")], ids=" ".join
+)
 def test_a_recipe_in_another_folder_is_rerendered(arguments: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "conda-forge.yml").write_text("recipe_dir: sources\n")
     (tmp_path / "sources").mkdir()

@@ -55,7 +55,7 @@ def unpacked(repository: Path, commit: str, folder: Path) -> bool:
 def linted(folder: Path) -> Result:
     start = time.process_time()
     try:
-        found = [(each.rule, f"{each.path}:{each.line}: {each.message}") for each in lint_feedstock(folder)]
+        found = [(each.rule, f"{each.path}:{each.line}: {each.message}") for each in lint_feedstock(folder).findings]
     except FeedstockError as error:
         found = [("error", str(error).splitlines()[0])]
     return folder.name, time.process_time() - start, found

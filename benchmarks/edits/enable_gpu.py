@@ -83,7 +83,7 @@ def rerendered(feedstock: Path, pinning: Path) -> list[str]:
 
 def findings(feedstock: Path) -> Counter[str]:
     """What `lint` and `cuda check` find, without lines and places."""
-    found = [f"lint {each.rule}: {each.message}" for each in lint_feedstock(feedstock)]
+    found = [f"lint {each.rule}: {each.message}" for each in lint_feedstock(feedstock).findings]
     found += [f"check {each.key}: {each.message}" for each in check(feedstock, read_configurations(feedstock))]
     return Counter(found)
 

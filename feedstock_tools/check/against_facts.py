@@ -29,7 +29,7 @@ from feedstock_tools.check.architecture_lists import (
     unserved_by,
 )
 from feedstock_tools.check.cuda_guards import missing_guards, wrong_guards
-from feedstock_tools.check.findings import Finding, Weight
+from feedstock_tools.check.findings import Check, Finding, Report, Weight
 from feedstock_tools.check.renderings import Job, Renderings
 from feedstock_tools.check.script_lists import ScriptList, lists_in_scripts
 from feedstock_tools.errors import InputError
@@ -118,7 +118,7 @@ def _never_released(facts: CudaFacts, configuration: Configuration) -> Iterator[
     versions = sorted(facts.toolkits, key=parse_version)
     for cuda in configuration.values.get("cuda_compiler_version", ()):
         version = _minor(cuda)
-        if cuda in _NOT_CUDA or version in facts.toolkits or not version.replace(".", "").isdigit():
+        if cuda in _NOT_CUDA or version in facts.toolkits or not _is_version(version):
             continue
         wanted = parse_version(version)
         if parse_version(versions[0]) < wanted < parse_version(versions[-1]):
@@ -126,6 +126,10 @@ def _never_released(facts: CudaFacts, configuration: Configuration) -> Iterator[
             after = versions[bisect_right(versions, wanted, key=parse_version)]
             message = f"NVIDIA never released CUDA {version}: {after} followed {before}"
             yield Finding(configuration.name, "cuda_compiler_version", message)
+
+
+def _is_version(text: str) -> bool:
+    return text.replace(".", "").isdigit()
 
 
 def _minor(version: str) -> str:
@@ -394,7 +398,7 @@ def check_feedstock(
     pinning: Path | None = None,
     facts: CudaFacts | None = None,
     bounds: Bounds | None = None,
-) -> tuple[Finding, ...]:
+) -> Report[Finding]:
     """What contradicts the facts in configurations, and in the feedstock's spec, recipe and build scripts.
 
     Args:
@@ -406,8 +410,9 @@ def check_feedstock(
     Raises:
         InputError: the pinning, the recipe or conda-forge.yml cannot be read.
 
-    >>> check(Path("solver-feedstock"), read_configurations(Path("solver-feedstock")))
-    ()
+    >>> found = check(Path("solver-feedstock"), read_configurations(Path("solver-feedstock")))
+    >>> found.findings, str(found.verdict)
+    ((), 'right')
     """
     if bounds is not None:
         return run_bounded(partial(check_feedstock, feedstock, configurations, pinning=pinning, facts=facts), bounds)
@@ -416,7 +421,7 @@ def check_feedstock(
 
 def check_renderings(
     renderings: Renderings, configurations: Sequence[Configuration], pinning: Path | None, facts: CudaFacts
-) -> tuple[Finding, ...]:
+) -> Report[Finding]:
     """As `check_feedstock`, for an opened state."""
     stage(f"checking {counted(len(configurations), 'configuration')} against the facts")
     feedstock = renderings.feedstock
@@ -427,9 +432,34 @@ def check_renderings(
         recipe = feedstock / "recipe"
     view = _View(facts, graph_of_facts(facts), renderings, recipe)
     decided = _named_by_feedstock(feedstock, recipe, against)
-    findings = [*_findings_of_spec(facts, feedstock / "feedstock.yaml")]
-    findings += check_configurations(facts, configurations, view.graph)
     jobs = [_job(view, configuration) for configuration in configurations if not _zips_out_of_step(configuration)]
+    built = [item.job for item in jobs]
+    found = {
+        "values of configurations": [
+            *_findings_of_spec(facts, feedstock / "feedstock.yaml"),
+            *check_configurations(facts, configurations, view.graph),
+        ],
+        "versions of the pinning": [*_dropped_versions(jobs, decided, against)],
+        "architectures in scripts": [*_of_all_lists(jobs), *_of_next(view, jobs)],
+        "guards on drivers": [
+            *(finding for job in built for finding in wrong_guards(job, facts)),
+            *(finding for _, finding in missing_guards(built, facts)),
+        ],
+    }
+    unknown = _without_facts(facts, configurations)
+    failed = sum(job.error is not None for job in built)
+    rendered = f"{failed} of {counted(len(built), 'job')} cannot be rendered" if failed else unknown
+    reasons = (unknown, unknown, rendered, rendered)
+    return Report(
+        tuple(dict.fromkeys(each for findings in found.values() for each in findings)),
+        tuple(
+            Check.of(name, wrong=any(each.weight == "mistake" for each in findings), unknown=reason)
+            for (name, findings), reason in zip(found.items(), reasons, strict=True)
+        ),
+    )
+
+
+def _of_all_lists(jobs: Sequence[_CudaJob]) -> Iterator[Finding]:
     for_jetson = frozenset(
         (listed.path, listed.line)
         for item in jobs
@@ -439,14 +469,29 @@ def check_renderings(
     )
     for item in jobs:
         for row, lists in item.rows:
-            findings += _findings_of_lists(row, lists, for_jetson)
+            yield from _findings_of_lists(row, lists, for_jetson)
+
+
+def _dropped_versions(jobs: Sequence[_CudaJob], decided: Collection[str], against: Pinning | None) -> Iterator[Finding]:
+    for item in jobs:
         for row, _ in item.rows:
             version = row.values["cuda_compiler_version"][0]
-            dropped = None if version in decided else why_dropped(version, item.job.platform, facts, against)
-            findings += [row.finding("cuda_compiler_version", *dropped)] if dropped else []
-        findings += wrong_guards(item.job, facts)
-    findings += (finding for _, finding in missing_guards([item.job for item in jobs], facts))
-    return tuple(dict.fromkeys([*findings, *_of_next(view, jobs)]))
+            dropped = None if version in decided else why_dropped(version, item.job.platform, row.facts, against)
+            if dropped:
+                yield row.finding("cuda_compiler_version", *dropped)
+
+
+def _without_facts(facts: CudaFacts, configurations: Iterable[Configuration]) -> str:
+    """Why nothing is known of CUDA versions before or after all that the facts have; empty without such."""
+    known = [parse_version(version) for version in facts.toolkits]
+    versions = {
+        version
+        for configuration in configurations
+        for version in map(_minor, configuration.values.get("cuda_compiler_version", ()))
+        if version not in _NOT_CUDA
+        if not (_is_version(version) and min(known) <= parse_version(version) <= max(known))
+    }
+    return f"no facts about CUDA {', '.join(sorted(versions))}" if versions else ""
 
 
 def _job(view: _View, configuration: Configuration) -> _CudaJob:
@@ -501,9 +546,8 @@ def why_dropped(version: str, platform: Platform, facts: CudaFacts, pinning: Pin
         if version in _named_in(pinning.config, None):
             return None
         return f"the pinning has no CUDA {version}, and nothing in the feedstock sets it", str(pinning.config)
-    newest = max((row.date for row in facts.rows), default="")
     row = next((row for row in facts.rows if row.platform == platform and row.cuda == version), None)
-    if row is None or row.date == newest:
+    if row is None or row.date == facts.newest_date:
         return None
     where = f"{facts.pinning_repository}/tree/{row.commit}"
     if row.origin == "ordering":
@@ -518,12 +562,11 @@ def _next_cuda(versions: Collection[str], platform: Platform, facts: CudaFacts) 
     Args:
         versions: those that a feedstock builds for the platform.
     """
-    newest = max((row.date for row in facts.rows), default="")
     built = max(versions, key=parse_version, default=None)
     later = [
         row.cuda
         for row in facts.rows
-        if row.platform == platform and row.cuda and row.date == newest and built is not None
+        if row.platform == platform and row.cuda and row.date == facts.newest_date and built is not None
         if parse_version(row.cuda) > parse_version(built)
     ]
     return min(later, key=parse_version, default=None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -26,6 +27,7 @@ from feedstock_tools.channel.metadata import RunExports
 from feedstock_tools.channel.repodata import repodata_state
 from feedstock_tools.channel.solving import Question, only_lacks, virtual_packages
 from feedstock_tools.check.choices import Offer, Pick, Promised, picks_of, promise
+from feedstock_tools.check.findings import Check, Verdict, checks_values, verdict_of
 from feedstock_tools.data import PACKAGE, data_folder
 from feedstock_tools.digests import digest_of_files, stamp_of_files
 from feedstock_tools.errors import InputError
@@ -85,17 +87,26 @@ class Rehearsal:
     why_incomplete: str | None = None
 
     @property
-    def holds(self) -> bool:
-        """Whether there are no mistakes."""
-        return not any(environment.state in ("failed", "waiting") for environment in self.environments) and not any(
-            pick.mistake for pick in self.picks
+    def checks(self) -> tuple[Check, Check]:
+        """Whether environments solve, and whether users would get the intended builds."""
+        states = Counter(environment.state for environment in self.environments)
+        lacking = f"{states['unknown']} of {len(self.environments)} environments lack packages in incomplete channels"
+        unknown = lacking if states["unknown"] else ""
+        return (
+            Check.of("environments", wrong=bool(states["failed"] + states["waiting"]), unknown=unknown),
+            Check.of("choices for users", wrong=any(pick.mistake for pick in self.picks), unknown=unknown),
         )
 
+    @property
+    def verdict(self) -> Verdict:
+        """That of both checks together."""
+        return verdict_of(self.checks)
+
     def to_json(self) -> dict[str, Any]:
-        """As a document of JSON, with `holds`."""
+        """As a document of JSON, with the verdict and the checks."""
         content = asdict(self)
         why = content.pop("why_incomplete")
-        return {"holds": self.holds, **content, "stand_in": why}
+        return {**checks_values(self.checks), **content, "stand_in": why}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Rehearsal:
@@ -419,8 +430,8 @@ def rehearse_configurations(
 
     >>> feedstock = Path("solver-feedstock")
     >>> found = rehearse(feedstock, read_configurations(feedstock)[:1], ["./empty-channel"])
-    >>> found.holds, found.environments[0].reason
-    (False, 'no channel has cuda-nvcc_linux-64, gxx_linux-64')
+    >>> str(found.verdict), found.environments[0].reason
+    ('wrong', 'no channel has cuda-nvcc_linux-64, gxx_linux-64')
     """
     if bounds is not None:
         work = partial(rehearse_configurations, feedstock, configurations, channels, rules=rules)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -13,17 +13,18 @@ from typing import TypeVar
 from feedstock_tools.check.against_facts import check_renderings
 from feedstock_tools.check.choices import Pick
 from feedstock_tools.check.differences import NO_ENVIRONMENT, Differences, compare_renderings
-from feedstock_tools.check.findings import Finding
+from feedstock_tools.check.findings import Check, Finding, Verdict, verdict_of
 from feedstock_tools.check.linting.lint import lint_renderings
 from feedstock_tools.check.linting.subject import LintFinding
 from feedstock_tools.check.rehearsal import Environment, Rehearsal, RehearsalChannels, rehearse_configurations
 from feedstock_tools.check.renderings import Renderings
-from feedstock_tools.errors import InputError
+from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.rerendering import Rerender, rerender
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy import Release
+from feedstock_tools.rerender.source import NoPinning
 from feedstock_tools.versions import Version, parse_version
 from feedstock_tools.wording import some_of
 
@@ -67,6 +68,7 @@ class Review:
         rehearsal: the environments of the jobs that change; None if none does, or if it was not tried.
         failures: those of them that do not solve, and did in the base or were not there.
         mistaken: the builds that users would get by mistake, and would not in the base.
+        incomplete: the checks that could not be completed, each with the reason.
     """
 
     differences: Differences
@@ -78,20 +80,33 @@ class Review:
     rehearsal: Rehearsal | None = None
     failures: tuple[Environment, ...] = ()
     mistaken: tuple[Pick, ...] = ()
+    incomplete: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def holds(self) -> bool:
-        """Whether the branch brings nothing to mend: a rerender, a mistake, an environment that does not solve."""
-        mistakes = "mistake" in {*(found.weight for found in self.lint), *(found.weight for found in self.facts)}
+    def checks(self) -> tuple[Check, ...]:
+        """What the branch brings to mend: a rerender, a mistake, an environment that does not solve; and what is
+        unknown."""
         stale = self.stale is not None and (self.stale.files or self.stale.why_not) and not self.stale.base_too
-        return not (mistakes or stale or self.failures or self.mistaken)
+        wrong = {
+            "rerender": bool(stale),
+            "what solvers take": False,
+            "lint": any(found.weight == "mistake" for found in self.lint),
+            "cuda check": any(found.weight == "mistake" for found in self.facts),
+            "rehearse": bool(self.failures or self.mistaken),
+        }
+        return tuple(Check.of(name, wrong=each, unknown=self.incomplete.get(name, "")) for name, each in wrong.items())
+
+    @property
+    def verdict(self) -> Verdict:
+        """That of all checks together."""
+        return verdict_of(self.checks)
 
 
 def review_feedstock(
     before: Path,
     after: Path,
     *,
-    pinning: Path | None = None,
+    pinning: Path | NoPinning | None = None,
     smithy: Release | None = None,
     rules: Rules | None = None,
     rehearsed_in: Callable[[Sequence[Configuration]], RehearsalChannels] | None = None,
@@ -101,34 +116,42 @@ def review_feedstock(
     Args:
         before: the folder of the earlier state.
         after: the folder of the state to review.
-        pinning: the pinning's conda_build_config.yaml; None: the check for a missing rerender is skipped.
+        pinning: the pinning's conda_build_config.yaml; "none" if the feedstock needs none; None if there is none:
+            whether a rerender is missing is unknown.
         smithy: the release of conda-smithy that writes the whole tree; None to compare `.ci_support` and job lists.
         rules: the versions of conda-smithy and conda-build to follow; default: the newest.
         rehearsed_in: the channels in which to solve the environments of some configurations; None to solve none.
 
     Raises:
         InputError: a recipe, a configuration or the pinning is invalid.
-        WorkError: a channel cannot be read.
 
     >>> review = review_feedstock(Path("solver-feedstock"), Path("solver-feedstock"))
-    >>> review.holds, review.differences.same
-    (True, 24)
+    >>> str(review.verdict), review.incomplete["rerender"], review.differences.same
+    ('unknown', 'no pinning', 24)
     """
     stale, base, branch = _states(before, after, pinning, smithy, rules)  # each is rendered once, for all questions
     differences = compare_renderings(base, branch)
     own, old = branch.configurations, base.configurations
     new_names = dict(differences.jobs_replaced)
+    linted = lint_renderings(branch, pinning)
     lint, known_lint = _new(
-        lint_renderings(branch, pinning),
-        lint_renderings(base, pinning),
+        linted.findings,
+        lint_renderings(base, pinning).findings,
         lambda found: (found.path, found.rule, _JOBS.sub("", found.message)),
     )
-    known = load_cuda()
+    known, given = load_cuda(), pinning if isinstance(pinning, Path) else None
+    checked = check_renderings(branch, own, given, known)
     facts, known_facts = _new(
-        check_renderings(branch, own, pinning, known),
-        check_renderings(base, old, pinning, known),
+        checked.findings,
+        check_renderings(base, old, given, known).findings,
         lambda found: (new_names.get(found.configuration, found.configuration), found.key, found.message),
     )
+    incomplete = {
+        "rerender": "no pinning" if stale is None else stale.why_not.partition("\n")[0],
+        "what solvers take": differences.why_no_choices,
+        "lint": _reasons(linted.checks),
+        "cuda check": _reasons(checked.checks),
+    }
     review = Review(
         differences=differences,
         stale=stale,
@@ -136,17 +159,30 @@ def review_feedstock(
         facts=facts,
         known=known_lint + known_facts,
         numbers=_remarks_on_numbers(base, branch, differences),
+        incomplete={name: reason for name, reason in incomplete.items() if reason},
     )
     touched = _affected(differences, own)
-    if not touched or rehearsed_in is None:
+    earlier = [each for each in old if new_names.get(each.name, each.name) in {one.name for one in touched}]
+    if not touched:
         return review
-    channels = rehearsed_in(touched)
-    rehearsal = rehearse_configurations(after, touched, channels)
-    names = {configuration.name for configuration in touched}
-    earlier = [configuration for configuration in old if configuration.name in names]
-    then = None if rehearsal.holds or not earlier else rehearse_configurations(before, earlier, channels)
-    failures, mistaken = _new_failures(rehearsal, then)
-    return replace(review, rehearsal=rehearsal, failures=failures, mistaken=mistaken)
+    if rehearsed_in is None:
+        return replace(review, incomplete={**review.incomplete, "rehearse": "not asked for"})
+    try:
+        channels = rehearsed_in(touched)
+        rehearsal = rehearse_configurations(after, touched, channels, rules=rules)
+        wrong = rehearsal.verdict is Verdict.WRONG and earlier
+        then = rehearse_configurations(before, earlier, channels, rules=rules) if wrong else None
+    except WorkError as error:
+        return replace(review, incomplete={**review.incomplete, "rehearse": error.mistakes[0].message})
+    failures, mistaken = _new_failures(rehearsal, then, new_names)
+    reason = _reasons(rehearsal.checks)
+    incomplete = {**review.incomplete, **({"rehearse": reason} if reason else {})}
+    return replace(review, rehearsal=rehearsal, failures=failures, mistaken=mistaken, incomplete=incomplete)
+
+
+def _reasons(checks: Sequence[Check]) -> str:
+    """Why checks have no answer, each reason once."""
+    return "; ".join(dict.fromkeys(check.reason for check in checks if check.reason))
 
 
 def _affected(differences: Differences, configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
@@ -165,13 +201,23 @@ def _affected(differences: Differences, configurations: Sequence[Configuration])
     return tuple(configuration for configuration in configurations if configuration.name in names)
 
 
-def _new_failures(now: Rehearsal, before: Rehearsal | None) -> tuple[tuple[Environment, ...], tuple[Pick, ...]]:
-    """The failed environments and mistaken picks that an earlier rehearsal did not have."""
+def _new_failures(
+    now: Rehearsal, before: Rehearsal | None, new_names: Mapping[str, str]
+) -> tuple[tuple[Environment, ...], tuple[Pick, ...]]:
+    """The failed environments and mistaken picks that an earlier rehearsal did not have.
+
+    Args:
+        new_names: old name → new name of jobs that were replaced.
+    """
     failed = [environment for environment in now.environments if environment.state == "failed"]
     mistaken = [pick for pick in now.picks if pick.mistake]
     if before is None:
         return tuple(failed), tuple(mistaken)
-    failed_before = {_sense(environment) for environment in before.environments if environment.state == "failed"}
+    failed_before = {
+        _sense(replace(each, configuration=new_names.get(each.configuration, each.configuration)))
+        for each in before.environments
+        if each.state == "failed"
+    }
     picks = {(pick.platform, pick.driver, pick.name, pick.mistake) for pick in before.picks}
     return (
         tuple(environment for environment in failed if _sense(environment) not in failed_before),
@@ -199,13 +245,14 @@ def _new(
 
 
 def _states(
-    before: Path, after: Path, pinning: Path | None, smithy: Release | None, rules: Rules | None
+    before: Path, after: Path, pinning: Path | NoPinning | None, smithy: Release | None, rules: Rules | None
 ) -> tuple[Stale | None, Renderings, Renderings]:
     """What a rerender would change, and both states to compare: as they are, or as a rerender would make them."""
     as_they_are = Renderings(before, rules), Renderings(after, rules)
     if pinning is None:
         return None, *as_they_are
-    make = partial(rerender, pinning=pinning, smithy=smithy, rules=rules or Rules.newest())
+    given = pinning if isinstance(pinning, Path) else None
+    make = partial(rerender, pinning=given, smithy=smithy, rules=rules or Rules.newest())
     try:
         result = make(after)
         files = tuple(result.changes().listed())

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,19 +15,21 @@ import click
 
 from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import command
-from feedstock_tools.cli.fetched import chosen_pinning, chosen_release, named_pinning
+from feedstock_tools.cli.fetched import chosen_release, pinning_at, readable_pinning
 from feedstock_tools.cli.opening import tidy
-from feedstock_tools.cli.printing import say_diff, say_note, say_result, write_page
+from feedstock_tools.cli.printing import say_diff, say_result, write_page
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.folder import Feedstock, find_feedstock
 from feedstock_tools.stages import stage
 from feedstock_tools.wording import counted
 
 if TYPE_CHECKING:
+    from feedstock_tools.check.findings import Report
     from feedstock_tools.check.linting.subject import LintFinding
     from feedstock_tools.check.rehearsal import RehearsalChannels
     from feedstock_tools.recipe.written.document import Document, WrittenFiles
     from feedstock_tools.rerender.configuration import Configuration
+    from feedstock_tools.rerender.source import NoPinning
 
 
 @command("diff")
@@ -126,6 +129,7 @@ def _feedstocks_compared(
 @options.smithy
 @options.channels("those of the configuration, else conda-forge")
 @click.option("--no-rehearse", is_flag=True, help="Solve no environments.")
+@options.strict
 @options.as_json
 def review(
     base: str | None,
@@ -135,13 +139,14 @@ def review(
     smithy: str | None,
     channels: tuple[str, ...],
     no_rehearse: bool,
+    strict: bool,
     as_json: bool,
 ) -> int:
     """Review a branch as one Markdown comment: what changes for users, and what must be mended.
 
     BASE is a folder, or a commit of the feedstock; default: where this branch left the main one. Shows which jobs and
     packages change, whether the feedstock is rerendered, and what `lint`, `cuda check` and `rehearse` find that BASE
-    does not have. Exits with 1 if there is something to mend.
+    does not have. Exits with 1 if there is something to mend. What could not be checked is named first.
     """
     from feedstock_tools.check.reviewing import review_feedstock
     from feedstock_tools.feedstock.git import branch_base, checked_out
@@ -151,21 +156,28 @@ def review(
     gc.disable()  # a short process, as in `rerender`
     home = find_feedstock(feedstock, Path()).folder
     named = base or branch_base(home)
-    path = chosen_pinning(pinning, home)
+    against = readable_pinning(pinning, home)
     release = chosen_release(smithy, rules)
-    notes = [] if path else ["the check for a missing rerender was skipped: no pinning was fetched or named"]
     with ExitStack() as open_folders:
         before = Path(named) if base and Path(base).is_dir() else open_folders.enter_context(checked_out(home, named))
         found = review_feedstock(
             before,
             home,
-            pinning=path,
+            pinning=against,
             smithy=release,
             rules=chosen_rules(rules, release),
             rehearsed_in=None if no_rehearse else lambda touched: _channels(home, touched, channels),
         )
-    say_result((review_json if as_json else review_markdown)(found, named, notes))
-    return 0 if found.holds else 1
+    say_result((review_json if as_json else review_markdown)(found, named, _used(against)))
+    return options.status_of(found.verdict, strict=strict)
+
+
+def _used(against: Path | NoPinning | None) -> tuple[str, ...]:
+    """What a review compares with, each with its date."""
+    from feedstock_tools.facts.cuda import load_cuda
+
+    pinning = (pinning_at(against).describe(datetime.now(UTC)),) if isinstance(against, Path) else ()
+    return (*pinning, f"facts about CUDA of {load_cuda().newest_date}")
 
 
 def _channels(folder: Path, configurations: Sequence[Configuration], requested: tuple[str, ...]) -> RehearsalChannels:
@@ -208,6 +220,7 @@ class _Choice:
 @options.option("--rule", metavar="RULE", meaning="Report findings of this rule only", repeatable=True)
 @options.option("--ignore", metavar="RULE", meaning="Report no findings of this rule", repeatable=True)
 @options.pinning
+@options.strict
 @click.option(
     "--linter",
     "smithy",
@@ -217,12 +230,13 @@ class _Choice:
 )
 @options.gathered("choice", _Choice)
 @options.gathered("form", _Form)
-def lint(feedstock: Path, fix: bool, form: _Form, choice: _Choice) -> int:
+def lint(feedstock: Path, fix: bool, strict: bool, form: _Form, choice: _Choice) -> int:
     """Find mistakes in a recipe and its variant files, each with its line.
 
     Calls conda-forge's linter too, if conda-smithy is on PATH. The exit code is 1 if a mistake is found; remarks do not
     count. `cuda check` compares CUDA versions and GPU architectures with the facts.
     """
+    from feedstock_tools.check.findings import Report
     from feedstock_tools.check.linting.lint import lint_feedstock
     from feedstock_tools.check.linting.subject import RULES
     from feedstock_tools.recipe.written.document import read_files
@@ -236,15 +250,15 @@ def lint(feedstock: Path, fix: bool, form: _Form, choice: _Choice) -> int:
     folder = find_feedstock(feedstock, Path()).folder
     if fix:
         _mend(folder)
-    found = [*lint_feedstock(folder, pinning=named_pinning(choice.pinning)), *_of_smithy(read_files(folder), choice)]
-    chosen = [each for each in sorted(found) if choice.includes(each.rule)]
-    if form.as_json:
-        say_result(report.findings_values(chosen))
-    elif form.sarif:
-        say_result(report.findings_sarif(chosen))
-    else:
-        say_result((report.findings_github if form.github else report.findings_lines)(chosen))
-    return 1 if any(each.weight == "mistake" for each in chosen) else 0
+    ours = lint_feedstock(folder, pinning=readable_pinning(choice.pinning, folder))
+    theirs = _of_smithy(read_files(folder), choice)
+    found = Report(
+        tuple(each for each in sorted((*ours.findings, *theirs.findings)) if choice.includes(each.rule)),
+        tuple(each for each in (*ours.checks, *theirs.checks) if choice.includes(each.name)),
+    )
+    forms = {form.as_json: report.report_values, form.sarif: report.findings_sarif, form.github: report.findings_github}
+    say_result(forms.get(True, report.findings_lines)(found))
+    return options.status_of(found.verdict, strict=strict)
 
 
 def _mend(folder: Path) -> None:
@@ -263,27 +277,31 @@ def _mend(folder: Path) -> None:
     changes.apply()
 
 
-def _of_smithy(files: WrittenFiles, choice: _Choice) -> Sequence[LintFinding]:
+def _of_smithy(files: WrittenFiles, choice: _Choice) -> Report[LintFinding]:
+    from feedstock_tools.check.findings import Check, Report
     from feedstock_tools.check.linting.smithy import find_smithy, smithy_findings
 
     program = find_smithy(choice.smithy)
     if not choice.includes("conda-smithy"):
-        return ()
+        return Report((), ())
+    found: tuple[LintFinding, ...] = ()
+    why = ""
     if program is None:
-        missing = "conda-smithy is not on PATH (install it from conda-forge, or name its environment with --linter)"
-        say_note(f"conda-forge's linter did not run: {missing}")
-        return ()
-    try:
-        return smithy_findings(files, program)
-    except WorkError as error:  # as without a network, for some settings
-        say_note(f"conda-forge's linter did not run: {error}")
-        return ()
+        why = "not on PATH: install it from conda-forge, or name its environment with --linter"
+    else:
+        try:
+            found = smithy_findings(files, program)
+        except WorkError as error:  # as without a network, for some settings
+            why = str(error)
+    is_wrong = any(each.weight == "mistake" for each in found)
+    return Report(found, (Check.of("conda-smithy", wrong=is_wrong, unknown=why),))
 
 
 @command("rehearse")
 @options.output_dir
 @options.channels("those of the configuration, else conda-forge")
 @click.option("--fresh", is_flag=True, help="Ignore earlier results for the same input, and solve again.")
+@options.strict
 @options.as_json
 @options.html
 @options.configurations
@@ -293,6 +311,7 @@ def rehearse(
     output_dir: Path | None,
     channels: tuple[str, ...],
     fresh: bool,
+    strict: bool,
     as_json: bool,
     html: Path | None,
 ) -> int:
@@ -319,7 +338,7 @@ def rehearse(
         write_page(html, rehearsal_page(rehearsal, chosen.name), beside=as_json)
     if as_json or html is None:
         say_result(rehearsal.to_json() if as_json else rehearsal_text(rehearsal))
-    return 0 if rehearsal.holds else 1
+    return options.status_of(rehearsal.verdict, strict=strict)
 
 
 def _solved(count: int) -> None:

@@ -226,9 +226,10 @@ def audit(channels: tuple[str, ...], platforms: tuple[str, ...], as_json: bool) 
 
 @cuda.command("check", short_help="Check the configurations of a feedstock against the facts.")
 @options.pinning
+@options.strict
 @options.as_json
 @options.configurations
-def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, as_json: bool) -> int:
+def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, strict: bool, as_json: bool) -> int:
     """Check configurations in .ci_support against the facts.
 
     Without a NAME: all configurations. The command reports host compilers that nvcc refuses, libraries that were never
@@ -239,14 +240,16 @@ def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, a
     """
     from feedstock_tools.check.against_facts import check_feedstock
     from feedstock_tools.cli.fetched import named_pinning
+    from feedstock_tools.facts.cuda import load_cuda
     from feedstock_tools.feedstock.configurations import configurations_of
-    from feedstock_tools.report.checks.linting import findings_text, findings_values
+    from feedstock_tools.report.checks.linting import findings_text, report_values
 
     folder = feedstock or Path()  # with .ci_support; a recipe is not needed
     configurations = configurations_of(folder, names)
-    findings = check_feedstock(folder, configurations, pinning=named_pinning(pinning))
-    say_result(findings_values(findings) if as_json else findings_text(findings, len(configurations)))
-    return 1 if any(finding.weight == "mistake" for finding in findings) else 0
+    say_note(f"facts: of conda-forge's pinning on {load_cuda().newest_date}")
+    found = check_feedstock(folder, configurations, pinning=named_pinning(pinning))
+    say_result(report_values(found) if as_json else findings_text(found, len(configurations)))
+    return options.status_of(found.verdict, strict=strict)
 
 
 @cuda.command("binary", short_help="List the GPU architectures that a package or library was compiled for.")

@@ -25,6 +25,7 @@ from feedstock_tools.errors import FeedstockError, InputError
 
 if TYPE_CHECKING:
     from feedstock_tools.rerender.smithy import Release
+    from feedstock_tools.rerender.source import NoPinning
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -130,40 +131,70 @@ def fetch_release(version: str | None, channels: tuple[str, ...], cache: Path | 
     say(f"  folder      {kept.folder}")
 
 
-def chosen_pinning(requested: str | None, feedstock: Path, *, offline: bool | None = None) -> Path | None:
-    """The pinning to use, also printed on stderr.
-
-    Args:
-        offline: for commands that write what follows from it: without a fetched pinning they fetch the newest, as
-            conda-smithy does, or end with an error, if `offline` or if it cannot be fetched. None for commands that
-            only read, which go on without one.
+def readable_pinning(requested: str | None, feedstock: Path) -> Path | NoPinning | None:
+    """The pinning for a command that only reads, also printed on stderr: None if there is none.
 
     Raises:
-        InputError: it is needed and not there.
+        InputError: the requested one is not there.
     """
+    if _needs_none(requested, feedstock):
+        return _without_pinning()
+    if requested is None and not packages.cached_pinnings(packages.pinning_cache(os.environ)):
+        say_note("pinning: none was fetched or named")
+        return None
+    return _found(requested)
+
+
+def required_pinning(requested: str | None, feedstock: Path, *, offline: bool = False) -> Path | None:
+    """The pinning for a command that writes what follows from it, also printed on stderr: None if the feedstock needs
+    none. Where none was fetched yet, the newest is fetched, as conda-smithy does.
+
+    Raises:
+        InputError: the requested one is not there; or none was fetched, and `offline`, or it cannot be fetched.
+    """
+    if _needs_none(requested, feedstock):
+        _without_pinning()
+        return None
+    cache = packages.pinning_cache(os.environ)
+    if requested is None and not packages.cached_pinnings(cache):
+        if _follows_pinning(feedstock) and not (feedstock / "recipe").is_dir():  # that is the first thing to say
+            _without_pinning()
+            return None
+        if why := "there is none" if offline else _fetch_newest(cache):
+            raise _missing(feedstock, why)
+    return _found(requested)
+
+
+def _needs_none(requested: str | None, feedstock: Path) -> bool:
+    has_spec = (feedstock / "feedstock.yaml").is_file()
+    return requested == options.NO_PINNING or (requested is None and has_spec and not _follows_pinning(feedstock))
+
+
+def _follows_pinning(feedstock: Path) -> bool:
     from feedstock_tools.feedstock.pinned import follows_pinning
 
-    cache = packages.pinning_cache(os.environ)
-    follows = requested is None and follows_pinning(feedstock)
-    alone = requested is None and (feedstock / "feedstock.yaml").is_file() and not follows
-    if requested == options.NO_PINNING or alone:
-        say_note("pinning: none, only the recipe's own conda_build_config.yaml")
-        return None
-    if requested is None and not packages.cached_pinnings(cache):
-        generated = not follows or (feedstock / "recipe").is_dir()  # else that is the first thing to say
-        why = _fetch_newest(cache) if offline is False and generated else "there is none"
-        if why and follows and generated:
-            message = f"the spec takes its versions from conda-forge's pinning, and {why}"
-            hint = f"{_GET_PINNING} {_SELF_CONTAINED}"
-            raise InputError(message, path=feedstock / "feedstock.yaml", hint=hint)
-        if why and offline is not None and generated:
-            raise InputError(f"the jobs follow from conda-forge's pinning, and {why}", hint=_GET_PINNING)
-        if why:
-            say_note("pinning: none, only the recipe's own conda_build_config.yaml")
-            return None
-    found = packages.find_pinning(requested, cache)
+    return follows_pinning(feedstock)
+
+
+def _without_pinning() -> NoPinning:
+    say_note("pinning: none, only the recipe's own conda_build_config.yaml")
+    return "none"
+
+
+def _found(requested: str | None) -> Path:
+    found = packages.find_pinning(requested, packages.pinning_cache(os.environ))
     say_note(f"pinning: {found.describe(datetime.now(UTC))}")
     return found.path
+
+
+def _missing(feedstock: Path, why: str) -> InputError:
+    if _follows_pinning(feedstock):
+        message, path = (
+            f"the spec takes its versions from conda-forge's pinning, and {why}",
+            feedstock / "feedstock.yaml",
+        )
+        return InputError(message, path=path, hint=f"{_GET_PINNING} {_SELF_CONTAINED}")
+    return InputError(f"the jobs follow from conda-forge's pinning, and {why}", hint=_GET_PINNING)
 
 
 def _fetch_newest(cache: Path) -> str:
@@ -191,6 +222,12 @@ def named_pinning(requested: str | None) -> Path | None:
     if requested in (None, options.NO_PINNING):
         return None
     return packages.find_pinning(requested, packages.pinning_cache(os.environ)).path
+
+
+def pinning_at(path: Path) -> packages.Pinning:
+    """The pinning of a conda_build_config.yaml, with its version and date if these are known."""
+    folder = path.parent if path.name == packages.PINNING_FILE else path
+    return packages.find_pinning(folder, packages.pinning_cache(os.environ))
 
 
 def pinning_of(requested: str | None) -> packages.Pinning | None:

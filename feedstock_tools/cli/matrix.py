@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts
     from feedstock_tools.builds.fleet.simulation.simulate import Simulation
     from feedstock_tools.builds.plan.agenda import Agenda
+    from feedstock_tools.check.findings import Verdict
 
 #: Between two readings of the matrix: this time in seconds, and this multiple of the time that a reading takes.
 _PAUSE, _REST = 2.0, 10.0
@@ -35,11 +36,13 @@ class _SimulationOptions:
     default_time: str | None
     seed: int
     html: Path | None
+    strict: bool
 
     def refuse_incomplete(self, *, markdown: bool) -> None:
         """Refuse options that mean nothing without `--simulate`, or with it."""
         dependent = {"--times": self.times, "--time": self.default_time, "--html": self.html}
         option = next((name for name, value in dependent.items() if value is not None), None)
+        option = option or ("--strict" if self.strict else None)
         if option and self.hosts is None:
             raise click.UsageError(f"{option} needs --simulate HOSTS")
         if markdown and self.hosts is not None:
@@ -71,6 +74,7 @@ class _SimulationOptions:
     "--time", "default_time", metavar="TIME", help="With --simulate: the time of every row without a known one."
 )
 @click.option("--seed", type=int, default=0, metavar="N", help="With --simulate: the seed of preemptions (default: 0).")
+@options.strict
 @options.html
 @options.configurations
 @options.gathered("place", options.Place)
@@ -85,7 +89,7 @@ def plan(
     memory: str | None,
     as_json: bool,
     markdown: bool,
-) -> None:
+) -> int:
     """Show what a build would do: the rows in their order, what each needs, and how long it may take. Build nothing.
 
     Without a NAME: all configurations. The needs of a row come from the spec, else from earlier builds in the
@@ -108,9 +112,10 @@ def plan(
     for text in notes:
         say_note(text)
     if simulated is not None:
-        _print_simulated(*simulated, planned, settings, as_json=as_json)
-    else:
-        say_result((plan_json if as_json else plan_markdown if markdown else plan_text)(planned))
+        verdict = _print_simulated(*simulated, planned, settings, as_json=as_json)
+        return options.status_of(verdict, strict=settings.strict)
+    say_result((plan_json if as_json else plan_markdown if markdown else plan_text)(planned))
+    return 0
 
 
 def _simulated(planned: Agenda, settings: _SimulationOptions, *, named: bool) -> tuple[Simulation, SimulatedHosts]:
@@ -135,13 +140,15 @@ def _simulated(planned: Agenda, settings: _SimulationOptions, *, named: bool) ->
 
 def _print_simulated(
     simulation: Simulation, hosts: SimulatedHosts, planned: Agenda, settings: _SimulationOptions, *, as_json: bool
-) -> None:
-    from feedstock_tools.report.plan import simulation_json, simulation_page, simulation_text
+) -> Verdict:
+    from feedstock_tools.check.findings import verdict_of
+    from feedstock_tools.report.plan import simulation_checks, simulation_json, simulation_page, simulation_text
 
     text = simulation_text(simulation, hosts, planned.refused)
     if settings.html is not None:
         write_page(settings.html, simulation_page(simulation, text, datetime.now(UTC)), beside=True)
     say_result(simulation_json(simulation, hosts, planned.refused, settings.seed) if as_json else text)
+    return verdict_of(simulation_checks(simulation, planned.refused))
 
 
 @command("status")

@@ -11,12 +11,15 @@ from dataclasses import dataclass, fields
 from functools import wraps
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from feedstock_tools.cli import completion
 from feedstock_tools.cli.commands import is_folder
+
+if TYPE_CHECKING:
+    from feedstock_tools.check.findings import Verdict
 
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
@@ -199,6 +202,11 @@ output_dir = option(
 as_json = option("--json", "as_json", is_flag=True, meaning="Print the result as JSON")
 
 
+def status_of(verdict: Verdict, *, strict: bool) -> int:
+    """The exit code of a command whose checks have a verdict together."""
+    return {"right": 0, "wrong": 1, "unknown": int(strict)}[verdict]
+
+
 def refuse_both(as_json: bool, markdown: bool) -> None:
     """Refuse --json beside --markdown.
 
@@ -265,6 +273,7 @@ pinning = option(
     metavar="DIR|FILE|VERSION",
     meaning="Pinning to use: a folder, its file, a fetched version, or none",
 )
+strict = click.option("--strict", is_flag=True, help="Exit with 1 as well if a check could not be completed.")
 rules = option(
     "--rules",
     metavar="SMITHY[+CONDA_BUILD]",

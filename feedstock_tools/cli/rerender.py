@@ -20,7 +20,7 @@ from click.core import ParameterSource
 from feedstock_tools.bounds.limits import released
 from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import command
-from feedstock_tools.cli.fetched import chosen_pinning, chosen_release
+from feedstock_tools.cli.fetched import chosen_release, pinning_at, required_pinning
 from feedstock_tools.cli.opening import commit_changes, refuse_without_feedstock, repository_of, tidy
 from feedstock_tools.cli.printing import say, say_diff, say_note, say_result
 from feedstock_tools.errors import WorkError
@@ -122,7 +122,7 @@ def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
     refuse_without_feedstock(feedstock)
     gc.disable()  # a short process without reference cycles: collecting garbage would take a third of its time
     repository = repository_of(feedstock, modes.commit)
-    pinning = chosen_pinning(how.pinning, feedstock, offline=how.offline)
+    pinning = required_pinning(how.pinning, feedstock, offline=how.offline)
     result = _rerendered(feedstock, pinning, how)
     if modes.verify:
         _verify(result, pinning)
@@ -147,9 +147,7 @@ def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
 
 def _message(result: Rerender, pinning: Path | None) -> str:
     """The message that conda-smithy gives a rerender."""
-    from feedstock_tools.channel.fetched import find_pinning, pinning_cache
-
-    found = find_pinning(pinning.parent, pinning_cache(os.environ)) if pinning else None
+    found = pinning_at(pinning) if pinning else None
     return result.rules.commit_message((found.version or _version_of_clone(found.folder)) if found else None)
 
 
@@ -173,7 +171,7 @@ def _rerender_many(feedstocks: Sequence[Path], how: _How, modes: _Modes, many: _
 
     if modes.show_diff or modes.verify or modes.commit or how.online or how.platforms:
         raise click.UsageError("--diff, --verify, --commit, --online and --platform are for one feedstock")
-    pinning = chosen_pinning(how.pinning, Path(os.devnull), offline=how.offline)
+    pinning = required_pinning(how.pinning, Path(os.devnull), offline=how.offline)
     release = chosen_release(how.smithy, how.rules)
     rules = chosen_rules(how.rules, release)
     # What outcomes depend on, for the record.

@@ -15,7 +15,7 @@ import click
 
 from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import command
-from feedstock_tools.cli.fetched import chosen_pinning, pinning_of
+from feedstock_tools.cli.fetched import pinning_of, required_pinning
 from feedstock_tools.cli.opening import commit_changes, repository_of, tidy
 from feedstock_tools.cli.printing import say, say_diff, say_error, say_note, say_result
 from feedstock_tools.errors import InputError, WorkError
@@ -150,7 +150,7 @@ def import_(feedstock: Path, pinning: str | None, dry_run: bool, as_json: bool, 
     folder = find_feedstock(feedstock, Path()).folder
     if not (force or dry_run):
         refuse_spec(folder)
-    imported = import_recipe(folder, pinning=chosen_pinning(pinning, folder))
+    imported = import_recipe(folder, pinning=required_pinning(pinning, folder))
     if not dry_run:
         path = imported.write(force=force)
         if not as_json:

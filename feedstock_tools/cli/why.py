@@ -9,7 +9,7 @@ import click
 
 from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import command
-from feedstock_tools.cli.fetched import chosen_pinning
+from feedstock_tools.cli.fetched import required_pinning
 from feedstock_tools.cli.opening import refuse_without_feedstock
 from feedstock_tools.cli.printing import say, say_result
 from feedstock_tools.errors import InputError
@@ -56,7 +56,7 @@ def why(
         raise click.UsageError("give a KEY or a NAME, or --not with what is missing")
     folder = feedstock or Path()
     refuse_without_feedstock(folder)
-    about = rerendered_source(folder, pinning=chosen_pinning(pinning, folder), rules=_rules(rules))
+    about = rerendered_source(folder, pinning=required_pinning(pinning, folder, offline=True), rules=_rules(rules))
     if wishes:
         found = tuple(absences(about, wishes))
         values, lines = report.absences_as_plain(found), report.absences_as_lines(found, folder)

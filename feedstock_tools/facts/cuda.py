@@ -229,6 +229,11 @@ class CudaFacts:
     sources: Mapping[str, Source]
     pinning_repository: str
 
+    @property
+    def newest_date(self) -> str:
+        """The day of the newest pinning in the facts, as 2026-10-30."""
+        return max((row.date for row in self.rows), default="")
+
     def toolkit(self, version: str) -> Toolkit:
         """The toolkit of a version such as `11.2` (`11.2.1` is read as `11.2`).
 

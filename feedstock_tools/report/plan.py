@@ -12,6 +12,7 @@ from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.hosts import Host, local_host, portion_on
 from feedstock_tools.builds.plan.refusals import in_words
 from feedstock_tools.builds.plan.row import Row
+from feedstock_tools.check.findings import Check, checks_line, checks_values
 from feedstock_tools.report.html_pages import html_page
 from feedstock_tools.report.timeline import Job, draw
 from feedstock_tools.wording import counted, duration, markdown_table, size_text, table, values_of
@@ -113,8 +114,18 @@ def simulation_text(simulation: Simulation, hosts: SimulatedHosts, refused: Mapp
     for use in simulation.uses:
         uses.setdefault(hosts.kinds[use.host.name], []).append(use)
     lines = [_line(kind, of_kind, simulation, hosts) for kind, of_kind in uses.items()]
-    return "\n".join(
-        [table(_COLUMNS_OF_HOSTS, lines, right=_RIGHT_OF_HOSTS), *_notes_of_run(simulation, hosts), *in_words(refused)]
+    simulated = checks_line(simulation_checks(simulation, refused), "simulated row")
+    shown = table(_COLUMNS_OF_HOSTS, lines, right=_RIGHT_OF_HOSTS)
+    return "\n".join([simulated, shown, *_notes_of_run(simulation, hosts), *in_words(refused)])
+
+
+def simulation_checks(simulation: Simulation, refused: Mapping[str, str]) -> tuple[Check, ...]:
+    """For each row whether its time is known, and for each refused configuration why not."""
+    done = dict.fromkeys(build.row for build in simulation.builds)
+    unknown = {**simulation.left_out, **{name: reason.partition("\n")[0] for name, reason in refused.items()}}
+    return (
+        *(Check.of(row, wrong=False) for row in done),
+        *(Check.of(row, wrong=False, unknown=reason) for row, reason in unknown.items()),
     )
 
 
@@ -155,6 +166,7 @@ def simulation_json(
 ) -> Mapping[str, Any]:
     """The same; seconds since the begin of the run, prices in the currency of the hosts."""
     return {
+        **checks_values(simulation_checks(simulation, refused)),
         "seconds": simulation.seconds,
         "rented_seconds": simulation.rented,
         "cost": simulation.cost,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
@@ -23,6 +23,10 @@ from feedstock_tools.yaml_reading.nodes import read_texts
 
 _CONFIG = "conda_build_config.yaml"
 _MIGRATIONS = Path("share", "conda-forge", "migrations")
+
+
+#: In place of a pinning: the feedstock needs none.
+NoPinning = Literal["none"]
 
 
 @dataclass(frozen=True, slots=True)

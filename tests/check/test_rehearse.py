@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from feedstock_tools.builds.channels import channels_to_rehearse
+from feedstock_tools.check.findings import Verdict
 from feedstock_tools.check.rehearsal import (
     Environment,
     Rehearsal,
@@ -157,7 +158,7 @@ def picked(found: Rehearsal, name: str) -> dict[str | None, str | None]:
 def test_every_environment_of_a_feedstock_is_solved_with_its_own_outputs(tmp_path: Path, channel: Path) -> None:
     found = rehearsed(make_feedstock(tmp_path / "demo", recipe()), channel)
 
-    assert found.holds
+    assert found.verdict is Verdict.RIGHT
     assert {one.state for one in found.environments} == {"solved"}
     # libdemo, and what it requires at run time because it was built with gcc and zlib
     assert of(found, "libdemo", "run").packages == 3
@@ -189,7 +190,7 @@ def test_a_choice_that_only_time_stamps_decide_is_a_mistake(
     found = rehearsed(make_feedstock(tmp_path / "demo", recipe(guard, "0")), channel)
 
     by_time = {pick.driver for pick in found.picks if pick.name == "demo" and pick.by_time}
-    assert not found.holds
+    assert found.verdict is Verdict.WRONG
     assert drivers <= by_time
     arguments = ["--feedstock", str(tmp_path / "demo"), "--channel", str(channel)]
     shown = CliRunner().invoke(command, arguments, standalone_mode=False)
@@ -204,7 +205,7 @@ def test_a_cpu_build_that_is_marked_down_leaves_nothing_to_time_stamps(tmp_path:
     feedstock = make_feedstock(tmp_path / "demo", recipe(GUARD, "0").replace("    build:\n", marked), ("None", "11.2"))
     found = rehearsed(feedstock, channel)
 
-    assert found.holds
+    assert found.verdict is Verdict.RIGHT
     assert picked(found, "demo")["11.2"] == "1.2.3 cuda112_0"
     assert picked(found, "demo")[None] == "1.2.3 cpu_0"
 
@@ -215,7 +216,7 @@ def test_what_only_time_stamps_chose_of_other_packages_is_noted_and_no_mistake(t
     feedstock = make_feedstock(tmp_path / "demo", recipe())
 
     found = rehearsed(feedstock, channel, "linux_64_cuda11.2")
-    assert found.holds
+    assert found.verdict is Verdict.RIGHT
     told = {(one.output, one.kind): one.by_time for one in found.environments if one.by_time}
     assert told.keys() == {("libdemo", "host")}
     assert set(told["libdemo", "host"].split(" or ")) == {"zlib 1.3.1 h0_0", "zlib 1.3.1 h1_0"}
@@ -289,7 +290,7 @@ def test_json_tells_all(tmp_path: Path, channel: Path) -> None:
     shown = CliRunner().invoke(command, [str(feedstock), "--channel", str(channel), "--json"], standalone_mode=False)
 
     document = json.loads(shown.output)
-    assert document["holds"] is True
+    assert document["verdict"] == "right"
     assert Rehearsal.from_json(document) == rehearsed(feedstock, channel)
 
 
@@ -348,7 +349,11 @@ def test_what_a_stand_in_channel_lacks_is_unknown_and_not_wrong(tmp_path: Path, 
 
     found = rehearse(rows, RehearsalChannels({"linux-64": [str(channel)]}, "no channel can be reached"))
 
-    assert found.holds
+    assert found.verdict is Verdict.UNKNOWN
+    assert {check.reason for check in found.checks} == {"12 of 18 environments lack packages in incomplete channels"}
+    assert rehearsal_text(found).startswith(
+        "2 of 2 checks could not be completed: environments, choices for users (12 "
+    )
     assert of(found, "libdemo", "host").state == of(found, "demo", "run").state == "unknown"
     assert "unknown for linux-64, since the stand-in channel lacks\n  cudnn" in rehearsal_text(found)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.check.differences import Differences
+from feedstock_tools.check.findings import Verdict
 from feedstock_tools.check.linting.subject import LintFinding
 from feedstock_tools.check.reviewing import Review, review_feedstock
 from feedstock_tools.report.checks.review import review_json, review_markdown
@@ -81,11 +82,10 @@ def test_a_branch_that_changes_no_package_has_nothing_to_mend(feedstock: Path, p
     commit(feedstock, "sort")
     shown = reviewed(feedstock, pinning)
     assert shown.returncode == 0, shown.stderr
-    assert (
-        "\n\nNothing to mend.\n\n- rerendered\n- `lint`: no new finding; `cuda check`: no new finding\n" in shown.stdout
-    )
+    assert "\n- rerendered\n- `lint`: no new finding; `cuda check`: no new finding\n" in shown.stdout
     assert "**This changes no package: 1 package compared.**" in shown.stdout
     assert "rehearse" not in shown.stdout
+    assert "\n\nNothing to mend. 5 checks completed.\n\nUsed: the pinning " in shown.stdout
 
 
 def test_new_mistakes_are_named_and_old_ones_counted(feedstock: Path, pinning: Path, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_new_mistakes_are_named_and_old_ones_counted(feedstock: Path, pinning: P
     assert shown.returncode == 1, shown.stderr
     answer = json.loads(shown.stdout)
     assert [(found["rule"], found["line"] > 1) for found in answer["lint"]] == [("license", True)]
-    assert (answer["known_findings"], answer["holds"], answer["rehearsal"]) == (1, False, None)
+    assert (answer["known_findings"], answer["verdict"], answer["rehearsal"]) == (1, "wrong", None)
 
 
 def test_a_feedstock_that_is_not_rerendered_is_said_to_be(feedstock: Path, pinning: Path) -> None:
@@ -143,7 +143,14 @@ def test_jobs_that_change_are_rehearsed(feedstock: Path, pinning: Path, tmp_path
     assert shown.returncode == 1
     assert f"- `rehearse` in {channel}: 1 of 2 environments solve, **1 do not**\n" in shown.stdout
     assert "<details><summary>rehearse</summary>" in shown.stdout
-    assert "rehearse" not in reviewed(feedstock, pinning, "--no-rehearse").stdout
+    unsolved = reviewed(feedstock, pinning, "--no-rehearse")
+    assert (
+        "\n\n**Not all is known.** 1 of 5 checks could not be completed: rehearse (not asked for).\n" in unsolved.stdout
+    )
+    assert "`rehearse`" not in unsolved.stdout
+    assert (unsolved.returncode, reviewed(feedstock, pinning, "--no-rehearse", "--strict").returncode) == (0, 1)
+    nowhere = reviewed(feedstock, pinning, "-c", str(tmp_path / "nowhere"))
+    assert (nowhere.returncode, "could not be completed: rehearse (cannot reach" in nowhere.stdout) == (0, True)
     commit_again = reviewed(feedstock, pinning, "HEAD", "-c", str(channel))
     assert commit_again.returncode == 0
     assert "This changes no package" in commit_again.stdout
@@ -218,13 +225,14 @@ def test_without_a_main_branch_the_base_must_be_named(feedstock: Path, pinning: 
     assert reviewed(feedstock, pinning, "no such commit").returncode == 2
 
 
-def test_without_a_pinning_it_is_not_looked_whether_it_is_rerendered(feedstock: Path) -> None:
+def test_without_a_pinning_whether_it_is_rerendered_is_unknown(feedstock: Path) -> None:
     review = review_feedstock(feedstock, feedstock)
     assert review.stale is None
-    assert review.holds
-    notes = ["the check for a missing rerender was skipped"]
-    assert "- the check for a missing rerender was skipped\n" in review_markdown(review, "main", notes)
-    assert review_json(review, "main", notes)["stale"] is None
+    assert review.verdict is Verdict.UNKNOWN
+    line = "**Not all is known.** 2 of 5 checks could not be completed: rerender, lint (no pinning).\n"
+    assert line in review_markdown(review, "main")
+    assert review_feedstock(feedstock, feedstock, pinning="none").incomplete == {}
+    assert review_json(review, "main")["stale"] is None
 
 
 def test_a_comment_is_no_longer_than_github_takes() -> None:

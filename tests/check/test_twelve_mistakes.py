@@ -52,7 +52,9 @@ def tensorflow(tmp_path: Path) -> Path:
 
 def checked(folder: Path) -> tuple[Finding, ...]:
     pinning = folder.parent / "conda_build_config.yaml"
-    found = check_feedstock(folder, read_configurations(folder), pinning=pinning if pinning.is_file() else None)
+    found = check_feedstock(
+        folder, read_configurations(folder), pinning=pinning if pinning.is_file() else None
+    ).findings
     return tuple(finding for finding in found if finding.weight == "mistake")
 
 

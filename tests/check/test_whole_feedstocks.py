@@ -90,12 +90,12 @@ def feedstock(folder: Path, recipe: str, *cudas: str, **words: str) -> Path:
 
 
 def said(folder: Path) -> list[str]:
-    return [str(finding) for finding in check_feedstock(folder, read_configurations(folder))]
+    return [str(finding) for finding in check_feedstock(folder, read_configurations(folder)).findings]
 
 
 def only(folder: Path, key: str, message: str, weight: str = "mistake") -> None:
     """One kind of finding, with this key and message."""
-    found = check_feedstock(folder, read_configurations(folder))
+    found = check_feedstock(folder, read_configurations(folder)).findings
     assert {(finding.key, finding.weight) for finding in found} == {(key, weight)}
     assert all(message in finding.message for finding in found)
 
@@ -159,7 +159,7 @@ def test_a_list_that_a_template_chooses_by_version_counts_for_that_version(tmp_p
             path = folder / ".ci_support/linux_64_cuda_compiler_version13.0.yaml"
             path.write_text(path.read_text().replace("linux-64", "win-64"))
             path.rename(path.with_name("win_64_cuda_compiler_version13.0.yaml"))
-        found = check_feedstock(folder, read_configurations(folder))
+        found = check_feedstock(folder, read_configurations(folder)).findings
         assert [finding.message for finding in found if "has dropped" in finding.message] == expected
 
 

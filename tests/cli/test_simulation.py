@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from tests.support.feedstocks import HERE, TinyFeedstock
@@ -34,6 +35,12 @@ def test_a_row_that_fits_no_host_is_left_out_and_an_error_if_it_was_named(
     shown = feedstock.run(*arguments)
     assert shown.returncode == 0, shown.stderr
     assert f"no host builds for {HERE.subdir}." in shown.stdout
+    first = shown.stdout.splitlines()[0]
+    assert re.match(
+        rf"(\d+) of \1 simulated rows could not be completed: .*\(no host builds for {HERE.subdir}\)", first
+    )
+    assert json.loads(feedstock.run(*arguments, "--json").stdout)["verdict"] == "unknown"
+    assert feedstock.run(*arguments, "--strict").returncode == 1
     named = feedstock.run(*arguments, f"{HERE.name}_cuda11.2")
     assert named.returncode == 2
     assert f"fits no host: no host builds for {HERE.subdir}" in named.stderr

@@ -149,7 +149,7 @@ def test_the_check_of_architectures_finds_nothing(feedstock: Callable[..., Path]
         folder = feedstock(meta_yaml=recipe(), build_sh=script)
         enable_gpu(open_draft(folder), GpuWishes(), pinning / "conda_build_config.yaml").changes().apply()
         rerender(folder, pinning=pinning).changes().apply()
-        assert not [found for found in check(folder, read_configurations(folder)) if "build.sh" in found.key]
+        assert not [found for found in check(folder, read_configurations(folder)).findings if "build.sh" in found.key]
 
 
 @pytest.mark.parametrize(

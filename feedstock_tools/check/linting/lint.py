@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
+from feedstock_tools.check.findings import Check, Report
 from feedstock_tools.check.linting.packages import (
     ambiguous_builds,
     collisions,
@@ -21,13 +22,14 @@ from feedstock_tools.check.linting.packages import (
     without_package,
 )
 from feedstock_tools.check.linting.selectors import dead_items, dead_selectors
-from feedstock_tools.check.linting.subject import LintFinding, Subject, read_subject
+from feedstock_tools.check.linting.subject import RULES, LintFinding, Need, Subject, read_subject
 from feedstock_tools.check.linting.variant_files import ignored_spec, stale_migrations, unused_keys
 from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.recipe.written.document import Document, Part, read_files
 from feedstock_tools.recipe.written.owners import requirement_lists
-from feedstock_tools.rerender.source import find_pinning
+from feedstock_tools.rerender.source import NoPinning, find_pinning
 from feedstock_tools.stages import stage
+from feedstock_tools.wording import counted
 
 _CHECKS: tuple[Callable[[Subject], Iterator[LintFinding]], ...] = (
     duplicates,
@@ -47,19 +49,20 @@ _CHECKS: tuple[Callable[[Subject], Iterator[LintFinding]], ...] = (
 
 
 def lint_feedstock(
-    feedstock: Path, *, pinning: Path | None = None, bounds: Bounds | None = None
-) -> tuple[LintFinding, ...]:
-    """The findings in a feedstock's recipe, in the order of its lines.
+    feedstock: Path, *, pinning: Path | NoPinning | None = None, bounds: Bounds | None = None
+) -> Report[LintFinding]:
+    """The findings in a feedstock's recipe, in the order of its lines, and the verdict of each rule.
 
     Args:
         feedstock: its folder; configurations are read from its `.ci_support`.
         pinning: a folder laid out as the conda-forge-pinning package, or its file: migrations that it lacks are over.
+            "none" if the feedstock needs none; None if there is none: what compares with it is unknown.
         bounds: what the work may take, in a child process; None to do it in this process.
 
     Raises:
         InputError: the feedstock lacks a recipe, or a file cannot be read.
 
-    >>> [found.rule for found in lint_feedstock(Path("solver-feedstock"))]
+    >>> [found.rule for found in lint_feedstock(Path("solver-feedstock")).findings]
     ['license-file']
     """
     if bounds is not None:
@@ -67,12 +70,30 @@ def lint_feedstock(
     return lint_renderings(Renderings(feedstock), pinning)
 
 
-def lint_renderings(renderings: Renderings, pinning: Path | None = None) -> tuple[LintFinding, ...]:
+def lint_renderings(renderings: Renderings, pinning: Path | NoPinning | None = None) -> Report[LintFinding]:
     """As `lint_feedstock`, for an opened state."""
     stage("looking for mistakes in the recipe")
-    against = find_pinning(pinning) if pinning else None
+    against = find_pinning(pinning) if isinstance(pinning, Path) else None
     subject = read_subject(read_files(renderings.feedstock), renderings, against)
-    return tuple(sorted({found for check in _CHECKS for found in check(subject)}))
+    findings = tuple(sorted({found for check in _CHECKS for found in check(subject)}))
+    wrong = {found.rule for found in findings if found.weight == "mistake"}
+    lacking = _lacking(subject, without_pinning=pinning is None)
+    return Report(
+        findings,
+        tuple(
+            Check.of(name, wrong=name in wrong, unknown=lacking.get(rule.needs, ""))
+            for name, rule in RULES.items()
+            if name != "conda-smithy"
+        ),
+    )
+
+
+def _lacking(subject: Subject, *, without_pinning: bool) -> Mapping[Need, str]:
+    """What rules lack, with the reason."""
+    failed = sum(job.error is not None for job in subject.jobs)
+    jobs = f"{failed} of {counted(len(subject.jobs), 'job')} cannot be rendered" if failed else ""
+    jobs = jobs if subject.jobs else "no jobs in .ci_support"
+    return {"jobs": jobs, "pinning": jobs or ("no pinning" if without_pinning else "")}
 
 
 def mendable(recipe: Document) -> dict[Part, list[Part]]:

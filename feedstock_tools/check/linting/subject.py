@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
+from typing import Literal
 
 from feedstock_tools.check.findings import Weight
 from feedstock_tools.check.renderings import Job, Renderings
@@ -16,23 +17,38 @@ from feedstock_tools.recipe.written.owners import Owner, outputs_of
 from feedstock_tools.rerender.configuration import NO_LOOP, Configuration, rows_of
 from feedstock_tools.rerender.source import Pinning
 
-#: The rules, with what each means.
-RULES: Mapping[str, str] = {
-    "ambiguous-builds": "nothing in the metadata keeps a solver from the CUDA build where there is no GPU",
-    "colliding-packages": "two builds have one file name and different contents",
-    "conda-smithy": "conda-forge's own linter reports it",
-    "dead-selector": "a selector can never be true, or holds in no job",
-    "duplicate-requirement": "a requirement is in a list twice",
-    "ignored-spec": "git ignores the spec, so that clones lack it",
-    "license": "the license is missing or not an SPDX expression",
-    "license-file": "the recipe names no license file",
-    "loose-metapackage": "a package without files does not pin its sibling to the build that it stands for",
-    "no-package": "a job, or all of them, builds no package",
-    "not-rendered": "the recipe cannot be rendered for a job",
-    "run-exports": "run exports do not fit the outputs that they name or that link to them",
-    "stale-migration": "a migration is over, or changes nothing here",
-    "unbuilt-pin": "an output pins a build of another that is not built together with it",
-    "unused-key": "nothing uses a key of a variant file",
+#: What a rule compares with: without it, its answer is unknown.
+Need = Literal["files", "jobs", "pinning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule: what it means, and what it needs besides the recipe's files."""
+
+    meaning: str
+    needs: Need = "files"
+
+
+RULES: Mapping[str, Rule] = {
+    "ambiguous-builds": Rule(
+        "nothing in the metadata keeps a solver from the CUDA build where there is no GPU", "jobs"
+    ),
+    "colliding-packages": Rule("two builds have one file name and different contents", "jobs"),
+    "conda-smithy": Rule("conda-forge's own linter reports it"),
+    "dead-selector": Rule("a selector can never be true, or holds in no job", "jobs"),
+    "duplicate-requirement": Rule("a requirement is in a list twice"),
+    "ignored-spec": Rule("git ignores the spec, so that clones lack it"),
+    "license": Rule("the license is missing or not an SPDX expression"),
+    "license-file": Rule("the recipe names no license file"),
+    "loose-metapackage": Rule(
+        "a package without files does not pin its sibling to the build that it stands for", "jobs"
+    ),
+    "no-package": Rule("a job, or all of them, builds no package", "jobs"),
+    "not-rendered": Rule("the recipe cannot be rendered for a job", "jobs"),
+    "run-exports": Rule("run exports do not fit the outputs that they name or that link to them", "pinning"),
+    "stale-migration": Rule("a migration is over, or changes nothing here", "pinning"),
+    "unbuilt-pin": Rule("an output pins a build of another that is not built together with it", "jobs"),
+    "unused-key": Rule("nothing uses a key of a variant file", "jobs"),
 }
 #: The most rows of a job; more are a product of lists that no feedstock has.
 _MOST_ROWS = 500

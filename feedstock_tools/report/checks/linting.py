@@ -7,13 +7,18 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from feedstock_tools import __version__
-from feedstock_tools.check.findings import Finding
+from feedstock_tools.check.findings import Finding, Report, checks_line, checks_values
 from feedstock_tools.check.linting.subject import RULES, LintFinding
 from feedstock_tools.wording import counted, shown, some_of
 
 
-def findings_text(findings: Sequence[Finding], count: int) -> str:
-    """One line for each mistake and remark, with the configurations that have it, then the counts."""
+def findings_text(found: Report[Finding], count: int) -> str:
+    """What was checked, one line for each mistake and remark with the configurations that have it, then the counts."""
+    return "\n".join([checks_line(found.checks), grouped_findings(found.findings, count)])
+
+
+def grouped_findings(findings: Sequence[Finding], count: int) -> str:
+    """One line for each mistake and remark with the configurations that have it, then the counts."""
     where: dict[Finding, list[str]] = {}
     for finding in findings:
         where.setdefault(replace(finding, configuration=""), []).append(finding.configuration)
@@ -26,7 +31,12 @@ def findings_text(findings: Sequence[Finding], count: int) -> str:
     return "\n".join([*lines, f"{mistakes}{also} in {counted(count, 'configuration')}."])
 
 
-def findings_lines(findings: Sequence[LintFinding]) -> str:
+def findings_lines(found: Report[LintFinding]) -> str:
+    """What was checked, one line for each finding, then their number."""
+    return f"{checks_line(found.checks)}\n{listed_findings(found.findings)}"
+
+
+def listed_findings(findings: Sequence[LintFinding]) -> str:
     """One line for each finding, then their number."""
     lines = [f"{found.path}:{found.line}: {_remark(found)}{shown(found.message)} [{found.rule}]" for found in findings]
     fixable = sum(found.fixable for found in findings)
@@ -38,22 +48,23 @@ def _remark(found: LintFinding) -> str:
     return "remark: " if found.weight == "remark" else ""
 
 
-def findings_values(findings: Sequence[Finding | LintFinding]) -> list[dict[str, Any]]:
-    """The findings as JSON values."""
-    return [asdict(found) for found in findings]
+def report_values(report: Report[Finding] | Report[LintFinding]) -> dict[str, Any]:
+    """The verdict, the checks and the findings as JSON values."""
+    return {**checks_values(report.checks), "findings": [asdict(found) for found in report.findings]}
 
 
-def findings_github(findings: Sequence[LintFinding]) -> str:
-    """Workflow commands that GitHub shows beside the lines of a pull request."""
-    lines = []
-    for found in findings:
+def findings_github(report: Report[LintFinding]) -> str:
+    """Workflow commands that GitHub shows beside the lines of a pull request; what was checked as a notice."""
+    lines = [f"::notice title=feedstock-tools lint::{_data(checks_line(report.checks))}\n"]
+    for found in report.findings:
         place = f"file={_property(found.path)},line={found.line},title={_property(found.rule)}"
         lines.append(f"::{'notice' if found.weight == 'remark' else 'warning'} {place}::{_data(found.message)}\n")
     return "".join(lines)
 
 
-def findings_sarif(findings: Sequence[LintFinding]) -> dict[str, Any]:
+def findings_sarif(report: Report[LintFinding]) -> dict[str, Any]:
     """A log in the Static Analysis Results Interchange Format 2.1.0, for code scanning."""
+    checked = {"level": "note", "message": {"text": checks_line(report.checks)}}
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -63,10 +74,13 @@ def findings_sarif(findings: Sequence[LintFinding]) -> dict[str, Any]:
                     "driver": {
                         "name": "feedstock-tools",
                         "version": __version__,
-                        "rules": [{"id": rule, "shortDescription": {"text": text}} for rule, text in RULES.items()],
+                        "rules": [
+                            {"id": name, "shortDescription": {"text": rule.meaning}} for name, rule in RULES.items()
+                        ],
                     }
                 },
-                "results": [_result(found) for found in findings],
+                "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": [checked]}],
+                "results": [_result(found) for found in report.findings],
             }
         ],
     }

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Literal
 
 from feedstock_tools.check.choices import Pick
+from feedstock_tools.check.findings import Verdict, checks_line
 from feedstock_tools.check.rehearsal import FOLLOWS, Environment, Rehearsal
 from feedstock_tools.report.html_pages import html_page, shortened
 from feedstock_tools.wording import counted, table
@@ -139,8 +140,12 @@ def verdict(rehearsal: Rehearsal) -> str:
     mistakes = sum(1 for pick in rehearsal.picks if pick.mistake)
     questions = counted(rehearsal.solved, "different question")
     parts = [f"{counted(len(states), 'environment')} ({questions} to the solver)"]
-    parts.append(f"{unsolved} {'does' if unsolved == 1 else 'do'} not solve" if unsolved else "all known ones solve")
-    parts += [f"{states.count('unknown')} unknown"] if "unknown" in states else []
+    unknown = states.count("unknown")
+    solved = f"{states.count('solved')} {'solves' if states.count('solved') == 1 else 'solve'}"
+    parts.append(
+        f"{unsolved} {'does' if unsolved == 1 else 'do'} not solve" if unsolved else solved if unknown else "all solve"
+    )
+    parts += [f"{unknown} unknown"] if unknown else []
     parts += [f"{counted(mistakes, 'choice')} for users {'is' if mistakes == 1 else 'are'} wrong"] if mistakes else []
     return ", ".join(parts) + "."
 
@@ -153,7 +158,7 @@ _MOST_NAMES = 3
 def rehearsal_text(rehearsal: Rehearsal) -> str:
     """The whole report, without a trailing line break."""
     found = problems(rehearsal)
-    parts = [origin(rehearsal), _environments(rehearsal.environments)]
+    parts = [f"{checks_line(rehearsal.checks)}\n{origin(rehearsal)}", _environments(rehearsal.environments)]
     parts += [_problem(problem) for problem in found if problem.what == "does not solve"]
     parts += [
         f"unknown for {platform}, since the stand-in channel lacks\n  {_some(names, 10)}"
@@ -267,9 +272,9 @@ def rehearsal_page(rehearsal: Rehearsal, feedstock: str) -> str:
         "rehearsal",
         scripts=("filter", "folded"),
         feedstock=feedstock,
-        holds=rehearsal.holds,
+        is_wrong=rehearsal.verdict is Verdict.WRONG,
         verdict=verdict(rehearsal),
-        origin=origin(rehearsal),
+        origin=f"{checks_line(rehearsal.checks)} {origin(rehearsal)}",
         counts=_counts(found, rehearsal.environments),
         platforms=sorted({environment.platform for environment in rehearsal.environments}),
         problems=[(problem, shortened(problem.text)) for problem in found[:_MOST_PROBLEMS]],

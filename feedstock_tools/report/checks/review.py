@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from feedstock_tools.check.findings import checks_line, checks_values
 from feedstock_tools.check.rehearsal import Rehearsal
 from feedstock_tools.check.reviewing import Review, Stale
 from feedstock_tools.report.checks.differences import differences_json, differences_markdown
-from feedstock_tools.report.checks.linting import findings_lines, findings_text
+from feedstock_tools.report.checks.linting import grouped_findings, listed_findings
 from feedstock_tools.report.checks.rehearsal import rehearsal_text
 from feedstock_tools.wording import counted, shown
 
@@ -20,29 +21,34 @@ _LONGEST = 65_000
 _LINES = 200
 
 
-def review_markdown(review: Review, base: str, notes: Sequence[str] = ()) -> str:
+_HEADLINES = {"right": "Nothing to mend.", "wrong": "**Something to mend.**", "unknown": "**Not all is known.**"}
+
+
+def review_markdown(review: Review, base: str, used: Sequence[str] = ()) -> str:
     """The review as Markdown, at most as long as a comment on GitHub may be.
 
     Args:
         base: the state that it is compared with, as the user named it.
-        notes: which checks were skipped, and why.
+        used: what the checks compared with, each with its date.
     """
-    verdict = "Nothing to mend." if review.holds else "**Something to mend.**"
-    parts = [f"### feedstock-tools review against `{shown(base)}`\n\n{verdict}"]
-    parts += ["\n".join(f"- {line}" for line in _summary(review, notes))]
+    checked = f"{_HEADLINES[review.verdict]} {shown(checks_line(review.checks))}"
+    parts = [f"### feedstock-tools review against `{shown(base)}`\n\n{checked}"]
+    parts += [f"Used: {shown(', '.join(used))}."] if used else []
+    parts += ["\n".join(f"- {line}" for line in _summary(review))]
     parts += [_differences(review), *_details(review)]
     text = "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
     if len(text) <= _LONGEST:
         return text
-    short = "\n\n".join(parts[:2])
+    short = "\n\n".join(parts[: parts.index(_differences(review))])
     return f"{short}\n\nThe details are longer than a comment may be: see `feedstock-tools diff {shown(base)}`.\n"
 
 
-def review_json(review: Review, base: str, notes: Sequence[str] = ()) -> dict[str, Any]:
-    """The review as JSON values; `holds` is the verdict."""
+def review_json(review: Review, base: str, used: Sequence[str] = ()) -> dict[str, Any]:
+    """The review as JSON values, with the verdict and the checks."""
     return {
-        "holds": review.holds,
+        **checks_values(review.checks),
         "base": base,
+        "used": list(used),
         "differences": differences_json(review.differences),
         "stale": asdict(review.stale) if review.stale else None,
         "lint": [asdict(found) for found in review.lint],
@@ -50,11 +56,10 @@ def review_json(review: Review, base: str, notes: Sequence[str] = ()) -> dict[st
         "known_findings": review.known,
         "build_numbers": list(review.numbers),
         "rehearsal": review.rehearsal.to_json() if review.rehearsal else None,
-        "notes": list(notes),
     }
 
 
-def _summary(review: Review, notes: Sequence[str]) -> Iterator[str]:
+def _summary(review: Review) -> Iterator[str]:
     """One line for each question of a reviewer."""
     stale = review.stale
     if stale is not None:
@@ -70,7 +75,6 @@ def _summary(review: Review, notes: Sequence[str]) -> Iterator[str]:
             "on the stand-in channel" if rehearsal.why_incomplete is not None else f"in {', '.join(rehearsal.channels)}"
         )
         yield f"`rehearse` {shown(where)}: {_environments(review, rehearsal)}"
-    yield from (shown(note) for note in notes)
 
 
 def _rerendered(stale: Stale) -> str:
@@ -114,10 +118,10 @@ def _details(review: Review) -> Iterator[str]:
     if review.stale and review.stale.files:
         yield _folded("What a rerender changes", [f"{kind} {name}" for kind, name in review.stale.files])
     if review.lint:
-        yield _folded("lint", findings_lines(review.lint).splitlines())
+        yield _folded("lint", listed_findings(review.lint).splitlines())
     if review.facts:
         jobs = len({found.configuration for found in review.facts})
-        yield _folded("cuda check", findings_text(review.facts, jobs).splitlines())
+        yield _folded("cuda check", grouped_findings(review.facts, jobs).splitlines())
     if review.rehearsal:
         yield _folded("rehearse", rehearsal_text(review.rehearsal).splitlines())
 

@@ -123,7 +123,7 @@ def feedstock(
 
 def found_in(folder: Path) -> list[LintFinding]:
     """The findings in a feedstock."""
-    return list(lint_feedstock(folder))
+    return list(lint_feedstock(folder).findings)
 
 
 def line_of(text: str, part: str) -> int:

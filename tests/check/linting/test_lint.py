@@ -57,7 +57,7 @@ def line_of(recipe: str, text: str) -> int:
 
 
 def test_a_recipe_that_is_right_has_no_finding(tmp_path: Path) -> None:
-    assert lint_feedstock(feedstock(tmp_path, RIGHT)) == ()
+    assert lint_feedstock(feedstock(tmp_path, RIGHT)).findings == ()
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_recipe_that_is_right_has_no_finding(tmp_path: Path) -> None:
 def test_a_rule_finds_its_mistake(tmp_path: Path, old: str, new: str, rule: str, at: str) -> None:
     recipe = RIGHT.replace(old, new)
     assert recipe != RIGHT
-    found = {each.rule: each for each in lint_feedstock(feedstock(tmp_path, recipe))}
+    found = {each.rule: each for each in lint_feedstock(feedstock(tmp_path, recipe)).findings}
     assert rule in found
     assert found[rule].line == line_of(recipe, at)
     assert rule in RULES
@@ -85,7 +85,7 @@ def test_a_rule_finds_its_mistake(tmp_path: Path, old: str, new: str, rule: str,
 def test_packages_of_two_jobs_with_one_name_collide(tmp_path: Path) -> None:
     recipe = RIGHT.replace('cuda{{ cuda_compiler_version | replace(".", "") }}_h{{ PKG_HASH }}_0', "same_0")
     recipe = recipe.replace("cpu_h{{ PKG_HASH }}_0", "same_0")
-    found = [each for each in lint_feedstock(feedstock(tmp_path, recipe)) if each.rule == "colliding-packages"]
+    found = [each for each in lint_feedstock(feedstock(tmp_path, recipe)).findings if each.rule == "colliding-packages"]
     assert found
     assert "two builds of libdemo-1.2-same_0 in " in found[0].message
     assert found[0].message.endswith(" differ in cuda_compiler_version")
@@ -97,18 +97,26 @@ def test_what_is_safe_is_mended(tmp_path: Path) -> None:
     assert shown.returncode == 1
     assert shown.stdout.endswith("1 finding, 1 of them mended by --fix.\n")
     mended = command.run(command.tool("lint", str(folder), "--fix"), tmp_path)
-    assert (mended.returncode, mended.stdout) == (0, "No finding.\n")
+    assert (mended.returncode, mended.stdout.splitlines()[1:]) == (0, ["No finding."])
     assert (folder / "recipe/meta.yaml").read_text() == RIGHT
 
 
 def test_findings_are_shown_to_machines(tmp_path: Path) -> None:
     folder = feedstock(tmp_path, RIGHT.replace("license: MIT", 'license: "50% a:b"'))
     annotated = command.run(command.tool("lint", str(folder), "--github"), tmp_path).stdout
-    assert annotated.startswith("::warning file=recipe/meta.yaml,line=25,title=license::'50%25 a:b' is not")
-    (entry,) = json.loads(command.run(command.tool("lint", str(folder), "--json"), tmp_path).stdout)
+    assert annotated.startswith("::notice title=feedstock-tools lint::3 of 15 checks could not be completed: ")
+    assert annotated.splitlines()[1].startswith(
+        "::warning file=recipe/meta.yaml,line=25,title=license::'50%25 a:b' is not"
+    )
+    (entry,) = json.loads(command.run(command.tool("lint", str(folder), "--json"), tmp_path).stdout)["findings"]
     assert (entry["rule"], entry["line"]) == ("license", 25)
     log = json.loads(command.run(command.tool("lint", str(folder), "--sarif"), tmp_path).stdout)
-    assert log == json.loads(json.dumps(findings_sarif(lint_feedstock(folder))))
+    ours = json.loads(json.dumps(findings_sarif(lint_feedstock(folder))))
+    assert [run["results"] for run in log["runs"]] == [run["results"] for run in ours["runs"]]
+    (noted,) = log["runs"][0]["invocations"][0]["toolExecutionNotifications"]
+    assert noted["message"]["text"].startswith(
+        "3 of 15 checks could not be completed: run-exports, stale-migration (no"
+    )
     assert log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"] == {"startLine": 25}
 
 
@@ -118,6 +126,6 @@ def test_a_requirement_that_no_selector_admits_is_removed(tmp_path: Path) -> Non
     shown = command.run(command.tool("lint", str(folder)), tmp_path)
     assert shown.stdout.endswith("1 finding, 1 of them mended by --fix.\n")
     mended = command.run(command.tool("lint", str(folder), "--fix"), tmp_path)
-    assert (mended.returncode, mended.stdout) == (0, "No finding.\n")
+    assert (mended.returncode, mended.stdout.splitlines()[1:]) == (0, ["No finding."])
     assert f"-{dead}" in mended.stderr
     assert (folder / "recipe/meta.yaml").read_text() == RIGHT

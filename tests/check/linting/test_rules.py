@@ -196,10 +196,10 @@ def test_a_migration_that_the_pinning_no_longer_has_is_over(tmp_path: Path) -> N
     (tmp_path / "demo").mkdir()
     folder = feedstock(tmp_path / "demo")
     (folder / ".ci_support/migrations/zlib1.yaml").write_text("migrator_ts: 1\n__migrator: {}\nzlib:\n- '1'\n")
-    (found,) = lint_feedstock(folder, pinning=pinning)
+    (found,) = lint_feedstock(folder, pinning=pinning).findings
     assert (found.rule, found.path) == ("stale-migration", ".ci_support/migrations/zlib1.yaml")
     (pinning / "migrations/zlib1.yaml").write_text("migrator_ts: 1\nzlib:\n- '1'\n")
-    assert lint_feedstock(folder, pinning=pinning) == ()
+    assert lint_feedstock(folder, pinning=pinning).findings == ()
 
 
 def test_an_export_finer_than_the_pinning_is_found(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_an_export_finer_than_the_pinning_is_found(tmp_path: Path) -> None:
     (tmp_path / "demo").mkdir()
     (tmp_path / "pinning").mkdir()
     (tmp_path / "pinning/conda_build_config.yaml").write_text("libdemo:\n  - '1'\nzlib:\n  - '1'\n")
-    (found,) = lint_feedstock(feedstock(tmp_path / "demo"), pinning=tmp_path / "pinning")
+    (found,) = lint_feedstock(feedstock(tmp_path / "demo"), pinning=tmp_path / "pinning").findings
     assert found.message == "libdemo exports libdemo up to x.x, but the pinning builds for 1"
 
 
