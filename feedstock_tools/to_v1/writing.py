@@ -191,13 +191,16 @@ class Writer:
         return f'{name} | default("")', Level.FILTER
 
     def _or(self, node: nodes.Or) -> tuple[str, int]:
-        """`or` is a condition, or gives a default to a name: minijinja refuses an undefined one."""
+        """`or` is a condition, or gives a default to a name: minijinja refuses to filter an undefined one.
+
+        So does conda-smithy, for which all variant keys are undefined: a default stays in templates.
+        """
         if (
             isinstance(node.left, nodes.Name)
             and isinstance(node.right, nodes.Const)
             and not self.own & {node.left.name}
         ):
-            if node.left.name in self.names.always:
+            if node.left.name in self.names.always and self.selector:
                 return node.left.name, Level.ATOM
             if self.is_variant(node.left.name):
                 return f"{node.left.name} | default({constant(node.right.value)})", Level.FILTER

@@ -86,7 +86,7 @@ EXPRESSIONS = [
     ("str(version)", "version"),
     ("CONDA_PY", "python | version_to_buildstring"),
     ("PKG_HASH", "hash"),
-    ("mpi or 'nompi'", "mpi"),
+    ("mpi or 'nompi'", 'mpi | default("nompi")'),
     ("missing or 'x'", 'missing | default("x")'),
     ("missing is undefined", "missing is undefined"),
     ("level | default(1) | int", "level | int"),

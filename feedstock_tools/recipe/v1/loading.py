@@ -75,7 +75,7 @@ def _filled(node: Node, text: str, values: Mapping[str, Any], path: Path) -> Any
 
 
 def _rendered(text: str, values: Mapping[str, Any], path: Path, before: int = 0) -> str:
-    """Render a text that begins after so many lines of the recipe."""
+    """Render a text that `before` lines of the recipe precede."""
     try:
         return _environment().from_string(text).render(values)
     except FAILURES as error:
