@@ -234,9 +234,9 @@ def test_a_recipe_is_rendered_once_for_variants_that_its_templates_cannot_tell_a
 ) -> None:
     seen: list[tuple[Path, str | None]] = []
 
-    def counted(path: Path, template: str | None, text: str, context: Mapping[str, Any], **more: Any) -> str:
+    def counted(path: Path, template: str | None, text: str, context: Mapping[str, Any]) -> str:
         seen.append((path, template))
-        return jinja.render(path, template, text, context, **more)
+        return jinja.render(path, template, text, context)
 
     monkeypatch.setattr(v0, "render", counted)
     (tmp_path / "meta.yaml").write_text(f"{HEAD}requirements:\n  host:\n    {host}\n    - zlib\n")

@@ -101,9 +101,9 @@ class Functions:
     def load_file_regex(
         self, load_file: str, regex_pattern: str, from_recipe_dir: bool = False, **_: Any
     ) -> re.Match[str] | None:
-        """A pattern's match in a file beside the recipe; the source tree is unknown when a recipe is rendered."""
+        """A pattern's match in a file beside the recipe, if the pattern is a plain one."""
         text = self._text_of(load_file) if from_recipe_dir else None
-        return None if text is None else re.search(str(regex_pattern), text)
+        return None if text is None else re.search(re.escape(str(regex_pattern)), text)
 
     def _text_of(self, filename: str) -> str | None:
         folder = self.recipe.parent

@@ -24,7 +24,6 @@ from feedstock_tools.recipe.v0.functions import Functions, PackageNames, templat
 from feedstock_tools.recipe.v0.jinja import render
 from feedstock_tools.recipe.v0.meta import Meta, force_keys, named_outputs, output_dicts, output_meta, parse_rendered
 from feedstock_tools.recipe.v0.names import BuildStrings, Hashes, build_string_without_hash, pins_numpy
-from feedstock_tools.recipe.v0.refusals import refuse_invalid
 from feedstock_tools.recipe.v0.text import RecipeText, View, recipe_text, requirements_in
 from feedstock_tools.recipe.v0.used import trim_requirements, usage_finder, words_of_script
 from feedstock_tools.variants.model import Axis, Variant, VariantConfig, VariantSpace, explode, values_of
@@ -250,7 +249,6 @@ class _Rendering:
         return list({_as_written(package, variant): (package, variant) for package, variant in made_packages}.values())
 
     def _finisher(self, meta: Meta) -> _Finisher:
-        refuse_invalid(meta, final=self.of_files)
         own = self._used(meta)
         top_level = self._used(meta, force_top_level=True) if meta.is_output else own
         used = UsedVariables(own, own & self.loop_variables, top_level, top_level & self.loop_variables)
@@ -301,13 +299,10 @@ class _Rendering:
         template = self.recipe.template
         if template is not None:
             context.update(view.holds)
-        text = render(path, template, view.template, context, select=partial(self._selected, namespace))
+        text = render(path, template, view.template, context)
         if has_selectors(text):
             text, _ = select_lines(text, namespace, self.rules, path)
         return self._rendered.setdefault(key, parse_rendered(text, path))
-
-    def _selected(self, namespace: Namespace, text: str, path: Path) -> str:
-        return select_lines(text, namespace, self.rules, path)[0]
 
     def _used(self, meta: Meta, *, force_top_level: bool = False, force_global: bool = False) -> frozenset[str]:
         """The variables that a package uses (metadata.py: get_used_vars)."""
