@@ -356,7 +356,7 @@ def _bounded_range(*args: int) -> range:
 
 
 #: What a template can raise besides the errors with messages of their own.
-_FAILURES = (
+FAILURES = (
     jinja2.TemplateError,
     TypeError,
     ValueError,
@@ -428,7 +428,7 @@ def render(
         raise BoundError(f"the template cannot be rendered: {error}{shown}", path=recipe, line=line) from error
     except RecursionError as error:
         raise InputError("the template calls itself without end", path=recipe) from error
-    except _FAILURES as error:
+    except FAILURES as error:
         raise InputError(f"the template cannot be rendered: {error}", path=recipe) from error
 
 
