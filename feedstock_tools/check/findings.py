@@ -42,7 +42,7 @@ class Check:
         """The check of what is wrong, else unknown for a reason, else right."""
         if wrong:
             return cls(name, Verdict.WRONG)
-        return cls(name, Verdict.UNKNOWN if unknown != "" else Verdict.RIGHT, unknown)
+        return cls(name, Verdict.UNKNOWN if unknown else Verdict.RIGHT, unknown)
 
 
 def verdict_of(checks: Iterable[Check]) -> Verdict:

@@ -101,6 +101,10 @@ class Review:
         """That of all checks together."""
         return verdict_of(self.checks)
 
+    def without(self, name: str, reason: str) -> Review:
+        """The review with a check that could not be completed; if there is a reason."""
+        return replace(self, incomplete={**self.incomplete, name: reason}) if reason else self
+
 
 def review_feedstock(
     before: Path,
@@ -162,22 +166,38 @@ def review_feedstock(
         incomplete={name: reason for name, reason in incomplete.items() if reason},
     )
     touched = _affected(differences, own)
-    earlier = [each for each in old if new_names.get(each.name, each.name) in {one.name for one in touched}]
     if not touched:
         return review
     if rehearsed_in is None:
-        return replace(review, incomplete={**review.incomplete, "rehearse": "not asked for"})
+        return review.without("rehearse", "not asked for")
+    return _rehearsed(review, (before, old), (after, touched), rehearsed_in, rules)
+
+
+_State = tuple[Path, Sequence[Configuration]]
+
+
+def _rehearsed(
+    review: Review,
+    before: _State,
+    after: _State,
+    rehearsed_in: Callable[[Sequence[Configuration]], RehearsalChannels],
+    rules: Rules | None,
+) -> Review:
+    """The review with the environments of jobs that change; each state is a folder and its configurations."""
+    folder, touched = after
+    new_names = dict(review.differences.jobs_replaced)
+    names = {configuration.name for configuration in touched}
+    earlier = [each for each in before[1] if new_names.get(each.name, each.name) in names]
     try:
         channels = rehearsed_in(touched)
-        rehearsal = rehearse_configurations(after, touched, channels, rules=rules)
+        rehearsal = rehearse_configurations(folder, touched, channels, rules=rules)
         wrong = rehearsal.verdict is Verdict.WRONG and earlier
-        then = rehearse_configurations(before, earlier, channels, rules=rules) if wrong else None
+        then = rehearse_configurations(before[0], earlier, channels, rules=rules) if wrong else None
     except WorkError as error:
-        return replace(review, incomplete={**review.incomplete, "rehearse": error.mistakes[0].message})
+        return review.without("rehearse", error.mistakes[0].message)
     failures, mistaken = _new_failures(rehearsal, then, new_names)
-    reason = _reasons(rehearsal.checks)
-    incomplete = {**review.incomplete, **({"rehearse": reason} if reason else {})}
-    return replace(review, rehearsal=rehearsal, failures=failures, mistaken=mistaken, incomplete=incomplete)
+    found = replace(review, rehearsal=rehearsal, failures=failures, mistaken=mistaken)
+    return found.without("rehearse", _reasons(rehearsal.checks))
 
 
 def _reasons(checks: Sequence[Check]) -> str:

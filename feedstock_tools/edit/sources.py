@@ -44,9 +44,8 @@ class SourceHash:
 
 def sources_of(document: Document) -> list[SourceHash]:
     """The hashes of all sources, of outputs too, in the order of the recipe; a shared statement counts once."""
-    parts = [entry.value for keys in (("source",), ("outputs", "*", "source")) for entry in document.entries(*keys)]
-    sources = (source for part in parts for source in _sources_in(document, part))
-    return list({source.place: source for source in sources}.values())
+    hashes = (own for source in _written(document) for own in _hashes_of(document, source))
+    return list({each.place: each for each in hashes}.values())
 
 
 def changed_sources(document: Document, moved: Document) -> tuple[SourceHash, ...]:
@@ -70,12 +69,10 @@ def kept_sources(document: Document, moved: Document) -> list[tuple[int, str, st
     names, variables = _changed_names(document, moved), read_variables(moved)
     kept = []
     for number, (old, new) in enumerate(zip(_written(document), _written(moved), strict=True), 1):
-        texts = [leaf.text for entry in _addresses(new) for leaf in entry.value.leaves]
-        if not any(names_behind(text, variables) & names for text in texts) and texts == [
-            leaf.text for entry in _addresses(old) for leaf in entry.value.leaves
-        ]:
-            address = next((entry.value for key in ("git_url", "git") for entry in new.below(key)), None)
-            words = dict.fromkeys([*([address.text] if address else []), *texts])
+        texts = [leaf.text for leaf in _leaves(new)]
+        if texts == [leaf.text for leaf in _leaves(old)] and not any(names_behind(t, variables) & names for t in texts):
+            repository = [entry.value.text for key in ("git_url", "git") for entry in new.below(key)]
+            words = dict.fromkeys([*repository, *texts])
             kept.append((number, document.place_of(old.start), " ".join(expand(moved, t, {}) or t for t in words)))
     return kept
 
@@ -92,7 +89,7 @@ def following(document: Document, old: str, version: str) -> list[TextEdit]:
         return []  # a number alone may be anything
     pattern = re.compile(rf"(?<![0-9])(?<![0-9]\.){re.escape(old)}(?![0-9]|\.[0-9])")
     changes = []
-    for leaf in (leaf for part in _written(document) for entry in _addresses(part) for leaf in entry.value.leaves):
+    for leaf in (leaf for source in _written(document) for leaf in _leaves(source)):
         pieces = _TEMPLATE.split(leaf.text)
         text = "".join(piece if index % 2 else pattern.sub(version, piece) for index, piece in enumerate(pieces))
         changes += replaced(document, leaf, text) if text != leaf.text else []
@@ -150,19 +147,20 @@ def _addresses(source: Part) -> list[Entry]:
     return [entry for entry in source.entries if entry.key in _ADDRESSES]
 
 
+def _leaves(source: Part) -> Iterator[Part]:
+    """The texts of its addresses."""
+    for entry in _addresses(source):
+        yield from entry.value.leaves
+
+
 def _changed_names(document: Document, moved: Document) -> frozenset[str]:
     pairs = zip(read_variables(document), read_variables(moved), strict=True)
     return frozenset(old.name for old, new in pairs if old.expression != new.expression)
 
 
-def _sources_in(document: Document, part: Part) -> Iterator[SourceHash]:
-    for item in part.items:
-        yield from _sources_in(document, item)
-    for entry in part.entries:
-        if entry.key in {"then", "else"}:
-            yield from _sources_in(document, entry.value)
-    urls = [entry for entry in part.entries if entry.key == "url"]
-    hashes = [entry for entry in part.entries if entry.key in DIGITS]
+def _hashes_of(document: Document, source: Part) -> Iterator[SourceHash]:
+    urls = [entry for entry in source.entries if entry.key == "url"]
+    hashes = [entry for entry in source.entries if entry.key in DIGITS]
     for hash_ in hashes if urls else ():
         for place, selector in _places(document, hash_):
             url = _url_of(document, urls, [other for other in hashes if other.key == hash_.key], hash_, selector)

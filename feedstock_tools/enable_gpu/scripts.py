@@ -265,19 +265,20 @@ def _without_undone(script: Script, system: _BuildSystem, wishes: GpuWishes) -> 
     ]
     uses = len(_USED.findall(document.text))
     options: dict[str, str] = {}
-    for match in found:
-        same = [other for other in found if other["name"] == match["name"]]
-        if len(same) != uses or len({other["value"] for other in same}) > 1 or re.search(r"[$%!]", match["value"]):
-            raise InputError(
-                f"-D{match['name']}={match['value']} would undo --configure: CUDA builds would be for CPUs",
-                path=document.path,
-                line=document.text.count("\n", 0, match.start("name")) + 1,
-                hint="Let the script set it by cuda_compiler_version, and leave it out of --configure.",
-            )
-        options[match["name"]] = f"-D{match['name']}={match['value']}"
     removed = []
     for match in found:
-        alone = match["before"].strip() == "" and document.text[match.start() - 1 : match.start()] in ("", "\n")
+        same = [other for other in found if other["name"] == match["name"]]
+        option = f"-D{match['name']}={match['value']}"
+        if len(same) != uses or len({other["value"] for other in same}) > 1 or re.search(r"[$%!]", match["value"]):
+            raise InputError(
+                f"{option} would undo --configure: CUDA builds would be for CPUs",
+                path=document.path,
+                line=document.line_of(match.start("name")),
+                hint="Let the script set it by cuda_compiler_version, and leave it out of --configure.",
+            )
+        options[match["name"]] = option
+        # A line that has nothing else goes if the next one continues the command; else its line break ends it.
+        alone = document.line_start(match.start()) == match.start() and (match["after"] or "").strip()
         end = match.end() if alone or match["after"] is None else match.start("after")
         removed.append(TextEdit(match.start(), end, ""))
     return document.changed(removed), tuple(options.values())

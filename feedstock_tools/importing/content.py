@@ -164,9 +164,10 @@ class _Importer:
             source = {name: value for name, value in source.items() if name not in unknown}
             among = mask_of(patches[key])
             listed = self.merger.within(among).entries(patches[key])
-            source["patches"] = self.remainder.explained(
-                "patches", "file", listed, lambda entry: conditional("file", text_of(entry[0]), entry[1])
+            held = self.remainder.held(
+                "patches", listed, lambda entry: conditional("file", text_of(entry[0]), entry[1])
             )
+            source["patches"] = self.remainder.explained("patches", "file", held)
             if condition is not None:
                 source["when"] = to_spec(condition)
             items.append({name: value for name, value in source.items() if value})

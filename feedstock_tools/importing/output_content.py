@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
@@ -238,24 +238,24 @@ class Remainder:
 
     def values(self, title: str, entries: Sequence[Entry], value_of: Callable[[Entry], Any]) -> list[Any]:
         """The spec's entries for those of the recipe; `lost` gets those that the spec cannot hold."""
-        values = []
+        return [value for _, value in self.held(title, entries, value_of)]
+
+    def held(
+        self, title: str, entries: Sequence[Entry], value_of: Callable[[Entry], Any]
+    ) -> Iterator[tuple[Entry, Any]]:
+        """The same beside the recipe's entries."""
         for entry in entries:
             try:
-                values.append(value_of(entry))
+                yield entry, value_of(entry)
             except InexpressibleError as error:
                 self.lost.append(f"{self.name}, {title}: {error}")
-        return values
 
-    def explained(
-        self, section: str, key: str, entries: Sequence[Entry], value_of: Callable[[Entry], Any]
-    ) -> list[Any]:
-        """The same with the comments of the list; a plain text is that `key` of an entry."""
-
-        def with_comment(entry: Entry) -> Any:
-            value = value_of(entry)
-            return explained(key, value, self.comments.take(self.output, section, entry[0]))
-
-        return self.headed(section, key, self.values(section, entries, with_comment))
+    def explained(self, section: str, key: str, values: Iterable[tuple[Entry, Any]]) -> list[Any]:
+        """Entries of the spec with the comments of the recipe's; a plain text is that `key` of an entry."""
+        commented = [
+            explained(key, value, self.comments.take(self.output, section, entry[0])) for entry, value in values
+        ]
+        return self.headed(section, key, commented)
 
     def headed(self, section: str, key: str, values: list[Any]) -> list[Any]:
         """A list with its comments that belong to none of its entries above the first."""
@@ -292,7 +292,8 @@ class Seen:
 
     def explained(self, section: str, read: Callable[[OutputTree], Sequence[str]]) -> list[Any]:
         """The spec's requirements for a list of them, with its comments."""
-        return self.remainder.explained(section, "package", self.entries(read), requirement)
+        held = self.remainder.held(section, self.entries(read), requirement)
+        return self.remainder.explained(section, "package", held)
 
     def copy(self, section: str, read: Callable[[OutputTree], Mapping[str, Any]]) -> None:
         """Put keys without a place in a spec into a verbatim block."""
@@ -446,11 +447,11 @@ def script_of(seen: Seen) -> Any:
         script = dict(files)
     elif commands:
         try:
-            script = {"commands": [_command(entry) for entry in commands]}
-            script["commands"] = remainder.explained("script", "command", commands, _command)
+            written = [(entry, _command(entry)) for entry in commands]
         except InexpressibleError:
             remainder.copy("build", remainder.writer.texts("script", commands))
             return None
+        script = {"commands": remainder.explained("script", "command", written)}
     if environment and script:
         script["environment"] = environment
     if list(script) == ["unix"]:
@@ -487,11 +488,10 @@ def _test(seen: Seen) -> dict[str, Any]:
     remainder = seen.remainder
     content: dict[str, Any] = {}
     for key, entry_of in _TEST_ENTRIES.items():
-        entries = seen.entries(_under(key, lambda tree: tree.tests))
+        if not (entries := seen.entries(_under(key, lambda tree: tree.tests))):
+            continue
         try:
-            values = [entry_of(entry) for entry in entries]
-            if key in _EXPLAINED:
-                values = remainder.explained(f"test {key}", _EXPLAINED[key], entries, entry_of)
+            written = [(entry, entry_of(entry)) for entry in entries]
         except InexpressibleError:
             if remainder.writer.recipe_format == "v0":
                 remainder.copy("test", remainder.writer.texts(key, entries))
@@ -499,8 +499,10 @@ def _test(seen: Seen) -> dict[str, Any]:
                 first, *rest = remainder.writer.texts("script", entries)
                 remainder.copy("test", [f"- {first}", *(f"  {line}" for line in rest)])
             continue
-        if values:
-            content[key] = values
+        if key in _EXPLAINED:
+            content[key] = remainder.explained(f"test {key}", _EXPLAINED[key], written)
+        else:
+            content[key] = [value for _, value in written]
     if any(tree.tests.get("pip_check") for tree in seen.trees.values()):
         content["pip_check"] = "true"
     if remainder.writer.recipe_format == "v0":

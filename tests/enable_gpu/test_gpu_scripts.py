@@ -158,6 +158,7 @@ def test_the_check_of_architectures_finds_nothing(feedstock: Callable[..., Path]
         "cmake ${CMAKE_ARGS} -DX:STRING=NONE -DY=1 .",
         "cmake -S . \\\n    ${CMAKE_ARGS} \\\n    -DX=NONE \\\n    -DY=1",
         "cmake ${CMAKE_ARGS} -DY=1 -DX=NONE",
+        "cmake ${CMAKE_ARGS} \\\n    -DY=1 \\\n    -DX=NONE\ntrue",
         "cmake ${CMAKE_ARGS} -DX=NONE -DY=1 -B a\ncmake ${CMAKE_ARGS} -DX=NONE -DY=1 -B b",
     ],
 )

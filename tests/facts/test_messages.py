@@ -17,6 +17,7 @@ from feedstock_tools.cli.cuda import cuda as command
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.facts.messages import explain_message, load_messages
 from tests.support.options import leaves
+from tests.support.paths import ROOT
 
 _PASTED = YAML(typ="safe").load(Path(__file__).with_name("messages.yaml"))
 #: Each message with the name of its explanation, and a part of what that says.
@@ -77,6 +78,10 @@ def test_the_commands_that_are_named_exist() -> None:
         for text in explanation.commands:
             words = text.removeprefix("feedstock-tools ").split()
             assert words[0] in known or " ".join(words[:2]) in known, text
+
+
+def test_the_documentation_counts_the_messages() -> None:
+    assert f"It knows {len(load_messages())} messages" in (ROOT / "docs/cuda.md").read_text(encoding="utf-8")
 
 
 def test_an_unknown_message_is_an_error_and_an_empty_one_too() -> None:

@@ -1,1 +1,1 @@
-"""Conda packages as files: written, read in one strict way, and compared."""
+"""Conda packages as files: packed, read and compared."""

@@ -126,12 +126,13 @@ def _missing_licenses(spec: Spec, folders: list[Path]) -> Iterator[Finding]:
     """The license files that none of the folders has, where one has a file of a similar name."""
     owners: list[tuple[Location, tuple[str, ...]]] = [(("about",), spec.about.license_file)]
     owners += [(("outputs", at, "about"), output.about.license_file) for at, output in enumerate(spec.outputs)]
+    known = sorted(path.name for folder in folders if folder.is_dir() for path in folder.iterdir())
     for location, names in owners:
         for name in names:
-            is_there = any((folder / name).exists() or (folder / Path(name).name).exists() for folder in folders)
-            near = sorted(path.name for folder in folders if folder.is_dir() for path in folder.iterdir())
-            hint = nearest(name, near, None, cutoff=0.8)  # without one the project has yet to choose a license
-            if hint and not is_there:
+            if Path(name).name in known or any((folder / name).exists() for folder in folders):
+                continue
+            hint = nearest(name, known, None, cutoff=0.8)  # without one the project has yet to choose a license
+            if hint:
                 yield Finding((*location, "license_file"), f"the sources have no file {name}", hint)
 
 

@@ -22,6 +22,7 @@ from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, shown_inst
 from feedstock_tools.builds.engines.embedded.script_output import EngineLog, settings_of
 from feedstock_tools.channel.packages.archive import read_documents
 from feedstock_tools.channel.solving import virtual_packages
+from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.v1_engine import Rendering, render_row, text_of, typed_value
 
@@ -130,11 +131,16 @@ def build_heir(
         )
     if again := [entry.name for entry in (request.output / _CACHE).iterdir() if not entry.is_symlink()]:
         events.say(f"WARNING: the engine did not find what was shared, and made {', '.join(again)}", "", "warn")
+    return _made(variant, request.output, target)
+
+
+def _made(variant: Rendering, folder: Path, target: str) -> Path:
     content = variant.recipe
     name = f"{content.package.name}-{content.package.version}-{content.build.string}.conda"
-    return next(
-        request.output / subdir / name for subdir in ("noarch", target) if (request.output / subdir / name).is_file()
-    )
+    paths = (folder / subdir / name for subdir in ("noarch", target))
+    if (package := next((path for path in paths if path.is_file()), None)) is None:
+        raise WorkError(f"the engine has not made {name}")
+    return package
 
 
 def _values_of(variant: Rendering) -> dict[str, str]:
