@@ -172,8 +172,11 @@ def plain(rendering: Rendering) -> RenderedV1:
 
 
 def typed_value(value: str) -> str | bool | int:
-    """A value of a variant with the type that the engine receives it in."""
-    if isinstance(value, WholeNumber):
+    """A value of a variant with the type that the engine receives it in.
+
+    `08` without quotes is the text "08": PyYAML writes it so, since YAML 1.1 knows no number of that form.
+    """
+    if isinstance(value, WholeNumber) and value == str(int(value)):
         return int(value)
     return value == "true" if value in ("true", "false") else value
 

@@ -12,7 +12,8 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.v1.recipe import render_recipe_v1
 from feedstock_tools.recipe.v1_engine import read_v1
-from feedstock_tools.variants.model import VariantConfig
+from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.variants.model import VariantConfig, WholeNumber
 
 LINUX = Platform("linux", "64")
 PYTHONS = ("3.10.* *_cpython", "3.11.* *_cpython")
@@ -107,6 +108,14 @@ def test_a_recipe_without_outputs_is_skipped_where_it_says(tmp_path: Path, skip:
 def test_flags_are_flags_and_not_texts(tmp_path: Path) -> None:
     found = outputs(tmp_path, single("host: [{if: shared, then: zlib}]"), {"shared": ("true", "false"), "zlib": ("1",)})
     assert {one.variant["shared"]: one.requirements.get("host") for one in found} == {"true": ("zlib",), "false": None}
+
+
+def test_a_text_that_only_looks_like_a_number_stays_text_through_ci_support(tmp_path: Path) -> None:
+    given = Configuration("linux_64_", LINUX, {"slot": ("01", "08", WholeNumber("8"))})
+    (tmp_path / "linux_64_.yaml").write_bytes(given.to_bytes())
+    read = Configuration.from_file(tmp_path / "linux_64_.yaml").values["slot"]
+    found = outputs(tmp_path, single(build="string: 's${{ slot }}_0'"), {"slot": read})
+    assert [one.build_string for one in found] == ["s01_0", "s08_0", "s8_0"]
 
 
 SIBLINGS = """
