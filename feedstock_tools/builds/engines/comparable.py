@@ -25,9 +25,12 @@ from feedstock_tools.redaction import redacted
 DEFAULT_EPOCH = 315532800
 
 _FOLDER = "file:///feedstock-tools/"
-#: The build's time in a rendered recipe, and what the kernel and the processor of a machine are.
+#: The build's time in a rendered recipe, and what the kernel, the C library and the processor of a machine are.
 _TIME = re.compile(rb"^(  timestamp: ).*$", re.MULTILINE)
-_MACHINE = re.compile(rb"^ *- __(?:linux|archspec|osx|win)=[^\n]*\n", re.MULTILINE)
+_MACHINE = re.compile(rb"^ *- __(?:linux|glibc|archspec|osx|win)=[^\n]*\n", re.MULTILINE)
+#: The path of the environment that becomes the package, which the engine makes as long as conda's packages allow.
+_PREFIX = re.compile(rb"^(    host_prefix: )(.+/host_env)(?:_[placehod]*)+$", re.MULTILINE)
+_LENGTH_OF_PREFIX, _FILLING = 255, b"_placehold" * 25
 #: In the solved environments: a list, and one of its items. The engine has them in any order.
 _LISTS = re.compile(rb"(?:^    - .*\n(?:^      .*\n)*)+", re.MULTILINE)
 _ITEM = re.compile(rb"^    - .*\n(?:^      .*\n)*", re.MULTILINE)
@@ -80,7 +83,7 @@ def comparable_document(name: str, content: bytes, names: Mapping[str, str], epo
 
     Args:
         name: its path in the package.
-        names: as of `names_of`.
+        names: as of `names_of`, and of the build's folder.
         epoch: the time in the package, in seconds since 1970.
     """
     if name == _INDEX:
@@ -94,6 +97,7 @@ def comparable_document(name: str, content: bytes, names: Mapping[str, str], epo
     if name == _RENDERED:
         moment = datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         content = _MACHINE.sub(b"", _TIME.sub(rb"\g<1>" + moment.encode(), content))
+        content = _PREFIX.sub(lambda found: found[1] + (found[2] + _FILLING)[:_LENGTH_OF_PREFIX], content)
         head, key, solved = content.partition(b"\nfinalized_dependencies:\n")
         content = head + key + _LISTS.sub(_sorted_items, solved)
     return content

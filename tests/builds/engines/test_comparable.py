@@ -35,6 +35,9 @@ build_configuration:
     - __linux=6.18.44=0
     - __archspec=1=x86_64_v4
     - __glibc=2.36=0
+  directories:
+    host_prefix: PLACE/output/bld/rattler-build_tiny/host_envFILLING
+    build_dir: PLACE/output/bld/rattler-build_tiny
   timestamp: 2026-11-22T13:46:22.99055253Z
 finalized_dependencies:
   host:
@@ -51,6 +54,12 @@ finalized_dependencies:
       channel: file:///tmp/build/output/
 finalized_sources: []
 """
+
+
+def _built_at(place: str) -> str:
+    """The recipe as rendered by a build in a folder."""
+    begins = len(f"{place}/output/bld/rattler-build_tiny/host_env")
+    return RENDERED.replace("PLACE", place).replace("FILLING", ("_placehold" * 25)[: 255 - begins])
 
 
 TIMES = py_compile.PycInvalidationMode.TIMESTAMP
@@ -71,7 +80,7 @@ def test_a_rendered_recipe_has_no_times_no_paths_and_one_order() -> None:
     found = rendered(RENDERED)
     assert "    summary: timestamp stays\n" in found
     assert "  timestamp: 2023-11-14T22:13:20Z\n" in found
-    assert "    - __unix=0=0\n    - __glibc=2.36=0\n" in found
+    assert "    - __unix=0=0\n  directories:\n" in found
     assert "    - spec: __glibc >=2.17\n    - spec: zlib\n      from: host\n" in found
     assert found.index("- name: base\n      sha256: def") < found.index("- name: zlib\n      sha256: abc")
     assert "channel: file:///feedstock-tools/private/\n" in found
@@ -81,12 +90,22 @@ def test_a_rendered_recipe_has_no_times_no_paths_and_one_order() -> None:
 
 def test_another_order_another_time_and_another_place_give_the_same() -> None:
     lines = RENDERED.splitlines(keepends=True)
-    zlib, base = lines[18:21], lines[21:24]
+    zlib, base = lines[21:24], lines[24:27]
     assert zlib[0] == "    - name: zlib\n"
-    other = "".join([*lines[:18], *base, *zlib, *lines[24:]])
+    other = "".join([*lines[:21], *base, *zlib, *lines[27:]])
     other = other.replace(MINE, "file:///srv/channel").replace("2026-11-22", "2027-01-01").replace("6.18.44", "7.0")
     names = names_of(["file:///srv/channel", "https://conda.anaconda.org/conda-forge"], PRIVATE)
     assert rendered(other, names) == rendered(RENDERED)
+
+
+def test_builds_in_different_folders_give_the_same_where_the_system_allows_no_mount() -> None:
+    folders = ("/tmp/.feedstock-tools/build/.work/1f", "/var/lib/feedstock-tools/h1/.work/1f")
+    one, other = (rendered(_built_at(folder), {**NAMES, folder: folders[0]}) for folder in folders)
+    assert one == other
+    assert (
+        one.partition("host_prefix: ")[2].partition("\n")[0]
+        == _built_at(folders[0]).partition("host_prefix: ")[2].partition("\n")[0]
+    )
 
 
 def test_the_paths_come_back_for_the_checks_of_a_package() -> None:

@@ -28,6 +28,7 @@ from feedstock_tools.builds.engines.comparable import (
 )
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, at_fixed_place
+from feedstock_tools.builds.engines.embedded.fixed_place import place_of as fixed_place_of
 from feedstock_tools.builds.engines.embedded.script_output import EngineLog, print_past_engine
 from feedstock_tools.builds.engines.embedded.sharing import build_heir, build_shared, inherits, original_documents
 from feedstock_tools.builds.engines.process.child import TEST_WORKER
@@ -246,6 +247,7 @@ def _make_comparable(package: Path, request: BuildRequest, place: Path, document
     """
     private = (place / request.output.name).as_uri()
     names = names_of(request.channels, private, properties_by_marks(request.extra))
+    names[str(place)] = str(fixed_place_of(request.folder))  # which differs where the system allows no mount
     repacked(package, request.folder / "repacked", names, request.epoch, request.cores or 1, documents)
 
 
