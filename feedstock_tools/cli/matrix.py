@@ -73,7 +73,13 @@ class _SimulationOptions:
 @click.option(
     "--time", "default_time", metavar="TIME", help="With --simulate: the time of every row without a known one."
 )
-@click.option("--seed", type=int, default=0, metavar="N", help="With --simulate: the seed of preemptions (default: 0).")
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    metavar="N",
+    help="With --simulate: the first of 20 seeds of preemptions (default: 0).",
+)
 @options.strict
 @options.html
 @options.configurations
@@ -99,6 +105,7 @@ def plan(
     settings.refuse_incomplete(markdown=markdown)
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.hosts import Capacity
+    from feedstock_tools.report.matrix import NO_CONFIGURATIONS
     from feedstock_tools.report.plan import plan_json, plan_markdown, plan_text
     from feedstock_tools.report.run import channel_notes, engine_notes
 
@@ -108,6 +115,10 @@ def plan(
         planned = agenda(workspace, chosen, capacity, jobs)
         possible = [configuration for configuration in chosen if configuration.name not in planned.refused]
         notes = [*engine_notes(workspace, possible), *channel_notes(planned)]
+        if not chosen:
+            notes.append(NO_CONFIGURATIONS)
+        if settings.hosts and not chosen:
+            raise InputError("there is nothing to simulate", hint=NO_CONFIGURATIONS)
         simulated = _simulated(planned, settings, named=bool(names)) if settings.hosts else None
     for text in notes:
         say_note(text)
@@ -118,37 +129,44 @@ def plan(
     return 0
 
 
-def _simulated(planned: Agenda, settings: _SimulationOptions, *, named: bool) -> tuple[Simulation, SimulatedHosts]:
-    """The simulated run of a plan.
+def _simulated(
+    planned: Agenda, settings: _SimulationOptions, *, named: bool
+) -> tuple[tuple[Simulation, ...], SimulatedHosts]:
+    """The courses that the run of a plan may take; the first is that of the seed.
 
     Raises:
         InputError: the hosts or times are invalid, the time of a row is unknown, or a row that was named fits no host.
     """
     from feedstock_tools.builds.fleet.simulation.hosts import read_hosts
-    from feedstock_tools.builds.fleet.simulation.simulate import simulate
+    from feedstock_tools.builds.fleet.simulation.simulate import courses
     from feedstock_tools.builds.fleet.simulation.times import read_times, with_times
     from feedstock_tools.builds.plan.hosts import local_host
 
     hosts = read_hosts(settings.hosts or "", local_host(planned.capacity, planned.jobs))
     times = read_times(settings.times) if settings.times else {}
     rows = with_times(planned.todo, times, time_of(settings.default_time) if settings.default_time else None)
-    simulation = simulate(rows, hosts, settings.seed)
-    if named and simulation.left_out:
-        raise InputError.of([Mistake(f"{row} fits no host: {reason}") for row, reason in simulation.left_out.items()])
-    return simulation, hosts
+    found = courses(rows, hosts, settings.seed)
+    if named and (left_out := found[0].left_out):
+        raise InputError.of([Mistake(f"{row} fits no host: {reason}") for row, reason in left_out.items()])
+    return found, hosts
 
 
 def _print_simulated(
-    simulation: Simulation, hosts: SimulatedHosts, planned: Agenda, settings: _SimulationOptions, *, as_json: bool
+    found: tuple[Simulation, ...],
+    hosts: SimulatedHosts,
+    planned: Agenda,
+    settings: _SimulationOptions,
+    *,
+    as_json: bool,
 ) -> Verdict:
     from feedstock_tools.check.findings import verdict_of
     from feedstock_tools.report.plan import simulation_checks, simulation_json, simulation_page, simulation_text
 
-    text = simulation_text(simulation, hosts, planned.refused)
+    text = simulation_text(found, hosts, planned)
     if settings.html is not None:
-        write_page(settings.html, simulation_page(simulation, text, datetime.now(UTC)), beside=True)
-    say_result(simulation_json(simulation, hosts, planned.refused, settings.seed) if as_json else text)
-    return verdict_of(simulation_checks(simulation, planned.refused))
+        write_page(settings.html, simulation_page(found[0], text, datetime.now(UTC)), beside=True)
+    say_result(simulation_json(found, hosts, planned.refused, settings.seed) if as_json else text)
+    return verdict_of(simulation_checks(found[0], planned.refused))
 
 
 @command("status")

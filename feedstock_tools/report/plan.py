@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -104,19 +104,31 @@ _COLUMNS_OF_HOSTS = ("hosts", "used", "rows", "busy", "rented", "lost", "taken a
 _RIGHT_OF_HOSTS = frozenset(range(1, len(_COLUMNS_OF_HOSTS)))
 
 
-def simulation_text(simulation: Simulation, hosts: SimulatedHosts, refused: Mapping[str, str]) -> str:
-    """The duration and the cost of a run, and a line for each kind of host.
-
-    Args:
-        refused: the configurations that cannot be planned on this machine, with the reasons.
-    """
+def simulation_text(courses: Sequence[Simulation], hosts: SimulatedHosts, agenda: Agenda) -> str:
+    """The duration and the cost of a run, and a line for each kind of host, of the first course; the range of all."""
+    simulation, refused = courses[0], agenda.refused
+    if not agenda.todo:
+        return "\n".join([*_notes(agenda)[:1], *in_words(refused)])
     uses: dict[str, list[HostUse]] = {}
     for use in simulation.uses:
         uses.setdefault(hosts.kinds[use.host.name], []).append(use)
     lines = [_line(kind, of_kind, simulation, hosts) for kind, of_kind in uses.items()]
     simulated = checks_line(simulation_checks(simulation, refused), "simulated row")
     shown = table(_COLUMNS_OF_HOSTS, lines, right=_RIGHT_OF_HOSTS)
-    return "\n".join([simulated, shown, *_notes_of_run(simulation, hosts), *in_words(refused)])
+    return "\n".join([simulated, shown, *_notes_of_run(simulation, hosts), *_range(courses, hosts), *in_words(refused)])
+
+
+def _range(courses: Sequence[Simulation], hosts: SimulatedHosts) -> Iterator[str]:
+    """What chance can do to the duration and the cost."""
+    if len(courses) < 2:
+        return
+    times = sorted(each.seconds for each in courses)
+    costs = sorted(each.cost for each in courses)
+    price = f", {_money(costs[0], hosts)} to {_money(costs[-1], hosts)}" if costs[-1] else ""
+    yield (
+        f"In {len(courses)} courses of preemption: {duration(times[0])} to {duration(times[-1])}"
+        f" (median {duration(times[len(times) // 2])}){price}."
+    )
 
 
 def simulation_checks(simulation: Simulation, refused: Mapping[str, str]) -> tuple[Check, ...]:
@@ -162,9 +174,10 @@ def _money(amount: float, hosts: SimulatedHosts) -> str:
 
 
 def simulation_json(
-    simulation: Simulation, hosts: SimulatedHosts, refused: Mapping[str, str], seed: int
+    courses: Sequence[Simulation], hosts: SimulatedHosts, refused: Mapping[str, str], seed: int
 ) -> Mapping[str, Any]:
     """The same; seconds since the begin of the run, prices in the currency of the hosts."""
+    simulation = courses[0]
     return {
         **checks_values(simulation_checks(simulation, refused)),
         "seconds": simulation.seconds,
@@ -172,6 +185,9 @@ def simulation_json(
         "cost": simulation.cost,
         "currency": hosts.currency,
         "seed": seed,
+        "courses": [
+            {"seed": number, "seconds": each.seconds, "cost": each.cost} for number, each in enumerate(courses, seed)
+        ],
         "builds": [
             {
                 **values_of(build, "row", "configuration", "host", "begin", "end"),

@@ -21,7 +21,8 @@ def test_a_plan_is_simulated_and_nothing_is_built(feedstock: TinyFeedstock, tmp_
     values = json.loads(feedstock.run(*arguments, "--json").stdout)
     assert {build["result"] for build in values["builds"]} == {"done"}
     assert {build["host"] for build in values["builds"]} == {"4c8g-1", "4c8g-2"}
-    assert values["rented_seconds"] <= 3600 * len(values["builds"])
+    assert values["rented_seconds"] <= 3601 * len(values["builds"]) + 2 * 135
+    assert values["courses"] == [{"seed": 0, "seconds": values["seconds"], "cost": 0.0}]
     assert not feedstock.artifacts.joinpath("ledger.sqlite").exists()
 
 
@@ -58,3 +59,24 @@ def test_rows_of_unknown_time_are_an_error(feedstock: TinyFeedstock) -> None:
     assert refused.returncode == 2
     assert "is unknown" in refused.stderr
     assert "--times" in refused.stderr
+
+
+def test_chance_has_a_range(feedstock: TinyFeedstock, tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts.yaml"
+    hosts.write_text("hosts:\n  spot: {count: 2, cores: 4, memory: 8 GiB, price: 1, preempted: 0.3}\n")
+    shown = feedstock.run("plan", "--simulate", str(hosts), "--time", "1 h", "--channel", str(feedstock.channel))
+    found = re.search(
+        r"^In 20 courses of preemption: (.*) to (.*) \(median .*\), ([\d.]+) to ([\d.]+)\.$", shown.stdout, re.M
+    )
+    assert found is not None, shown.stdout + shown.stderr
+    assert float(found[3]) < float(found[4])
+
+
+def test_nothing_to_simulate_is_said_with_the_reason(feedstock: TinyFeedstock) -> None:
+    for file in (feedstock.folder / ".ci_support").glob("*.yaml"):
+        file.unlink()
+    arguments = ("--channel", str(feedstock.channel))
+    planned = feedstock.run("plan", *arguments)
+    assert planned.returncode == 0 and "The feedstock has no configurations" in planned.stderr
+    simulated = feedstock.run("plan", "--simulate", "3", *arguments)
+    assert simulated.returncode == 2 and "rerender' writes them" in simulated.stderr

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts, read_hosts
-from feedstock_tools.builds.fleet.simulation.simulate import Simulation, simulate
+from feedstock_tools.builds.fleet.simulation.hosts import OVERHEAD, READY, SimulatedHosts, read_hosts
+from feedstock_tools.builds.fleet.simulation.simulate import SEEDS, Simulation, courses, simulate
 from feedstock_tools.builds.fleet.simulation.times import read_times, with_times
 from feedstock_tools.builds.plan.hosts import Capacity, Host
 from feedstock_tools.builds.plan.needs import Needs
@@ -44,8 +44,8 @@ def test_fifteen_builds_of_three_hours(count: str, hours: float) -> None:
         for at in range(n)
     ]
     simulation = simulate(todo, read_hosts(count, HERE))
-    assert simulation.seconds == hours * HOUR
-    assert simulation.rented == 45 * HOUR
+    assert simulation.seconds == READY + hours * HOUR + hours / 3 * OVERHEAD
+    assert simulation.rented == int(count) * READY + 45 * HOUR + 15 * OVERHEAD
 
 
 def test_machine_time_and_money_end_with_the_last_build_of_each_host() -> None:
@@ -58,7 +58,7 @@ def test_machine_time_and_money_end_with_the_last_build_of_each_host() -> None:
 def test_a_row_waits_for_an_output_that_another_makes_and_does_not_make_it_again() -> None:
     first = made_up_row("first", "lib", "a", seconds={"lib": HOUR, "a": 3 * HOUR})
     second = made_up_row("second", "lib", "b", seconds={"lib": HOUR, "b": HOUR})
-    simulation = simulate([first, second], read_hosts("2", HERE))
+    simulation = simulate([first, second], hosts_of((2, replace(HERE, name="host"))))
     assert [(build.row, build.begin, build.end) for build in simulation.builds] == [
         ("first", 0.0, 4 * HOUR),
         ("second", HOUR, 2 * HOUR),
@@ -91,6 +91,25 @@ def test_the_seed_decides_what_chance_does() -> None:
     hosts = hosts_of((2, replace(HERE, name="spot", preempted=0.3)))
     assert simulate(todo, hosts, seed=5) == simulate(todo, hosts, seed=5)
     assert simulate(todo, hosts, seed=5) != simulate(todo, hosts, seed=6)
+
+
+def test_chance_has_a_range_and_none_without_preemptions() -> None:
+    todo = [made_up_row(f"row {at}", f"p{at}", seconds=2 * HOUR) for at in range(20)]
+    spot = hosts_of((4, replace(HERE, name="spot", preempted=0.3)), back={"spot": 600.0})
+    found = courses(todo, spot, seed=5)
+    assert len(found) == SEEDS and found[0] == simulate(todo, spot, seed=5)
+    assert len({each.seconds for each in found}) > SEEDS / 2
+    assert courses(todo, read_hosts("4", HERE)) == (simulate(todo, read_hosts("4", HERE)),)
+
+
+def test_a_host_takes_rows_when_it_is_ready_and_another_one_after_it_too() -> None:
+    spot = SimulatedHosts((replace(HERE, preempted=0.5),), {"here": "spot"}, {"spot": 600.0}, {"spot": 100.0}, 2.0)
+    simulation = simulate([made_up_row(f"row {at}", f"p{at}", seconds=HOUR) for at in range(3)], spot, seed=1)
+    assert simulation.builds[0].begin == 100.0
+    assert {round(build.end - build.begin, 3) for build in simulation.builds if not build.cut_off} == {HOUR + 2}
+    gone = next(at for at, build in enumerate(simulation.builds) if build.cut_off)
+    assert simulation.builds[gone + 1].begin == pytest.approx(simulation.builds[gone].end + 700)
+    assert simulation.rented == pytest.approx(simulation.seconds - 600 * simulation.uses[0].preemptions)
 
 
 def test_a_row_that_no_host_stays_long_enough_for_is_reported() -> None:
@@ -167,6 +186,7 @@ def test_hosts_in_a_file(tmp_path: Path) -> None:
         "currency: EUR\nhosts:\n"
         "  stays:\n    cores: 32\n    memory: 128 GiB\n    platforms: [linux_64]\n    price: 1.5\n"
         "  spot:\n    count: 2\n    cores: 8\n    memory: 16 GiB\n    gpus: 1\n    preempted: 0.25\n    back: 5 min\n"
+        "    ready: 1 min\n"
     )
     hosts = read_hosts(str(path), HERE)
     assert [host.name for host in hosts.hosts] == ["stays-1", "spot-1", "spot-2"]
@@ -174,6 +194,7 @@ def test_hosts_in_a_file(tmp_path: Path) -> None:
         "stays-1", Capacity(tuple(range(32)), 128 * GIB), 1, platforms=frozenset({"linux-64"}), gpus=0, price=1.5
     )
     assert (hosts.hosts[2].gpus, hosts.back, hosts.currency) == (1, {"spot": 300.0}, "EUR")
+    assert (hosts.ready, hosts.overhead) == ({"stays": READY, "spot": 60.0}, OVERHEAD)
 
 
 def test_every_mistake_in_a_file_of_hosts_has_its_place(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +20,8 @@ from feedstock_tools.yaml_reading.nodes import parse_document
 
 #: The most hosts of a simulation.
 _MOST = 100_000
+#: In seconds: what `fleet up` took for three bare hosts, and what a row takes on a fleet besides its build.
+READY, OVERHEAD = 135.0, 1.0
 _SHORT = re.compile(
     r"(?:(?P<count>\d{1,6})x)?(?P<cores>\d{1,5})c(?:(?P<memory>\d{1,6})g)?(?:(?P<gpus>\d{1,3})gpu)?|(?P<alone>\d{1,6})",
     re.ASCII,
@@ -61,6 +63,7 @@ class _Entry(BaseModel):
     price: float = Field(default=0.0, ge=0, lt=1e6, description="The price of an hour of one of them.")
     preempted: float = Field(default=0.0, ge=0, lt=100, description="How often an hour each is taken away, on average.")
     back: _Time | None = Field(default=None, description="The time until another one is there: 5 min.")
+    ready: _Time | None = Field(default=None, description="The time from then until it takes rows: 2 min 15 s.")
 
 
 class _File(BaseModel):
@@ -79,13 +82,17 @@ class SimulatedHosts:
     Attributes:
         hosts: named `<kind>-1`, `<kind>-2` and so on.
         kinds: the name of each host's kind, by the name of the host.
-        back: the seconds until a host of a kind is back after it was preempted, by the name of the kind.
+        back: the seconds until another host of a kind is there after one was preempted, by the name of the kind.
+        ready: the seconds from then, or from the begin of the run, until a host of a kind takes rows, likewise.
+        overhead: the seconds of a row on a host besides its build.
         currency: of their prices; empty if the file does not say.
     """
 
     hosts: tuple[Host, ...]
     kinds: dict[str, str]
     back: dict[str, float]
+    ready: dict[str, float] = field(default_factory=dict)
+    overhead: float = 0.0
     currency: str = ""
 
 
@@ -135,7 +142,7 @@ def _from_kinds(kinds: Iterator[tuple[Host, int]]) -> SimulatedHosts:
             host = replace(kind, name=f"{kind.name}-{number}")
             hosts.append(host)
             of_host[host.name] = kind.name
-    return SimulatedHosts(tuple(hosts), of_host, {})
+    return SimulatedHosts(tuple(hosts), of_host, {}, dict.fromkeys(of_host.values(), READY), OVERHEAD)
 
 
 def _from_file(path: Path) -> SimulatedHosts:
@@ -152,7 +159,8 @@ def _from_file(path: Path) -> SimulatedHosts:
         )
     found = _from_kinds((_of_entry(name, entry), entry.count) for name, entry in file.hosts.items())
     back = {name: time_of(entry.back) for name, entry in file.hosts.items() if entry.back}
-    return replace(found, back=back, currency=file.currency)
+    ready = {name: time_of(entry.ready) for name, entry in file.hosts.items() if entry.ready}
+    return replace(found, back=back, ready=found.ready | ready, currency=file.currency)
 
 
 def _of_entry(name: str, entry: _Entry) -> Host:

@@ -24,6 +24,8 @@ from feedstock_tools.feedstock.planned import PackageId
 
 #: The number of times that a row begins, after which it will not end in our time.
 _MOST_ATTEMPTS = 200
+#: The number of courses that preemptions take in a simulation.
+SEEDS = 20
 _DONE = Ended((), ())
 #: The order of events at one time: what is made counts before a host is gone, and a host is back before it decides.
 _MADE, _ENDED, _GONE, _BACK = range(4)
@@ -84,6 +86,16 @@ class Simulation:
         return sum(use.cost for use in self.uses)
 
 
+def courses(rows: Sequence[Row], hosts: SimulatedHosts, seed: int = 0) -> tuple[Simulation, ...]:
+    """Run some rows over some hosts, once if chance has no part in it, else with `SEEDS` seeds from the given one on.
+
+    Raises:
+        WorkError: as of `simulate`.
+    """
+    seeds = SEEDS if any(host.preempted for host in hosts.hosts) else 1
+    return tuple(simulate(rows, hosts, seed + at) for at in range(seeds))
+
+
 def simulate(rows: Sequence[Row], hosts: SimulatedHosts, seed: int = 0) -> Simulation:
     """Run some rows over some hosts.
 
@@ -110,7 +122,8 @@ class _Place:
     host: Host
     chance: Random
     back_after: float
-    present: bool = True
+    ready_after: float
+    present: bool = False
     away: list[tuple[float, float]] = field(default_factory=list)
     building: set[str] = field(default_factory=set)
     builds: list[SimulatedBuild] = field(default_factory=list)
@@ -159,16 +172,16 @@ class _Run:
         self._events: list[tuple[float, int, int, str, int, str]] = []
         self._numbers = count()
         self.places = {
-            host.name: _Place(host, Random(f"{seed} {host.name}"), hosts.back.get(hosts.kinds[host.name], 0.0))  # noqa: S311
-            for host in hosts.hosts
+            name: _Place(host, Random(f"{seed} {name}"), hosts.back.get(kind, 0.0), hosts.ready.get(kind, 0.0))  # noqa: S311
+            for host, name, kind in ((host, host.name, hosts.kinds[host.name]) for host in hosts.hosts)
         }
-        self._hosts = list(hosts.hosts)
+        self._hosts: list[Host] = []
+        self._overhead = hosts.overhead
         for place in self.places.values():
-            self._plan_preemption(place, 0.0)
+            self._push(place.ready_after, _BACK, place.host.name)
 
     def carry_out(self) -> None:
         """Begin rows and let time pass until all have ended."""
-        self._begin(0.0)
         while len(self._state.ended) < len(self._rows):
             now, kind, _, name, attempt, output = heappop(self._events)
             if kind == _MADE:
@@ -197,7 +210,7 @@ class _Run:
             number = len(attempts)
             self._order.append((row.name, number))
             self.places[row.at.host].building.add(row.name)
-            end = now
+            end = now + self._overhead
             for output in row.wanted.missing:
                 package = output.package_id
                 if package not in self._made:
@@ -236,7 +249,7 @@ class _Run:
             self._state.postpone(row, now)
         place.present = False
         place.away.append((now, now + place.back_after))
-        self._push(now + place.back_after, _BACK, place.host.name)
+        self._push(now + place.back_after + place.ready_after, _BACK, place.host.name)
         self._hosts.remove(place.host)
 
     def _return(self, place: _Place, now: float) -> None:
