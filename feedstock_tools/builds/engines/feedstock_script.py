@@ -7,7 +7,6 @@ ours in `CONDA_FORGE_DOCKER_RUN_ARGS`, where its users put theirs.
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import shutil
@@ -20,7 +19,7 @@ from pathlib import Path
 from feedstock_tools.builds.engines.container import NO_RUNTIME, Runtime, share_arguments
 from feedstock_tools.builds.engines.contract import BuildRequest, Built, CrossTests, Event, Failed, Started
 from feedstock_tools.builds.engines.process.program import Command, packages_in, run_command
-from feedstock_tools.channel.packages.archive import read_documents
+from feedstock_tools.channel.packages.archive import read_hash_input
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import CI_SUPPORT, read_bytes, read_text
@@ -31,7 +30,6 @@ _OSX_SCRIPT = ".scripts/run_osx_build.sh"
 _WIN_SCRIPT = ".scripts/run_win_build.bat"
 #: Names of variables that a script reads, or passes into its container with `-e NAME`.
 _ASKED = re.compile(r"\$\{?([A-Za-z_]\w*)|-e +([A-Za-z_]\w*)|%([A-Za-z_]\w*)%")
-_HASH_INPUT = "info/hash_input.json"
 _NOT_COPIED = ("build_artifacts", "miniforge3")
 #: The container's folder in which the scripts keep fetched packages.
 _CACHE_INSIDE = "/home/conda/feedstock_root/build_artifacts/pkg_cache"
@@ -185,9 +183,9 @@ def _narrow_to_unit(feedstock: Path, request: BuildRequest) -> None:
     from feedstock_tools.variants.model import VariantConfig, combine
 
     file, configured = _configuration(feedstock, request)
-    builder = Platform.parse(request.builder)
+    platform = Platform.parse(request.target)
     row = VariantConfig({key: (value,) for key, value in request.values.items()})
-    found = keys_of_top_level(read_recipe(feedstock / "recipe"), combine([defaults(builder), row]), builder)
+    found = keys_of_top_level(read_recipe(feedstock / "recipe"), combine([defaults(platform), row]), platform)
     keys = found[1] if found else request.values.keys()
     same = [
         each.name
@@ -231,5 +229,4 @@ def _taken(request: BuildRequest) -> Iterator[Event]:
 
 def _is_of_row(package: Path, values: Mapping[str, str]) -> bool:
     """Whether the values that a package was built with are those of a row."""
-    used = json.loads(read_documents(package, (_HASH_INPUT,))[_HASH_INPUT] or b"{}")
-    return all(values.get(key, value) == value for key, value in used.items())
+    return all(values.get(key, value) == value for key, value in read_hash_input(package).items())

@@ -73,7 +73,6 @@ class Running:
         host: its name; `share` is the row's part of it.
         attempt: the number of the attempt, from 1.
         seconds: the time limit of an attempt; None for none. `log_limit`: bytes of the log.
-        made: the packages that it has made so far.
     """
 
     host: str
@@ -81,7 +80,6 @@ class Running:
     attempt: int = 1
     seconds: float | None = None
     log_limit: int = LOG_LIMIT
-    made: frozenset[PackageId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +133,3 @@ class Row:
     def failed(self) -> Failed | None:
         """Its failure, if it has ended with one."""
         return self.ended.failed if self.ended else None
-
-    @property
-    def to_make(self) -> frozenset[PackageId]:
-        """The packages that it has not made yet, while it waits or runs."""
-        return self.wanted.packages - self.running.made if self.running else self.wanted.packages

@@ -91,7 +91,7 @@ def decide(pending: Collection[Row], running: Collection[Row], hosts: Sequence[H
     for row in pending:
         if not still_open:
             break
-        wanted, packages = row.wanted, row.wanted.packages
+        wanted, packages = row.wanted, occupancy.to_make(row)
         if row.is_shared:
             shared |= packages
         elif wanted.after and not (shared.isdisjoint(wanted.after) and occupancy.packages.isdisjoint(wanted.after)):

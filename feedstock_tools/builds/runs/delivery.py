@@ -26,7 +26,7 @@ from feedstock_tools.builds.ledger import BuildRecord, EnvironmentRecord, Packag
 from feedstock_tools.builds.runs.row_build import RowBuild, lock_name
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.channel.metadata import PackageMetadata
-from feedstock_tools.channel.packages.archive import read_documents, read_package, read_package_and
+from feedstock_tools.channel.packages.archive import read_hash_input, read_package, read_package_and
 from feedstock_tools.digests import package_hash, sha256_of
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.planned import PlannedOutput
@@ -38,7 +38,6 @@ from feedstock_tools.yaml_reading.nodes import parse_json_types
 _RENDERED = "info/recipe/rendered_recipe.yaml"
 _META = "info/recipe/meta.yaml"
 _PATHS = "info/paths.json"
-_HASH_INPUT = "info/hash_input.json"
 
 
 def deliver(build: RowBuild, event: Built, request: BuildRequest) -> None:
@@ -137,20 +136,35 @@ def check_artifact(
         WorkError: they differ; every difference is named.
     """
     metadata, documents = read_package_and(package, (_RENDERED, _META, _PATHS))
-    rendered = documents[_RENDERED]
-    wrong = list(broken_promises(metadata, promise, siblings))
-    if not json.loads(documents[_PATHS] or b'{"paths": [0]}')["paths"] and _promises_files(documents, package):
-        wrong.append("it is empty, although the recipe gives it a script or files")
-    environments: tuple[EnvironmentRecord, ...] = ()
-    if rendered is not None:
-        rendered = with_paths(rendered, solved_in.names) if solved_in else rendered
-        content = parse_json_types(rendered.decode("utf-8", "replace"), package)
-        wrong += wrong_channels(list(solved_channels(content)), solved_in, frozenset(siblings)) if solved_in else ()
-        environments = tuple(solved_environments(content))
+    try:
+        wrong, environments = _compared(package, metadata, documents, promise, siblings, solved_in)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise WorkError(f"the metadata in {package.name} is invalid: {error}") from error
     if wrong:
         lines = "\n".join(f"  - {line}" for line in wrong)
         raise WorkError(f"{package.name} differs from its recipe:\n{lines}")
     return Artifact(metadata, environments)
+
+
+def _compared(
+    package: Path,
+    metadata: PackageMetadata,
+    documents: Mapping[str, bytes | None],
+    promise: PlannedOutput,
+    siblings: Mapping[str, PlannedOutput],
+    solved_in: SolvedIn | None,
+) -> tuple[list[str], tuple[EnvironmentRecord, ...]]:
+    """What differs, in sentences, and its environments."""
+    wrong = list(broken_promises(metadata, promise, siblings))
+    if not json.loads(documents[_PATHS] or b'{"paths": [0]}')["paths"] and _promises_files(documents, package):
+        wrong.append("it is empty, although the recipe gives it a script or files")
+    rendered = documents[_RENDERED]
+    if rendered is None:
+        return wrong, ()
+    rendered = with_paths(rendered, solved_in.names) if solved_in else rendered
+    content = parse_json_types(rendered.decode("utf-8", "replace"), package)
+    wrong += wrong_channels(list(solved_channels(content)), solved_in, frozenset(siblings)) if solved_in else ()
+    return wrong, tuple(solved_environments(content))
 
 
 def _promises_files(documents: Mapping[str, bytes | None], package: Path) -> bool:
@@ -261,10 +275,7 @@ def with_final_name(package: Path, promise: PlannedOutput) -> PlannedOutput:
     build = promise.build if promise.whole else read_package(package).build
     if build == promise.build:
         return promise
-    document = read_documents(package, (_HASH_INPUT,))[_HASH_INPUT]
-    return (
-        replace(promise, build=build) if document and is_final(build, promise.build, json.loads(document)) else promise
-    )
+    return replace(promise, build=build) if is_final(build, promise.build, read_hash_input(package)) else promise
 
 
 def is_final(build: str, planned: str, contents: object) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -34,12 +35,14 @@ class Occupancy(NamedRows):
 
     Attributes:
         rows: by name.
+        packages: what they have yet to make; `made` is what rows have made so far, which no row makes again.
         on_hosts: what they have taken of each host, by its name; a host without rows may be missing.
     """
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self.rows: dict[str, Row] = {}
         self.packages: set[PackageId] = set()
+        self.made: set[PackageId] = set()
         self._on: dict[str, dict[str, Row]] = {}
         self.on_hosts: dict[str, Load] = {}
         for row in rows:
@@ -48,7 +51,7 @@ class Occupancy(NamedRows):
     def add(self, row: Row) -> None:
         host = row.at.host
         self.rows[row.name] = row
-        self.packages |= row.to_make
+        self.packages |= self.to_make(row)
         self._on.setdefault(host, {})[row.name] = row
         self.on_hosts[host] = self.on_hosts.get(host, _NOTHING).after(row, 1)
 
@@ -56,10 +59,18 @@ class Occupancy(NamedRows):
         """Note that a row is no longer under way; returns it."""
         gone = self.rows.pop(row)
         host = gone.at.host
-        self.packages -= gone.to_make
+        self.packages -= gone.wanted.packages
         del self._on[host][row]
         self.on_hosts[host] = self.on_hosts[host].after(gone, -1)
         return gone
+
+    def to_make(self, row: Row) -> frozenset[PackageId]:
+        """The packages of a row that no other has made for it."""
+        return row.wanted.packages - self.made if self.made else row.wanted.packages
+
+    def note_made(self, packages: AbstractSet[PackageId]) -> None:
+        self.made |= packages
+        self.packages -= packages
 
     def cores(self, host: str) -> set[int]:
         return {core for row in self._on.get(host, {}).values() for core in row.at.share.cores}

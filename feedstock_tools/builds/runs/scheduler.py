@@ -272,8 +272,8 @@ class _RowThreads:
         for number in range(1, limits.retries + 2):
             running = replace(running, attempt=number)
             ended = self._crew.build(replace(row, running=running), self._stop, watch)
-            if ended is None:  # another run has it now
-                break
+            if ended is None:  # another run has it now: the row waits for what that makes of it
+                return None
             attempts.append(ended)
             retry = retry_of(ended.failed, ended.last_lines, number) if ended.failed else None
             if retry is None or number > limits.retries:
@@ -284,7 +284,7 @@ class _RowThreads:
             watch(NextAttempt(number + 1, retry.because, running.share.jobs if retry.fewer_jobs else None))
             if select.select([self._stop], [], [], retry.wait)[0]:
                 raise Stopped
-        return _together(attempts) if attempts else None
+        return _together(attempts)
 
 
 def _together(attempts: Sequence[Ended]) -> Ended:

@@ -61,10 +61,8 @@ class RunState:
 
     def made(self, row: str, output: str) -> frozenset[PackageId]:
         """Note that a running row has made an output, so that no other row waits for it; returns its packages."""
-        changed = self._occupancy.remove(row)
-        packages = _packages(changed, output)
-        running = replace(changed.at, made=changed.at.made | packages)
-        self._occupancy.add(replace(changed, running=running))
+        packages = _packages(self.running[row], output)
+        self._occupancy.note_made(packages)
         return packages
 
     def postpone(self, row: str, not_before: float) -> None:
@@ -78,7 +76,9 @@ class RunState:
         """Note that a row has ended; rows that need an output that failed do not begin. Returns the row."""
         gone = self._occupancy.remove(row)
         self.ended[row] = done = replace(gone, ended=ended)
-        if ended.failed is not None:
+        if ended.failed is None:
+            self._occupancy.note_made(gone.wanted.packages)
+        else:
             self._broken |= _packages(done, ended.failed.output)
             if self._fail_fast:
                 self._pending = Waiting()

@@ -16,7 +16,7 @@ from difflib import unified_diff
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from feedstock_tools.bounds.limits import LIFTING, most
 from feedstock_tools.channel.calls import wait_for
@@ -45,6 +45,7 @@ PACKAGE_SUFFIXES = (".conda", ".tar.bz2")
 
 #: The files with a package's metadata.
 _METADATA = ("info/index.json", "info/about.json", "info/run_exports.json")
+_HASH_INPUT = "info/hash_input.json"
 _PARTS: tuple[Literal["info", "pkg"], ...] = ("info", "pkg")
 #: Bytes of a document in `info/`, many times those of the largest one of conda-forge.
 _LARGEST_DOCUMENT = 8 << 20
@@ -173,6 +174,20 @@ async def _counted(
         if count > most(most_entries):
             raise TooLargeError(f"it has more than {most_entries} entries")
         yield entry
+
+
+def read_hash_input(path: Path) -> dict[str, Any]:
+    """What the hash in the name of a package is made of (`info/hash_input.json`); empty for one without a hash.
+
+    Raises:
+        WorkError: the package is missing or damaged, or its document is no JSON.
+    """
+    (document,) = read_documents(path, (_HASH_INPUT,)).values()
+    try:
+        content = json.loads(document or b"{}")
+    except (ValueError, RecursionError) as error:
+        raise WorkError(f"its {_HASH_INPUT} is invalid", path=path) from error
+    return content if isinstance(content, dict) else {}
 
 
 def unpacked_size(path: Path) -> float:

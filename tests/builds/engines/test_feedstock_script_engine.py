@@ -296,8 +296,7 @@ def test_one_call_builds_all_rows_that_share_a_top_level_and_they_take_its_packa
     environment = machine(stand_in(tmp_path / "bin"))
     made = PackageMetadata("scripted", "1.2", "plain_3", 3, "noarch", noarch="generic")
     package = write_package(tmp_path / "bin" / "made", made)
-    used = {"info/hash_input.json": b'{"flavour": "plain"}'}
-    monkeypatch.setattr(feedstock_script, "read_documents", lambda *_: used)
+    monkeypatch.setattr(feedstock_script, "read_hash_input", lambda _: {"flavour": "plain"})
     engine = FeedstockScript(scripted, environment, find_runtime(environment))
     assert engine.keeps_shared
     kept, shared, row = tmp_path / "kept", tmp_path / "shared", tmp_path / "row"
@@ -317,6 +316,22 @@ def test_one_call_builds_all_rows_that_share_a_top_level_and_they_take_its_packa
         ]
     with engine.build(replace(call, wanted=("scripted",), values={**asked.values, "flavour": "fancy"})) as events:
         assert isinstance([*events][-1], Failed)
+
+
+def test_the_rows_of_a_call_are_those_that_share_a_top_level_on_their_platform(scripted: Path, tmp_path: Path) -> None:
+    top = SPLIT.replace("outputs:", "requirements:\n  host:\n    - flavour  # [aarch64]\noutputs:")
+    (scripted / "recipe" / "meta.yaml").write_text(top)
+    (scripted / "recipe" / "build.sh").write_text("echo\n")
+    configuration = scripted / ".ci_support" / "linux_64_.yaml"
+    text = configuration.read_text().replace("- plain", "- plain\n- fancy")
+    configuration.write_text(text.replace("target_platform:\n- linux-64\n", ""))
+    environment = machine(stand_in(tmp_path / "bin"))
+    for folder in ("kept", "shared"):
+        (tmp_path / folder).mkdir()
+    asked = replace(request(scripted, tmp_path / "shared", environment, 0), target="linux-aarch64", only_shared=True)
+    call = replace(asked, wanted=("scripted-split-top-level",), shared={"scripted-split-top-level": tmp_path / "kept"})
+    command = FeedstockScript(scripted, environment, find_runtime(environment)).command(call)
+    assert "fancy" not in (command.folder / ".ci_support" / "linux_64_.yaml").read_text()
 
 
 def test_numbers_and_own_values_of_a_row_are_left_as_rattler_build_would_read_them(

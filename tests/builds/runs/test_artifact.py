@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from feedstock_tools.builds.channels import OpenChannels
-from feedstock_tools.builds.runs.delivery import SolvedIn, broken_promises, solved_channels, wrong_channels
+from feedstock_tools.builds.runs.delivery import (
+    SolvedIn,
+    broken_promises,
+    check_artifact,
+    solved_channels,
+    wrong_channels,
+)
 from feedstock_tools.channel.metadata import PackageMetadata, RunExports
+from feedstock_tools.channel.packages import archive
+from feedstock_tools.channel.packages.archive import replace_document, write_package
+from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.planned import PlannedOutput
 
 LIBRARY = PlannedOutput("libtiny", "1.0", "cuda112hab_3", 3, "linux-64", "i1", track_features=("libtiny-p-0",))
@@ -63,6 +73,21 @@ def test_missing_track_features_are_named() -> None:
 def test_looser_dependencies_on_siblings_are_the_recipes_business() -> None:
     made = replace(MADE, depends=(*MADE.depends, "libtiny >=1.0,<2.0a0"))
     assert list(broken_promises(made, PROMISE, SIBLINGS)) == []
+
+
+@pytest.mark.parametrize("document", [b" ", b"{", b"[]", b"{}", b"\xff"])
+def test_a_package_with_an_invalid_list_of_files_fails_alone(tmp_path: Path, document: bytes) -> None:
+    planned = replace(LIBRARY, build="0", track_features=(), whole=False)
+    package = write_package(tmp_path, PackageMetadata("libtiny", "1.0", "0", 3, "linux-64"))
+    replace_document(package, "info/paths.json", document)
+    with pytest.raises(WorkError, match=r"the metadata in libtiny-1\.0-0\.conda is invalid"):
+        check_artifact(package, planned, {}, None)
+
+
+def test_a_package_with_invalid_contents_of_its_hash_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "read_documents", lambda *_: {"info/hash_input.json": b"{"})
+    with pytest.raises(WorkError, match="its info/hash_input"):
+        archive.read_hash_input(Path("libtiny-1.0-1.conda"))
 
 
 RENDERED = {

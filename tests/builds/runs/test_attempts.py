@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from feedstock_tools.builds.engines.contract import Failed
-from feedstock_tools.builds.runs.scheduler import retry_of
+from feedstock_tools.builds.ledger import Ledger
+from feedstock_tools.builds.plan.hosts import Capacity, Host, Limits
+from feedstock_tools.builds.plan.row import Ended, Row
+from feedstock_tools.builds.runs.run import UNWATCHED
+from feedstock_tools.builds.runs.scheduler import carry_out, retry_of
+from tests.support.rows import made_up_row
 
 NETWORK = "the network failed"
 MEMORY = "it ran out of memory"
@@ -43,3 +53,35 @@ def test_the_network_is_given_time_and_a_killed_build_fewer_jobs() -> None:
     killed = retry_of(Failed("tiny", "out of memory", "script"), (), 1)
     assert killed is not None
     assert (killed.wait, killed.fewer_jobs) == (0, True)
+
+
+class Crew:
+    """One machine, whose builds end as listed: None for a row that another run has."""
+
+    outlives_run = False
+
+    def __init__(self, ends: Sequence[Ended | None]) -> None:
+        self._ends = iter(ends)
+
+    def hosts(self) -> Sequence[Host]:
+        return (Host("here", Capacity((0,), 1 << 30), 1),)
+
+    def returned(self, waiting: Collection[str]) -> Sequence[Row]:
+        return ()
+
+    def is_waiting(self) -> bool:
+        return False
+
+    def signs(self) -> Iterable[tuple[str, str]]:
+        return ()
+
+    def build(self, row: Row, stop: int, watch: object) -> Ended | None:
+        return next(self._ends)
+
+
+def test_a_row_that_another_run_builds_before_its_next_attempt_waits_for_that(tmp_path: Path) -> None:
+    killed = Ended((), (), Failed("tiny", "out of memory", "script"))
+    agenda: Any = SimpleNamespace(todo=(made_up_row("row", "tiny"),))
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        ended = carry_out(agenda, Limits(), UNWATCHED, ledger, Crew([killed, None, Ended((), ())]))
+    assert ended["row"].failed is None

@@ -14,6 +14,7 @@ from feedstock_tools.builds.plan.hosts import Capacity, Host, Share, fits
 from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.row import Row, Running
 from feedstock_tools.builds.runs.decide import decide, without_host
+from feedstock_tools.builds.runs.occupancy import Occupancy
 from tests.support.rows import made_up_row
 
 GIB = 1 << 30
@@ -178,8 +179,9 @@ def test_a_finished_output_keeps_no_row_waiting_while_its_maker_goes_on() -> Non
     pending = [row("maker", makes="lp"), row("waits", makes="lq")]
     (maker,) = decide(pending, [], [host()], now=0.0)
     assert decide(pending[1:], [maker], [host()], now=0.0) == []
-    without_library = replace(maker, running=replace(maker.at, made=frozenset({("linux-64", "l-1-0")})))
-    assert begun(decide(pending[1:], [without_library], [host()], now=0.0)) == ["waits"]
+    under_way = Occupancy([maker])
+    under_way.note_made({("linux-64", "l-1-0")})
+    assert begun(decide(pending[1:], under_way, [host()], now=0.0)) == ["waits"]
 
 
 ASKED: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
@@ -233,7 +235,7 @@ def test_no_host_is_given_more_than_it_has_and_no_output_is_made_twice(
         assert sum(share.memory for share in shares) <= each.capacity.memory
         assert len(shares) <= each.jobs
         assert each.gpus is None or sum(one.wanted.needs.gpu for one in after if one.at.host == each.name) <= each.gpus
-    packages = [package for one in after for package in one.to_make]
+    packages = [package for one in after for package in one.wanted.packages]
     assert len(packages) == len(set(packages))
     due = {each.name for each in pending if each.wanted.not_before == 0.0}
     named = {each.name: each for each in hosts}

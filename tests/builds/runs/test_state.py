@@ -34,6 +34,16 @@ def test_a_row_waits_for_an_output_that_another_makes_and_no_longer() -> None:
     assert (list(state.ended), state.failed) == (["first", "second", "other"], 0)
 
 
+def test_rows_that_need_what_another_has_made_run_at_the_same_time() -> None:
+    rows = tuple(made_up_row(f"python {number}", "lib", f"py-{number}") for number in range(4))
+    state = RunState(rows, fail_fast=False)
+    assert begun(state) == ["python 0"]
+    state.made("python 0", "lib")
+    assert begun(state) == ["python 1", "python 2", "python 3"]
+    state.postpone("python 2", 0.0)
+    assert begun(state) == ["python 2"]
+
+
 def test_a_failure_takes_the_rows_with_it_that_need_the_output_and_no_others() -> None:
     state = RunState(ROWS, fail_fast=False)
     begun(state)

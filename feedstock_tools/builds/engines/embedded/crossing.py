@@ -41,9 +41,9 @@ def without_host_platform(package: Path, request: BuildRequest) -> None:
     Raises:
         WorkError: the package cannot be read or written.
     """
-    from feedstock_tools.channel.packages.archive import read_documents, replace_document
+    from feedstock_tools.channel.packages.archive import read_hash_input, replace_document
 
-    contents = json.loads(read_documents(package, [_HASH_INPUT])[_HASH_INPUT] or b"{}")
+    contents = read_hash_input(package)
     if _KEY in contents and _KEY not in request.values:
         del contents[_KEY]
         replace_document(package, _HASH_INPUT, json.dumps(contents, sort_keys=True).encode())
