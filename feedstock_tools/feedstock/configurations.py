@@ -7,7 +7,7 @@ from pathlib import Path
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.folder import Feedstock
-from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow, select
+from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow, select, with_traits
 from feedstock_tools.reading import CI_SUPPORT
 from feedstock_tools.rerender.configuration import (
     Configuration,
@@ -44,7 +44,7 @@ def choose(names: Sequence[str], configurations: Sequence[Configuration]) -> tup
     if not names:
         return tuple(configurations)
     by_name = {configuration.name: configuration for configuration in configurations}
-    chosen = select(names, [_planned(configuration) for configuration in configurations])
+    chosen = select(names, _planned(configurations))
     return tuple(with_rows(by_name[planned.name], [row.name for row in planned.rows]) for planned in chosen)
 
 
@@ -56,18 +56,23 @@ def outline(feedstock: Path) -> tuple[PlannedConfiguration, ...]:
         InputError: a configuration or the recipe's own variant file cannot be read.
     """
     configurations = with_own_values(Feedstock(feedstock).recipe, read_configurations(feedstock))
-    return tuple(_planned(configuration) for configuration in configurations)
+    return _planned(configurations)
 
 
-def _planned(configuration: Configuration) -> PlannedConfiguration:
-    return PlannedConfiguration(
-        name=configuration.name,
-        platform=configuration.platform.subdir,
-        rows=tuple(
-            PlannedRow(row.name, row.values, python_version(row.values), cuda_version(row.values))
-            for row in rows_of(configuration)
-        ),
-        channels=_channels(configuration.values.get("channel_sources", ())),
+def _planned(configurations: Sequence[Configuration]) -> tuple[PlannedConfiguration, ...]:
+    return with_traits(
+        [
+            PlannedConfiguration(
+                name=configuration.name,
+                platform=configuration.platform.subdir,
+                rows=tuple(
+                    PlannedRow(row.name, row.values, python_version(row.values), cuda_version(row.values))
+                    for row in rows_of(configuration)
+                ),
+                channels=_channels(configuration.values.get("channel_sources", ())),
+            )
+            for configuration in configurations
+        ]
     )
 
 

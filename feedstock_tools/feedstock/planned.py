@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
+from itertools import combinations
 from typing import Any
 
 from feedstock_tools.errors import InputError, Mistake
@@ -69,7 +70,8 @@ class PlannedRow:
     """One variant of a configuration and its outputs, in build order.
 
     `shared` are the builds that its outputs inherit from, by the names in their `staging`. Rows share those of one
-    identity.
+    identity. `traits` are texts of values, such as `mkl`, that tell it from rows with the same platform, CUDA version
+    and Python.
     """
 
     name: str
@@ -78,6 +80,11 @@ class PlannedRow:
     cuda: str | None
     outputs: tuple[PlannedOutput, ...] = ()
     shared: tuple[PlannedOutput, ...] = ()
+    traits: tuple[str, ...] = ()
+
+    def short_name(self, platform: str) -> str:
+        """`linux_64_cuda12.9_mkl_py3.12`: the name that selects it alone."""
+        return _short_name(platform, self.cuda, self.traits, (self.python,) if self.python else ())
 
     @property
     def build_python(self) -> str | None:
@@ -110,9 +117,10 @@ class PlannedConfiguration:
 
     @property
     def short_name(self) -> str:
-        """`linux_64_cuda11.2`, with `_py3.12` if it has one Python: the short name."""
-        python = f"_py{self.pythons[0]}" if len(self.pythons) == 1 else ""
-        return f"{self.platform.replace('-', '_')}_{f'cuda{self.cuda}' if self.cuda else 'cpu'}{python}"
+        """`linux_64_cuda11.2`, with the traits of all its rows, and `_py3.12` if it has one Python."""
+        first = self.rows[0].traits if self.rows else ()
+        traits = [trait for trait in first if all(trait in row.traits for row in self.rows)]
+        return _short_name(self.platform, self.cuda, traits, self.pythons)
 
     def to_json(self) -> dict[str, Any]:
         """For a cache of plans."""
@@ -139,11 +147,18 @@ class PlannedConfiguration:
                     "values": _values(row["values"]),
                     "outputs": tuple(_output(output) for output in row["outputs"]),
                     "shared": tuple(_output(output) for output in row["shared"]),
+                    "traits": tuple(row["traits"]),
                 }
             )
             for row in content["rows"]
         )
         return cls(**{**content, "rows": rows, "channels": tuple(content["channels"])})
+
+
+def _short_name(platform: str, cuda: str | None, traits: Iterable[str], pythons: Sequence[str]) -> str:
+    kind = f"cuda{cuda}" if cuda else "cpu"
+    python = [f"py{pythons[0]}"] if len(pythons) == 1 else []
+    return "_".join([platform.replace("-", "_"), kind, *traits, *python])
 
 
 def _members(value: PlannedOutput | PlannedRow | PlannedConfiguration) -> dict[str, Any]:
@@ -164,32 +179,38 @@ def _output(content: Mapping[str, Any]) -> PlannedOutput:
 
 
 _SHORT = re.compile(
-    r"(?P<platform>[a-z]+_[a-z0-9]+)(?:_(?P<cpu>cpu)|_cuda(?P<cuda>[0-9.]+))?(?:_py(?P<python>[0-9.]+))?"
+    r"(?P<platform>[a-z]+_[a-z0-9]+)(?:_(?P<cpu>cpu)|_cuda(?P<cuda>[0-9.]+))?(?P<traits>(?:_[^_]+)*?)"
+    r"(?:_py(?P<python>[0-9.]+))?"
 )
 _GLOB = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)
 class ShortName:
-    """`<platform>[_cpu|_cuda<version>][_py<version>]`: the values that a configuration must match.
+    """`<platform>[_cpu|_cuda<version>][_<value>…][_py<version>]`: the values that a configuration must match.
 
-    A version matches those that continue it: `cuda12` matches 12.0 and 12.9, `py3.1` only 3.1.
+    A version matches those that continue it: `cuda12` matches 12.0 and 12.9, `py3.1` only 3.1. A value is a trait that
+    some rows have.
     """
 
     platform: str
     cpu: bool = False
     cuda: str | None = None
     python: str | None = None
+    traits: frozenset[str] = frozenset()
 
     @classmethod
     def parse(cls, text: str) -> ShortName | None:
         """None if the text does not have that form.
 
-        >>> ShortName.parse("linux_64_cuda11.2_py3.12")
-        ShortName(platform='linux_64', cpu=False, cuda='11.2', python='3.12')
+        >>> ShortName.parse("linux_64_cuda11.2_mkl_py3.12")
+        ShortName(platform='linux_64', cpu=False, cuda='11.2', python='3.12', traits=frozenset({'mkl'}))
         """
         match = _SHORT.fullmatch(text)
-        return cls(match["platform"], match["cpu"] is not None, match["cuda"], match["python"]) if match else None
+        if not match:
+            return None
+        traits = frozenset(match["traits"].split("_")[1:])
+        return cls(match["platform"], match["cpu"] is not None, match["cuda"], match["python"], traits)
 
     def choose(self, configuration: PlannedConfiguration) -> PlannedConfiguration | None:
         """The configuration with the matching rows; None if no row matches."""
@@ -201,6 +222,7 @@ class ShortName:
             if (not self.cpu or row.cuda is None)
             and (self.cuda is None or _continues(row.cuda, self.cuda))
             and (self.python is None or _continues(row.python, self.python))
+            and self.traits.issubset(row.traits)
         )
         return replace(configuration, rows=rows) if rows else None
 
@@ -234,6 +256,62 @@ def select(names: Sequence[str], configurations: Sequence[PlannedConfiguration])
     return tuple(chosen.values())
 
 
+#: Keys that tell a CI service what to do, and those that a short name has anyway.
+_NO_TRAITS = frozenset({"channel_sources", "channel_targets", "docker_image", "github_actions_labels", "target_platform"})
+#: The most keys that tell rows apart.
+_MOST_TRAITS = 3
+_NOT_IN_A_TRAIT = re.compile(r"[^A-Za-z0-9.+-]+")
+
+
+def with_traits(configurations: Sequence[PlannedConfiguration]) -> tuple[PlannedConfiguration, ...]:
+    """All configurations of a feedstock, their rows with the traits that tell them apart: by the fewest keys, and of
+    those by the ones with the shortest values."""
+    kinds: dict[tuple[str, str | None], list[PlannedRow]] = {}
+    for configuration in configurations:
+        for row in configuration.rows:
+            kinds.setdefault((configuration.platform, row.cuda), []).append(row)
+    traits = {name: texts for rows in kinds.values() for name, texts in _traits_of(rows).items()}
+    if not any(traits.values()):
+        return tuple(configurations)
+    return tuple(
+        replace(each, rows=tuple(replace(row, traits=traits[row.name]) for row in each.rows)) for each in configurations
+    )
+
+
+def _traits_of(rows: Sequence[PlannedRow]) -> dict[str, tuple[str, ...]]:
+    """The traits of rows for one platform and CUDA version, by the rows' names; none where nothing tells them apart."""
+    keys: tuple[str, ...] = ()
+    if len({row.python for row in rows}) < len(rows):
+        keys = _telling_apart(rows)
+    return {row.name: tuple(_trait(key, row.values.get(key, "")) for key in keys) for row in rows}
+
+
+def _telling_apart(rows: Sequence[PlannedRow]) -> tuple[str, ...]:
+    names = dict.fromkeys(key for row in rows for key in row.values if key not in _NO_TRAITS)
+    texts = {key: [_trait(key, row.values.get(key, "")) for row in rows] for key in names}
+    varying = {key: column for key, column in texts.items() if len(set(column)) > 1}
+    for number in range(1, _MOST_TRAITS + 1):
+        found = [
+            keys
+            for keys in combinations(sorted(varying), number)
+            if len(set(zip((row.python for row in rows), *(varying[key] for key in keys), strict=True))) == len(rows)
+        ]
+        if found:
+            return min(found, key=lambda keys: (sum(len("".join(varying[key])) for key in keys), keys))
+    return ()
+
+
+def _trait(key: str, value: str) -> str:
+    """A value as a short name has it: with its key where it is no word of its own.
+
+    >>> _trait("blas_impl", "mkl"), _trait("ffnvcodec_headers", "12.1.*"), _trait("python", "3.13.* *_cp313t")
+    ('mkl', 'ffnvcodec-headers12.1', 'cp313t')
+    """
+    text = value.rpartition("*_")[2] if key == "python" else value.removesuffix(".*")
+    is_word = text[:1].isalpha() and text not in ("None", "True", "False", "true", "false", "cpu")
+    return _NOT_IN_A_TRAIT.sub("-", text if is_word else f"{key}{text}")
+
+
 def rows_by_short_name(configurations: Iterable[PlannedConfiguration]) -> Counter[str]:
     """The number of rows that each short name selects, such as `linux_64`, `linux_64_cuda11` and `linux_64_cpu_py3.12`.
 
@@ -245,7 +323,8 @@ def rows_by_short_name(configurations: Iterable[PlannedConfiguration]) -> Counte
         for row in configuration.rows:
             kinds = [f"_cuda{version}" for version in _starts(row.cuda)] if row.cuda else ["_cpu"]
             pythons = ["", *(f"_py{version}" for version in _starts(row.python))] if row.python else [""]
-            counts.update(f"{platform}{kind}{python}" for kind in ("", *kinds) for python in pythons)
+            traits = ["", "".join(f"_{trait}" for trait in row.traits)] if row.traits else [""]
+            counts.update(f"{platform}{kind}{trait}{py}" for kind in ("", *kinds) for trait in traits for py in pythons)
     return counts
 
 
