@@ -14,6 +14,8 @@ from feedstock_tools.errors import InputError
 _UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 _NONE: frozenset[int] = frozenset()
+#: The characters below which no column of a table is cut.
+_NARROW = 12
 _Hint = TypeVar("_Hint", str, "str | None")
 #: Colours and weights of letters.
 _COLOUR = re.compile(r"(\x1b\[[0-9;]{0,32}m)")
@@ -126,15 +128,69 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right:
     return [f"| {' | '.join(head)} |", f"|{'|'.join(rule)}|", *(f"| {' | '.join(row)} |" for row in rows)]
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[int] = _NONE) -> str:
+def table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: frozenset[int] = _NONE,
+    width: int | None = None,
+    spare: Sequence[str] = (),
+    cut: str = "",
+) -> str:
     """Lines of aligned columns below a head and a rule.
 
     Args:
         right: the numbers of the columns that are aligned to the right.
+        width: the characters of a line; None: as many as it takes. What is too wide loses the `spare` columns, one
+            after the other until it fits, by their names; then the cells of the column `cut` are cut in the middle,
+            and then the widest.
     """
-    lines = aligned([head, *rows], right=right)
-    rule = "  ".join("-" * max(len(row[at]) for row in (head, *rows)) for at in range(len(head)))
+    whole = [list(row) for row in (head, *rows)]
+    kept = list(range(len(head)))
+    for name in spare:
+        if width is None or _width_of([[row[at] for at in kept] for row in whole]) <= width:
+            break
+        kept = [at for at in kept if head[at] != name]
+    whole = [[row[at] for at in kept] for row in whole]
+    if width is not None:
+        whole = _narrowed(whole, width, whole[0].index(cut) if cut else None)
+    lines = aligned(whole, right=frozenset(new for new, at in enumerate(kept) if at in right))
+    rule = "  ".join("-" * most for most in _widths(whole))
     return "\n".join([lines[0], rule, *lines[1:]])
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def _width_of(rows: Sequence[Sequence[str]]) -> int:
+    widths = _widths(rows)
+    return sum(widths) + 2 * (len(widths) - 1)
+
+
+def _narrowed(rows: Sequence[Sequence[str]], width: int, first: int | None) -> list[list[str]]:
+    """Rows whose column `first`, then whose widest columns are cut until a line of all fits, none below `_NARROW`."""
+    limits = _widths(rows)
+    excess = _width_of(rows) - width
+    if first is not None and excess > 0:
+        taken = min(excess, max(0, limits[first] - _NARROW))
+        limits[first], excess = limits[first] - taken, excess - taken
+    while excess > 0 and max(limits) > _NARROW:
+        limits[limits.index(max(limits))] -= 1
+        excess -= 1
+    return [[middle_cut(text, limit) for text, limit in zip(row, limits, strict=True)] for row in rows]
+
+
+def middle_cut(text: str, most: int) -> str:
+    """A text of up to `most` characters, its begin and its end.
+
+    >>> middle_cut("linux_64_blas_implmkl", 11), middle_cut("linux_64", 11)
+    ('linux…plmkl', 'linux_64')
+    """
+    if len(text) <= most:
+        return text
+    end = (most - 1) // 2
+    return f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: frozenset[int] = _NONE) -> list[str]:
@@ -143,7 +199,7 @@ def aligned(rows: Sequence[Sequence[str]], *, right: frozenset[int] = _NONE) -> 
     Raises:
         ValueError: the rows have different numbers of cells.
     """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = _widths(rows)
     return ["  ".join(_cells(row, widths, right)).rstrip() for row in rows]
 
 

@@ -31,6 +31,24 @@ def test_a_table_has_a_rule_and_columns_as_wide_as_their_widest_cell() -> None:
     ]
 
 
+def test_a_table_too_wide_for_its_terminal_loses_spare_columns_then_the_middle_of_its_cells() -> None:
+    head = ("name", "builds", "where")
+    rows = [
+        ("linux_64_cpu", "libtorch, pytorch, pytorch-tests, pytorch-cpu", "here"),
+        ("osx_64_cpu", "libtorch", "there"),
+    ]
+    whole = table(head, rows)
+    assert table(head, rows, width=len(whole.splitlines()[1]), spare=("where",)) == whole
+    fitting = table(head, rows, width=40, spare=("where",), cut="builds").splitlines()
+    assert fitting[0].split() == ["name", "builds"]
+    assert fitting[2] == "linux_64_cpu  libtorch, pyt… pytorch-cpu"
+    assert {len(line) for line in fitting[1:3]} == {40}
+
+
+def test_a_cell_is_not_cut_below_what_can_be_read() -> None:
+    assert table(("a", "b"), [("x" * 30, "y" * 30)], width=4).splitlines()[2] == "xxxxxx…xxxxx  yyyyyy…yyyyy"
+
+
 def test_rows_of_different_lengths_are_a_mistake_of_the_caller() -> None:
     assert aligned([]) == []
     with pytest.raises(ValueError, match="argument 2 is shorter"):

@@ -17,7 +17,7 @@ from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import command
 from feedstock_tools.cli.fetched import chosen_release, pinning_at, readable_pinning
 from feedstock_tools.cli.opening import tidy
-from feedstock_tools.cli.printing import say_diff, say_result, write_page
+from feedstock_tools.cli.printing import say_diff, say_result, table_width, write_page
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.folder import Feedstock, find_feedstock
 from feedstock_tools.stages import stage
@@ -337,7 +337,7 @@ def rehearse(
     if html is not None:
         write_page(html, rehearsal_page(rehearsal, chosen.name), beside=as_json)
     if as_json or html is None:
-        say_result(rehearsal.to_json() if as_json else rehearsal_text(rehearsal))
+        say_result(rehearsal.to_json() if as_json else rehearsal_text(rehearsal, table_width()))
     return options.status_of(rehearsal.verdict, strict=strict)
 
 

@@ -43,6 +43,11 @@ def _color(_context: click.Context, _parameter: click.Parameter, value: str | No
         printing.set_colour({"auto": None, "always": True, "never": False}[value])
 
 
+def _wide(_context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value:
+        printing.set_wide(True)
+
+
 def _general(*names: str, **settings: Any) -> click.Option:
     return click.Option(names, expose_value=False, **settings)
 
@@ -57,6 +62,7 @@ GENERAL = (
         callback=_color,
         help="Print colours (default: auto, in a terminal).",
     ),
+    _general("--wide", is_flag=True, callback=_wide, help="Print tables whole, not cut to fit the terminal."),
 )
 
 
@@ -71,6 +77,7 @@ class _General(click.Command):
         if settings.get("parent") is None:
             printing.set_loudness("normal")
             printing.set_colour(None)
+            printing.set_wide(False)
         return super().make_context(*arguments, **settings)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

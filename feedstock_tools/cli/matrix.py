@@ -13,7 +13,7 @@ import click
 from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import command
 from feedstock_tools.cli.opening import opened_for_plan, read_matrix_of
-from feedstock_tools.cli.printing import say, say_note, say_result, write_page
+from feedstock_tools.cli.printing import say, say_note, say_result, table_width, write_page
 from feedstock_tools.errors import FeedstockError, InputError, Mistake
 from feedstock_tools.wording import size_of, time_of
 
@@ -125,7 +125,10 @@ def plan(
     if simulated is not None:
         verdict = _print_simulated(*simulated, planned, settings, as_json=as_json)
         return options.status_of(verdict, strict=settings.strict)
-    say_result((plan_json if as_json else plan_markdown if markdown else plan_text)(planned))
+    if as_json or markdown:
+        say_result((plan_json if as_json else plan_markdown)(planned))
+    else:
+        say_result(plan_text(planned, table_width()))
     return 0
 
 
@@ -206,7 +209,10 @@ def status(
     if html is None or as_json or markdown:
         from feedstock_tools.report.matrix import matrix_json, matrix_markdown, matrix_text
 
-        say_result((matrix_json if as_json else matrix_markdown if markdown else matrix_text)(matrix))
+        if as_json or markdown:
+            say_result((matrix_json if as_json else matrix_markdown)(matrix))
+        else:
+            say_result(matrix_text(matrix, table_width()))
 
 
 def _watch(names: tuple[str, ...], place: options.Place, html: Path) -> NoReturn:

@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
 import click
@@ -26,6 +27,7 @@ Loudness = Literal["quiet", "normal", "verbose"]
 
 _loudness: Loudness = "normal"
 _colour: bool | None = None
+_wide = False
 _pulse: Pulse | None = None
 #: The word with which a line begins, or that follows its place, and its colour.
 _KINDS = {"error": "red", "mistake": "red", "warning": "yellow", "remark": "cyan", "note": "cyan"}
@@ -55,6 +57,17 @@ def set_colour(wanted: bool | None) -> None:
     """Print colours or none, whatever the environment says; None: as it says."""
     global _colour
     _colour = wanted
+
+
+def set_wide(wanted: bool) -> None:
+    """Print tables whole in a terminal too."""
+    global _wide
+    _wide = wanted
+
+
+def table_width() -> int | None:
+    """The characters that a line of a table may have: those of the terminal; None: any number."""
+    return None if _wide or not sys.stdout.isatty() else get_terminal_size().columns
 
 
 def pulse_with(pulse: Pulse) -> None:

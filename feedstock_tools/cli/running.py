@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from feedstock_tools.cli.options import Named
-from feedstock_tools.cli.printing import say_result
+from feedstock_tools.cli.printing import say_result, table_width
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.planned import PlannedConfiguration, rows_by_short_name, select, with_filter
 from feedstock_tools.reading import CI_SUPPORT
@@ -49,7 +49,8 @@ def list_configurations(workspace: Workspace, named: Named, *, as_json: bool) ->
     candidates = with_filter(named.glob, workspace.plan.configurations)
     chosen = select(named.names, candidates) if named.names else candidates
     listed = listing(workspace, workspace.plan.complete(chosen))
-    say_result((list_json if as_json else list_text)(listed, rows_by_short_name(candidates)))
+    rows = rows_by_short_name(candidates)
+    say_result(list_json(listed, rows) if as_json else list_text(listed, rows, table_width()))
     return 0
 
 
@@ -217,7 +218,7 @@ def report(
         compared = {} if comparisons is None else {"verified": text.verified_json(comparisons)}
         say_result({**text.summary_json(result, left_out), **compared})
     else:
-        terminal.answer(text.summary_text(result, left_out, where))
+        terminal.answer(text.summary_text(result, left_out, where, table_width()))
         if comparisons is not None:
             terminal.answer(text.verified_text(comparisons, result.artifacts))
     if result.built and terminal.stream.isatty():

@@ -257,7 +257,9 @@ def select(names: Sequence[str], configurations: Sequence[PlannedConfiguration])
 
 
 #: Keys that tell a CI service what to do, and those that a short name has anyway.
-_NO_TRAITS = frozenset({"channel_sources", "channel_targets", "docker_image", "github_actions_labels", "target_platform"})
+_NO_TRAITS = frozenset(
+    {"channel_sources", "channel_targets", "docker_image", "github_actions_labels", "target_platform"}
+)
 #: The most keys that tell rows apart.
 _MOST_TRAITS = 3
 _NOT_IN_A_TRAIT = re.compile(r"[^A-Za-z0-9.+-]+")

@@ -121,11 +121,12 @@ def printable(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
-def list_text(listed: Sequence[Listed], rows: Mapping[str, int]) -> str:
+def list_text(listed: Sequence[Listed], rows: Mapping[str, int], width: int | None = None) -> str:
     """A table with a line for each configuration.
 
     Args:
         rows: the number of rows, and so of builds, that each short name selects.
+        width: the characters of a line, as for `table`.
     """
     head = ("name", "builds", "platform", "accelerator", "Python", "would be built", "built", "file in .ci_support")
     lines = [
@@ -141,7 +142,12 @@ def list_text(listed: Sequence[Listed], rows: Mapping[str, int]) -> str:
         )
         for entry in listed
     ]
-    return table(head, lines, right=frozenset({1})) if lines else NO_CONFIGURATIONS
+    spare = ("file in .ci_support", "platform", "accelerator", "Python")
+    return (
+        table(head, lines, right=frozenset({1}), width=width, spare=spare, cut="would be built")
+        if lines
+        else NO_CONFIGURATIONS
+    )
 
 
 def list_json(listed: Sequence[Listed], rows: Mapping[str, int]) -> list[Mapping[str, Any]]:
@@ -194,13 +200,17 @@ def _built(outputs: Sequence[ListedOutput]) -> str:
     return f"yes{note}" if len(done) == len(outputs) else f"{len(done)} of {len(outputs)}{note}"
 
 
-def matrix_text(matrix: Matrix) -> str:
-    """A table, the problems of unfinished configurations, and the number in each state."""
+def matrix_text(matrix: Matrix, width: int | None = None) -> str:
+    """A table, the problems of unfinished configurations, and the number in each state.
+
+    Args:
+        width: the characters of a line of the table, as for `table`.
+    """
     table_lines = lines(matrix)
     if not table_lines:
         return NO_CONFIGURATIONS
     rows = [_cells(line) for line in table_lines]
-    parts = [table(_HEAD, rows, right=frozenset({2, 4}))]
+    parts = [table(_HEAD, rows, right=frozenset({2, 4}), width=width, spare=("where", "took", "when (UTC)"))]
     parts += [_group_text(matrix, group) for group in groups(table_lines)]
     return "\n".join([*parts, *_kept(matrix), *_compared(matrix), "", _totals(table_lines)])
 

@@ -190,7 +190,7 @@ class Failures(Terminal):
             for line in self._recent[row.name]:
                 if line.strip():
                     self._write(f"  {shown_log(line)}")
-            self.answer(f"{row.name}: {event.output} failed: {event.reason}")
+            self.answer(f"{row.title}: {event.output} failed: {event.reason}")
 
     def end(self, row: Row) -> None:
         self._recent.pop(row.name, None)
@@ -220,24 +220,24 @@ class Lines(_Display):
 
     def begin(self, row: Row) -> None:
         expected = f", about {duration(row.wanted.expected)}" if row.wanted.expected else ""
-        self.say(f"{row.name}: begins{expected}")
+        self.say(f"{row.title}: begins{expected}")
 
     def event(self, row: Row, event: Event | NextAttempt) -> None:
         if isinstance(event, NextAttempt):
-            self.say(f"{row.name}: {attempt_text(event)}")
+            self.say(f"{row.title}: {attempt_text(event)}")
             self._log(row, f"-- {attempt_text(event)}\n".encode())
         elif isinstance(event, Built):
-            self.say(f"{row.name}: built {event.shown} in {duration(event.seconds)}")
+            self.say(f"{row.title}: built {event.shown} in {duration(event.seconds)}")
         elif isinstance(event, Failed):
             for line in self._recent.pop(row.name, ()):
                 if line.strip():
                     self._write(f"  {shown_log(line)}")
-            self.say(f"{row.name}: {event.output} failed: {event.reason}")
+            self.say(f"{row.title}: {event.output} failed: {event.reason}")
         elif isinstance(event, Output):
             self._log(row, event.content)
         elif isinstance(event, Log):
             if event.stage == "feedstock-tools":
-                self.say(f"{row.name}: {event.text.removeprefix('-- ')}")
+                self.say(f"{row.title}: {event.text.removeprefix('-- ')}")
             self._log(row, _encoded(event.text))
 
     def _log(self, row: Row, content: bytes) -> None:
@@ -254,7 +254,7 @@ class Lines(_Display):
             if log := self._logs.pop(row.name, None):
                 self._write(shown_log(log.read().decode(errors="replace").removesuffix("\n")))
             self.say(self._fold.end)
-        self.say(f"{row.name}: {outcome} ({self._ended} of {self._total})")
+        self.say(f"{row.title}: {outcome} ({self._ended} of {self._total})")
 
     def progress(self, progress: Progress) -> None:
         for name in progress.elsewhere:
@@ -300,7 +300,7 @@ class LiveTable(_Display):
             self.say(f"built {event.shown} in {duration(event.seconds)}")
         elif isinstance(event, Failed):
             last = (line for line in self._recent[row.name] if line.strip())
-            self.say("\n".join([*last, f"{row.name}: {event.output} failed: {event.reason}"]))
+            self.say("\n".join([*last, f"{row.title}: {event.output} failed: {event.reason}"]))
         elif isinstance(event, Output):
             self._recent[row.name].add(event.content)
         elif isinstance(event, Log):
@@ -331,7 +331,12 @@ class LiveTable(_Display):
         for name, elapsed in progress.running.items():
             if name in self._now:
                 row, output = self._now[name]
-                yield name, output, duration(elapsed), duration(row.wanted.expected) if row.wanted.expected else "-"
+                yield (
+                    row.title,
+                    output,
+                    duration(elapsed),
+                    duration(row.wanted.expected) if row.wanted.expected else "-",
+                )
         for name in progress.elsewhere:
             yield name, "waits for another run", "", ""
 
@@ -346,7 +351,7 @@ def described(row: Row) -> str:
     """A row with its platform and variant: `linux_64_… (linux-64, CUDA 11.2, Python 3.11)`."""
     python = f", Python {row.planned.python}" if row.planned.python else ""
     accelerator = f"CUDA {row.planned.cuda}" if row.planned.cuda else "CPU"
-    return f"{row.name} ({row.platform}, {accelerator}{python})"
+    return f"{row.title} ({row.platform}, {accelerator}{python})"
 
 
 def _encoded(text: str) -> bytes:

@@ -19,13 +19,18 @@ from feedstock_tools.wording import counted, duration, markdown_table, size_text
 
 _HEAD = ("", "row", "builds", "cores", "memory", "disk", "GPU", "about", "image")
 _RIGHT = frozenset({0, 3, 4, 5, 7})
+_SPARE = ("image", "disk", "GPU", "memory", "cores")
 
 
-def plan_text(agenda: Agenda) -> str:
-    """A table of the rows to build in order, the finished rows, refusals, and the expected duration."""
+def plan_text(agenda: Agenda, width: int | None = None) -> str:
+    """A table of the rows to build in order, the finished rows, refusals, and the expected duration.
+
+    Args:
+        width: the characters of a line of the table, as for `table`.
+    """
     host = local_host(agenda.capacity, agenda.jobs)
     rows = [_cells(number, row, host) for number, row in enumerate(agenda.todo, 1)]
-    parts = [table(_HEAD, rows, right=_RIGHT)] if rows else []
+    parts = [table(_HEAD, rows, right=_RIGHT, width=width, spare=_SPARE, cut="builds")] if rows else []
     return "\n".join([*parts, *_notes(agenda)])
 
 
@@ -57,6 +62,7 @@ def _values(row: Row, host: Host) -> dict[str, Any]:
     return {
         "configuration": row.configuration,
         "row": row.name,
+        "short_name": row.title,
         "platform": row.platform,
         "builds": [output.stem for output in row.wanted.makes],
         "done": sorted(row.wanted.done),
@@ -78,7 +84,7 @@ def _cells(number: int, row: Row, host: Host) -> tuple[str, ...]:
     needs, portion = row.wanted.needs, portion_on(row.wanted.needs, host)
     return (
         str(number),
-        row.name,
+        row.title,
         ", ".join(output.name for output in row.wanted.makes),
         str(portion.cores),
         size_text(portion.memory),

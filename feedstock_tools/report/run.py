@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.feedstock.planned import ShortName, select
-from feedstock_tools.wording import counted, shown, size_text, table, values_of
+from feedstock_tools.wording import counted, duration, shown, size_text, table, values_of
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.ledger import BuildRecord, ComparisonRecord, PackageRecord
@@ -115,15 +115,18 @@ def path_notes(artifacts: Artifacts) -> Iterator[str]:
         )
 
 
-def summary_text(result: BuildResult, left_out: Mapping[str, str], where: str = "here") -> str:
+def summary_text(
+    result: BuildResult, left_out: Mapping[str, str], where: str = "here", width: int | None = None
+) -> str:
     """The table of packages with size, time and sha256, then failures, then the places of channel and logs.
 
     Args:
         left_out: configurations that were left out, with the reasons; `where` they cannot be built.
+        width: the characters of a line of the table, as for `table`.
     """
     artifacts, unique = result.artifacts, _unique(result.outcomes)
     built = [(outcome, outcome.record) for outcome in unique if outcome.record and outcome.record.result == "done"]
-    lines = ["", *_packages(built), *_failures(artifacts, unique)]
+    lines = ["", *_packages(built, width), *_failures(artifacts, unique)]
     lines += _left_out(built)
     if built and not any(outcome.new for outcome in unique) and len(built) == len(unique):
         lines.append("Nothing to do: everything is built and unchanged.")
@@ -181,23 +184,20 @@ def _unique(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return list(unique.values())
 
 
-def _packages(built: Sequence[tuple[Outcome, BuildRecord]]) -> list[str]:
+def _packages(built: Sequence[tuple[Outcome, BuildRecord]], width: int | None) -> list[str]:
     """The table; for many earlier packages only their number."""
     new = [(outcome, record) for outcome, record in built if outcome.new]
     unchanged = len(built) - len(new)
     shown = new if unchanged > _MOST_UNCHANGED else built
     head = ("package", "size", "time", "sha256")
-    lines = (
-        [table(head, [_package_row(outcome, record) for outcome, record in shown], right=frozenset({1, 2}))]
-        if shown
-        else []
-    )
+    rows = [_package_row(outcome, record) for outcome, record in shown]
+    lines = [table(head, rows, right=frozenset({1, 2}), width=width, spare=("sha256",))] if rows else []
     return lines if shown is built else [*lines, f"{counted(unchanged, 'package')} built before and unchanged."]
 
 
 def _package_row(outcome: Outcome, record: BuildRecord) -> tuple[str, ...]:
     package = record.packages[0]
-    time = f"{record.seconds:.2f} s" if outcome.new and record.seconds is not None else "unchanged"
+    time = duration(record.seconds) if outcome.new and record.seconds is not None else "unchanged"
     return package.file, size_text(package.size), time, package.sha256
 
 

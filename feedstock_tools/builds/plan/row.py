@@ -110,6 +110,11 @@ class Row:
         return self.planned.name
 
     @property
+    def title(self) -> str:
+        """Its short name, or the name of a shared build."""
+        return self.name if self.is_shared else self.planned.short_name(self.platform)
+
+    @property
     def is_shared(self) -> bool:
         """Whether it is a shared build, which other rows of the agenda wait for."""
         return any(output.is_shared for output in self.planned.outputs[:1])

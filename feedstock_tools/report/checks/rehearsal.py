@@ -155,10 +155,14 @@ KINDS = ("build", "host", "run", "test")
 _MOST_NAMES = 3
 
 
-def rehearsal_text(rehearsal: Rehearsal) -> str:
-    """The whole report, without a trailing line break."""
+def rehearsal_text(rehearsal: Rehearsal, width: int | None = None) -> str:
+    """The whole report, without a trailing line break.
+
+    Args:
+        width: the characters of a line of its tables, as for `table`.
+    """
     found = problems(rehearsal)
-    parts = [f"{checks_line(rehearsal.checks)}\n{origin(rehearsal)}", _environments(rehearsal.environments)]
+    parts = [f"{checks_line(rehearsal.checks)}\n{origin(rehearsal)}", _environments(rehearsal.environments, width)]
     parts += [_problem(problem) for problem in found if problem.what == "does not solve"]
     parts += [
         f"unknown for {platform}, since the stand-in channel lacks\n  {_some(names, 10)}"
@@ -166,13 +170,13 @@ def rehearsal_text(rehearsal: Rehearsal) -> str:
     ]
     parts += [_problem(problem) for problem in found if problem.what == "note"]
     if rehearsal.picks:
-        parts.append(_users(pick_runs(rehearsal.picks)))
+        parts.append(_users(pick_runs(rehearsal.picks), width))
     parts += [_problem(problem) for problem in found if problem.what == "mistake"]
     parts.append(verdict(rehearsal))
     return "\n\n".join(parts)
 
 
-def _environments(environments: Sequence[Environment]) -> str:
+def _environments(environments: Sequence[Environment], width: int | None) -> str:
     """A line for each configuration: how many environments of each kind solve."""
     names = dict.fromkeys(environment.configuration for environment in environments)
     rows = []
@@ -181,7 +185,7 @@ def _environments(environments: Sequence[Environment]) -> str:
         rows.append(
             (name, *(solved_of([environment for environment in own if environment.kind == kind]) for kind in KINDS))
         )
-    return table(("configuration", *KINDS), rows) if rows else "There are no environments to solve."
+    return table(("configuration", *KINDS), rows, width=width) if rows else "There are no environments to solve."
 
 
 def solved_of(environments: Sequence[Environment]) -> str:
@@ -216,12 +220,13 @@ def _some(names: Iterable[str], most: int = _MOST_NAMES) -> str:
     return ", ".join(listed[:most]) + (f" and {more} more" if more > 0 else "")
 
 
-def _users(runs: Sequence[PickRun]) -> str:
+def _users(runs: Sequence[PickRun], width: int | None) -> str:
     """The installed build by name and driver."""
     rows = [
         (run.first.platform, run.first.name, run.machine, run.first.build or "nothing", _remark(run)) for run in runs
     ]
-    return "What users would get of these configurations:\n" + table(("platform", "name", "driver", "build", ""), rows)
+    head = ("platform", "name", "driver", "build", "")
+    return f"What users would get of these configurations:\n{table(head, rows, width=width)}"
 
 
 def _remark(run: PickRun) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow, select, with_filter
+from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow, select, with_filter, with_traits
 
 
 def configuration(name: str, platform: str, cuda: str | None, *pythons: str) -> PlannedConfiguration:
@@ -22,6 +22,65 @@ def test_a_noarch_package_is_built_with_the_oldest_python(
     python: str | None, values: dict[str, str], expected: str | None
 ) -> None:
     assert PlannedRow("row", values, python, None).build_python == expected
+
+
+def torch(blas: str, cuda: str | None, *pythons: str) -> PlannedConfiguration:
+    """A configuration of `linux-64` as pytorch's: rows for some Pythons that share other values."""
+    name = f"linux_64_blas_impl{blas}is_rcFalsecuda_compiler_version{cuda}"
+    shared = {"blas_impl": blas, "is_rc": "False", "c_stdlib_version": "2.28" if cuda == "13.0" else "2.17"}
+    rows = [PlannedRow(f"{name}_{pin}", {**shared, "python": pin}, pin[:4], cuda) for pin in pythons]
+    return PlannedConfiguration(name, "linux-64", tuple(rows))
+
+
+CPYTHON, FREE = "3.13.* *_cp313", "3.13.* *_cp313t"
+TORCH = with_traits(
+    [
+        torch("mkl", "12.9", CPYTHON, "3.12.* *_cpython"),
+        torch("generic", "12.9", CPYTHON, "3.12.* *_cpython"),
+        torch("generic", "13.0", CPYTHON, "3.12.* *_cpython"),
+        torch("generic", None, CPYTHON, FREE),
+    ]
+)
+
+
+def test_a_short_name_tells_configurations_apart_by_the_fewest_values() -> None:
+    assert [each.short_name for each in TORCH] == [
+        "linux_64_cuda12.9_mkl",
+        "linux_64_cuda12.9_generic",
+        "linux_64_cuda13.0",
+        "linux_64_cpu_py3.13",
+    ]
+    names = [row.short_name(each.platform) for each in TORCH for row in each.rows]
+    assert len(set(names)) == len(names) == 8
+    assert names[-2:] == ["linux_64_cpu_cp313_py3.13", "linux_64_cpu_cp313t_py3.13"]
+    for name in names:
+        assert [row.short_name(each.platform) for each in select([name], TORCH) for row in each.rows] == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [("linux_64_mkl", 2), ("linux_64_generic", 2), ("linux_64_cuda12.9", 4), ("linux_64_cpu_cp313t", 1)],
+)
+def test_a_value_in_a_short_name_selects_the_rows_that_it_tells_apart(name: str, rows: int) -> None:
+    assert sum(len(each.rows) for each in select([name], TORCH)) == rows
+
+
+def test_a_value_that_tells_no_rows_apart_is_no_part_of_a_name() -> None:
+    with pytest.raises(InputError, match=r"no configuration matches 'linux_64_cuda13\.0_generic'"):
+        select(["linux_64_cuda13.0_generic"], TORCH)
+
+
+def test_keys_whose_values_are_no_words_stay_beside_them() -> None:
+    levels = [
+        PlannedConfiguration(
+            f"linux_64_level{level}", "linux-64", (PlannedRow(f"{level}", {"microarch_level": level}, None, None),)
+        )
+        for level in ("1", "3")
+    ]
+    assert [each.short_name for each in with_traits(levels)] == [
+        "linux_64_cpu_microarch-level1",
+        "linux_64_cpu_microarch-level3",
+    ]
 
 
 MATRIX = (
