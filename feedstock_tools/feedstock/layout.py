@@ -117,7 +117,11 @@ class Artifacts:
 
     def shared(self, identity: str) -> Path:
         """The folder of a shared build, by its identity in the ledger."""
-        return self.root / ".work" / "shared" / identity[:12]
+        return self.shared_builds / identity[:12]
+
+    @property
+    def shared_builds(self) -> Path:
+        return self.root / ".work" / "shared"
 
     @property
     def locks(self) -> Path:

@@ -30,6 +30,8 @@ class PlannedOutput:
     exactly, as `version build`. `uses_python`: its tests run the row's Python. `staging` are the staging
     outputs whose files it inherits. `whole`: its pins and features are known; those of a `meta.yaml` are not. `tools`
     are the tools of the stand-in channel among its requirements and those of its siblings, each with its digest.
+    Of a shared build `environments` are the specs of its build and host environment, and `uses_cuda` says whether it
+    depends on the row's CUDA version; without that it is built as on a machine without a GPU.
     """
 
     name: str
@@ -46,6 +48,8 @@ class PlannedOutput:
     inputs: Mapping[str, str] = field(default_factory=dict)
     whole: bool = True
     tools: Mapping[str, str] = field(default_factory=dict)
+    environments: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    uses_cuda: bool = False
 
     @property
     def stem(self) -> str:

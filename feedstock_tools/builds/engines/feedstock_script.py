@@ -178,15 +178,15 @@ def _narrow(feedstock: Path, request: BuildRequest) -> None:
 
 def _narrow_to_unit(feedstock: Path, request: BuildRequest) -> None:
     """Keep the rows of a configuration that share a build of the top level with one of them."""
-    from feedstock_tools.recipe.v0.recipe import keys_of_top_level, read_recipe
+    from feedstock_tools.recipe.v0.recipe import read_recipe, shared_top_level
     from feedstock_tools.variants.files import defaults
     from feedstock_tools.variants.model import VariantConfig, combine
 
     file, configured = _configuration(feedstock, request)
     platform = Platform.parse(request.target)
     row = VariantConfig({key: (value,) for key, value in request.values.items()})
-    found = keys_of_top_level(read_recipe(feedstock / "recipe"), combine([defaults(platform), row]), platform)
-    keys = found[1] if found else request.values.keys()
+    top = shared_top_level(read_recipe(feedstock / "recipe"), combine([defaults(platform), row]), platform)
+    keys = top.keys if top else request.values.keys()
     same = [
         each.name
         for each in rows_of(configured)

@@ -25,6 +25,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Unit:
+    """A shared build: its name, the parts of its identity, and the identities of all outputs that inherit from it."""
+
+    name: str
+    inputs: Mapping[str, str]
+    heirs: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Agenda:
     """The rows of a run over some configurations.
 
@@ -38,7 +47,8 @@ class Agenda:
         jobs: the maximum number of parallel rows, within `capacity`.
         seconds: the duration of the run by known times; None if there are none.
         again: the rows to build that were built before, each with what has changed since, in words.
-        heirs: identity of a shared build → those of all outputs that inherit from it, of rows that were not chosen too.
+        kept: the shared builds that rows to build inherit from, and that were run before.
+        units: the shared builds of the chosen configurations, by identity, with all their heirs.
         prepared: this machine has the disk space, compilers and tools for all of it (`runs.run.prepare`).
     """
 
@@ -52,7 +62,8 @@ class Agenda:
     jobs: int
     seconds: float | None = None
     again: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    heirs: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    kept: tuple[Row, ...] = ()
+    units: Mapping[str, Unit] = field(default_factory=dict)
     prepared: bool = False
 
     @property
@@ -80,7 +91,15 @@ class Agenda:
             for row in self.todo
             if not row.is_shared
         ]
-        return replace(self, todo=tuple(todo), heirs={})
+        return replace(self, todo=tuple(todo), kept=(), units={})
+
+    def once_more(self, shared: Sequence[Row]) -> Agenda:
+        """The same, in which some of the kept shared builds run again."""
+        again = []
+        for row in shared:
+            outputs = row.planned.outputs
+            again.append(replace(row, wanted=replace(row.wanted, done={}, missing=outputs, makes=outputs)))
+        return replace(self, todo=(*again, *_after(self.todo, again)), kept=())
 
     def pythons(self, configuration: str) -> tuple[str, ...]:
         """The Python versions that the builds of a configuration run."""
@@ -104,7 +123,8 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
     >>> [[output.name for output in row.wanted.makes] for row in found.todo]
     [['tiny-base', 'tiny', 'tiny-gpu']]
     """
-    inputs = PlannedInputs.of(workspace.recipe, [workspace.feedstock.recipe, *workspace.plan.sources])
+    plan = workspace.plan
+    inputs = PlannedInputs.of(workspace.recipe, [workspace.feedstock.recipe, *plan.sources], plan.began)
     reasons = refused(chosen, workspace.engines)
     possible = [configuration for configuration in chosen if configuration.name not in reasons]
     channels = channels_for(workspace, possible)
@@ -118,6 +138,7 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
     pairs = [(configuration, row) for configuration in possible for row in configuration.rows]
     rows, history = _rows(workspace, pairs, bases, declared)
     shared, of_shared = _rows(workspace, _shared_rows(pairs, rows), bases, declared)
+    kept = tuple(row for row in shared if not row.wanted.missing)
     shared = [row for row in shared if row.wanted.missing]
     rows = _after(rows, shared)
     history = History(history.of_row | of_shared.of_row, history.of_output | of_shared.of_output)
@@ -134,7 +155,8 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
         jobs=jobs,
         seconds=seconds_left(todo, jobs),
         again={row.name: changed for row in todo if (changed := _changed(row, history, bases))},
-        heirs=_heirs(workspace, possible, bases),
+        kept=kept,
+        units=_units(workspace, possible, bases),
     )
 
 
@@ -147,7 +169,8 @@ def _shared_rows(
         for build in planned.shared:
             if build.name in row.wanted.shared:
                 name = f"{configuration.platform.replace('-', '_')}.{build.stem}"
-                alone = replace(planned, name=name, outputs=(build,), shared=())
+                cuda = planned.cuda if build.uses_cuda else None
+                alone = replace(planned, name=name, cuda=cuda, outputs=(build,), shared=())
                 found.setdefault(row.wanted.shared[build.name], (configuration, alone))
     return list(found.values())
 
@@ -155,24 +178,25 @@ def _shared_rows(
 def _after(rows: Sequence[Row], shared: Sequence[Row]) -> list[Row]:
     """Rows that wait for their shared builds."""
     package_of = {identity: row.wanted.packages for row in shared for identity in row.wanted.identities.values()}
-    nothing: frozenset[PackageId] = frozenset()
-    after = [nothing.union(*(package_of.get(each, nothing) for each in row.wanted.shared.values())) for row in rows]
-    return [replace(row, wanted=replace(row.wanted, after=each)) for row, each in zip(rows, after, strict=True)]
+    found = [[package_of[each] for each in row.wanted.shared.values() if each in package_of] for row in rows]
+    return [
+        replace(row, wanted=replace(row.wanted, after=row.wanted.after.union(*packages)))
+        for row, packages in zip(rows, found, strict=True)
+    ]
 
 
-def _heirs(
-    workspace: Workspace, possible: Sequence[PlannedConfiguration], bases: Mapping[str, str]
-) -> dict[str, frozenset[str]]:
+def _units(workspace: Workspace, possible: Sequence[PlannedConfiguration], bases: Mapping[str, str]) -> dict[str, Unit]:
     names = {configuration.name for configuration in possible if any(row.shared for row in configuration.rows)}
     whole = [configuration for configuration in workspace.plan.configurations if configuration.name in names]
-    heirs: dict[str, frozenset[str]] = {}
+    units: dict[str, Unit] = {}
     for configuration in workspace.plan.complete(whole) if whole else ():
         base = bases[configuration.name]
         for build, outputs in ((build, row.outputs) for row in configuration.rows for build in row.shared):
             own = {identity_on(base, output) for output in outputs if build.name in output.staging}
             identity = identity_on(base, build)
-            heirs[identity] = heirs.get(identity, frozenset()) | own
-    return heirs
+            heirs = units[identity].heirs | own if identity in units else frozenset(own)
+            units[identity] = Unit(build.name, inputs_on(base, build), heirs)
+    return units
 
 
 def _changed(row: Row, history: History, bases: Mapping[str, str]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ contains the text of the recipe itself, and its package is compared in name, ver
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -33,6 +34,8 @@ _RENDERED_FILES = frozenset({"recipe.yaml", "meta.yaml", "conda_build_config.yam
 _PATH = re.compile(r"^\s*(?:-\s+)?path:\s*[\"']?([^\s\"'#{}]+)", re.MULTILINE)
 #: The end of the name of the shared build of a `meta.yaml`.
 _TOP_LEVEL = "top-level"
+#: Nanoseconds by which times of files are behind the clock.
+_CLOCK = 20_000_000
 Digest = Callable[[Sequence[Path]], str]
 
 
@@ -73,7 +76,7 @@ def render_outputs(
             with suppress(InputError):  # then it runs for each of its heirs
                 used[name] = _used_by_staging(heir, recipe, row, platform, builder)
         return replace(
-            row, outputs=outputs, shared=tuple(_shared_builds(rendered, used, outputs, recipe.parent, digest))
+            row, outputs=outputs, shared=tuple(_shared_builds(rendered, used, outputs, recipe.parent, digest, row.cuda))
         )
 
     def complete(configuration: PlannedConfiguration) -> PlannedConfiguration:
@@ -135,12 +138,14 @@ def _shared_builds(
     outputs: Sequence[PlannedOutput],
     recipe_folder: Path,
     digest: Digest,
+    cuda: str | None,
 ) -> Iterator[PlannedOutput]:
     """The staging outputs of a row that can run before its outputs: those that need none of them.
 
     Args:
         rendered: its outputs; `outputs` are the planned ones.
         used: staging output → the values that it uses.
+        cuda: the CUDA version of the row.
     """
     contents = {each["name"]: each for output in rendered for each in output.content.get("staging_caches") or ()}
     for name, content in contents.items():
@@ -153,10 +158,31 @@ def _shared_builds(
             "siblings": digest_of_values({}),
             "sources": digest(_sources(content, recipe_folder)),
         }
-        yield _shared_build(name, inputs, _tools(content, (), {}))
+        needs = content.get("requirements") or {}
+        yield _shared_build(name, inputs, _tools(content, (), {}), needs, used[name], cuda)
 
 
-def _shared_build(name: str, inputs: Mapping[str, str], tools: Mapping[str, str]) -> PlannedOutput:
+def _shared_build(
+    name: str,
+    inputs: Mapping[str, str],
+    tools: Mapping[str, str],
+    requirements: Mapping[str, Sequence[Any]],
+    keys: Iterable[str],
+    cuda: str | None,
+) -> PlannedOutput:
+    """A shared build.
+
+    Args:
+        requirements: its specs by section.
+        keys: the variant keys that it uses.
+        cuda: the CUDA version of the row.
+    """
+    specs = {
+        each: [spec for spec in requirements.get(each) or () if isinstance(spec, str)] for each in ("build", "host")
+    }
+    uses_cuda = any("cuda" in text for texts in (keys, *specs.values()) for text in texts)
+    if uses_cuda:
+        inputs = {**inputs, "variant": digest_of_values([inputs["variant"], cuda])}
     identity = digest_of_values(inputs)
     return PlannedOutput(
         name=name,
@@ -168,6 +194,8 @@ def _shared_build(name: str, inputs: Mapping[str, str], tools: Mapping[str, str]
         inputs=inputs,
         whole=False,
         tools=tools,
+        environments=specs,
+        uses_cuda=uses_cuda,
     )
 
 
@@ -305,24 +333,25 @@ def _complete(
 def _complete_row(
     recipe: RecipeText, row: PlannedRow, platform: Platform, builder: Platform, parts: Mapping[str, str]
 ) -> PlannedRow:
-    from feedstock_tools.recipe.v0.recipe import keys_of_top_level, render_recipe
+    from feedstock_tools.recipe.v0.recipe import TopLevel, render_recipe, shared_top_level
     from feedstock_tools.variants.files import defaults
     from feedstock_tools.variants.model import VariantConfig, combine
 
     config = combine([defaults(builder), VariantConfig({key: (value,) for key, value in row.values.items()})])
     rendered = render_recipe(recipe, config, builder)
     built = {output.name: output for output in rendered.outputs if not output.skip}
-    name, keys = keys_of_top_level(recipe, config, builder) or ("", frozenset())
+    top = shared_top_level(recipe, config, builder) or TopLevel("", frozenset(), {})
+    image = {"docker_image"} if parts["engine"].startswith("container ") else set()
 
     def inputs_of(content: Any, used: AbstractSet[str]) -> dict[str, str]:
-        values = {key: value for key, value in row.values.items() if key in used}
+        values = {key: value for key, value in row.values.items() if key in used | image}
         return {**parts, "recipe": digest_of_values(content), "variant": digest_of_values([platform.subdir, values])}
 
     outputs: list[PlannedOutput] = []
     for output in built.values():
         names = {str(need).split()[0] for needs in output.requirements.values() for need in needs}
         siblings = {each: built[each].build_string for each in sorted(names & built.keys())}
-        used = output.used.own | output.used.top_level | keys
+        used = output.used.own | output.used.top_level | top.keys
         inputs = {**inputs_of([output.name, output.requirements], used), "siblings": digest_of_values(siblings)}
         outputs.append(
             PlannedOutput(
@@ -334,13 +363,17 @@ def _complete_row(
                 identity=digest_of_values(inputs),
                 inputs=inputs,
                 uses_python="python" in output.variant and output.noarch is None,
-                staging=(f"{name}-{_TOP_LEVEL}",) if name else (),
+                staging=(f"{top.name}-{_TOP_LEVEL}",) if top.name else (),
                 whole=False,
                 tools=read_tools().among(names),
             )
         )
-    top_level = _shared_build(f"{name}-{_TOP_LEVEL}", inputs_of(name, keys), {})
-    return replace(row, outputs=tuple(outputs), shared=(top_level,) if name else ())
+    needs = top.requirements
+    shared = _shared_build(
+        *(f"{top.name}-{_TOP_LEVEL}", inputs_of(top.name, top.keys), read_tools().among(_names_in(needs))),
+        *(needs, top.keys, row.cuda),
+    )
+    return replace(row, outputs=tuple(outputs), shared=(shared,) if top.name else ())
 
 
 def _meta_sources(folder: Path) -> set[Path]:
@@ -359,7 +392,7 @@ class PlannedInputs:
     Attributes:
         recipe: the `recipe.yaml` to build.
         files: the files of the recipe folders and local sources.
-        stamp: of those files (`stamp_of_files`).
+        stamp: of those files (`stamp_of_files`); empty if it is unknown.
     """
 
     recipe: Path
@@ -367,10 +400,17 @@ class PlannedInputs:
     stamp: str
 
     @classmethod
-    def of(cls, recipe: Path, roots: Iterable[Path]) -> PlannedInputs:
-        """The files below the recipe's folder and some other files and folders, in their current state."""
+    def of(cls, recipe: Path, roots: Iterable[Path], since: int | None = None) -> PlannedInputs:
+        """The files below the recipe's folder and some other files and folders, in their current state.
+
+        Args:
+            since: the time, in nanoseconds, at which planning began. If a file has changed since, the stamp may be that
+                of another state than the plan's, so there is none.
+        """
         files = tuple(Path(file) for root in dict.fromkeys([recipe.parent, *roots]) for file in files_below(root))
-        return cls(recipe, files, stamp_of_files(files))
+        stamp = stamp_of_files(files)
+        is_late = since is not None and any(os.lstat(file).st_ctime_ns > since - _CLOCK for file in files)
+        return cls(recipe, files, "" if is_late else stamp)
 
     def differ(self, platform: str, row: PlannedRow, output: PlannedOutput) -> bool:
         """Whether an output of a row would now be planned differently; a file that was only touched changes nothing.

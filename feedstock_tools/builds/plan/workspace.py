@@ -7,6 +7,7 @@ and the results are cached until one of their inputs changes.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -155,7 +156,11 @@ def artifacts_of(feedstock: Feedstock, output: Path | None) -> Artifacts:
 
 
 class Plan:
-    """The configurations of a feedstock, which are rendered on demand."""
+    """The configurations of a feedstock, which are rendered on demand.
+
+    Attributes:
+        began: when planning began, in nanoseconds.
+    """
 
     def __init__(
         self, feedstock: Feedstock, artifacts: Artifacts, recipe: Path, engines: Engines, bounds: Bounds | None
@@ -170,6 +175,7 @@ class Plan:
         Raises:
             InputError: the feedstock's configurations cannot be read.
         """
+        self.began = time.time_ns()
         self._feedstock = feedstock
         self._artifacts = artifacts
         self._recipe = recipe

@@ -19,7 +19,7 @@ from feedstock_tools.builds.plan.row import Ended, Row
 from feedstock_tools.builds.runs.delivery import as_built, deliver
 from feedstock_tools.builds.runs.logs import LogFile, Skipped, without_secrets
 from feedstock_tools.builds.runs.row_build import RowBuild, claim
-from feedstock_tools.builds.runs.shared import folders_of, refuse_incomplete, seal
+from feedstock_tools.builds.runs.shared import environments_of, folders_of, refuse_incomplete, seal
 from feedstock_tools.builds.runs.site import Site, Station
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
@@ -116,8 +116,9 @@ def environment_of(site: Site, station: Station, cuda: str | None, folder: Path,
 def _run(build: RowBuild, request: BuildRequest, watch: Watch) -> None:
     """Run the engine and process its events; a build that is cut short is recorded as interrupted."""
     try:
-        if not request.only_shared:
-            refuse_incomplete(request.shared)
+        if request.only_shared:
+            build.environments = environments_of(build.site, build.station, build.row)
+        refuse_incomplete(build.site.artifacts, build.row)
         with build.station.engine.build(request) as events:
             for event in without_secrets(events, build.station.machine, lambda: build.log.is_full):
                 if isinstance(event, Skipped):

@@ -31,7 +31,8 @@ _MESSAGES = 10_000
 class RowBuild:
     """A build of a row while it runs: the records it has started and finished, in order.
 
-    `promises` are the finished outputs of the plan, each with the build string of its package.
+    `promises` are the finished outputs of the plan, each with the build string of its package; `environments` are the
+    packages of a shared build's environments, as solved when it begins.
     """
 
     site: Site
@@ -45,6 +46,7 @@ class RowBuild:
     failed: Failed | None = None
     log_of_output: deque[str] = field(default_factory=lambda: deque(maxlen=_MESSAGES))
     promises: dict[str, PlannedOutput] = field(default_factory=dict)
+    environments: list[str] | None = None
 
     @property
     def outputs(self) -> dict[str, PlannedOutput]:
@@ -144,6 +146,11 @@ def lock_name(output: PlannedOutput, channels: ChannelProperties) -> str:
     return f"output {channels.origin} {output.subdir}/{output.stem}"
 
 
+def shared_lock(identity: str) -> str:
+    """The lock for making or removing a shared build, by its identity in the ledger."""
+    return f"shared {identity}"
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A row that no other run builds meanwhile: the records of its finished outputs, and the missing ones.
@@ -186,7 +193,8 @@ def claim(artifacts: Artifacts, ledger: Ledger, row: Row, channels: ChannelPrope
 def _lock_names(row: Row, finished: Mapping[str, BuildRecord | None], channels: ChannelProperties) -> tuple[str, ...]:
     """The locks for building a row: the row, and each of its missing outputs, by place."""
     missing = [output for output in row.planned.outputs if finished[output.name] is None]
-    return (f"row {row.name}", *(lock_name(output, channels) for output in missing))
+    shared = (shared_lock(identity) for identity in row.wanted.identities.values()) if row.is_shared else ()
+    return (f"row {row.name}", *shared, *(lock_name(output, channels) for output in missing))
 
 
 def _finished(ledger: Ledger, row: Row) -> dict[str, BuildRecord | None]:

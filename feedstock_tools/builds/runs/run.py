@@ -125,6 +125,7 @@ def _ended(workspace: Workspace, agenda: Agenda, limits: Limits, observer: Obser
     from feedstock_tools.builds.plan.refusals import refuse
     from feedstock_tools.builds.runs.crew import ThisMachine
     from feedstock_tools.builds.runs.scheduler import carry_out
+    from feedstock_tools.builds.runs.shared import renewed
     from feedstock_tools.builds.runs.site import open_station
 
     if not agenda.prepared:
@@ -135,7 +136,7 @@ def _ended(workspace: Workspace, agenda: Agenda, limits: Limits, observer: Obser
             engine = workspace.engines.engine_for(name, site.target)
             sites[name] = site, open_station(site, ledger, engine, workspace.machine)
         crew = ThisMachine(local_host(agenda.capacity, limits.jobs), sites)
-        return carry_out(agenda, limits, observer, ledger, crew)
+        return carry_out(renewed(agenda, workspace.artifacts, sites), limits, observer, ledger, crew)
 
 
 def prepare(workspace: Workspace, agenda: Agenda, watch: Watch | None = None) -> dict[str, str]:

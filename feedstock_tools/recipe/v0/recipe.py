@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
@@ -88,10 +88,16 @@ def render_with_packages(
     return tuple(_Rendering(recipe, config, platform, {}, keep_pins=keep_pins, of_files=True).outputs())
 
 
-def keys_of_top_level(
-    recipe: RecipeText, config: VariantConfig, platform: Platform
-) -> tuple[str, frozenset[str]] | None:
-    """The name of a recipe's top level and the variant keys that its build uses; None if outputs share no such build.
+class TopLevel(NamedTuple):
+    """The name of a recipe's top level, the variant keys that its build uses, and its requirements by section."""
+
+    name: str
+    keys: frozenset[str]
+    requirements: Mapping[str, Sequence[str]]
+
+
+def shared_top_level(recipe: RecipeText, config: VariantConfig, platform: Platform) -> TopLevel | None:
+    """The top level of a recipe whose outputs share its build; None if they share none.
 
     conda-build runs the script of the top level once for each combination of those that it loops over, and gives each
     output the folders that it has left (conda_build/build.py: build). They are also those of an output with its name.
@@ -106,7 +112,7 @@ def keys_of_top_level(
     used = rendering._used(top)
     if any(out.get("name") == top.name for out in top.outputs):
         used = used.union(*(out.used.own for meta, out in rendering._outputs_of(top, None) if meta.name == top.name))
-    return top.name, used
+    return TopLevel(top.name, used, rendering._finisher(top).of(top.variant).requirements)
 
 
 @dataclass

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.plan.rendering import render_outputs
+from feedstock_tools.builds.plan.rendering import PlannedInputs, render_outputs
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow
 
 OUTPUTS = """\
@@ -70,6 +72,38 @@ def test_a_top_level_is_run_as_often_as_by_conda_build(tmp_path: Path, case: str
         shared = [{build.identity for build in row.shared} for row in made]
         assert len(set().union(*shared)) == number
         assert all({each.name for each in row.shared} == set(output.staging) for row in made for output in row.outputs)
+
+
+@pytest.mark.parametrize(("top", "number"), [("", 1), ("requirements:\n  host:\n    - libtorch * cuda*\n", 2)])
+def test_a_shared_build_is_that_of_a_machine_without_gpu_unless_it_names_cuda(
+    tmp_path: Path, top: str, number: int
+) -> None:
+    (tmp_path / "meta.yaml").write_text(f"{_top(top)}\n{OUTPUTS}")
+    (tmp_path / "build.sh").write_text("make\n")
+    of_both = tuple(replace(row, cuda=cuda) for row, cuda in zip(rows(("x",)), (None, "12.9"), strict=True))
+    configuration = PlannedConfiguration("linux_64_", "linux-64", of_both)
+    (complete,), _ = render_outputs([configuration], tmp_path / "recipe.yaml", {"linux-64": "conda-build 1"})
+    shared = {build.identity: build for row in complete.rows for build in row.shared}
+    assert len(shared) == number
+    assert {build.uses_cuda for build in shared.values()} == {number == 2}
+
+
+def test_a_stamp_of_files_that_changed_after_planning_began_is_none(tmp_path: Path) -> None:
+    began = time.time_ns()
+    (tmp_path / "recipe.yaml").write_text("changed meanwhile")
+    assert PlannedInputs.of(tmp_path / "recipe.yaml", [], began).stamp == ""
+    assert PlannedInputs.of(tmp_path / "recipe.yaml", [], time.time_ns() + 1_000_000_000).stamp
+
+
+def test_an_image_is_part_of_what_a_container_builds(tmp_path: Path) -> None:
+    (tmp_path / "meta.yaml").write_text(f"{_top()}\n{OUTPUTS}")
+    (tmp_path / "build.sh").write_text("make\n")
+    (first, *_) = rows(("x",))
+    images = tuple(replace(first, values={**first.values, "docker_image": image}) for image in ("alma8", "alma9"))
+    for engine, number in (("container .scripts 1", 2), ("conda-build 1", 1)):
+        configuration = PlannedConfiguration("linux_64_", "linux-64", images)
+        (complete,), _ = render_outputs([configuration], tmp_path / "recipe.yaml", {"linux-64": engine})
+        assert len({build.identity for row in complete.rows for build in (*row.shared, *row.outputs)}) == 3 * number
 
 
 def test_an_output_that_rows_make_the_same_has_one_identity(tmp_path: Path) -> None:

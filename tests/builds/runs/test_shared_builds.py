@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from feedstock_tools.builds.engines.embedded.fixed_place import is_possible
 from feedstock_tools.builds.ledger import Ledger
-from feedstock_tools.channel.packages.archive import unpack_own
+from feedstock_tools.builds.runs.row_build import shared_lock
+from feedstock_tools.channel.folder import index_channel
+from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.channel.packages.archive import unpack_own, write_package
+from feedstock_tools.files.locks import Locks
 from tests.support import command
 from tests.support.feedstocks import HERE, TinyFeedstock
 from tests.support.needs import needs
+from tests.support.serving import files, serving
 from tests.support.waiting import processes_below, wait_until
 
 pytestmark = [
@@ -203,11 +211,52 @@ def test_another_recipe_is_another_shared_build(counted: TinyFeedstock) -> None:
     assert runs(counted).count("shared") == 2
 
 
-@pytest.mark.parametrize("damage", ["sealed.json", "staging_*/prefix/share/part.txt"])
+@pytest.mark.parametrize(("version", "shared_runs"), [("99", 2), ("0.1", 1)])
+def test_a_shared_build_runs_again_if_its_environments_would_have_other_packages(
+    counted: TinyFeedstock, tmp_path: Path, version: str, shared_runs: int
+) -> None:
+    folder = shutil.copytree(counted.channel, tmp_path / "channel")
+    with serving(files(folder)) as address:
+        served = replace(counted, channel=address)
+        assert served.build(f"{CPU}_py3.11").returncode == 0
+        write_package(folder, PackageMetadata("tiny-compiler", version, "0", 0, HERE.subdir))
+        index_channel(folder)
+        run = served.build(f"{CPU}_py3.12")
+    assert run.returncode == 0, run.stdout + run.stderr
+    said = "compiled is built again: the channels now have tiny-compiler 99 0 (build) for it"
+    assert (said in run.stdout + run.stderr) == (shared_runs == 2)
+    assert runs(counted).count("shared") == shared_runs
+
+
+def test_a_shared_build_that_an_edit_has_replaced_is_removed(counted: TinyFeedstock) -> None:
+    assert counted.build(f"{CPU}_py3.11").returncode == 0
+    (counted.folder / "src" / "part.txt").write_text("another part\n")
+    assert counted.build(f"{CPU}_py3.11").returncode == 0
+    assert len(kept(counted)) == 1
+
+
+def test_a_shared_build_that_another_run_makes_again_is_not_removed(counted: TinyFeedstock) -> None:
+    assert counted.build(f"{CPU}_py3.11").returncode == 0
+    sealed = json.loads(next((counted.artifacts / ".work" / "shared").glob("*/sealed.json")).read_text())
+    with Locks.take(counted.artifacts / ".work" / "locks", [shared_lock(sealed["identity"])]) or pytest.fail():
+        assert counted.build(f"{CPU}_py3.12").returncode == 0
+        assert len(kept(counted)) == 1
+    assert counted.build(CPU).returncode == 0
+    assert kept(counted) == []
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "sealed.json": Path.unlink,
+    "staging_*/prefix/share/part.txt": Path.unlink,
+    "staging_*/prefix/share/version.txt": lambda file: file.write_text("2.0 0\n"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_shared_build_makes_no_package(counted: TinyFeedstock, damage: str) -> None:
     assert counted.build(f"{CPU}_py3.11").returncode == 0
     (file,) = (counted.artifacts / ".work" / "shared").glob(f"*/{damage}")
-    file.unlink()
+    DAMAGES[damage](file)
     run = counted.build(f"{CPU}_py3.12")
     if damage != "sealed.json":  # the seal is intact, so it is found when the row begins
         assert run.returncode == 1
