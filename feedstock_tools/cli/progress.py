@@ -1,9 +1,10 @@
 """What a command is doing, besides its output.
 
-A sign of life says it once the command has printed nothing for a second. The process that waits for the command prints
-it (`bounds.supervision.hold`), so that it comes whatever engine the command waits in; both share a small piece of
-memory. `--verbose` lists the files that the command reads and the programs that it runs, which Python reports to an
-audit hook. What an engine reads by itself, such as a channel's index, is not among them; a stage names it.
+A sign of life says it once the command has printed nothing for a second in a terminal, or for five minutes elsewhere.
+The process that waits for the command prints it (`bounds.supervision.hold`), so that it comes whatever engine the
+command waits in; both share a small piece of memory. `--verbose` lists the files that the command reads and the
+programs that it runs, which Python reports to an audit hook. What an engine reads by itself, such as a channel's index,
+is not among them; a stage names it.
 """
 
 from __future__ import annotations
@@ -20,9 +21,8 @@ from feedstock_tools.stages import listen
 
 #: `never` in the environment: no signs of life.
 VARIABLE = "FEEDSTOCK_TOOLS_PROGRESS"
-#: Seconds without output after which a sign is given. In a terminal one line is kept up to date; elsewhere each further
-#: line comes after twice the time, and at most this many seconds after the one before.
-_FIRST, _LONGEST = 1.0, 60.0
+#: Seconds without output after which a sign is given: in a terminal, where one line is kept up to date, and elsewhere.
+_IN_A_TERMINAL, _ELSEWHERE = 1.0, 300.0
 #: The time of the last output, whether a sign stands in the last line of the terminal, whether signs are wanted.
 _HEAD = struct.Struct("d??")
 _TEXT = 200
@@ -36,7 +36,7 @@ class Pulse:
 
         self._memory = mmap.mmap(-1, _HEAD.size + _TEXT)
         self._began = time.monotonic()
-        self._next = _FIRST
+        self._next = _ELSEWHERE
         self._memory[: _HEAD.size] = _HEAD.pack(self._began, False, os.environ.get(VARIABLE) != "never")
         self.stage(name)
 
@@ -61,15 +61,14 @@ class Pulse:
         last, _, wanted = self._get()
         now = time.monotonic()
         silent = now - last
-        if not wanted or silent < _FIRST:
-            self._next = _FIRST
-            return
-        if sys.stderr.isatty():
+        if not wanted or silent < _IN_A_TERMINAL:
+            self._next = _ELSEWHERE
+        elif sys.stderr.isatty():
             os.write(2, b"\r\x1b[K" + self._sign(now)[: _width()])
             self._set(stands=True)
         elif silent >= self._next:
             os.write(2, self._sign(now) + b"\n")
-            self._next = min(2 * self._next, self._next + _LONGEST)
+            self._next += _ELSEWHERE
 
     def _sign(self, now: float) -> bytes:
         text = self._memory[_HEAD.size :].partition(b"\0")[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -107,13 +108,19 @@ class _Display:
 
 
 class Terminal(_Display):
-    """An `Observer` that writes the log of the rows to a stream as it comes; for one row at a time."""
+    """An `Observer` that writes what the scripts of a row print to a stream as it comes; for one row at a time.
 
-    def __init__(self, stream: TextIO, fold: Fold = UNFOLDED) -> None:
+    The engine's own tables are in the log file. They come too with `whole`, and where the service folds them; without,
+    the last of them when an output fails.
+    """
+
+    def __init__(self, stream: TextIO, fold: Fold = UNFOLDED, *, whole: bool = False) -> None:
         if hasattr(stream, "reconfigure"):  # a log may contain characters that the terminal cannot show
             stream.reconfigure(errors="replace")
         self.stream = stream
         self.fold = fold
+        self._whole = whole or bool(fold.begin)
+        self._hidden: deque[str] = deque(maxlen=_LAST_LINES)
         self._begins_line = True
         self._pace = _Pace()
 
@@ -147,6 +154,7 @@ class Terminal(_Display):
             self._write(f"-- {size_text(size)} that were printed too fast to be shown are in the log file")
 
     def begin(self, row: Row) -> None:
+        self._hidden.clear()
         self.say(f"\n{self.fold.begin}== {described(row)}")
 
     def event(self, row: Row, event: Event | NextAttempt) -> None:
@@ -157,11 +165,17 @@ class Terminal(_Display):
         elif isinstance(event, Built):
             self.say(f"-- built {event.shown} in {event.seconds:.2f} s")
         elif isinstance(event, Failed):
+            for text in self._hidden:
+                self._write(shown_log(text))
             self.say(f"-- {event.output} failed: {event.reason}")
         elif isinstance(event, Output):
+            self._hidden.clear()
             self._output(event.content)
         elif event.stage not in _QUIET_STAGES and event.text.strip():
-            self._write(shown_log(event.text.rstrip()))
+            if self._whole or event.stage == "feedstock-tools":
+                self._write(shown_log(event.text.rstrip()))
+            else:
+                self._hidden.extend(event.text.rstrip().splitlines())
 
     def end(self, row: Row) -> None:
         if self.fold.end:

@@ -122,11 +122,13 @@ SLOW = "import time, feedstock_tools.check.linting.lint as m\nm.read_subject = l
 
 
 @needs("system", hasattr(os, "fork"), "fork")
-def test_a_command_that_is_silent_for_a_second_gives_signs_of_life() -> None:
+def test_a_command_that_is_silent_in_a_pipe_gives_a_sign_of_life_each_five_minutes() -> None:
     variables = {name: text for name, text in command.environment().items() if name != "FEEDSTOCK_TOOLS_PROGRESS"}
-    run = command.run(command.patched(SLOW, "lint"), EXAMPLE, variables)
+    assert "-- looking" not in command.run(command.patched(SLOW, "lint"), EXAMPLE, variables).stderr
+    sooner = f"import feedstock_tools.cli.progress as p\np._ELSEWHERE = 1.0\n{SLOW}"
+    run = command.run(command.patched(sooner, "lint"), EXAMPLE, variables)
     assert re.search(r"^-- looking for mistakes in the recipe, [12] s$", run.stderr, re.MULTILINE)  # since a note
-    quiet = command.run(command.patched(SLOW, "lint", "-q"), EXAMPLE, variables)
+    quiet = command.run(command.patched(sooner, "lint", "-q"), EXAMPLE, variables)
     assert "-- looking" not in quiet.stderr
 
 
