@@ -140,7 +140,7 @@ def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
     if not modes.check:
         tidy(feedstock)
         changes.apply()
-    say_note(f"{len(result.configurations)} configurations, {len(changes.paths)} changes")
+    say_note(f"{counted(len(result.configurations), 'configuration')}, {counted(len(changes.paths), 'change')}")
     if repository is not None:
         commit_changes(repository, changes, _message(result, pinning), modes.commit)
 

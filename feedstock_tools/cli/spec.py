@@ -47,8 +47,8 @@ _STALE = {
 def init(project: str | None, output: Path | None, maintainer: str | None, self_contained: bool) -> int:
     """Write a first feedstock.yaml for PROJECT, with comments on what to decide next.
 
-    PROJECT is a folder with a CMakeLists.txt or a pyproject.toml, the address of a git repository (file:// too), or the
-    name of a project on PyPI (NAME==VERSION too); without one the command asks. No code of the project is run.
+    PROJECT is a folder with a CMakeLists.txt, pyproject.toml or setup.py, the address of a git repository (file://
+    too), or the name of a project on PyPI (NAME==VERSION too); without one the command asks. Nothing of it is run.
     """
     from feedstock_tools.files.changes import write_whole
     from feedstock_tools.generate.first_spec import first_spec

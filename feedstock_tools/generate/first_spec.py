@@ -50,7 +50,9 @@ def _head(project: Project, self_contained: bool) -> Iterator[str]:
     yield "platforms:"
     yield "  linux-64:"
     yield ""
-    if project.kind == "python" and self_contained:
+    if _is_pure(project):
+        yield from _oldest_python(project, self_contained)
+    elif project.kind == "python" and self_contained:
         yield "python: [3.11, 3.12, 3.13]"
         yield ""
     if "cuda" in project.languages:
@@ -60,8 +62,19 @@ def _head(project: Project, self_contained: bool) -> Iterator[str]:
             yield "  versions: [12.9, 13.0]"
         if project.kernels:
             yield "  architectures: common"
-            yield "  # Passes the architectures to CMake."
-            yield "  script: {file: cuda_architectures.sh, variable: CUDAARCHS, style: cmake}"
+            variable, style = ("TORCH_CUDA_ARCH_LIST", "torch") if project.for_torch else ("CUDAARCHS", "cmake")
+            yield f"  # Passes the architectures to {'PyTorch' if project.for_torch else 'CMake'}."
+            yield f"  script: {{file: cuda_architectures.sh, variable: {variable}, style: {style}}}"
+        yield ""
+
+
+def _oldest_python(project: Project, self_contained: bool) -> Iterator[str]:
+    """The keys of a package that is built once, with the oldest Python."""
+    oldest = _oldest(project) or (f"3.{_OLDEST}" if self_contained else None)
+    if self_contained:
+        yield f"python: [{oldest}]"
+    if oldest:
+        yield f'variants: {{python_min: ["{oldest}"]}}'
         yield ""
 
 
@@ -77,14 +90,15 @@ def _sources(origin: Origin) -> Iterator[str]:
 
 
 def _output(project: Project, self_contained: bool) -> Iterator[str]:
-    if project.kind == "python" and not project.languages:
-        yield "# No compiled code is seen in the project. conda-forge builds pure Python once: add `noarch: python` to"
-        yield "# the output, and ask for the oldest Python (python_min) in `host`, as examples/feedstock-tools does."
+    if _is_pure(project):
+        yield "# No compiled code is seen in the project, so that it is built once, with the oldest Python."
     if project.python is not None:
         yield f"# The project asks for Python {project.python}."
     yield "outputs:"
     yield f"  - name: {project.name}"
     yield f"    kind: {'python' if project.kind == 'python' else 'library'}"
+    if _is_pure(project):
+        yield "    noarch: python"
     yield from _script(project)
     yield from _skip(project)
     if project.kind == "cmake" and project.kernels:
@@ -130,6 +144,11 @@ def _script(project: Project) -> Iterator[str]:
     if project.cuda_switches:
         names = ", ".join(project.cuda_switches)
         yield f"    # Off by default are {names}: `cuda_options: [-D…=ON]` sets what GPU builds need."
+    if project.environment:
+        yield "    # Its setup.py looks for a GPU unless told; the machine that builds has none."
+        values = ", ".join(f'{name}: [{{value: "1", when: cuda}}]' for name in project.environment)
+        yield f"    script: {{template: {_template(project)}, environment: {{{values}}}}}"
+        return
     yield f"    script: {{template: {_template(project)}}}"
 
 
@@ -141,13 +160,23 @@ def _template(project: Project) -> str:
 
 
 def _skip(project: Project) -> Iterator[str]:
-    oldest = re.match(r">=(3\.\d{1,4})(?!\d)", project.python or "")
+    oldest = _oldest(project)
     conditions = ["cpu"] if project.only_gpu else []
-    conditions += [f"python < {oldest[1]}"] if oldest and int(oldest[1].partition(".")[2]) > _OLDEST else []
+    conditions += [f"python < {oldest}"] if oldest and not _is_pure(project) else []
     if project.only_gpu:
-        yield "    # Its CMakeLists.txt wants a CUDA compiler; without this line CPU builds are made too."
+        yield "    # It does not compile without CUDA; without this line CPU builds are made too."
     if conditions:
         yield f"    skip: [{', '.join(conditions)}]"
+
+
+def _oldest(project: Project) -> str | None:
+    """The oldest Python that a project runs with, if it is newer than the oldest of conda-forge."""
+    found = re.match(r">=(3\.\d{1,4})(?!\d)", project.python or "")
+    return found[1] if found and int(found[1].partition(".")[2]) > _OLDEST else None
+
+
+def _is_pure(project: Project) -> bool:
+    return project.kind == "python" and not project.languages
 
 
 def _names(needs: Iterable[str]) -> set[str]:
@@ -159,6 +188,8 @@ def _test(project: Project) -> Iterator[str]:
     if project.kind == "python":
         yield f"      imports: [{project.module}]"
         yield "      pip_check: true"
+        if _is_pure(project):
+            yield '      requires: ["python {python_min}.*"]'
         return
     yield "      # Add what users rely on, such as a program that runs."
     yield "      commands:"
@@ -194,13 +225,23 @@ def _needs(project: Project, self_contained: bool) -> Iterator[tuple[str, list[s
         # conda-forge pins the numpy that packages are built with; its run export has the bound that follows.
         pinned = frozenset() if self_contained else frozenset({"numpy"})
         build = [name if (name := need.split(" ")[0]) in pinned else need for need in project.build]
-        yield "host", ["python", "pip", *map(quoted, build), *_cuda_host(project)]
+        if _is_pure(project):
+            yield "host", ["python {python_min}.*", "pip", *map(quoted, build)]
+            yield "run", ["python >={python_min}", *map(quoted, project.run)]
+            return
+        torch = ["pytorch"] if project.for_torch and "pytorch" not in _names(build) else []
+        yield "host", ["python", "pip", *map(quoted, build), *torch, *_cuda_host(project)]
         yield "run", ["python", *map(quoted, project.run)]
+
+
+#: The libraries whose headers PyTorch's own headers for CUDA include.
+_FOR_TORCH = ("libcublas-dev", "libcusolver-dev", "libcusparse-dev")
 
 
 def _cuda_host(project: Project) -> Iterator[str]:
     if "cuda" in project.languages:
-        yield "{package: cuda-cudart-dev, when: cuda >= 12}"
+        for name in ("cuda-cudart-dev", *(_FOR_TORCH if project.for_torch else ())):
+            yield f"{{package: {name}, when: cuda >= 12}}"
 
 
 def _about(project: Project, origin: Origin) -> Iterator[str]:

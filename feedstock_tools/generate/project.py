@@ -1,4 +1,4 @@
-"""What a project says about itself: CMakeLists.txt, pyproject.toml, PKG-INFO and the text of its license.
+"""What a project says about itself: CMakeLists.txt, pyproject.toml, setup.py, PKG-INFO and the text of its license.
 
 Nothing of the project is run: names, versions and requirements are read where they stand as literals.
 """
@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.generate.cmake_lists import CMakeLists, read_cmake_lists
+from feedstock_tools.generate.setup_script import SetupScript, read_setup_script
 from feedstock_tools.generate.spec.review_checks import license_mistake
 from feedstock_tools.reading import is_file, read_text
 
@@ -74,6 +75,35 @@ _COMPILED = {
     **dict.fromkeys(("cython", "cffi"), ("c",)),
     **dict.fromkeys(("maturin", "setuptools-rust"), ("c", "rust")),
 }
+#: Projects of PyPI → the packages of conda-forge with their modules, where the names differ.
+_PACKAGES = {
+    "blosc": "python-blosc",
+    "build": "python-build",
+    "cupy-cuda11x": "cupy",
+    "cupy-cuda12x": "cupy",
+    "cupy-cuda13x": "cupy",
+    "duckdb": "python-duckdb",
+    "faiss-cpu": "faiss",
+    "faiss-gpu": "faiss",
+    "flatbuffers": "python-flatbuffers",
+    "graphviz": "python-graphviz",
+    "jax-cuda12-plugin": "jaxlib",
+    "kaleido": "python-kaleido",
+    "ml-dtypes": "ml_dtypes",
+    "msgpack": "msgpack-python",
+    "opencv-python": "py-opencv",
+    "opencv-python-headless": "py-opencv",
+    "psycopg2-binary": "psycopg2",
+    "pyqt5": "pyqt",
+    "rapidjson": "python-rapidjson",
+    "tables": "pytables",
+    "tensorflow-cpu": "tensorflow",
+    "tensorflow-gpu": "tensorflow",
+    "torch": "pytorch",
+    "tzdata": "python-tzdata",
+    "xgboost": "py-xgboost",
+    "xxhash": "python-xxhash",
+}
 #: The labels under which projects name their repository.
 _REPOSITORY = ("repository", "source", "sourcecode", "code", "github", "gitlab")
 #: Endings of sources, each with its languages.
@@ -91,7 +121,8 @@ class Project:
     installs under the names of its targets. `only_gpu`: it does not build without a CUDA compiler. `kernels`: CMake
     compiles CUDA code, rather than linking CUDA's libraries alone. `cuda_switches` are options of CMake that are off
     and have CUDA in their names. `packages` are those that its CMakeLists.txt looks for, as CMake names them; `parts`
-    folders in it with a pyproject.toml. `license` is None where its files leave several `possible_licenses`.
+    folders in it with a pyproject.toml. `for_torch`: it compiles extensions of PyTorch; `environment` are variables
+    that turn CUDA on in its setup.py. `license` is None where its files leave several `possible_licenses`.
     """
 
     kind: Literal["cmake", "python"]
@@ -117,20 +148,30 @@ class Project:
     parts: tuple[str, ...] = ()
     by_address: tuple[str, ...] = ()
     possible_licenses: tuple[str, ...] = ()
+    for_torch: bool = False
+    environment: tuple[str, ...] = ()
 
 
 def read_project(folder: Path) -> Project:
-    """The project in a folder: a Python project by its pyproject.toml, else one of CMake.
+    """The project in a folder: a Python project by its pyproject.toml or setup.py, else one of CMake.
 
     Raises:
-        InputError: the folder has neither file, or one that cannot be read.
+        InputError: the folder has none of these files, or one that cannot be read.
     """
-    if any(is_file(folder / name) for name in ("pyproject.toml", "PKG-INFO")):
+    if any(is_file(folder / name) for name in ("PKG-INFO", "setup.py")) or _is_python(folder):
         return _python_project(folder)
     if is_file(folder / "CMakeLists.txt"):
         return _cmake_project(folder)
-    hint = "Name a folder with a CMakeLists.txt or a pyproject.toml, or the address of such a git repository."
+    hint = "Name a folder with a CMakeLists.txt, pyproject.toml or setup.py, or the address of such a git repository."
     raise InputError("there is no project that `init` can read", path=folder, hint=hint)
+
+
+def _is_python(folder: Path) -> bool:
+    """Whether a pyproject.toml builds something, rather than holding the settings of tools alone."""
+    path = folder / "pyproject.toml"
+    if not is_file(path):
+        return False
+    return not is_file(folder / "CMakeLists.txt") or not {"project", "build-system"}.isdisjoint(_toml(path, folder))
 
 
 def _cmake_project(folder: Path) -> Project:
@@ -184,7 +225,11 @@ def _python_project(folder: Path) -> Project:
         raise InputError.of(mistakes)
     about = document.get("project", {})
     info = _information(folder)
-    name = about.get("name") or info["Name"]
+    setup_path = folder / "setup.py"
+    script = read_setup_script(setup_path) if is_file(setup_path) else SetupScript()
+    if not about:
+        about = _about_of(script)
+    name = about.get("name") or info["Name"] or (folder.resolve().name if script.arguments else None)
     if not name:
         raise InputError("[project] has no name", path=path, hint='Add it: name = "demo"')
     if not re.fullmatch(_NAME, name):
@@ -200,7 +245,7 @@ def _python_project(folder: Path) -> Project:
     python = about.get("requires-python") or info["Requires-Python"]
     addresses = _addresses(about, info)
     cmake = read_cmake_lists(folder) if _builds_with_cmake(folder, build, system.get("build-backend", "")) else None
-    languages = cmake.languages if cmake else _compiled_languages(folder, build)
+    languages = cmake.languages if cmake else _compiled_languages(folder, build, script)
     stated = _stated_license(about, info)
     licenses = (stated,) if stated else licenses_of_text(folder)
     return Project(
@@ -215,8 +260,10 @@ def _python_project(folder: Path) -> Project:
         possible_licenses=licenses,
         license_file=license_file(folder),
         languages=languages,
-        only_gpu=cmake is not None and cmake.only_gpu,
-        kernels=cmake is not None and cmake.kernels,
+        only_gpu=cmake.only_gpu if cmake else script.only_gpu,
+        kernels=cmake.kernels if cmake else "cuda" in languages,
+        for_torch=script.for_torch,
+        environment=script.switches if "cuda" in script.languages else (),
         cuda_switches=cmake.cuda_switches if cmake and "cuda" in languages else (),
         build=build,
         run=run,
@@ -224,6 +271,24 @@ def _python_project(folder: Path) -> Project:
         module=_module(folder, name),
         python=re.sub(r"\s", "", _line(python) or "") or None,
     )
+
+
+def _about_of(script: SetupScript) -> dict[str, Any]:
+    """The arguments of `setup()` as the keys of [project], those of the right type."""
+    keys = {
+        "name": "name",
+        "version": "version",
+        "description": "description",
+        "python_requires": "requires-python",
+        "license": "license",
+        "classifiers": "classifiers",
+        "install_requires": "dependencies",
+    }
+    found = {key: script.arguments[name] for name, key in keys.items() if name in script.arguments}
+    about = {key: list(value) if isinstance(value, tuple) else value for key, value in found.items()}
+    if isinstance(url := script.arguments.get("url"), str):
+        about["urls"] = {"Homepage": url}
+    return {key: value for key, value in about.items() if _TYPES["project"][key][2](value)}
 
 
 def _mistakes(document: Mapping[str, Any], path: Path) -> Iterator[Mistake]:
@@ -280,15 +345,14 @@ def _builds_with_cmake(folder: Path, build: tuple[str, ...], backend: str) -> bo
     return with_cmake and is_file(folder / "CMakeLists.txt")
 
 
-def _compiled_languages(folder: Path, build: tuple[str, ...]) -> tuple[str, ...]:
+def _compiled_languages(folder: Path, build: tuple[str, ...], script: SetupScript) -> tuple[str, ...]:
     """The languages that a Python project compiles without CMake, as far as its files tell."""
     of_tools = [_COMPILED[name] for need in build if (name := need.split(" ")[0]) in _COMPILED]
-    setup = folder / "setup.py"
-    compiles = of_tools or (is_file(setup) and "Extension(" in read_text(setup, _LARGEST, within=folder))
+    compiles = of_tools or script.languages
     suffixes = {path.suffix for place in _PLACES for path in folder.glob(place)} if compiles else set()
     of_files = [languages for of_language, languages in _SUFFIXES if suffixes & of_language]
-    named = {language for languages in (*of_tools, *of_files) for language in languages}
-    return tuple(language for language in ("c", "cxx", "rust") if language in named)
+    named = {language for languages in (*of_tools, *of_files, script.languages) for language in languages}
+    return tuple(language for language in ("c", "cxx", "cuda", "rust") if language in named)
 
 
 def _requirements(values: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -297,15 +361,15 @@ def _requirements(values: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ..
     Those with a marker are left out, since it may not hold; extras have no meaning to conda.
 
     >>> _requirements(["numpy>=1.20,<3", "tomli; python_version < '3.11'", "torch @ https://example.org/torch.whl"])
-    (('numpy >=1.20,<3',), ('torch',))
+    (('numpy >=1.20,<3',), ('pytorch',))
     """
     found, by_address = [], []
     for value in values:
         if match := _BY_ADDRESS.fullmatch(value.strip()):
-            by_address.append(_package_name(match[1], keep=True))
+            by_address.append(_conda_name(match[1]))
         elif (match := _REQUIREMENT.fullmatch(value.strip())) and not match[3]:
             version = re.sub(r"\s+", "", match[2])
-            found.append(f"{_package_name(match[1], keep=True)} {version}".strip())
+            found.append(f"{_conda_name(match[1])} {version}".strip())
     return tuple(found), tuple(by_address)
 
 
@@ -314,10 +378,18 @@ def _line(text: str | None) -> str | None:
     return _CONTROL.sub(" ", text).strip() or None if text else None
 
 
-def _package_name(name: str, *, keep: bool = False) -> str:
-    """A name as conda-forge writes it; names of requirements keep their underscores."""
-    lower = name.lower()
-    return lower if keep else lower.replace("_", "-").replace("+", "-")
+def _package_name(name: str) -> str:
+    """The name of a package as conda-forge writes it."""
+    return name.lower().replace("_", "-").replace("+", "-")
+
+
+def _conda_name(name: str) -> str:
+    """The package of conda-forge for a requirement; one whose name is the same keeps its underscores.
+
+    >>> _conda_name("torch"), _conda_name("OpenCV_Python"), _conda_name("scikit_learn")
+    ('pytorch', 'py-opencv', 'scikit_learn')
+    """
+    return _PACKAGES.get(re.sub(r"[-_.]+", "-", name.lower()), name.lower())
 
 
 def _module(folder: Path, name: str) -> str:

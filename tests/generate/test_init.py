@@ -100,8 +100,13 @@ def test_a_python_project_with_the_requirements_that_always_hold(tmp_path: Path)
         "python",
         ("py_demo",),
     )
-    assert [need.package for need in output.requirements.host] == ["python", "pip", "setuptools >=64", "wheel"]
-    assert [need.package for need in output.requirements.run] == ["python", "numpy >=1.24,<3", "rich"]
+    assert [need.package for need in output.requirements.host] == [
+        "python {python_min}.*",
+        "pip",
+        "setuptools >=64",
+        "wheel",
+    ]
+    assert [need.package for need in output.requirements.run] == ["python >={python_min}", "numpy >=1.24,<3", "rich"]
     assert spec.about.homepage == "https://example.org/demo"
 
 

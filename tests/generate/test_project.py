@@ -33,12 +33,12 @@ def test_requirements_by_address_are_left_out_and_named(tmp_path: Path) -> None:
     written = spec_text_of(tmp_path, pyproject__toml=text)
 
     assert (
-        "      # The project names tools, torch by address, which a recipe cannot: add packages of a channel.\n"
+        "      # The project names tools, pytorch by address, which a recipe cannot: add packages of a channel.\n"
         in written
     )
     requirements = read_spec(tmp_path / "feedstock").outputs[0].requirements
-    assert [need.package for need in requirements.host] == ["python", "pip", "setuptools"]
-    assert [need.package for need in requirements.run] == ["python", "numpy >=2"]
+    assert [need.package for need in requirements.host] == ["python {python_min}.*", "pip", "setuptools"]
+    assert [need.package for need in requirements.run] == ["python >={python_min}", "numpy >=2"]
 
 
 VALUES = ("3", "1.5", "true", "1979-05-27", '"x"', "[]", "[3]", '["x"]', '[["x"]]', "[{}]", "{}", "{x = 3}")

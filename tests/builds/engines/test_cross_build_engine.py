@@ -80,7 +80,6 @@ def test_its_own_tests_are_run_under_qemu(crossed: tuple[Path, str]) -> None:
     said = crossed[1]
     ran = said[said.index("Running tests under") : said.index("-- built libgpuprobe")]
     assert "+ gpuprobe --version\ngpuprobe 1.0.0" in ran
-    assert "all tests passed" in ran
 
 
 @emulated

@@ -262,7 +262,7 @@ def _passes_emulated(package: Path, request: BuildRequest, events: _Events) -> b
     channels = [request.output.as_uri(), *request.channels]
     content = {"package": str(package), "channels": channels, "emulator": request.emulator.to_json()}
     order.write_text(json.dumps(content), encoding="utf-8")
-    events.send("log", f"Running tests under {request.emulator.program}", "test", "info")
+    events.send("log", f"Running tests under {request.emulator.program}", "feedstock-tools", "info")
     events.send("script", "tests")
     # Standard output is that of scripts here; the pipe tells the supervisor of the tests that this process still lives.
     with subprocess.Popen(worker_command(TEST_WORKER, str(order)), stdin=subprocess.PIPE) as process:
