@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from feedstock_tools.to_v1.conditions import NEVER, When, all_of, negated, without
 from feedstock_tools.to_v1.expressions import PLATFORMS, expression_of, quoted
-from feedstock_tools.to_v1.layout import Dict, Item, Key, List, Scalar, Value, keyed
+from feedstock_tools.to_v1.layout import Dict, Item, Key, List, Scalar, Value, keyed, with_texts
 from feedstock_tools.to_v1.sections import Given, items_of, requirement_items, run_exports, value_of
 from feedstock_tools.to_v1.tree import Leaf, Mapped, Node, Sequenced, choices, listed, scalar, template
 
@@ -33,20 +33,14 @@ def with_hoisted_platforms(keys: Sequence[Key]) -> tuple[Sequence[Key], Sequence
     ("${{ 'a' if on_osx else 'b' }}", 'on_osx', '${{ osx }}')
     """
     words: dict[str, None] = {}
-    hoisted = _walked(Dict(keys), "", words)
-    assert isinstance(hoisted, Dict)  # noqa: S101 - a mapping stays one
-    return hoisted.keys, [Key(f"on_{word}", Scalar(f"${{{{ {word} }}}}")) for word in words]
 
+    def hoisted(name: str, text: str) -> str:
+        is_string = name.removeprefix(".outputs[]") == ".build.string"
+        return _TEMPLATE.sub(lambda match: _TOKEN.sub(partial(_named, words), match[0]), text) if is_string else text
 
-def _walked(value: Value, name: str, words: dict[str, None]) -> Value:
-    match value:
-        case Dict():
-            return Dict([replace(key, value=_walked(key.value, f"{name}.{key.name}", words)) for key in value.keys])
-        case List() if name == ".outputs":
-            return replace(value, items=[replace(item, value=_walked(item.value, "", words)) for item in value.items])
-        case Scalar() if name == ".build.string":
-            return Scalar(_TEMPLATE.sub(lambda match: _TOKEN.sub(partial(_named, words), match[0]), value.text))
-    return value
+    found = with_texts(Dict(keys), hoisted)
+    assert isinstance(found, Dict)  # noqa: S101 - a mapping stays one
+    return found.keys, [Key(f"on_{word}", Scalar(f"${{{{ {word} }}}}")) for word in words]
 
 
 def _named(words: dict[str, None], token: re.Match[str]) -> str:
@@ -116,7 +110,7 @@ def is_named_alike(sections: Sequence[Key], others: Sequence[Value], noarch: str
         others: the other parts of the output, whose conditions and templates can use variants.
     """
     if noarch:
-        return noarch == "python" or not _prefix(sections, noarch)
+        return _prefix(sections, noarch) == ("py" if noarch == "python" else "")
     used = [item for name in ("build", "host") for item in _items(sections, name)]
     if any(text.split()[0] == "numpy" and text.strip() == "numpy" for text, _ in used):
         return False

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from feedstock_tools.conditions.recipes import parse, unbracketed
-from feedstock_tools.conditions.tree import And, Compare, Constant, Items, Leaf, Not, Or, Other, compared
+from feedstock_tools.conditions.tree import And, Compare, Constant, Items, Leaf, Name, Not, Or, Other, compared
 from feedstock_tools.conditions.tree import truth as truth_of
 from feedstock_tools.to_v1.expressions import Names, parsed
 from feedstock_tools.to_v1.writing import rewritten, translated
@@ -15,6 +16,7 @@ from feedstock_tools.to_v1.writing import rewritten, translated
 When = tuple[str, ...]
 #: A condition that never holds.
 NEVER: When = ("false",)
+_LINUX = MappingProxyType({**dict.fromkeys(("linux", "unix", "linux64", "x86_64"), True), "win": False, "osx": False})
 _OPPOSITES = {"win": "unix", "unix": "win"}
 _COMPARISONS = {"==": "!=", "!=": "=="}
 _DEFINED = re.compile(r"(.+) is (un)?defined", re.DOTALL)
@@ -53,14 +55,26 @@ def simplified(parts: Iterable[str]) -> When:
     return tuple(kept)
 
 
-def truth(text: str) -> bool | None:
-    """The value of a condition of literals alone; None if it depends on something."""
+def truth(text: str, known: Mapping[str, bool] = MappingProxyType({})) -> bool | None:
+    """The value of a condition of literals and names with `known` values; None if it depends on something else."""
     tree = parse(text, "expression")
-    return None if tree is None else truth_of(tree, _truth_of_constants)
+    return None if tree is None else truth_of(tree, lambda leaf: _truth_of_leaf(leaf, known))
 
 
-def _truth_of_constants(leaf: Leaf) -> bool | None:
+def on_linux(when: When) -> When:
+    """The conditions that are left on linux-64.
+
+    >>> on_linux(("not win", "x")), on_linux(("osx",))
+    (('x',), ('false',))
+    """
+    truths = {part: truth(part, _LINUX) for part in when}
+    return NEVER if False in truths.values() else tuple(part for part in when if truths[part] is None)
+
+
+def _truth_of_leaf(leaf: Leaf, known: Mapping[str, bool]) -> bool | None:
     match leaf:
+        case Name(name):
+            return known.get(name)
         case Compare(Constant(left), sign, (Constant(right) | Items(right))):
             return compared(left, sign, right)
     return None

@@ -120,6 +120,8 @@ def _shown(difference: Difference) -> Iterator[str]:
 _HASH = re.compile(r"(?<![0-9a-z])[0-9a-f]{7}(?![0-9a-z])_?|h[0-9a-f]{7}_?")
 _EXACTLY = "exactly as"
 _BOUNDS = re.compile(r"[,|]")
+#: Zeros that mean nothing to conda: `2024.05.001` and `2024.5.1` are one version.
+_ZEROS = re.compile(r"(?<![0-9a-zA-Z])0+(?=[0-9])")
 #: A package: name, version, number, build string, platform, requirements by section.
 _Parts = tuple[str, ...]
 
@@ -199,7 +201,7 @@ def _parts(package: Package) -> _Parts:
     variant = {key.replace("_", "-"): value for key, value in {**DEFAULT_VARIANT, **output.variant}.items()}
     parts = [
         output.name,
-        f"version {output.version}",
+        f"version {_ZEROS.sub('', output.version)}",
         f"build number {output.build_number}",
         f"build string {without_hash(output.build_string)}",
         f"noarch {output.noarch or 'no'}",
@@ -267,7 +269,7 @@ def _spaced(text: str) -> str:
 
 def _bound(part: str, has_build: bool) -> str:
     operator = part[: len(part) - len(part.lstrip("=<>!~"))]
-    version = part[len(operator) :]
+    version = _ZEROS.sub("", part[len(operator) :])
     bare = version.rstrip("*").rstrip(".")
     if not bare:
         return "*"

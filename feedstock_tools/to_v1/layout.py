@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.to_v1.conditions import When, all_of, are_exhaustive
@@ -12,10 +13,11 @@ from feedstock_tools.yaml_reading.nodes import compose, parse_types
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A text; if it is `literal`, a number or a truth value, which is written without quotes."""
+    """A text: if `literal`, a number or a truth value, written without quotes; if `quoted`, always in quotes."""
 
     text: str
     literal: bool = False
+    quoted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,20 @@ def keyed(name: str, value: Value | None, comments: tuple[str, ...] = (), remark
     return [Key(name, value, comments, remark)] if value else []
 
 
+def with_texts(value: Value, change: Callable[[str, str], str], place: str = "") -> Value:
+    """A value with each text changed, which gets its place, such as `.outputs[].build.string`, and the text."""
+    match value:
+        case Scalar():
+            return replace(value, text=change(place, value.text))
+        case List():
+            changed = (replace(item, value=with_texts(item.value, change, f"{place}[]")) for item in value.items)
+            return replace(value, items=list(changed))
+        case Dict():
+            return Dict(
+                [replace(key, value=with_texts(key.value, change, f"{place}.{key.name}")) for key in value.keys]
+            )
+
+
 def laid_out(value: Dict, indent: int = 0, *, spaced: bool = False) -> Iterator[str]:
     """The lines of a mapping; `spaced` puts an empty line before each key but the first."""
     lead = " " * indent
@@ -97,59 +113,43 @@ def _valued(start: str, value: Value, indent: int, remark: str = "") -> Iterator
 
 
 def _items(items: Sequence[Item], indent: int) -> Iterator[str]:
-    start = 0
-    while start < len(items):
-        if not items[start].when:
-            yield from _item(items[start], indent)
-            start += 1
+    """The items of a list; neighbours with the same or opposite conditions are one `if:`, never one in another.
+
+    conda-smithy's linter cannot read conditions within conditions.
+    """
+    groups = [(when, list(group)) for when, group in groupby(items, key=lambda item: item.when)]
+    while groups:
+        when, group = groups.pop(0)
+        if not when:
+            for item in group:
+                yield from _item(item, indent)
             continue
-        end = _end_of_run(items, start)
-        group = items[start:end]
-        shared = _shared(group)
-        else_end = end
-        while else_end < len(items) and items[else_end].when and are_exhaustive(items[else_end].when[:1], shared):
-            else_end += 1
-        yield from _conditional(group, items[end:else_end], shared, indent)
-        start = else_end
+        others: list[Item] = []
+        while groups and (groups[0][0] == when or are_exhaustive(when, groups[0][0])):
+            (group if groups[0][0] == when else others).extend(groups[0][1])
+            del groups[0]
+        yield from _conditional(group, others, indent)
 
 
-def _end_of_run(items: Sequence[Item], start: int) -> int:
-    """Where the items that begin with the same condition end."""
-    end = start + 1
-    while end < len(items) and items[end].when[:1] == items[start].when[:1]:
-        end += 1
-    return end
-
-
-def _shared(group: Sequence[Item]) -> When:
-    """The conditions that all items of a group begin with."""
-    shared = group[0].when
-    for item in group[1:]:
-        same = [first == second for first, second in zip(shared, item.when, strict=False)]
-        shared = shared[: same.index(False) if False in same else len(same)]
-    return shared
-
-
-def _conditional(group: Sequence[Item], others: Sequence[Item], shared: When, indent: int) -> Iterator[str]:
+def _conditional(group: Sequence[Item], others: Sequence[Item], indent: int) -> Iterator[str]:
     lead = " " * indent
-    inner = [Item(item.value, item.when[len(shared) :], item.comments, item.remark) for item in group]
-    opposite = [Item(item.value, item.when[1:], item.comments, item.remark) for item in others]
-    if len(inner) == 1 and not opposite:
-        yield from (lead + comment for comment in inner[0].comments)
-        inner = [Item(inner[0].value, inner[0].when, (), inner[0].remark)]
-    yield f"{lead}- if: {in_yaml(all_of(shared))}"
-    yield from _branch("then", inner, indent + 2)
-    if opposite:
-        yield from _branch("else", opposite, indent + 2)
+    if len(group) == 1 and not others:
+        yield from (lead + comment for comment in group[0].comments)
+        group = [replace(group[0], comments=())]
+    yield f"{lead}- if: {in_yaml(all_of(group[0].when))}"
+    yield from _branch("then", group, indent + 2)
+    if others:
+        yield from _branch("else", others, indent + 2)
 
 
 def _branch(name: str, items: Sequence[Item], indent: int) -> Iterator[str]:
     lead = " " * indent
-    if len(items) == 1 and isinstance(items[0].value, Scalar) and not items[0].when and not items[0].comments:
+    if len(items) == 1 and isinstance(items[0].value, Scalar) and not items[0].comments:
         yield from _valued(f"{lead}{name}:", items[0].value, indent, items[0].remark)
         return
     yield f"{lead}{name}:"
-    yield from _items(items, indent + 2)
+    for item in items:
+        yield from _item(item, indent + 2)
 
 
 def _item(item: Item, indent: int) -> Iterator[str]:
@@ -174,7 +174,7 @@ def _scalar(value: Scalar, indent: int) -> list[str]:
         lead = " " * indent
         ending = "" if value.text.endswith("\n") else "-"
         return [f"|{ending}", *(f"{lead}{line}".rstrip() for line in value.text.rstrip("\n").split("\n"))]
-    return [in_yaml(value.text)]
+    return [_in_quotes(value.text) if value.quoted else in_yaml(value.text)]
 
 
 def in_yaml(text: str) -> str:
@@ -183,8 +183,10 @@ def in_yaml(text: str) -> str:
     >>> in_yaml("${{ version }}"), in_yaml("1.10"), in_yaml("a: b")
     ('${{ version }}', '"1.10"', '"a: b"')
     """
-    if _reads_back(text):
-        return text
+    return text if _reads_back(text) else _in_quotes(text)
+
+
+def _in_quotes(text: str) -> str:
     if "\\" not in text and '"' not in text:
         return f'"{text}"'
     return "'" + text.replace("'", "''") + "'"

@@ -8,16 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from jinja2 import nodes
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate.texts.v1 import AFTER, BEFORE
+from feedstock_tools.recipe.v1.loading import load_without_variants
 from feedstock_tools.to_v1.build import Build, build_of, put_string, script_of, skips_of, with_hoisted_platforms
 from feedstock_tools.to_v1.conditions import NEVER, all_of, negated
 from feedstock_tools.to_v1.expressions import Names, UntranslatableError, parsed, text_parts
-from feedstock_tools.to_v1.layout import Dict, Item, Key, List, Scalar, Value, keyed, laid_out
+from feedstock_tools.to_v1.layout import Dict, Item, Key, List, Scalar, Value, keyed, laid_out, with_texts
 from feedstock_tools.to_v1.sections import (
     Given,
     about_of,
@@ -30,6 +32,7 @@ from feedstock_tools.to_v1.sections import (
 from feedstock_tools.to_v1.statements import FlatLine, FlatRecipe, Problem, flattened
 from feedstock_tools.to_v1.tree import Leaf, Mapped, Node, Sequenced, choices, listed, template, tree_of
 from feedstock_tools.to_v1.variables import Entry, context_of, renamed, tags_in
+from feedstock_tools.to_v1.writing import with_defaults
 
 _SECTIONS = frozenset({"package", "source", "build", "requirements", "test", "about", "extra", "outputs"})
 _NUMBER = re.compile(r"number:\s*\{\{\s*(\w+)\s*\}\}")
@@ -83,15 +86,38 @@ def _converted(text: str, path: Path, names: Names, files: frozenset[str]) -> Co
     lines, numbered = _numbered(lines, entries)
     root = tree_of(_with_words(lines, numbered), path)
     variables = tuple((entry.name, entry.expression) for entry in numbered)
-    given = Given(names, files, variables, list(flat.problems))
+    given = Given(names, files, variables, list(flat.problems), is_noarch=not has_outputs and _is_noarch(root, names))
     _ensure_shared(root, given, path)
     keys, platforms = with_hoisted_platforms(_keys(root, given))
-    context = keyed("context", Dict([*_context(numbered), *platforms]))
     version = Key("schema_version", Scalar("1", literal=True))
-    written = [*flat.head, *laid_out(Dict([version, *context, *keys]), spaced=True)]
-    written += _last_comments(flat)
     unique = tuple(dict.fromkeys(sorted(given.problems, key=lambda problem: problem.line)))
-    return Converted("".join(f"{line}\n" for line in written), unique)
+    attempts = []
+    for is_loadable in (False, True):
+        context = keyed("context", Dict([*_context(numbered, quoted=is_loadable), *platforms]))
+        recipe: Value = Dict([version, *context, *keys])
+        if is_loadable:
+            recipe = with_texts(recipe, partial(with_defaults, {entry.name for entry in numbered}))
+        assert isinstance(recipe, Dict)  # noqa: S101 - a mapping stays one
+        written = [*flat.head, *laid_out(recipe, spaced=True), *_last_comments(flat)]
+        attempts.append("".join(f"{line}\n" for line in written))
+        if _loads(attempts[-1], path):
+            return Converted(attempts[-1], unique)
+    return Converted(attempts[0], unique)
+
+
+def _loads(text: str, path: Path) -> bool:
+    """Whether conda-smithy, which knows no variants then, can load a recipe."""
+    try:
+        load_without_variants(text, path)
+    except InputError:
+        return False
+    return True
+
+
+def _is_noarch(root: Mapped, names: Names) -> bool:
+    """Whether a recipe makes a noarch package, which only linux-64 builds."""
+    values = [when for when, text in choices(root.mapping("build").all("noarch"), ()) if text]
+    return values == [()] and names.values.get("target_platform") == {"linux-64"}
 
 
 def _numbered(lines: list[FlatLine], entries: Sequence[Entry]) -> tuple[list[FlatLine], Sequence[Entry]]:
@@ -143,7 +169,8 @@ def _last_comments(flat: FlatRecipe) -> list[str]:
     return ["", *last.comments] if last is not None and not last.text and last.comments else []
 
 
-def _context(entries: Sequence[Entry]) -> list[Key]:
+def _context(entries: Sequence[Entry], *, quoted: bool) -> list[Key]:
+    """The entries of the context; `quoted` are texts that conda-smithy would take for numbers without quotes."""
     keys = []
     for entry in entries:
         node = parsed(entry.expression)
@@ -155,7 +182,8 @@ def _context(entries: Sequence[Entry]) -> list[Key]:
             texts = [str(item.value) for item in node.items if isinstance(item, nodes.Const)]
             value = List([Item(Scalar(text)) for text in texts])
         else:
-            value = Scalar(f"${{{{ {entry.expression} }}}}")
+            is_part = isinstance(node, nodes.Getitem | nodes.Filter) and "| int" not in entry.expression
+            value = Scalar(f"${{{{ {entry.expression} }}}}", quoted=quoted and is_part)
         keys.append(Key(entry.name, value, entry.comments, entry.remark))
     return keys
 

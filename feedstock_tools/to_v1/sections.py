@@ -11,7 +11,7 @@ from jinja2 import nodes
 
 from feedstock_tools.generate.spec.review_checks import license_mistake
 from feedstock_tools.recipe.requirements import SECTIONS
-from feedstock_tools.to_v1.conditions import NEVER, When, exclude, without
+from feedstock_tools.to_v1.conditions import NEVER, When, exclude, on_linux, without
 from feedstock_tools.to_v1.expressions import Names, expression_of, parsed, quoted
 from feedstock_tools.to_v1.layout import Dict, Item, Key, List, Scalar, keyed
 from feedstock_tools.to_v1.statements import Problem
@@ -45,6 +45,8 @@ class Given:
     files: frozenset[str] = frozenset()
     variables: tuple[tuple[str, str], ...] = ()
     problems: list[Problem] = field(default_factory=list)
+    #: It makes one noarch package, which linux-64 builds: no other platform reads its requirements.
+    is_noarch: bool = False
 
     def problem(self, line: int, reason: str) -> None:
         """Note something that cannot be converted."""
@@ -132,8 +134,14 @@ def requirement_items(leaves: Iterable[Leaf], outer: When, given: Given) -> tupl
     items = []
     for leaf in leaves:
         written = _requirement(_folded(leaf.text), leaf.line, given)
+        when = without(leaf.when, outer)
+        if given.is_noarch and when:
+            when = on_linux(when)
+            if when == NEVER:
+                given.problem(leaf.line, f"no platform that builds this noarch package requires '{leaf.text}'")
+                continue
         if written:
-            items.append(Item(Scalar(written), without(leaf.when, outer), leaf.comments, leaf.remark))
+            items.append(Item(Scalar(written), when, leaf.comments, leaf.remark))
     return tuple(items)
 
 
@@ -265,11 +273,27 @@ _ABOUT = {
 }
 
 
+_JOINS = re.compile(r" (?:and|or|with) ", re.IGNORECASE)
+#: Obsolete identifiers of GNU's licenses, which rattler-build refuses.
+_GNU = re.compile(r"(?<![\w-])([AL]?GPL-\d\.\d)(\+)?(?![\w.-])")
+
+
+def _upper(match: re.Match[str]) -> str:
+    return match[0].upper()
+
+
 def _license(text: str, line: int, given: Given) -> Scalar:
     """A license that rattler-build accepts: an SPDX expression, or a reference with the same words."""
-    mistake = None if "${{" in text else license_mistake(text)
-    if mistake is None:
+    if "${{" in text:
         return Scalar(text)
+    mistake = license_mistake(text)
+    spelled = _GNU.sub(lambda match: f"{match[1]}-{'or-later' if match[2] else 'only'}", _JOINS.sub(_upper, text))
+    if mistake is None and spelled == text:
+        return Scalar(text)
+    if license_mistake(spelled) is None:
+        given.problem(line, f"the license '{text}' is written '{spelled}' in SPDX, as rattler-build asks for")
+        return Scalar(spelled)
+    mistake = mistake or ("its identifiers are obsolete", "")
     reference = "LicenseRef-" + re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-")
     given.problem(line, f"the license: {mistake[0]}; rattler-build would refuse it: wrote {reference}")
     return Scalar(reference)

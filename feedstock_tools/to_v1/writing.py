@@ -6,10 +6,13 @@ conda-build's selectors know Python's version as the number `py`, and read numbe
 
 from __future__ import annotations
 
+import copy
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 from jinja2 import nodes
+from jinja2.visitor import NodeTransformer
 
 from feedstock_tools.conditions.spec import as_match
 from feedstock_tools.conditions.tree import Match, VersionTest
@@ -45,6 +48,7 @@ _OWN_NAMES = frozenset({"hash", "build_number", "python", "numpy"})
 #: Methods that give the parts of a text.
 _SPLITTING = frozenset({"rsplit", "rpartition", "partition"})
 _DEEPEST = 200
+_IN_RECIPE = re.compile(r"\$\{\{\s*(.*?)\s*\}\}", re.DOTALL)
 
 
 def translated(expression: str, names: Names, own: frozenset[str] = frozenset(), *, selector: bool = False) -> str:
@@ -72,6 +76,38 @@ def written(node: nodes.Expr, names: Names, own: frozenset[str] = frozenset(), *
 def rewritten(node: nodes.Expr) -> str:
     """The text of a tree that is an expression of rattler-build already."""
     return Writer(Names(), frozenset(), selector=False, is_done=True).text(node, Level.CONDITIONAL)
+
+
+class _Defaulted(NodeTransformer):
+    """Gives a default to names that are filtered or indexed and not `known`: conda-smithy loads without variants."""
+
+    def __init__(self, known: Collection[str]) -> None:
+        self.known = known
+        self.is_changed = False
+
+    def visit(self, node: nodes.Node) -> Any:
+        self.generic_visit(node)
+        if isinstance(node, nodes.Getitem) or (isinstance(node, nodes.Filter) and node.name in {"split", "int"}):
+            owner = node.node
+            if isinstance(owner, nodes.Name) and owner.name not in self.known and owner.name not in PLATFORMS:
+                node.node = nodes.Filter(owner, "default", [nodes.Const("None")], [], None, None)
+                self.is_changed = True
+        return node
+
+
+def with_defaults(known: Collection[str], place: str, text: str) -> str:
+    """A text of a recipe whose templates do not filter or index names that are undefined without variants.
+
+    >>> with_defaults((), ".package.name", 'x${{ cuda_version[:2] }}')
+    'x${{ (cuda_version | default("None"))[:2] }}'
+    """
+    return text if "${{" not in text else _IN_RECIPE.sub(lambda match: _defaulted(known, match), text)
+
+
+def _defaulted(known: Collection[str], match: re.Match[str]) -> str:
+    defaulted = _Defaulted(known)
+    tree = defaulted.visit(copy.deepcopy(parsed(match[1])))
+    return f"${{{{ {rewritten(tree)} }}}}" if defaulted.is_changed else match[0]
 
 
 class Writer:

@@ -68,9 +68,9 @@ def test_outputs_inherit_what_the_top_level_builds(tmp_path: Path) -> None:
     assert stage["requirements"] == {"build": ['${{ compiler("c") }}']}
     assert library["inherit"] == {"from": "demo-split-build", "run_exports": False}
     assert library["build"]["files"] == ["lib/libdemo.*"]
-    (first, last), run = python["build"]["script"], '${{ "install.sh" if unix else "install.bat" }}'
-    assert (first["then"][1], first["else"]) == (f'bash -e "${{RECIPE_DIR}}/{run}"', f'call "%RECIPE_DIR%\\{run}"')
-    assert "RATTLER_BUILD_PACKAGE_FILES" in last["then"][0]
+    [script], run = python["build"]["script"], '${{ "install.sh" if unix else "install.bat" }}'
+    assert (script["then"][1], script["else"]) == (f'bash -e "${{RECIPE_DIR}}/{run}"', f'call "%RECIPE_DIR%\\{run}"')
+    assert "RATTLER_BUILD_PACKAGE_FILES" in script["then"][2]
     assert python["requirements"]["run"][1] == '${{ pin_subpackage("libdemo", exact=true) }}'
     assert python["tests"] == [{"python": {"imports": ["demo"], "pip_check": False}}]
     assert "inherit" not in meta

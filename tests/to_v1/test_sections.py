@@ -49,9 +49,10 @@ build:
     then:
       - ${{ compiler("cuda") }}
       - cuda-cudart-dev
-      - if: linux
-        then: libcublas-dev  # needed for blas
-    else: openblas
+  - if: cuda_compiler_version != "None" and linux
+    then: libcublas-dev  # needed for blas
+  - if: cuda_compiler_version == "None"
+    then: openblas
   - if: unix
     then: make
     else: ninja

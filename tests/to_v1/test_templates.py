@@ -131,10 +131,8 @@ test:
     )
     assert made["tests"][0]["script"] == [
         {"if": "linux", "then": "test -f liba.so"},
-        {
-            "if": 'cuda_compiler_version != "None"',
-            "then": [{"if": "linux", "then": "test -f liba_cuda.so"}, "special a_cuda"],
-        },
+        {"if": 'cuda_compiler_version != "None" and linux', "then": "test -f liba_cuda.so"},
+        {"if": 'cuda_compiler_version != "None"', "then": "special a_cuda"},
     ]
 
 
@@ -160,10 +158,8 @@ build:
         "env": {"GPU": '${{ "1" if cuda_compiler_version != "None" }}'},
         "content": [
             {"if": "unix", "then": 'ARGS="$ARGS -DA=ON"', "else": "set ARGS=%ARGS% -DA=ON"},
-            {
-                "if": 'cuda_compiler_version != "None"',
-                "then": [{"if": "unix", "then": 'ARGS="$ARGS -DCUDA=ON"', "else": "set ARGS=%ARGS% -DCUDA=ON"}],
-            },
+            {"if": 'cuda_compiler_version != "None" and unix', "then": 'ARGS="$ARGS -DCUDA=ON"'},
+            {"if": 'cuda_compiler_version != "None" and win', "then": "set ARGS=%ARGS% -DCUDA=ON"},
         ],
     }
 
