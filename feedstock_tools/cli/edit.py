@@ -15,7 +15,7 @@ from feedstock_tools.cli.commands import Command, Group, is_folder
 from feedstock_tools.cli.fetched import pinning_of
 from feedstock_tools.cli.opening import commit_changes, repository_of, tidy
 from feedstock_tools.cli.printing import say_diff, say_note
-from feedstock_tools.errors import InputError
+from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.folder import find_feedstock
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class Ending:
     feedstock: Path | None
     write: bool
     commit: str | None
+    anyway: bool = False
 
 
 class EditGroup(Group):
@@ -119,23 +120,27 @@ def _finish(steps: Sequence[Step]) -> int:
         )
     changes = draft.changes()
     writes = ending.write or repository is not None
+    if writes and draft.refusals and not ending.anyway:
+        hint = "Nothing was written. --anyway writes it, and keeps the meta.yaml beside it."
+        raise WorkError("\n".join((*draft.remarks, *draft.refusals)), hint=hint)
     if writes:
         tidy(draft.folder)
     say_diff(changes.diff())
-    for remark in (*draft.remarks, *draft.doubts):
+    for remark in (*draft.remarks, *draft.doubts, *draft.refusals):
         say_note(f"note: {remark}")
     if not changes:
         say_note("nothing to change")
         return 0
     names = ", ".join(path for _, path in changes.listed())
     if not writes:
-        say_note(f"would change {names}; --write does")
+        how = "only --write --anyway does" if draft.refusals else "--write does"
+        say_note(f"would change {names}; {how}")
         return 0
     changes.apply()
     say_note(f"changed {names}")
     if repository is not None:
         commit_changes(repository, changes, "; ".join(title for title, _, _ in steps), ending.commit)
-    return 0
+    return 1 if draft.refusals else 0
 
 
 def _merged(endings: Sequence[Ending]) -> Ending:
@@ -148,7 +153,12 @@ def _merged(endings: Sequence[Ending]) -> Ending:
     if len(folders) > 1:
         raise click.UsageError("the edits of one call are for one feedstock")
     commits = [ending.commit for ending in endings if ending.commit is not None]
-    return Ending(next(iter(folders), None), any(ending.write for ending in endings), commits[-1] if commits else None)
+    return Ending(
+        next(iter(folders), None),
+        any(ending.write for ending in endings),
+        commits[-1] if commits else None,
+        any(ending.anyway for ending in endings),
+    )
 
 
 @click.group("edit", cls=EditGroup, no_args_is_help=True)
@@ -167,7 +177,7 @@ def _edit(name: str, **settings: Any) -> Callable[[Callable[..., tuple[str, Edit
         @wraps(function)
         def run(feedstock: Path | None, write: bool, commit: str | None, **values: Any) -> Step:
             title, change = function(**values)
-            return title, change, Ending(feedstock, write, commit)
+            return title, change, Ending(feedstock, write, commit, values.get("anyway", False))
 
         return edit.command(name, cls=Command, **settings)(options.feedstock(_WRITE(_COMMIT(run))))
 
@@ -469,11 +479,13 @@ def _enable_gpu(pinning: str | None, **wishes: Any) -> tuple[str, Edit]:
 
 
 @_edit("to-v1")
-def _to_v1() -> tuple[str, Edit]:
+@click.option("--anyway", is_flag=True, help="Write a refused recipe too, beside the meta.yaml; the exit code is 1.")
+def _to_v1(anyway: bool) -> tuple[str, Edit]:
     """Convert the meta.yaml to a recipe.yaml, which rattler-build builds.
 
-    What cannot be converted is listed with its line, and the packages of each configuration are compared.
+    What cannot be converted is listed with its line. A recipe that rattler-build or conda-smithy refuses, or that makes
+    other packages in some configuration, is not written.
     """
     from feedstock_tools.to_v1 import to_v1
 
-    return "Convert the recipe to recipe.yaml", to_v1
+    return "Convert the recipe to recipe.yaml", lambda draft: to_v1(draft, keep_refused=anyway)

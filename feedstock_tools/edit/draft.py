@@ -18,12 +18,14 @@ class Draft(WrittenFiles):
     """A feedstock with edits that are not yet written: each edit gives a new draft.
 
     `edited` holds the files that differ from the original ones; None for a deleted file. `remarks` are sentences for
-    the user: what an edit found and left alone; `doubts` are those with which it must not be committed as it is.
+    the user: what an edit found and left alone; `doubts` are those with which it must not be committed as it is, and
+    `refusals` those with which it must not be written.
     """
 
     edited: Mapping[Path, Document | None] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
 
     @property
     def paths(self) -> Iterable[Path]:
@@ -64,6 +66,10 @@ class Draft(WrittenFiles):
     def doubted(self, *doubts: str) -> Draft:
         """The draft with more doubts."""
         return replace(self, doubts=(*self.doubts, *doubts))
+
+    def refused(self, *refusals: str) -> Draft:
+        """The draft with more reasons not to write it."""
+        return replace(self, refusals=(*self.refusals, *refusals))
 
     def _with(self, path: Path, document: Document | None) -> Draft:
         return replace(self, edited={**self.edited, path: document})

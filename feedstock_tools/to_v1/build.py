@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
-from feedstock_tools.to_v1.conditions import NEVER, When, all_of, negated, without
-from feedstock_tools.to_v1.expressions import PLATFORMS, expression_of, quoted
+from jinja2 import nodes
+
+from feedstock_tools.to_v1.conditions import NEVER, When, all_of, joined, negated, without
+from feedstock_tools.to_v1.expressions import PLATFORMS, expression_of, parsed, quoted
 from feedstock_tools.to_v1.layout import Dict, Item, Key, List, Scalar, Value, keyed, with_texts
 from feedstock_tools.to_v1.sections import Given, items_of, requirement_items, run_exports, value_of
-from feedstock_tools.to_v1.tree import Leaf, Mapped, Node, Sequenced, choices, listed, scalar, template
+from feedstock_tools.to_v1.tree import Leaf, Mapped, Node, Option, Sequenced, choices, listed, scalar, template
 
 _WORDS = PLATFORMS - {"target_platform", "build_platform"}
 _TEMPLATE = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
@@ -189,6 +192,7 @@ _ELSEWHERE = frozenset(
 #: Values that state what rattler-build does by default.
 _DEFAULTS = frozenset({("activate_in_script", "true"), ("disable_pip", "false"), ("preferred_env", "")})
 _ORDER = ("number", "string", "skip", "noarch", "script", "python", "variant")
+_INTERPRETERS = {".py": "python", ".pl": "perl"}
 _FOLDERS = re.compile(r"\$\{\{ (?:PYTHON|PREFIX|BUILD_PREFIX|RECIPE_DIR|SRC_DIR|SP_DIR)\b")
 _ENVIRONMENT = re.compile(r"([A-Za-z_]\w*)\s*=(.*)", re.DOTALL)
 
@@ -375,15 +379,18 @@ def script_of(
         default: the files that conda-build runs if the recipe says nothing, for Unix and Windows.
     """
     variables = _environment(env, outer)
-    file = _file(nodes, outer, given)
+    files = _files(nodes, outer, given)
+    file = scalar(files, whole=True)
     if file is None and not nodes and default:
         file = _default_file(default)
         if file == "" and not variables:
             return None
     keys = keyed("env", Dict(variables))
-    if file:
+    if file and not _lacks_else(file):
         return Dict([*keys, Key("file", Scalar(file))])
-    items = items_of(nodes, outer)
+    # rattler-build fails without a name of a file: such a script runs it under the condition.
+    commands = (replace(item, when=joined(when, item.when)) for when, name in files for item in running(template(name)))
+    items = tuple(item for item in commands if item.when != NEVER) or items_of(nodes, outer)
     if not items:
         return Dict(keys) if keys and (nodes or default) else None
     if keys:
@@ -391,13 +398,29 @@ def script_of(
     return items[0].value if items == (Item(items[0].value),) else List(items)
 
 
-def _file(nodes: Sequence[Node], outer: When, given: Given) -> str | None:
-    """The file that a script names, by platform; None if it is commands."""
+def _files(nodes: Sequence[Node], outer: When, given: Given) -> list[Option]:
+    """The files that a script names, with their conditions; none if it is commands."""
     values = choices(nodes, outer)
     is_list = any(isinstance(node, Sequenced) for node in nodes)
-    if not values or is_list or not all(_is_file(text, given) for _, text in values):
-        return None
-    return scalar(values, whole=True)
+    return [] if is_list or not all(_is_file(text, given) for _, text in values) else values
+
+
+def _lacks_else(file: str) -> bool:
+    """Whether an expression names no file in some variants."""
+    node: nodes.Expr | None = parsed(file[3:-2]) if file.startswith("${{") and file.count("${{") == 1 else None
+    while isinstance(node, nodes.CondExpr):
+        if node.expr2 is None:
+            return True
+        node = node.expr2
+    return False
+
+
+def running(file: str) -> list[Item]:
+    """The commands that run a file beside the recipe."""
+    program = _INTERPRETERS.get(Path(file).suffix, "bash -e")
+    unix = Item(Scalar(f'{program} "${{RECIPE_DIR}}/{file}"'), ("unix",))
+    win = Item(Scalar(f'call "%RECIPE_DIR%\\{file}"'), ("win",))
+    return [win] if file.endswith(".bat") else [unix, win] if ".bat" in file else [unix]
 
 
 def _is_file(text: str, given: Given) -> bool:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from jinja2 import nodes
+
 from feedstock_tools.conditions.recipes import parse, unbracketed
 from feedstock_tools.conditions.tree import And, Compare, Constant, Items, Leaf, Name, Not, Or, Other, compared
 from feedstock_tools.conditions.tree import truth as truth_of
@@ -18,7 +20,8 @@ When = tuple[str, ...]
 NEVER: When = ("false",)
 _LINUX = MappingProxyType({**dict.fromkeys(("linux", "unix", "linux64", "x86_64"), True), "win": False, "osx": False})
 _OPPOSITES = {"win": "unix", "unix": "win"}
-_COMPARISONS = {"==": "!=", "!=": "=="}
+_COMPARISONS = {"==": "!=", "!=": "==", "in": "not in", "not in": "in"}
+_TEMPLATE = re.compile(r"\$\{\{\s*(.*?)\s*\}\}", re.DOTALL)
 _DEFINED = re.compile(r"(.+) is (un)?defined", re.DOTALL)
 
 
@@ -38,7 +41,7 @@ def _split(text: str) -> Iterator[str]:
         for part in tree.parts:
             yield from _split(rewritten(parsed(text[slice(*part.span)])))
     else:
-        yield text
+        yield rewritten(parsed(text))
 
 
 def simplified(parts: Iterable[str]) -> When:
@@ -71,6 +74,29 @@ def on_linux(when: When) -> When:
     return NEVER if False in truths.values() else tuple(part for part in when if truths[part] is None)
 
 
+def folded(text: str, when: When) -> str:
+    """A text of a recipe where `when` holds: its templates do not ask again for what these conditions say.
+
+    >>> folded('bash ${{ "a.sh" if unix else "a.bat" }}', ("unix",))
+    'bash a.sh'
+    """
+    return _TEMPLATE.sub(lambda match: _folded(match, when), text) if " if " in text else text
+
+
+def _folded(match: re.Match[str], when: When) -> str:
+    node = tree = parsed(match[1])
+    while isinstance(node, nodes.CondExpr) and node.expr2 is not None:
+        test = (rewritten(node.test),)
+        if not any(part in test or _complements(part, test[0]) for part in when):
+            break
+        node = node.expr1 if test[0] in when else node.expr2
+    if node is tree:
+        return match[0]
+    if isinstance(node, nodes.Const) and isinstance(node.value, str):
+        return node.value
+    return f"${{{{ {rewritten(node)} }}}}"
+
+
 def _truth_of_leaf(leaf: Leaf, known: Mapping[str, bool]) -> bool | None:
     match leaf:
         case Name(name):
@@ -99,8 +125,8 @@ def _opposite(text: str) -> str:
     match parse(text, "expression"):
         case Not(part) if not isinstance(part, And | Or) and not (isinstance(part, Other) and part.is_loose):
             return unbracketed(text[slice(*part.span)])
-        case Compare(left, "==" | "!=" as sign, right):
-            return f"{text[: left.span[1]]} {_COMPARISONS[sign]} {text[right.span[0] :]}"
+        case Compare(left, sign, right) if sign in _COMPARISONS:
+            return unbracketed(f"{text[: left.span[1]]} {_COMPARISONS[sign]} {text[right.span[0] :]}")
         case Other(is_loose=False) if defined := _DEFINED.fullmatch(text):
             return f"{defined[1]} is {'' if defined[2] else 'un'}defined"
         case And() | Or() | Other(is_loose=True) | None:

@@ -32,6 +32,7 @@ from feedstock_tools.rerender.forge import read_forge
 from feedstock_tools.rerender.outputs import packages_of
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.to_v1.expressions import names_of
+from feedstock_tools.to_v1.judging import smithy_objections
 from feedstock_tools.to_v1.recipe import Converted, recipe_text
 from feedstock_tools.variants.selectors import DEFAULT_VARIANT
 from feedstock_tools.wording import counted
@@ -42,15 +43,23 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _MOST_LINES = 6
 #: The maximum number of configurations to compare: those of the largest feedstocks differ in versions only.
 _MOST_CONFIGURATIONS = 100
+#: From how many times the lines of the original on a remark names the reasons.
+_LONG = 1.6
+#: The lines that list the files which a script adds.
+_LISTING = 2
 
 
-def to_v1(draft: Draft) -> Draft:
+def to_v1(draft: Draft, *, keep_refused: bool = False) -> Draft:
     """Make the `meta.yaml` of a feedstock a `recipe.yaml`, and have rattler-build build it.
 
     Scripts, patches and `conda_build_config.yaml` stay as they are: the recipe names the scripts that rattler-build
     would look for under another name, and rattler-build reads the variant file. `conda-forge.yml` gets
     `conda_build_tool: rattler-build`. The remarks of the draft name, with its line, each part that has no equivalent in
-    a `recipe.yaml`, and what the configurations in `.ci_support` would build differently.
+    a `recipe.yaml`. The refusals say why it must not be written: rattler-build or conda-smithy cannot read it, or the
+    configurations in `.ci_support` would build other packages.
+
+    Args:
+        keep_refused: keep the `meta.yaml` beside a recipe that is refused.
 
     Raises:
         InputError: the recipe is a `recipe.yaml` already, or cannot be read; with the line.
@@ -58,8 +67,8 @@ def to_v1(draft: Draft) -> Draft:
     >>> draft = to_v1(open_draft(Path("solver-feedstock")))
     >>> draft.changes().listed()
     (('change', 'conda-forge.yml'), ('delete', 'recipe/meta.yaml'), ('add', 'recipe/recipe.yaml'))
-    >>> draft.remarks
-    ('compared 3 configurations: the packages are the same but for the hashes in their build strings',)
+    >>> draft.remarks[-1], draft.refusals
+    ('compared 3 configurations: the packages are the same but for the hashes in their build strings', ())
     """
     meta = draft.recipe
     if not meta.has_templates:
@@ -67,11 +76,38 @@ def to_v1(draft: Draft) -> Draft:
     configurations = read_configurations(draft.folder)
     converted = convert_recipe(meta, configurations)
     path = meta.path.with_name("recipe.yaml")
+    name = meta.path.name
+    remarks = [f"{name}:{problem.line}: not converted: {problem.reason}" for problem in converted.problems]
+    remarks += [f"{name}:{note.line}: {note.reason}" for note in converted.notes]
+    compared, refusals = _compared(draft, converted, configurations)
+    refusals = (
+        *(f"{path.name}:{found.line}: {found.message}" for found in smithy_objections(converted.text, path)),
+        *refusals,
+    )
     forge = draft.file(_FORGE) or Document(draft.folder / _FORGE, "")
-    edited = draft.without(meta.path).with_document(Document(path, converted.text.replace("\n", meta.newline)))
+    edited = draft if refusals and keep_refused else draft.without(meta.path)
+    edited = edited.with_document(Document(path, converted.text.replace("\n", meta.newline)))
     edited = replace(edited.with_document(with_key(forge, "conda_build_tool", "rattler-build")), recipe_path=path)
-    lost = (f"{meta.path.name}:{problem.line}: not converted: {problem.reason}" for problem in converted.problems)
-    return edited.remarked(*lost, *_compared(draft, converted, configurations))
+    return edited.remarked(*remarks, *_size(meta.text, converted), *compared).refused(*refusals)
+
+
+def _size(meta: str, converted: Converted) -> Iterator[str]:
+    """A remark on a recipe that is much longer than the original, with the reasons."""
+    before, after = (len(text.splitlines()) for text in (meta, converted.text))
+    ratio = after / max(before, 1)
+    text = f"recipe.yaml has {counted(after, 'line')}, {ratio:.1f} times those of meta.yaml"
+    if ratio <= _LONG:
+        yield text
+        return
+    conditions = sum(map(converted.text.count, ("- if: ", "  then:", "  else:")))
+    listing = converted.text.count("RATTLER_BUILD_PACKAGE_FILES")
+    reasons = {
+        "loops and macros that are written out": converted.repeated,
+        "conditions, which have lines of their own": conditions,
+        "lists of the files that scripts of outputs add": listing * _LISTING,
+    }
+    shown = (f"{number} for {reason}" for reason, number in reasons.items() if number)
+    yield f"{text}: {', '.join(shown) or 'outputs that repeat what they inherit'}"
 
 
 def convert_recipe(meta: Document, configurations: Sequence[Configuration]) -> Converted:
@@ -92,22 +128,20 @@ def convert_recipe(meta: Document, configurations: Sequence[Configuration]) -> C
     return recipe_text(meta.text, meta.path, names, files)
 
 
-def _compared(draft: Draft, converted: Converted, configurations: Sequence[Configuration]) -> Iterator[str]:
-    """Remarks on what the converted recipe builds differently."""
+def _compared(
+    draft: Draft, converted: Converted, configurations: Sequence[Configuration]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """A remark on the packages of both recipes, and what the converted one builds differently."""
     if not configurations:
-        yield "nothing was compared: there are no configurations in .ci_support"
-        return
+        return ("nothing was compared: there are no configurations in .ci_support",), ()
     if draft.document(draft.recipe_path) != draft.original.get(draft.recipe_path):
-        yield "nothing was compared: another edit of this call has changed the recipe already"
-        return
+        return ("nothing was compared: another edit of this call has changed the recipe already",), ()
     compared = configurations[:_MOST_CONFIGURATIONS]
     differences = compare_recipes(draft.folder, converted.text, compared)
     number = counted(len(compared), "configuration")
     if not differences:
-        yield f"compared {number}: the packages are the same but for the hashes in their build strings"
-        return
-    yield f"compared {number}: {len(differences)} would build other packages"
-    yield from _shown(differences[0])
+        return (f"compared {number}: the packages are the same but for the hashes in their build strings",), ()
+    return (), (f"compared {number}: {len(differences)} would build other packages", *_shown(differences[0]))
 
 
 def _shown(difference: Difference) -> Iterator[str]:
@@ -155,7 +189,9 @@ def compare_recipes(feedstock: Path, text: str, configurations: Sequence[Configu
         try:
             after = _counted(packages(v1=True, text=text))
         except InputError as error:
-            differences.append(Difference(configuration.name, (error.mistakes[0].message,)))
+            found = error.mistakes[0]
+            place = f"recipe.yaml:{found.line}: " if found.line else ""
+            differences.append(Difference(configuration.name, (place + found.message,)))
             continue
         lines = tuple(_differing(before, after))
         if lines:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.to_v1.conditions import When, all_of, are_exhaustive
+from feedstock_tools.to_v1.conditions import When, all_of, are_exhaustive, folded
 from feedstock_tools.yaml_reading.nodes import compose, parse_types
 
 
@@ -133,6 +133,7 @@ def _items(items: Sequence[Item], indent: int) -> Iterator[str]:
 
 def _conditional(group: Sequence[Item], others: Sequence[Item], indent: int) -> Iterator[str]:
     lead = " " * indent
+    group, others = [*map(_folded, group)], [*map(_folded, others)]
     if len(group) == 1 and not others:
         yield from (lead + comment for comment in group[0].comments)
         group = [replace(group[0], comments=())]
@@ -140,6 +141,10 @@ def _conditional(group: Sequence[Item], others: Sequence[Item], indent: int) -> 
     yield from _branch("then", group, indent + 2)
     if others:
         yield from _branch("else", others, indent + 2)
+
+
+def _folded(item: Item) -> Item:
+    return replace(item, value=with_texts(item.value, lambda _, text: folded(text, item.when)))
 
 
 def _branch(name: str, items: Sequence[Item], indent: int) -> Iterator[str]:

@@ -15,10 +15,18 @@ from jinja2 import nodes
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate.texts.v1 import AFTER, BEFORE
-from feedstock_tools.recipe.v1.loading import load_without_variants
-from feedstock_tools.to_v1.build import Build, build_of, put_string, script_of, skips_of, with_hoisted_platforms
+from feedstock_tools.to_v1.build import (
+    Build,
+    build_of,
+    put_string,
+    running,
+    script_of,
+    skips_of,
+    with_hoisted_platforms,
+)
 from feedstock_tools.to_v1.conditions import NEVER, all_of, negated
 from feedstock_tools.to_v1.expressions import Names, UntranslatableError, parsed, text_parts
+from feedstock_tools.to_v1.judging import smithy_objections
 from feedstock_tools.to_v1.layout import Dict, Item, Key, List, Scalar, Value, keyed, laid_out, with_texts
 from feedstock_tools.to_v1.sections import (
     Given,
@@ -54,10 +62,15 @@ _KNOWN = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """The text of a `recipe.yaml`, and the parts of the `meta.yaml` that it lacks."""
+    """The text of a `recipe.yaml`, the parts of the `meta.yaml` that it lacks, and what it words otherwise.
+
+    `repeated` counts the lines that loops and macros of the `meta.yaml` repeat.
+    """
 
     text: str
     problems: tuple[Problem, ...]
+    notes: tuple[Problem, ...] = ()
+    repeated: int = 0
 
 
 def recipe_text(text: str, path: Path, names: Names, files: frozenset[str]) -> Converted:
@@ -90,7 +103,11 @@ def _converted(text: str, path: Path, names: Names, files: frozenset[str]) -> Co
     _ensure_shared(root, given, path)
     keys, platforms = with_hoisted_platforms(_keys(root, given))
     version = Key("schema_version", Scalar("1", literal=True))
-    unique = tuple(dict.fromkeys(sorted(given.problems, key=lambda problem: problem.line)))
+    problems, notes = (
+        tuple(dict.fromkeys(sorted(found, key=lambda problem: problem.line))) for found in (given.problems, given.notes)
+    )
+    filled = [line.number for line in flat.lines if line.text.strip()]
+    converted = Converted("", problems, notes, len(filled) - len(set(filled)))
     attempts = []
     for is_loadable in (False, True):
         context = keyed("context", Dict([*_context(numbered, quoted=is_loadable), *platforms]))
@@ -100,24 +117,15 @@ def _converted(text: str, path: Path, names: Names, files: frozenset[str]) -> Co
         assert isinstance(recipe, Dict)  # noqa: S101 - a mapping stays one
         written = [*flat.head, *laid_out(recipe, spaced=True), *_last_comments(flat)]
         attempts.append("".join(f"{line}\n" for line in written))
-        if _loads(attempts[-1], path):
-            return Converted(attempts[-1], unique)
-    return Converted(attempts[0], unique)
-
-
-def _loads(text: str, path: Path) -> bool:
-    """Whether conda-smithy, which knows no variants then, can load a recipe."""
-    try:
-        load_without_variants(text, path)
-    except InputError:
-        return False
-    return True
+        if not smithy_objections(attempts[-1], path):
+            return replace(converted, text=attempts[-1])
+    return replace(converted, text=attempts[0])
 
 
 def _is_noarch(root: Mapped, names: Names) -> bool:
     """Whether a recipe makes a noarch package, which only linux-64 builds."""
     values = [when for when, text in choices(root.mapping("build").all("noarch"), ()) if text]
-    return values == [()] and names.values.get("target_platform") == {"linux-64"}
+    return values == [()] and names.values.get("target_platform") == frozenset({"linux-64"})
 
 
 def _numbered(lines: list[FlatLine], entries: Sequence[Entry]) -> tuple[list[FlatLine], Sequence[Entry]]:
@@ -490,18 +498,12 @@ def _with_top(output: Mapped, top: Top) -> tuple[Node, ...]:
     return (*own, *inherited)
 
 
-_INTERPRETERS = {".py": "python", ".pl": "perl"}
-
-
 def _listing_own_files(script: Value) -> Value:
     """The script of an output that inherits files, which it must not pack: it lists what it adds to them."""
     unix, keys = ("unix",), list(script.keys) if isinstance(script, Dict) else []
     body = next((key.value for key in keys if key.name in {"file", "content"}), script)
     if any(key.name == "file" for key in keys) and isinstance(body, Scalar):
-        program = _INTERPRETERS.get(Path(body.text).suffix, "bash -e")
-        commands = [Item(Scalar(f'{program} "${{RECIPE_DIR}}/{body.text}"'), unix)]
-        if ".bat" in body.text:
-            commands.append(Item(Scalar(f'call "%RECIPE_DIR%\\{body.text}"'), negated(unix)))
+        commands = running(body.text)
     else:
         commands = [*body.items] if isinstance(body, List) else [Item(body)]
     listed = [Item(Scalar(BEFORE), unix), *commands, *(Item(Scalar(text), unix) for text in AFTER)]

@@ -36,7 +36,7 @@ _PIN = re.compile(r"^(pin_subpackage|pin_compatible)\(")
 
 @dataclass(frozen=True)
 class Given:
-    """The known facts besides the recipe, and the problems found on the way.
+    """The known facts besides the recipe, the problems found on the way, and notes on what it words otherwise.
 
     `files` are those beside the recipe, `variables` those of its context with their expressions.
     """
@@ -45,12 +45,17 @@ class Given:
     files: frozenset[str] = frozenset()
     variables: tuple[tuple[str, str], ...] = ()
     problems: list[Problem] = field(default_factory=list)
+    notes: list[Problem] = field(default_factory=list)
     #: It makes one noarch package, which linux-64 builds: no other platform reads its requirements.
     is_noarch: bool = False
 
     def problem(self, line: int, reason: str) -> None:
         """Note something that cannot be converted."""
         self.problems.append(Problem(line, reason))
+
+    def note(self, line: int, text: str) -> None:
+        """Note something that is converted to what means the same."""
+        self.notes.append(Problem(line, text))
 
     def plain(self, text: str) -> str:
         """A text with the variables in it that are literals."""
@@ -138,7 +143,7 @@ def requirement_items(leaves: Iterable[Leaf], outer: When, given: Given) -> tupl
         if given.is_noarch and when:
             when = on_linux(when)
             if when == NEVER:
-                given.problem(leaf.line, f"no platform that builds this noarch package requires '{leaf.text}'")
+                given.note(leaf.line, f"no platform that builds this noarch package requires '{leaf.text}'")
                 continue
         if written:
             items.append(Item(Scalar(written), when, leaf.comments, leaf.remark))
@@ -291,7 +296,7 @@ def _license(text: str, line: int, given: Given) -> Scalar:
     if mistake is None and spelled == text:
         return Scalar(text)
     if license_mistake(spelled) is None:
-        given.problem(line, f"the license '{text}' is written '{spelled}' in SPDX, as rattler-build asks for")
+        given.note(line, f"the license '{text}' is written '{spelled}' in SPDX, as rattler-build asks for")
         return Scalar(spelled)
     mistake = mistake or ("its identifiers are obsolete", "")
     reference = "LicenseRef-" + re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-")

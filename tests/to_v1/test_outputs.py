@@ -68,8 +68,11 @@ def test_outputs_inherit_what_the_top_level_builds(tmp_path: Path) -> None:
     assert stage["requirements"] == {"build": ['${{ compiler("c") }}']}
     assert library["inherit"] == {"from": "demo-split-build", "run_exports": False}
     assert library["build"]["files"] == ["lib/libdemo.*"]
-    [script], run = python["build"]["script"], '${{ "install.sh" if unix else "install.bat" }}'
-    assert (script["then"][1], script["else"]) == (f'bash -e "${{RECIPE_DIR}}/{run}"', f'call "%RECIPE_DIR%\\{run}"')
+    [script] = python["build"]["script"]
+    assert (script["then"][1], script["else"]) == (
+        'bash -e "${RECIPE_DIR}/install.sh"',
+        'call "%RECIPE_DIR%\\install.bat"',
+    )
     assert "RATTLER_BUILD_PACKAGE_FILES" in script["then"][2]
     assert python["requirements"]["run"][1] == '${{ pin_subpackage("libdemo", exact=true) }}'
     assert python["tests"] == [{"python": {"imports": ["demo"], "pip_check": False}}]

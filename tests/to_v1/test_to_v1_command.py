@@ -66,6 +66,7 @@ def test_the_conversion_is_shown_and_nothing_is_written(feedstock: Path) -> None
     assert "+++ b/recipe/recipe.yaml" in shown.stdout
     assert "would change conda-forge.yml, recipe/meta.yaml, recipe/recipe.yaml; --write does" in shown.stderr
     assert "note: compared 1 configuration: the packages are the same but for the hashes" in shown.stderr
+    assert "note: recipe.yaml has 22 lines, 1.2 times those of meta.yaml\n" in shown.stderr
     assert files(feedstock) == before
 
 
@@ -104,6 +105,37 @@ def test_what_is_not_converted_is_named_when_it_is_written_too(feedstock: Path) 
     assert (
         "note: meta.yaml:19: not converted: 'about: license_url' has no equivalent in a recipe.yaml" in written.stderr
     )
+
+
+REFUSED = {
+    "rattler-build": (
+        META.replace("    - zlib ", "    - zlib[extra] >=1 "),
+        "linux_64_: recipe.yaml:19: rattler-build refuses the recipe: invalid value for 'item': invalid package name",
+    ),
+    "conda-smithy": (
+        META.replace('"1.2"', 'environ.get("DEMO", "1.2")'),
+        "recipe.yaml:8: conda-smithy's linter refuses the version 'env_\"DEMO\"', as it loads it",
+    ),
+    "the packages": (
+        META.replace("# a reason", "# [py != 'x']"),
+        "compared 1 configuration: 1 would build other packages\nlinux_64_: demo: - run: zlib",
+    ),
+}
+
+
+@pytest.mark.parametrize(("meta", "reason"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_recipe_that_a_reader_refuses_is_written_only_anyway(feedstock: Path, meta: str, reason: str) -> None:
+    (feedstock / "recipe" / "meta.yaml").write_text(meta)
+    before = files(feedstock)
+    refused = edit(feedstock, "--write")
+    assert refused.returncode == 1
+    assert reason in refused.stderr
+    assert "Nothing was written. --anyway writes it, and keeps the meta.yaml beside it." in refused.stderr
+    assert files(feedstock) == before
+    written = edit(feedstock, "--write", "--anyway")
+    assert written.returncode == 1
+    assert (feedstock / "recipe" / "meta.yaml").read_text() == meta
+    assert (feedstock / "recipe" / "recipe.yaml").is_file()
 
 
 BAD = {
