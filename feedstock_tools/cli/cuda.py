@@ -17,7 +17,7 @@ from feedstock_tools.channel.properties import STAND_IN
 from feedstock_tools.cli import completion, options
 from feedstock_tools.cli.commands import Group, command
 from feedstock_tools.cli.opening import tidy
-from feedstock_tools.cli.printing import is_quiet, say, say_error, say_note, say_or_write, say_result
+from feedstock_tools.cli.printing import is_quiet, loudness, say, say_error, say_note, say_or_write, say_result
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.stages import stage
@@ -359,17 +359,23 @@ def gpu(
     platform: str | None,
     as_json: bool,
 ) -> int:
-    """Show how a GPU runs what each CUDA toolkit builds, or the builds of PACKAGEs: natively, through PTX, or not.
+    """Show how a GPU runs what each CUDA toolkit builds, wheels of frameworks, or builds of PACKAGEs.
 
-    Without --model and --capability the command asks the driver of this machine for its GPUs.
+    Natively, through PTX, or not at all. A GPU may be named without --model: gpu "RTX 3080". Without a GPU the command
+    asks the driver of this machine. --verbose prints each version on a line of its own.
     """
+    from feedstock_tools.facts.gpus import is_gpu
     from feedstock_tools.pins.judge import Question, report
     from feedstock_tools.report.pins.gpu import gpu_json, gpu_text
 
+    if packages and model is None and capability is None and is_gpu(packages[0]):
+        model, packages = packages[0], packages[1:]
     where = Platform.parse(platform) if platform else Platform.here()
     listed = readable(channels or ("conda-forge",), [where]) if packages else ()
     judged = report(Question(model, capability, driver, cuda, preset, packages, listed, where))
-    say_result(gpu_json(judged) if as_json else gpu_text(judged, single=cuda is not None and not packages))
+    single = cuda is not None and not packages
+    every = loudness() == "verbose"
+    say_result(gpu_json(judged) if as_json else gpu_text(judged, single=single, every=every))
     return 0
 
 

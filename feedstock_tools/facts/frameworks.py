@@ -25,7 +25,7 @@ class Setup:
     `exact` that of builds made with exactly the requested CUDA version; `conda` are further packages, `pip` those that
     pip installs (the framework first) for the versions of `python`. `versions` are those of the framework that the way
     installs (None: all). With `wheels`, a key of wheels.yaml, there is one such way for each release of the framework
-    there, and `{minor}` is its minor version. `{cuda}`, `{major}`, `{digits}` and, in variables,
+    there, and `{minor}` is its minor version. A way with a `channel` is for packages of that channel alone. `{cuda}`, `{major}`, `{digits}` and, in variables,
     `{prefix}` are filled in.
     """
 
@@ -39,6 +39,7 @@ class Setup:
     conda: tuple[str, ...] = ()
     python: str | None = None
     versions: str | None = None
+    channel: str | None = None
     wheels: str | None = None
     pip: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -105,19 +106,32 @@ def _framework(name: str, entry: Mapping[str, Any]) -> Framework:
 
 @dataclass(frozen=True, slots=True)
 class WheelRelease:
-    """The last release of a minor version of a framework, as its wheels are.
+    """The last release of a minor version of a framework, a key of the file, as its wheels are.
 
-    `python` are minor versions, `platforms` conda's subdirs. `cuda`, `cudnn` and `numpy` are what its metadata asks
-    for, as pip writes it (`==12.2.140`, `>=12.5.82,<13.0`); None where it asks for none; then `tested`
-    has the CUDA and cuDNN that its makers tested it with, if they say so.
+    `python` are minor versions, `python_of_all` those that every release of the minor version has wheels for where
+    they are fewer, `platforms` conda's subdirs. `cuda`, `cudnn`, `nccl`, `numpy` and `torch` are what its
+    metadata asks for, as pip writes it (`==12.2.140`, `>=12.5.82,<13.0`); None where it asks for none; then `built` is
+    the CUDA that it was built with, if it states that, and `tested` has the CUDA and cuDNN that its makers tested it
+    with, if they say so.
+
+    `code` has for each platform whose wheel holds GPU code the architectures that all its kernels are compiled for,
+    `some` those of some kernels alone, and `unread` the platforms of which neither is known, each with the reason.
     """
 
+    framework: str
     version: str
     python: tuple[str, ...]
     platforms: tuple[str, ...]
     cuda: str | None = None
     cudnn: str | None = None
     numpy: str | None = None
+    built: str | None = None
+    nccl: str | None = None
+    torch: str | None = None
+    code: Mapping[str, str] = field(default_factory=dict)
+    some: Mapping[str, str] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
+    python_of_all: tuple[str, ...] = ()
     tested: tuple[str, str] | None = None
 
     @property
@@ -129,18 +143,25 @@ class WheelRelease:
     def cuda_spec(self) -> str | None:
         """The minor versions of CUDA that it brings along, as a specification of conda: `12.2.*`, `>=12.5,<13.0`."""
         if self.cuda is None:
-            return None
+            return f"{self.built}.*" if self.built else None
         exact = re.fullmatch(r"==(\d+\.\d+)\..*", self.cuda)
         if exact is not None:
             return f"{exact[1]}.*"
         parts = [re.sub(r"^(>=\d+\.\d+)\..*", r"\1", part) for part in self.cuda.split(",")]
         return ",".join(part.removeprefix("==") for part in parts)
 
-    @property
-    def python_spec(self) -> str:
-        """The versions of Python as a specification of conda: `>=3.9,<3.12`."""
-        major, _, minor = self.python[-1].partition(".")
-        return f">={self.python[0]},<{major}.{int(minor) + 1}"
+    def python_spec(self, version: str | None = None) -> str | None:
+        """The versions of Python as a specification of conda: `>=3.9,<3.12`; None where its wheels are for any.
+
+        Args:
+            version: a patch release of the minor version, whose wheels may be for fewer.
+        """
+        exact = version is not None and re.fullmatch(r"=*\d+(\.\d+){2,}", version) and version.strip("=") != self.version
+        pythons = self.python_of_all if exact and self.python_of_all else self.python
+        if not pythons:
+            return None
+        major, _, minor = pythons[-1].partition(".")
+        return f">={pythons[0]},<{major}.{int(minor) + 1}"
 
 
 @cache
@@ -149,12 +170,12 @@ def load_wheels() -> Mapping[str, tuple[WheelRelease, ...]]:
     document = content_of("wheels.yaml")
     return MappingProxyType(
         {
-            name: tuple(_release(entry, document["tested"].get(name)) for entry in entries)
+            name: tuple(_release(name, entry, document["tested"].get(name.removesuffix("-gpu"))) for entry in entries)
             for name, entries in document["wheels"].items()
         }
     )
 
 
-def _release(entry: Mapping[str, Any], by_makers: Mapping[str, Any] | None) -> WheelRelease:
+def _release(name: str, entry: Mapping[str, Any], by_makers: Mapping[str, Any] | None) -> WheelRelease:
     tested = by_makers["releases"].get(".".join(entry["version"].split(".")[:2])) if by_makers else None
-    return WheelRelease(**entry, tested=(tested["cuda"], tested["cudnn"]) if tested else None)
+    return WheelRelease(name, **entry, tested=(tested["cuda"], tested["cudnn"]) if tested else None)

@@ -234,19 +234,37 @@ def _gpu(chip: str, name: str, entry: Mapping[str, Any], generation: Mapping[str
 
 
 def find_gpu(name: str, gpus: Gpus) -> Gpu:
-    """The GPU that a driver, a shop, a cloud or a person means by a name.
+    """The GPU that a driver, a shop, a cloud or a person means by a name; as `find_gpus`, where there is one.
+
+    Raises:
+        InputError: there is no such GPU, with the nearest names; or several of different capabilities have the name.
+
+    >>> find_gpu("GRID A100D-40C", load_gpus()).name
+    'A100D'
+    """
+    found = find_gpus(name, gpus)
+    if len(found) == 1:
+        return found[0]
+    listed = ", ".join(sorted({f"{gpu.name} ({gpu.generation}, {gpu.capability})" for gpu in found}))
+    raise InputError(
+        f"'{name}' is the name of several GPUs: {listed}", hint="Add the generation, or use the capability."
+    )
+
+
+def find_gpus(name: str, gpus: Gpus) -> tuple[Gpu, ...]:
+    """The GPUs that a driver, a shop, a cloud or a person means by a name: one of each capability that has it.
 
     Case, hyphens and the words NVIDIA, GeForce and Tesla do not matter, nor do words for how a GPU is mounted, cooled
     or equipped; Quadro, RTX, GTX and the generation may be left out where the rest is unambiguous. Virtual GPUs
     (`GRID A100D-40C`) and machine types of clouds (`g5.xlarge`) are known by the GPU below.
 
     Raises:
-        InputError: there is no such GPU, with the nearest names; or several of different capabilities have the name.
+        InputError: there is no such GPU, with the nearest names.
 
-    >>> find_gpu("NVIDIA A100-SXM4-80GB", load_gpus()).architecture
-    'sm_80'
-    >>> find_gpu("GRID A100D-40C", load_gpus()).name
-    'A100D'
+    >>> [gpu.architecture for gpu in find_gpus("NVIDIA A100-SXM4-80GB", load_gpus())]
+    ['sm_80']
+    >>> [gpu.capability for gpu in find_gpus("GT 730", load_gpus())]
+    ['2.1', '3.0', '3.5']
     """
     words = _words(name)
     written = _SIZE.sub(r"\1", name.strip().lower().removeprefix("ml."))
@@ -258,7 +276,7 @@ def find_gpu(name: str, gpus: Gpus) -> Gpu:
     for length in range(len(core), 0, -1):
         candidates = _narrowed(words, gpus.by_core.get(core[:length], ()))
         if candidates:
-            return _only(name, words, candidates)
+            return _meant(words, candidates)
     names = _nearest(core, gpus.gpus)
     capability = re.fullmatch(r"(?:sm_?|compute_?)?(\d{1,2})\.?(\d)[af]?", written)
     if capability is not None:
@@ -274,6 +292,14 @@ def find_gpu(name: str, gpus: Gpus) -> Gpu:
             else "Write it as RTX 3080, or give its compute capability."
         )
     raise InputError(f"unknown GPU '{name}'", hint=hint)
+
+
+def is_gpu(name: str) -> bool:
+    """Whether a name is one of a GPU."""
+    try:
+        return bool(find_gpus(name, load_gpus()))
+    except InputError:
+        return False
 
 
 def _words(name: str) -> tuple[str, ...]:
@@ -298,18 +324,19 @@ def _narrowed(words: tuple[str, ...], candidates: Iterable[Gpu]) -> list[Gpu]:
     ]
 
 
-def _only(name: str, words: tuple[str, ...], candidates: list[Gpu]) -> Gpu:
-    """The one GPU among candidates; where their capabilities differ, the one with exactly this name."""
+def _meant(words: tuple[str, ...], candidates: list[Gpu]) -> tuple[Gpu, ...]:
+    """One GPU of each capability among candidates; where capabilities differ, of those with exactly this name."""
     same = [gpu for gpu in candidates if _distinct(_words(gpu.name)) == _distinct(words)]
-    for group in (same, candidates):
-        if len({gpu.capability for gpu in group}) == 1:
-            # Of one name on several chips, the one that the oldest driver knows.
-            return min(
-                group, key=lambda gpu: (len(_words(gpu.name)), parse_version(gpu.first_driver.get("linux", "0")))
-            )
-    listed = ", ".join(sorted({f"{gpu.name} ({gpu.generation}, {gpu.capability})" for gpu in same or candidates}))
-    raise InputError(
-        f"'{name}' is the name of several GPUs: {listed}", hint="Add the generation, or use the capability."
+    group = same if len({gpu.capability for gpu in same}) == 1 else candidates
+    if len({gpu.capability for gpu in group}) > 1:
+        group = same or candidates
+    by_capability: dict[str, list[Gpu]] = {}
+    for gpu in group:
+        by_capability.setdefault(gpu.capability, []).append(gpu)
+    # Of one name on several chips, the one that the oldest driver knows.
+    return tuple(
+        min(alike, key=lambda gpu: (len(_words(gpu.name)), parse_version(gpu.first_driver.get("linux", "0"))))
+        for alike in by_capability.values()
     )
 
 

@@ -373,6 +373,7 @@ class WayEntry(FactsFile):
     cuda: str = Field(ABSENT, description="The CUDA versions that it supports; default: all.")
     versions: str = Field(ABSENT, description="The versions of the framework that it installs; default: all.")
     wheels: str = Field(ABSENT, description="A key of wheels.yaml: one way for each release there; {minor} is its own.")
+    channel: str = Field(ABSENT, description="The channel that has it so, where it is one of its own.")
     package: str = Field(ABSENT, description="The conda package whose build determines the accelerator.")
     builds: str = Field(ABSENT, description="The pattern of its build strings.")
     exact: str = Field(ABSENT, description="The pattern for builds made with the requested CUDA version.")
@@ -413,11 +414,18 @@ class FrameworkWheelEntry(FactsFile):
     """The last release of a minor version of a framework, as its wheels and their metadata say."""
 
     version: Numbers
-    python: Listed[Minor]
+    python: list[Minor]
+    python_of_all: Listed[Minor] = Field(ABSENT, description="Those that every release of the minor version has.")
     platforms: Listed[Subdir]
     numpy: Text = Field(ABSENT)
     cuda: Text = Field(ABSENT, description="The CUDA runtime that its metadata asks for.")
+    built: Minor = Field(ABSENT, description="The CUDA it was built with, as it states itself, if it asks for none.")
     cudnn: Text = Field(ABSENT)
+    nccl: Text = Field(ABSENT)
+    torch: Text = Field(ABSENT, description="The versions of torch that it asks for.")
+    code: dict[Subdir, Text] = Field(ABSENT, description="The GPU code of its kernels, by platform.")
+    some: dict[Subdir, Text] = Field(ABSENT, description="GPU code that only some of its kernels have.")
+    unread: dict[Subdir, Text] = Field(ABSENT, description="Why the GPU code of a platform's wheel is not known.")
 
 
 class TestedEntry(FactsFile):

@@ -66,18 +66,24 @@ def requested_package(package: str, frameworks: Frameworks) -> RequestedPackage:
     return RequestedPackage(name, frameworks.find(name), spec.version, spec.build, package.strip())
 
 
-def parts_of(package: RequestedPackage, target: Target, machine: str | None, facts: CudaFacts) -> Iterator[Part]:
+def parts_of(
+    package: RequestedPackage, target: Target, machine: str | None, facts: CudaFacts, channels: Sequence[str] = ()
+) -> Iterator[Part]:
     """The ways to install a requested package, the best first.
 
     Args:
         machine: the newest CUDA version that the machine's driver runs; None for a machine without a GPU.
+        channels: those that are asked: some have packages of a way of their own.
     """
     if package.framework is None:
         yield Part(package, None, (package.text,), (package.name,), (), None, {}, True)
         return
     cuda = target.cuda
-    for setup in (single for way in package.framework.ways for single in _releases(way, target.platform)):
+    ways = sorted(package.framework.ways, key=lambda way: way.channel is None)
+    for setup in (single for way in ways for single in _releases(way, target.platform, package)):
         if setup.accelerator != target.accelerator or target.platform.subdir not in setup.platforms:
+            continue
+        if setup.channel is not None and setup.channel not in channels:
             continue
         if package.version is not None and setup.versions is not None and not overlap(package.version, setup.versions):
             continue
@@ -93,18 +99,25 @@ def parts_of(package: RequestedPackage, target: Target, machine: str | None, fac
             )
 
 
-def _releases(way: Setup, platform: Platform) -> Iterator[Setup]:
-    """A way as it is; or one for each release of its wheels that contains CUDA, the newest first."""
+def _releases(way: Setup, platform: Platform, package: RequestedPackage) -> Iterator[Setup]:
+    """A way as it is; or one for each release of its wheels, the newest first.
+
+    Those are the releases whose wheels on PyPI for the platform hold GPU code, or, of a way with an index or an
+    accelerator of its own, have wheels for it at all.
+    """
     if way.wheels is None:
         yield way
         return
+    on_pypi = way.accelerator == "gpu" and not any(text.startswith("--") for text in way.pip)
     for release in reversed(load_wheels()[way.wheels]):
-        if release.cuda_spec is not None and platform.subdir in release.platforms:
+        if platform.subdir not in (release.code if on_pypi else release.platforms):
+            continue
+        if way.versions is None or admits(way.versions, release.version):
             yield replace(
                 way,
-                cuda=release.cuda_spec,
+                cuda=way.cuda or release.cuda_spec,
                 versions=f"{release.minor}.*",
-                python=release.python_spec,
+                python=release.python_spec(package.version),
                 pip=tuple(text.replace("{minor}", release.minor) for text in way.pip),
             )
 
@@ -177,9 +190,20 @@ def _part(package: RequestedPackage, setup: Setup, pattern: str | None, cuda: st
         specs.insert(0, f"{setup.package}[{','.join(limits)}]" if limits else setup.package)
         named.insert(0, setup.package)
     elif package.version is not None:
-        comma = "," if re.search(r"[<>=]", pip[0]) else ""
-        pip = (f"{pip[0]}{comma}{pip_version(package.version)}", *pip[1:])
+        pip = (_limited(pip[0], pip_version(package.version)), *pip[1:])
     return Part(package, setup, tuple(specs), tuple(named), pip, setup.python, dict(setup.variables), exact)
+
+
+def _limited(requirement: str, version: str) -> str:
+    """A requirement of pip with a requested version, each limit once; an exact version stands for all limits.
+
+    >>> _limited("torch==2.8.*", "==2.8.*"), _limited("torch==2.8.*", "==2.8.1"), _limited("jax", ">=0.5")
+    ('torch==2.8.*', 'torch==2.8.1', 'jax>=0.5')
+    """
+    name, limits = re.fullmatch(r"([A-Za-z0-9._-]+(?:\[[^\]]*\])?)(.*)", requirement).groups()  # type: ignore[union-attr]
+    if re.fullmatch(r"==\d+(\.\d+){2,}", version):
+        return f"{name}{version}"
+    return f"{name}{','.join(dict.fromkeys(part for part in (*limits.split(','), *version.split(',')) if part))}"
 
 
 _TOOLKITS = ("cudatoolkit", "cuda-version")
@@ -264,6 +288,9 @@ def target_of(
     Raises:
         InputError: the platform is invalid, or the CPU build is requested with a CUDA version.
     """
+    if cuda is not None and cuda.isdigit():
+        newest = newest_first("cuda", (version for version in facts.toolkits if version.startswith(f"{cuda}.")))
+        cuda = newest[0] if newest else cuda
     where = Platform.parse(platform) if platform else Platform.here()
     if gpu is False and cuda is not None:
         raise InputError("--cpu and --cuda are incompatible")
@@ -319,7 +346,9 @@ def specs_of(parts: Sequence[Part], request: Request) -> tuple[str, ...]:
 
 
 def _ways(package: RequestedPackage, request: Request, facts: CudaFacts, frameworks: Frameworks) -> list[Part]:
-    parts = list(parts_of(package, request.target, request.driver_cuda, facts))
+    parts = list(parts_of(package, request.target, request.driver_cuda, facts, request.channels))
+    if request.python:
+        parts = [part for part in parts if part.python is None or overlap(f"{request.python}.*", part.python)]
     if not parts:
         reasons = reasons_without(package, request.target, frameworks)
         unknown = f"there is no known way to install {package.name} for {request.target}"

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.facts.cuda import CudaFacts, Toolkit, load_cuda
-from feedstock_tools.facts.gpus import Gpu, driver_version, load_gpus, reaches
+from feedstock_tools.facts.frameworks import WheelRelease, load_wheels
+from feedstock_tools.facts.gpus import Gpu, driver_version, find_gpus, load_gpus, reaches
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures, service_of
 from feedstock_tools.pins.channels import FoundBuild, search
 from feedstock_tools.pins.driver import Machine, probe
-from feedstock_tools.pins.graph.from_facts import needed_cuda, reported_cuda
-from feedstock_tools.pins.graph.kinds import kind_named
+from feedstock_tools.pins.graph.from_facts import code_words, needed_cuda, ptx_version, reported_cuda
+from feedstock_tools.pins.graph.kinds import FRAMEWORKS, kind_named
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import parse_version
 
@@ -244,10 +245,16 @@ class BuildVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The verdicts for each card; `machine` if this machine was queried."""
+    """The verdicts for each card; `machine` if this machine was queried.
+
+    `wheels` are those on wheels of frameworks on PyPI for a `platform`, by capability; none where toolkits or builds
+    were named.
+    """
 
     machine: Machine | None
     cards: tuple[tuple[Card, tuple[BuildVerdict, ...]], ...]
+    platform: str = ""
+    wheels: Mapping[str, tuple[BuildVerdict, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +292,11 @@ def report(question: Question) -> Report:
     if question.packages and cards:
         builds = [build for spec in question.packages for build in _builds(spec, question)]
     judged = [(card, tuple(_judged(facts, card, question, builds))) for card in cards]
-    return Report(machine, tuple(judged))
+    if question.packages or question.cuda or question.preset:
+        return Report(machine, tuple(judged))
+    subdirs = {card.capability: _subdir_of(card, question.platform) for card in cards}
+    wheels = {card.capability: tuple(_of_wheels(facts, card, subdirs[card.capability])) for card in cards}
+    return Report(machine, tuple(judged), " and ".join(dict.fromkeys(subdirs.values())), wheels)
 
 
 def _cards(question: Question, facts: CudaFacts) -> tuple[Machine | None, list[Card]]:
@@ -294,7 +305,8 @@ def _cards(question: Question, facts: CudaFacts) -> tuple[Machine | None, list[C
         raise InputError("name the GPU by --model or by --capability, not by both")
     windows = question.platform is not None and question.platform.os == "win"
     if name:
-        return None, [card_named(facts, name, driver, windows=windows)]
+        cards = [Card(gpu.name, gpu.capability, windows=windows, gpus=(gpu,)) for gpu in find_gpus(name, load_gpus())]
+        return None, [_with_driver(facts, card, driver) for card in cards]
     if capability:
         return None, [card_of_capability(facts, capability, driver, windows=windows)]
     if driver:
@@ -304,6 +316,42 @@ def _cards(question: Question, facts: CudaFacts) -> tuple[Machine | None, list[C
         Card(device.name, device.capability, machine.driver, machine.cuda, measured=True) for device in machine.devices
     ]
     return machine, cards
+
+
+def _subdir_of(card: Card, platform: Platform | None) -> str:
+    """The platform whose wheels a card's machine takes: of NVIDIA's own ARM boards linux-aarch64."""
+    if card.gpus and all(gpu.tegra or gpu.grace for gpu in card.gpus):
+        return "linux-aarch64"
+    return (platform or Platform.here()).subdir
+
+
+def _of_wheels(facts: CudaFacts, card: Card, subdir: str) -> Iterable[BuildVerdict]:
+    for name in dict.fromkeys(FRAMEWORKS):
+        keys = [key for key in FRAMEWORKS[name] if name != "pytorch"]
+        for key in keys:
+            for wheels in load_wheels().get(key, ()):
+                yield BuildVerdict(f"{key} {wheels.minor}", wheels.cuda_spec, judge_wheel(facts, card, wheels, subdir))
+
+
+def judge_wheel(facts: CudaFacts, card: Card, wheels: WheelRelease, subdir: str) -> Verdict:
+    """How a card runs the wheel of a framework for a platform, by the GPU code in it and the card's driver."""
+    if subdir in wheels.unread:
+        return Verdict("unknown", None, (f"Its wheel was not read: {wheels.unread[subdir]}.",))
+    if subdir not in wheels.code:
+        reason = "is for the CPU" if subdir in wheels.platforms else "does not exist"
+        return Verdict("cpu" if subdir in wheels.platforms else "no", None, (f"Its wheel for {subdir} {reason}.",))
+    code = wheels.code[subdir]
+    built = parse_architectures(code.split())
+    service = service_of(built, card.number)
+    toolkit = ptx_version(facts, wheels, code)
+    refused = _not_driven(card) or (_refused_by_driver(card, facts.toolkit(toolkit)) if toolkit else None)
+    if refused or service.by is None:
+        return Verdict("no", None, (refused or f"It holds {code_words(code)}.",))
+    if service.how == "native":
+        return Verdict("native", str(service.by), (f"It holds machine code for {service.by}.",))
+    too_old = _cannot_compile(facts, card, toolkit) if toolkit else None
+    reason = f"It holds {code_words(code)}, which drivers for CUDA {toolkit} or later compile."
+    return Verdict("no", None, (reason, too_old)) if too_old else Verdict("ptx", str(service.by), (reason,))
 
 
 def _builds(spec: str, question: Question) -> Iterable[FoundBuild]:

@@ -26,7 +26,7 @@ from feedstock_tools.facts.packages import checked_packages
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.nodes import parse_document, parse_texts
-from maintenance.facts import feedstocks, frameworks, gpus, libraries, pinning_rows, toolkits, tools
+from maintenance.facts import feedstocks, framework_wheels, gpus, libraries, pinning_rows, toolkits, tools
 
 
 def _check_tools(path: Path) -> None:
@@ -83,9 +83,10 @@ def _libraries(index: str, again: bool, largest: float, projects: tuple[str, ...
 
 @program.command("frameworks")
 @_of_index
-def _frameworks(index: str, again: bool) -> None:
-    """Write `variants/wheels.yaml`: the CUDA, cuDNN and Python of torch, TensorFlow, JAX and CuPy."""
-    sys.exit(min(1, frameworks.update(index, again)))
+@click.argument("names", nargs=-1, type=click.Choice([*framework_wheels.PROJECTS]), metavar="[FRAMEWORK]...")
+def _frameworks(index: str, again: bool, names: tuple[str, ...]) -> None:
+    """Write `variants/wheels.yaml`: what the wheels of frameworks ask for, and the GPU code that they hold."""
+    sys.exit(min(1, framework_wheels.update(index, again, names)))
 
 
 @program.command("gpus")

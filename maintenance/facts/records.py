@@ -30,7 +30,9 @@ def read_table(name: str) -> dict[str, Entry]:
 def write_table(name: str, table: Mapping[str, Entry]) -> None:
     """Record a table."""
     text = json.dumps(table, indent=1, ensure_ascii=False)
-    (RECORDED / f"{name}.json").write_text(f"{text}\n", encoding="utf-8")
+    path = RECORDED / f"{name}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"{text}\n", encoding="utf-8")
 
 
 def say(*lines: str) -> None:

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from feedstock_tools.builds.stand_in.nvcc_from_nvrtc import fatbin
 from maintenance.facts import index as wheel_index
-from maintenance.facts import libraries, records, toolkits
+from maintenance.facts import framework_wheels, libraries, records, toolkits
 from maintenance.facts.__main__ import program
 from tests.support.serving import Answers, serving
 
@@ -93,6 +94,9 @@ def handler(index: Index) -> type[Answers]:
             if "/files/" not in self.path:
                 self.answer(index.listing(name))
                 return
+            if name not in index.wheels:
+                self.answer(b"", 404)
+                return
             start, content = index.part(name, span)
             place = f"bytes {start}-{start + len(content) - 1}/{len(index.wheels[name])}"
             if span:
@@ -159,6 +163,88 @@ def test_libraries_are_read_by_ranges_and_once(index: Index) -> None:
     before = len(index.asked)
     assert ran(*arguments) == (0, "1 wheels in the record, 0 contradict the facts\n")
     assert len(index.asked) == before, "a wheel that the record has is not read again"
+
+
+METADATA = """\
+Metadata-Version: 2.1
+Requires-Python: >=3.9
+Requires-Dist: numpy<2
+Requires-Dist: nvidia-cuda-runtime-cu12 (==12.8.90) ; platform_system == "Linux" and platform_machine == "x86_64"
+Requires-Dist: nvidia-cudnn-cu12==9.10.2.21; platform_system == "Linux" and platform_machine == "x86_64"
+Requires-Dist: expecttest; extra == "tests"
+
+nvidia-cuda-runtime-cu12 is for CUDA.
+"""
+
+
+@pytest.fixture
+def variants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for `wheels.yaml`, beside the records."""
+    (tmp_path / "wheels.yaml").write_text("tested: {}\nwheels: {}\n", encoding="utf-8")
+    monkeypatch.setattr(framework_wheels, "data_folder", lambda _: tmp_path)
+    return tmp_path / "wheels.yaml"
+
+
+def test_a_framework_has_cuda_where_its_wheel_holds_gpu_code(index: Index, variants: Path) -> None:
+    most = [name for name in ("sm_70", "sm_90") for _ in range(9)]
+    info = "torch-2.10.0.dist-info/METADATA"
+    for tag in ("cp39-cp39", "cp310-cp310"):
+        index.add(
+            f"torch-2.10.0-{tag}-manylinux_2_28_x86_64.whl",
+            {info: METADATA.encode(), "torch/lib/libtorch_cuda.so": library(*most, "sm_90a")},
+        )
+        index.add(f"torch-2.10.0-{tag}-win_amd64.whl", {info: METADATA.encode(), "torch/lib/torch_cpu.dll": b"MZ"})
+    assert ran("frameworks", "--index", index.address, "torch")[0] == 0
+    (found,) = yaml.safe_load(variants.read_text(encoding="utf-8"))["wheels"]["torch"]
+    assert found == {
+        "version": "2.10.0",
+        "python": ["3.9", "3.10"],
+        "platforms": ["linux-64", "win-64"],
+        "numpy": "<2",
+        "cuda": "==12.8.90",
+        "cudnn": "==9.10.2.21",
+        "code": {"linux-64": "sm_70 sm_90"},
+        "some": {"linux-64": "sm_90a"},
+    }
+    assert {name for name, _ in index.asked if "cp39" in name} == set(), "one Python is enough"
+    before = len(index.asked)
+    assert ran("frameworks", "--index", index.address, "torch")[0] == 0
+    assert len(index.asked) == before, "what the record has is not read again"
+
+
+def test_wheels_whose_metadata_names_no_cuda_state_it_themselves(index: Index, variants: Path) -> None:
+    index.add(
+        "torch-1.7.1-cp38-cp38-manylinux1_x86_64.whl",
+        {
+            "torch-1.7.1.dist-info/METADATA": b"Metadata-Version: 2.1\n\n",
+            "torch/version.py": b"__version__ = '1.7.1'\ncuda = '10.2'\n",
+            "torch/lib/libtorch_cuda.so": library("sm_37", "compute_37"),
+        },
+    )
+    assert ran("frameworks", "--index", index.address, "torch")[0] == 0
+    (found,) = yaml.safe_load(variants.read_text(encoding="utf-8"))["wheels"]["torch"]
+    assert (found["built"], found["code"]) == ("10.2", {"linux-64": "sm_37 compute_37"})
+
+
+def test_a_sample_of_a_large_library_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(framework_wheels, "_FIRST_PART", 3000)
+    monkeypatch.setattr(framework_wheels, "_ENOUGH", 50)
+    content = library(*["sm_70"] * 60) + bytes(200_000) + library("sm_90")
+    code, read = framework_wheels.code_of_start(io.BytesIO(content), len(content), tmp_path / "library")
+    assert (code, read < len(content)) == ("sm_70:60", True)
+    content = bytes(20_000) + library("sm_90")
+    code, read = framework_wheels.code_of_start(io.BytesIO(content), len(content), tmp_path / "library")
+    assert (code, read) == ("sm_90:1", len(content)), "too few pieces: all is read"
+
+
+def test_a_patch_release_may_have_wheels_for_fewer_pythons(index: Index, variants: Path) -> None:
+    for version, tags in (("0.4.30", ("cp39", "cp310")), ("0.4.38", ("cp310", "cp313"))):
+        for tag in tags:
+            name = f"jax_cuda12_plugin-{version}-{tag}-{tag}-manylinux2014_x86_64.whl"
+            index.add(name, {f"jax_cuda12_plugin-{version}.dist-info/METADATA": b"Metadata-Version: 2.1\n\n"})
+    assert ran("frameworks", "--index", index.address, "jax-cuda12")[0] == 0
+    (found,) = yaml.safe_load(variants.read_text(encoding="utf-8"))["wheels"]["jax-cuda12"]
+    assert (found["version"], found["python"], found["python_of_all"]) == ("0.4.38", ["3.10", "3.13"], ["3.10"])
 
 
 def test_large_libraries_can_be_left_for_a_later_run(index: Index) -> None:

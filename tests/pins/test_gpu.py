@@ -102,10 +102,38 @@ def test_a_driver_for_windows_whose_gpus_are_not_known_is_told_as_such(
     assert ("not known" in output(*arguments)) is (how == "unknown")
 
 
-def test_every_toolkit_is_judged_by_default(facts: CudaFacts) -> None:
-    lines = output("--model", "RTX 4090").splitlines()
-    assert len(lines) == 1 + len(facts.toolkits)
+def test_every_toolkit_is_judged_by_default_in_ranges_that_a_gpu_runs_alike(facts: CudaFacts) -> None:
+    lines = output("RTX 4090", "--platform", "linux-64").splitlines()
     assert lines[0] == "GeForce RTX 4090, compute capability 8.9"
+    assert [line.split("  ")[1] for line in lines[1:5]] == [
+        "CUDA 8.0 to 10.2",
+        "CUDA 11.0",
+        "CUDA 11.1 to 11.7",
+        f"CUDA 11.8 to {list(facts.toolkits)[-1]}",
+    ]
+    (found,) = json.loads(output("RTX 4090", "--json"))["gpus"]
+    assert [item["what"] for item in found["builds"]] == [f"CUDA {version}" for version in facts.toolkits]
+
+
+def test_wheels_are_judged_by_the_code_in_them() -> None:
+    (found,) = json.loads(output("GTX 1080 Ti", "--platform", "linux-64", "--json"))["gpus"]
+    runs = {item["what"]: item["runs"] for item in found["wheels"]}
+    assert (runs["torch 2.7"], runs["torch 2.8"]) == ("native", "no")
+    (found,) = json.loads(output("RTX 4090", "--platform", "win-64", "--json"))["gpus"]
+    runs = {item["what"]: item["runs"] for item in found["wheels"]}
+    assert (runs["torch 2.8"], runs["cupy-cuda12x 14.2"]) == ("cpu", "native")
+
+
+def test_a_wheel_with_ptx_alone_needs_a_driver_that_compiles_it() -> None:
+    for driver, runs in (("535.54.03", "no"), ("570.26", "ptx")):
+        (found,) = json.loads(output("H100", "--driver", driver, "--platform", "linux-64", "--json"))["gpus"]
+        assert {item["what"]: item["runs"] for item in found["wheels"]}["tensorflow 2.21"] == runs
+
+
+def test_a_name_of_several_gpus_is_answered_for_each() -> None:
+    text = output("GT 730", "--cuda", "11.4")
+    assert text.count("GeForce GT 730, compute capability") == 3
+    assert "CUDA 11.4: native (sm_35)" in text
 
 
 def test_builds_of_a_package(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import CudaFacts
-from feedstock_tools.pins.graph import resolve
+from feedstock_tools.facts.frameworks import WheelRelease
+from feedstock_tools.pins.graph import answers, from_facts, resolve
 from feedstock_tools.pins.graph.answers import pin_graph
 from feedstock_tools.pins.graph.explain import explain
 from feedstock_tools.pins.graph.kinds import Demand, kind_named, newest_first, parse_demand, parse_demands, preferred
@@ -237,3 +238,44 @@ def test_every_set_of_the_kinds_named(facts_graph: PinGraph) -> None:
     assert {one["gcc"] for one in found} == {"5", "6", "7", "8", "9", "10"}
     assert len(found) == len({tuple(one.items()) for one in found})
     assert all(holds(facts_graph, one) for one in found)
+
+
+@pytest.mark.parametrize(
+    ("demands", "runs"),
+    [
+        (["torch=2.10", "gpu=GTX 1080 Ti"], False),  # no code for it in the wheel, though CUDA 12.8 compiles for it
+        (["torch=2.0", "gpu=RTX 4090"], True),  # by code for sm_86, though CUDA 11.7 does not know sm_89
+        (["torch=2.10", "gpu=GH200"], False),  # the wheel for ARM has no CUDA
+        (["torch=2.11", "gpu=GH200"], True),
+        (["torch=2.8", "platform=win-64"], False),
+        (["tensorflow=2.20", "gpu=H100", "driver=535"], False),  # PTX of CUDA 12.5
+        (["tensorflow=2.20", "gpu=H100", "driver=555.42.02"], True),
+        (["tensorflow=2.20", "gpu=L4", "driver=535"], True),  # machine code
+        (["jax=0.12", "gpu=P100"], True),
+        (["jax=0.12", "gpu=P100", "cuda=13"], False),
+    ],
+)
+def test_a_framework_runs_what_its_wheel_holds(demands: list[str], runs: bool) -> None:
+    assert bool(answers.resolve(demands).sets) is runs
+
+
+def test_a_wheel_that_was_not_read_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    unread = {"linux-64": "it has 9 GB"}
+    found = WheelRelease("torch", "2.99.0", ("3.12",), ("linux-64",), cuda="==12.8.90", unread=unread)
+    monkeypatch.setattr(from_facts, "load_wheels", lambda: {"torch": (found,)})
+    from_facts._graph_for.cache_clear()
+    try:
+        conflict = answers.resolve(["torch=2.99", "gpu=H100"]).conflict
+    finally:
+        from_facts._graph_for.cache_clear()
+    assert conflict is not None
+    assert conflict.unknown
+    assert "those for linux-64 were not read: it has 9 GB" in str(conflict)
+
+
+def test_wsl_has_packages_of_linux_and_drivers_of_windows() -> None:
+    assert answers.resolve(["os=wsl", "driver=471.41", "cuda=12.0"]).conflict is not None
+    (found,) = answers.resolve(["os=wsl", "driver=528.33", "cuda=12.0"]).sets
+    assert (found["platform"], found["gcc"]) == ("linux-64", "12")
+    (least,) = answers.resolve(["os=wsl", "cuda=12.8", "gpu=RTX 5090"]).sets
+    assert least["driver"] == "572.16"

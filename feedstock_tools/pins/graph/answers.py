@@ -16,7 +16,7 @@ from feedstock_tools.facts.packages import known_pythons
 from feedstock_tools.pins.channels import channel_title, channel_urls
 from feedstock_tools.pins.graph.explain import Conflict, explain
 from feedstock_tools.pins.graph.from_channel import graph_of_channel
-from feedstock_tools.pins.graph.from_facts import graph_of_facts
+from feedstock_tools.pins.graph.from_facts import graph_of_facts, in_wsl
 from feedstock_tools.pins.graph.kinds import FRAMEWORKS, KINDS, Demand, parse_demands
 from feedstock_tools.pins.graph.model import PinGraph, merged
 from feedstock_tools.pins.graph.resolve import all_sets, asked_kinds
@@ -78,12 +78,19 @@ def resolve(
     elif platform:
         raise InputError("--platform is for --channel", hint=f"Demand platform={platform}.")
     graph = pin_graph(cuda_facts if facts else None, demands=demanded, records=records, origin=origin)
+    if _is_wsl(demanded):
+        graph = in_wsl(graph)
     conflict = explain(graph, demanded)
     if conflict is not None:
         return Answer(graph, cuda_facts, demanded, (), conflict, most, False)
     to_choose = tuple(kind for kind in asked_kinds(graph, demanded, kinds) if kind not in _kinds_of_system(demanded))
     sets = list(islice(all_sets(graph, demanded, to_choose), most + 1))
     return Answer(graph, cuda_facts, demanded, tuple(sets[:most]), None, most, len(sets) > most)
+
+
+def _is_wsl(demands: tuple[Demand, ...]) -> bool:
+    texts = [demand.text.rpartition("=")[2].strip().lower() for demand in demands if demand.kind == "platform"]
+    return not {"wsl", "wsl2"}.isdisjoint(texts)
 
 
 def _with_cuda(demands: tuple[Demand, ...]) -> tuple[Demand, ...]:

@@ -67,6 +67,11 @@ def explain(graph: PinGraph, demands: Sequence[Demand]) -> Conflict | None:
     return Conflict(fewest, sentences, _nearest(graph, tuple(demands), fewest), unknown)
 
 
+def _means_gpu(demand: Demand) -> bool:
+    """Whether a demand for an architecture was made of one for a GPU."""
+    return demand.kind == "sm" and kind_named(demand.text.partition("=")[0]).name == "gpu"
+
+
 def _architecture_of(graph: PinGraph, demand: Demand) -> Demand:
     """A demand for a GPU as one for its architecture, with its own text; any other demand as it is."""
     if demand.kind != "gpu":
@@ -119,6 +124,9 @@ def _sentence(graph: PinGraph, demand: Demand, conflict: Sequence[Demand]) -> st
     if bounds:
         chosen = f" ({example})" if len(matching) > 1 else ""
         return f"{demand}{chosen}: {'; '.join(dict.fromkeys(f'{bound.said}{_cited(bound)}' for bound in bounds))}."
+    by_platform = [bound for bound in graph.bounds_of(example) if bound.kinds == {"platform"}]
+    if by_platform and any(kinds_between(graph, demand.kind, kind) == ("platform",) for kind in others):
+        return f"{demand}: {'; '.join(f'{bound.said}{_cited(bound)}' for bound in by_platform)}."
     parts = [part for kind in others if (part := _restriction(graph, demand, kind)) is not None]
     if parts:
         return f"{demand} goes with {'; with '.join(parts)}."
@@ -177,7 +185,8 @@ def _telling_bounds(graph: PinGraph, release: Release, others: Mapping[str, Dema
             let_in = frozenset().union(*(way.allowed.get(kind, versions) for way in bound.ways)) & versions
             if let_in != versions:
                 restricting.append(bound)
-    return excluding or restricting
+    telling = [bound for bound in excluding if bound.kinds <= others.keys()]
+    return telling or excluding or restricting
 
 
 def _excludes(way: Way, others: Mapping[str, Demand]) -> bool:
@@ -216,6 +225,8 @@ def _nearest(graph: PinGraph, demands: tuple[Demand, ...], fewest: Sequence[Dema
     """Lists of demands that work, each with one demand of the conflict at the nearest version that works."""
     nearest = []
     for changed in fewest:
+        if _means_gpu(changed):
+            continue  # another architecture is no GPU that anybody has
         others = tuple(demand for demand in demands if demand.kind != changed.kind)
         replaced = _replacement(graph, changed, others)
         if replaced is not None:
@@ -280,7 +291,7 @@ def _compatible_demands(graph: PinGraph, demands: Iterable[Demand]) -> tuple[Dem
     for demand in demands:
         if is_satisfiable(graph, [*possible, demand]):
             possible.append(demand)
-        elif demand.kind not in {other.kind for other in possible} and (
+        elif demand.kind not in {other.kind for other in possible} and not _means_gpu(demand) and (
             nearer := _replacement(graph, demand, possible)
         ):
             possible.append(nearer[1])

@@ -10,8 +10,9 @@ from types import MappingProxyType
 
 from feedstock_tools.channel.specs import admits
 from feedstock_tools.facts.cuda import MSVC, CudaFacts, Drivers, GpuCode, Library, Toolkit
-from feedstock_tools.facts.frameworks import Framework, WheelRelease, load_frameworks, load_wheels
+from feedstock_tools.facts.frameworks import WheelRelease, load_wheels
 from feedstock_tools.facts.gpus import Gpu, find_gpu, load_gpus
+from feedstock_tools.gpu_code.architecture import parse_architectures, service_of
 from feedstock_tools.pins.graph.kinds import FRAMEWORKS, kind_named, msvc_of, msvc_words
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
 from feedstock_tools.versions import parse_version
@@ -53,18 +54,19 @@ def _graph_for(
 ) -> PinGraph:
     also = dict(more)
     scales = _scales(facts, also)
+    wheels = [name for name in FRAMEWORKS if name in also]
     bounds = [
-        *(bound for cuda in cudas for bound in _of_cuda(cuda, facts, scales)),
+        *(bound for cuda in cudas for bound in _of_cuda(cuda, facts, scales, compiles=not wheels)),
         *_of_libraries(facts, cudas, scales["sm"]),
         *_of_the_machine(facts, scales, also),
-        *(bound for name in FRAMEWORKS if name in also for bound in bounds_of_wheels(name, facts, cudas, pythons)),
+        *(bound for name in wheels for bound in bounds_of_wheels(name, facts, cudas, pythons, scales)),
         *(bound for gpu in _gpus(also) for bound in _of_gpu(gpu, cudas, scales["driver"])),
     ]
     releases = {bound.release for bound in bounds} | {Release("cuda", cuda) for cuda in cudas}
     releases |= {Release("platform", name) for name in _PLATFORMS} | {Release("python", name) for name in pythons}
     releases |= {Release(kind, version) for kind, versions in scales.items() for version in versions}
     origins = {release.kind: "cuda.yaml" for release in releases} | {"python": "packages.yaml"}
-    origins |= dict.fromkeys(facts.libraries, "the builds of conda-forge")
+    origins |= dict.fromkeys(facts.libraries, "the builds of conda-forge") | dict.fromkeys(wheels, "the wheels on PyPI")
     return PinGraph(frozenset(releases), tuple(bounds), MappingProxyType(origins))
 
 
@@ -130,7 +132,8 @@ def _scales(facts: CudaFacts, also: Mapping[str, Iterable[str]]) -> Scales:
     }
 
 
-def _of_cuda(cuda: str, facts: CudaFacts, scales: Scales) -> Iterator[Bound]:
+def _of_cuda(cuda: str, facts: CudaFacts, scales: Scales, *, compiles: bool) -> Iterator[Bound]:
+    """The bounds of a toolkit; without those of its nvcc on architectures where wheels have been compiled."""
     release = Release("cuda", cuda)
     toolkit = facts.toolkits.get(cuda)
     if toolkit is None:
@@ -150,8 +153,9 @@ def _of_cuda(cuda: str, facts: CudaFacts, scales: Scales) -> Iterator[Bound]:
         release, "clang", (None, toolkit.newest_clang), scales["clang"], _cited(facts, toolkit, "newest_clang")
     )
     yield _visual_studio_bound(release, toolkit, scales["visual-studio"], _cited(facts, toolkit, "visual_studio"))
-    way = Way({"sm": frozenset(toolkit.architectures)}, source=_cited(facts, toolkit, "architectures"))
-    yield Bound(release, (way,), f"its nvcc knows {_listed(f'sm_{name}' for name in toolkit.architectures)}")
+    if compiles:
+        way = Way({"sm": frozenset(toolkit.architectures)}, source=_cited(facts, toolkit, "architectures"))
+        yield Bound(release, (way,), f"its nvcc knows {_listed(f'sm_{name}' for name in toolkit.architectures)}")
     yield _driver_bound(release, toolkit, scales["driver"], _cited(facts, toolkit, "least_driver"))
     least = needed_cuda(cuda)
     enough = frozenset(version for version in scales["__cuda"] if parse_version(version) >= parse_version(least))
@@ -311,6 +315,23 @@ def with_gpus(graph: PinGraph, gpus: Iterable[Gpu]) -> PinGraph:
     return replace(graph, releases=releases, bounds=(*graph.bounds, *bounds))
 
 
+def in_wsl(graph: PinGraph) -> PinGraph:
+    """A graph for WSL 2: packages of linux-64 with the driver of Windows (NVIDIA, CUDA on WSL User Guide)."""
+    return replace(graph, bounds=tuple(map(_driven_by_windows, graph.bounds)))
+
+
+def _driven_by_windows(bound: Bound) -> Bound:
+    """A bound on drivers with what it says of Windows for linux-64; any other as it is."""
+    if not bound.restricts("platform") or bound.release.kind != "driver" and not bound.restricts("driver"):
+        return bound
+    ways = []
+    for way in bound.ways:
+        platforms = way.allowed.get("platform", _PLATFORMS)
+        there = platforms - {"linux-64"} | ({"linux-64"} if platforms & _WINDOWS else frozenset())
+        ways.append(replace(way, allowed={**way.allowed, "platform": there}))
+    return replace(bound, ways=tuple(ways))
+
+
 def _of_gpu(gpu: Gpu, cudas: Sequence[str], drivers: Iterable[str]) -> Iterator[Bound]:
     release = Release("gpu", gpu.name)
     number = gpu.architecture.removeprefix("sm_")
@@ -359,11 +380,10 @@ def _listed(words: Iterable[str]) -> str:
     return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}" if listed else "nothing"
 
 
-_GPU_PLATFORMS = frozenset({"linux-64", "linux-aarch64", "linux-ppc64le", "win-64"})
-
-
-def bounds_of_wheels(name: str, facts: CudaFacts, cudas: Sequence[str], pythons: Sequence[str]) -> Iterator[Bound]:
-    """The CUDA, cuDNN, Python and platforms that the wheels of a framework are for, by minor version."""
+def bounds_of_wheels(
+    name: str, facts: CudaFacts, cudas: Sequence[str], pythons: Sequence[str], scales: Scales
+) -> Iterator[Bound]:
+    """The CUDA, cuDNN, Python, platforms and GPUs that the wheels of a framework are for, by minor version."""
     by_version: dict[str, dict[str, WheelRelease]] = {}
     for key in FRAMEWORKS[name]:
         for wheels in load_wheels().get(key, ()):
@@ -371,40 +391,116 @@ def bounds_of_wheels(name: str, facts: CudaFacts, cudas: Sequence[str], pythons:
     cudnns = [release.version for release in facts.libraries["cudnn"].releases] if "cudnn" in facts.libraries else []
     for version, builds in by_version.items():
         release = Release(name, version)
-        source = f"the metadata of {' and '.join(f'{key} {version}' for key in builds)}"
-        yield _of_platforms(release, builds.values(), source)
-        if pythons:
-            supported = sorted({python for wheels in builds.values() for python in wheels.python}, key=parse_version)
+        source = f"the wheels of {' and '.join(f'{key} {version}' for key in builds)}"
+        yield from _of_platforms(release, builds.values(), source)
+        supported = sorted({python for wheels in builds.values() for python in wheels.python}, key=parse_version)
+        if pythons and supported:
             way = Way({"python": frozenset(pythons) & frozenset(supported)}, source=source)
             yield Bound(release, (way,), f"its wheels are for Python {supported[0]} to {supported[-1]}")
         yield _cuda_of_wheels(release, builds, cudas, source)
+        yield from _code_of_wheels(release, builds, facts, cudas, scales)
         yield from _needed_cudnn(release, builds.values(), cudnns, source)
 
 
-def _of_platforms(release: Release, builds: Collection[WheelRelease], source: str) -> Bound:
+def _of_platforms(release: Release, builds: Collection[WheelRelease], source: str) -> Iterator[Bound]:
+    """The platforms whose wheels hold GPU code; where that was not read, nothing is claimed."""
     named = list(dict.fromkeys(platform for wheels in builds for platform in wheels.platforms))
-    framework = load_frameworks().frameworks["pytorch" if release.kind == "torch" else release.kind]
-    reasons = {
-        platform: none.reason
-        for none in framework.unavailable
-        for platform in none.platforms
-        if none.accelerator == "gpu" and not _has_gpu_wheels(framework, platform, release.version)
-    }
-    fit = [platform for platform in named if platform not in reasons]
-    sentence = f"its wheels are for {_listed(fit)}" if fit else "it has no wheels"
-    left_out = [
-        f"for {platform} they have no GPU code: {reasons[platform]}" for platform in named if platform in reasons
+    fit = [platform for platform in named if any(platform in wheels.code for wheels in builds)]
+    unread = {platform: why for wheels in builds for platform, why in wheels.unread.items() if platform not in fit}
+    without = [platform for platform in named if platform in _PLATFORMS and platform not in (*fit, *unread)]
+    sentence = f"its wheels for {_listed(fit)} hold GPU code" if fit else "it has no wheels with GPU code on PyPI"
+    none = f"those for {_listed(without)} {'have' if fit else 'are for the CPU, and have'} no CUDA" if without else ""
+    ways = (Way({"platform": frozenset({*fit, *unread})}, source=source),)
+    yield Bound(release, ways, "; ".join(filter(None, (sentence, none))))
+    if unread:
+        reasons = "; ".join(f"those for {platform} were not read: {why}" for platform, why in unread.items())
+        yield Bound(release, (Way({"platform": frozenset(fit)}, source=source),), reasons, unknown=True)
+
+
+def _code_of_wheels(
+    release: Release, builds: Mapping[str, WheelRelease], facts: CudaFacts, cudas: Sequence[str], scales: Scales
+) -> Iterator[Bound]:
+    """The GPUs that the code in the wheels runs on: machine code, or PTX that a new enough driver compiles."""
+    ways: list[Way] = []
+    words: dict[str, dict[str, list[str]]] = {}
+    for key, wheels in builds.items():
+        source = f"the GPU code in the wheel of {key} {wheels.version}"
+        brought = brought_cuda(wheels, cudas)
+        for subdir, text in wheels.code.items():
+            services = services_of(text, scales["sm"])
+            for how in ("native", "ptx"):
+                allowed = {"platform": frozenset({subdir}), "sm": services[how]}
+                allowed |= {"cuda": brought} if brought else {}
+                if how == "ptx" and services[how]:
+                    written = ptx_version(facts, wheels, text)
+                    allowed["__cuda"] = _compiling(facts, written, scales["__cuda"])
+                if services[how]:
+                    ways.append(Way(allowed, frozenset(allowed.keys() & {"__cuda"}), source))
+            words.setdefault(code_words(text), {}).setdefault(key, []).append(subdir)
+    if ways:
+        unread = frozenset(platform for wheels in builds.values() for platform in wheels.unread)
+        ways += [Way({"platform": unread})] if unread else []
+        sentences = [
+            f"{f'{key} holds' if len(builds) > 1 else 'its wheels hold'} {code} ({_listed(subdirs)})"
+            for code, where in words.items()
+            for key, subdirs in where.items()
+        ]
+        yield Bound(release, tuple(ways), "; ".join(sentences))
+
+
+def wheels_for(name: str, version: str, cuda: str | None) -> list[WheelRelease]:
+    """The wheels of a framework's release for a CUDA version."""
+    found = (wheels for key in FRAMEWORKS[name] for wheels in load_wheels().get(key, ()))
+    return [
+        wheels
+        for wheels in found
+        if wheels.version == version and (cuda is None or cuda in (brought_cuda(wheels, [cuda]) or {cuda}))
     ]
-    reason = "; ".join([sentence, *left_out])
-    return Bound(release, (Way({"platform": frozenset(fit) & _GPU_PLATFORMS}, source=source),), reason)
 
 
-def _has_gpu_wheels(framework: Framework, platform: str, version: str) -> bool:
-    return any(
-        way.accelerator == "gpu" and way.pip and platform in way.platforms
-        for way in framework.ways
-        if way.versions is None or admits(way.versions, version)
+def services_of(code: str, numbers: Iterable[str]) -> Mapping[str, frozenset[str]]:
+    """Of some architectures (`86`, `90a`) those that run GPU code natively, by PTX, or not (`native`, `ptx`, `no`)."""
+    found: dict[str, set[str]] = {"native": set(), "ptx": set(), "no": set()}
+    architectures = parse_architectures(code.split())
+    for number in numbers:
+        found[service_of(architectures, int(number.rstrip("af"))).how].add(number)
+    return {how: frozenset(names) for how, names in found.items()}
+
+
+def ptx_version(facts: CudaFacts, wheels: WheelRelease, code: str) -> str | None:
+    """The CUDA whose PTX a wheel holds: the oldest that it may be built with and that knows all its architectures."""
+    numbers = {name.partition("_")[2] for name in code.split()}
+    brought = brought_cuda(wheels, tuple(facts.toolkits))
+    may = [version for version in facts.toolkits if version in brought]
+    return next((version for version in may if numbers <= {*facts.toolkits[version].architectures}), next(iter(may), None))
+
+
+def _compiling(facts: CudaFacts, written: str | None, reported: Iterable[str]) -> frozenset[str]:
+    """The CUDA versions of drivers that compile PTX of a toolkit."""
+    return frozenset(
+        cuda
+        for cuda in reported
+        if written is None or parse_version(facts.newest_ptx(cuda)) >= parse_version(written)
     )
+
+
+def code_words(code: str) -> str:
+    """Architectures in words: `machine code for sm_70 to sm_90 and no PTX`."""
+    names = code.split()
+    machine = [name for name in names if name.startswith("sm_")]
+    ptx = [name for name in names if not name.startswith("sm_")]
+    parts = [f"machine code for {_listed(machine)}"] if machine else []
+    return f"{' '.join(parts) or 'no machine code'}, {f'PTX for {_listed(ptx)}' if ptx else 'no PTX'}"
+
+
+def brought_cuda(wheels: WheelRelease, cudas: Sequence[str]) -> frozenset[str]:
+    """The CUDA versions that a wheel is for: that of its metadata, its own statement, or its name; none if unknown."""
+    if wheels.tested is not None:
+        return frozenset({wheels.tested[0]})
+    named = re.search(r"cuda(\d+)x?$", wheels.framework)
+    of_name = "" if named is None else f"{named[1]}.*" if len(named[1]) < 3 else f"{named[1][:2]}.{named[1][2:]}"
+    spec = ",".join(filter(None, (wheels.cuda_spec, of_name)))
+    return frozenset(cuda for cuda in cudas if admits(spec, cuda)) if spec else frozenset()
 
 
 def _cuda_of_wheels(release: Release, builds: Mapping[str, WheelRelease], cudas: Sequence[str], source: str) -> Bound:
@@ -416,16 +512,16 @@ def _cuda_of_wheels(release: Release, builds: Mapping[str, WheelRelease], cudas:
             way = Way({"cuda": frozenset({cuda})}, frozenset({"cuda"}), "TensorFlow's tested build configurations")
             reason = f"it was tested with CUDA {cuda} and cuDNN {cudnn}; its wheels bring none along"
             return Bound(release, (way,), reason)
+        brought = brought_cuda(wheels, cudas)
         major = re.search(r"cuda(\d+)", key)
-        if wheels.cuda_spec is None and major is None:
+        if not brought and wheels.code:
             none = Way({"cuda": frozenset()}, source=source)
             return Bound(release, (none,), "its metadata names no CUDA", unknown=True)
-        spec = ",".join(filter(None, (wheels.cuda_spec, major and f"{major[1]}.*")))
-        brought = frozenset(cuda for cuda in cudas if admits(spec, cuda))
         ways.append(Way({"cuda": brought}, frozenset({"cuda"}), source))
         cudnn = f" and cuDNN {wheels.cudnn.removeprefix('==')}" if wheels.cudnn else ""
-        named = f"{key} for CUDA {major[1]}" if major else f"its wheels bring CUDA {spec.removesuffix('.*')}"
-        words.append(f"{named}{cudnn}")
+        spec = (wheels.cuda_spec or "").removesuffix(".*")
+        named = f"{key} for CUDA {major[1]}" if major else f"its wheels bring CUDA {spec}"
+        words.append(f"{named}{cudnn}" if wheels.code else "its wheels bring no CUDA")
     return Bound(
         release, tuple(ways), f"its wheels are {_listed(words)}" if len(FRAMEWORKS[release.kind]) > 1 else words[0]
     )

@@ -243,6 +243,9 @@ def parse_demand(text: str) -> Demand:
         )
     if kind.name == "cuda" and operator in ("=", "==") and re.fullmatch(r"\d+\.\d+\.\d+", version):
         version = version.rpartition(".")[0]
+    elif kind.name in FRAMEWORKS and operator in ("=", "==") and re.fullmatch(r"\d+\.\d+\.\d+", version):
+        version = version.rpartition(".")[0]  # the facts are of the last release of a minor version
+        operator = "="
     elif kind.name == "driver" and version[0].isdigit():
         version = driver_version(version)
     elif kind.name == "visual-studio" and operator in ("=", "=="):

@@ -13,7 +13,8 @@ from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.facts.frameworks import load_wheels
 from feedstock_tools.facts.gpus import find_gpu, load_gpus
 from feedstock_tools.gpu_code.architecture import Architecture, service_of
-from feedstock_tools.pins.graph.kinds import kind_named
+from feedstock_tools.pins.graph.from_facts import ptx_version, services_of, wheels_for
+from feedstock_tools.pins.graph.kinds import FRAMEWORKS, kind_named
 from feedstock_tools.pins.graph.model import PinGraph, Release
 from feedstock_tools.versions import parse_version
 from feedstock_tools.wording import aligned
@@ -208,6 +209,7 @@ def notes(answer: Answer) -> Iterator[str]:
     yield from _forward(answer)
     yield from _in_wsl(answer)
     yield from _of_the_family(answer)
+    yield from _by_wheels(answer)
     yield from _on_pypi(answer)
     yield from _indexes(answer)
 
@@ -298,6 +300,38 @@ def _of_the_family(answer: Answer) -> Iterator[str]:
             yield f"{gpu.name} runs what CUDA {toolkit.version} compiles for {service.by}, {way}: {_ASK_GPU}."
 
 
+def _demanded_releases(answer: Answer) -> dict[str, str]:
+    """The newest release that each demand of an answer admits, and the architecture of its GPU."""
+    graph, chosen = answer.graph, {}
+    for demand in answer.demands:
+        if demand.spec != "*" and (fit := [v for v in graph.versions.get(demand.kind, ()) if demand.admits(v)]):
+            chosen[demand.kind] = fit[0]
+        if demand.kind == "gpu":
+            chosen["sm"] = find_gpu(demand.spec, load_gpus()).architecture.removeprefix("sm_")
+    return chosen
+
+
+def _by_wheels(answer: Answer) -> Iterator[str]:
+    """How a GPU runs the wheels of a framework, where it is not by machine code of all their kernels."""
+    if answer.conflict is not None and "driver" not in _in_conflict(answer):
+        return
+    chosen = answer.sets[0] if answer.sets else _demanded_releases(answer)
+    number = chosen.get("sm", "")
+    for name in {*FRAMEWORKS} & chosen.keys():
+        for wheels in wheels_for(name, chosen[name], chosen.get("cuda")):
+            subdir = chosen.get("platform", next(iter(wheels.code), ""))
+            code, some = wheels.code.get(subdir, ""), wheels.some.get(subdir, "")
+            if not number or number not in services_of(code, [number])["ptx"]:
+                continue
+            ptx = next(text for text in reversed(code.split()) if text.startswith("compute_"))
+            least = ptx_version(answer.facts, wheels, code)
+            few = f" ({some} is in some of them)" if some and number in services_of(some, [number])["native"] else ""
+            yield (
+                f"the wheel of {name} {wheels.version} has no machine code for sm_{number} in most kernels{few}: the "
+                f"driver compiles its PTX ({ptx}) at first start, and must be for CUDA {least} or later."
+            )
+
+
 _ASK_GPU = "`feedstock-tools gpu` says more"
 
 
@@ -320,7 +354,7 @@ def _on_pypi(answer: Answer) -> Iterator[str]:
 
 def _indexes(answer: Answer) -> Iterator[str]:
     """torch's wheels on PyPI are for one CUDA version; PyTorch has the same release for others elsewhere."""
-    from_wheels = [kind for kind in ("torch", "pytorch") if answer.graph.origins.get(kind) == "cuda.yaml"]
+    from_wheels = [kind for kind in ("torch", "pytorch") if answer.graph.origins.get(kind) == "the wheels on PyPI"]
     if {*from_wheels} & _in_conflict(answer) and {"cuda", "gpu", "sm"} & _in_conflict(answer):
         yield (
             "this is about torch's wheels on PyPI; PyTorch's own indexes and conda-forge have builds for other CUDA "

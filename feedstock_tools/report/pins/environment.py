@@ -79,7 +79,9 @@ def _exactly(environment: Environment, every: bool) -> Iterator[str]:
 
 def _unsolved(environment: Environment) -> Iterator[str]:
     cuda = environment.request.target.cuda
-    if cuda is not None and any(part.setup and part.setup.package for part in environment.parts):
+    if cuda is not None and any(
+        part.setup and part.setup.package and part.setup.channel is None for part in environment.parts
+    ):
         yield f"{'cuda-version' if int(cuda.split('.')[0]) >= 12 else 'cudatoolkit'}={cuda}"
     for spec in specs_of(environment.parts, environment.request):
         match = _BRACKETS.fullmatch(spec)
@@ -98,9 +100,11 @@ def _comments(environment: Environment, name: str, prefix: PurePath | None, file
     request = environment.request
     packages = ", ".join(request.packages)
     machine = ", ".join(text for text in request.machine_has if text.startswith(("__cuda", "__glibc", "__osx")))
-    state = (
-        f"solved for {request.target.platform}" if environment.records else f"NOT solved, for {request.target.platform}"
-    )
+    by_pip = [part.package.name for part in environment.parts if part.pip]
+    state = "solved" if environment.records and not by_pip else "NOT solved,"
+    if environment.records and by_pip:
+        state = f"NOT solved (pip installs {', '.join(by_pip)}; the rest is solved)"
+    state = f"{state} for {request.target.platform}"
     yield f"{packages} for the {request.target.accelerator.upper()}, {state}" + (
         f" with {machine}." if machine else "."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from feedstock_tools.gpu_code.archives import Unread
@@ -49,12 +50,16 @@ def architectures_json(chosen: ArchitectureList, form: str) -> dict[str, Any]:
     }
 
 
-def gpu_text(report: Report, *, single: bool) -> str:
-    """The cards with a table each; with `single`, one verdict with all its reasons."""
+def gpu_text(report: Report, *, single: bool, every: bool = False) -> str:
+    """The cards with a table each; with `single`, one verdict with all its reasons, with `every`, a line for each."""
     lines = _about(report.machine) if report.machine else []
     for card, judged in report.cards:
         lines.append(_heading(card))
-        lines += _in_full(judged) if single else _in_a_table(judged)
+        lines += _in_full(judged) if single else _in_a_table([_Line.of(item) for item in judged], every=every)
+        wheels = report.wheels.get(card.capability, ())
+        if wheels:
+            lines.append(f"Wheels on PyPI for {report.platform}, by the GPU code in them:")
+            lines += _in_a_table([_Line.of(item) for item in wheels], every=every)
     return "\n".join(lines)
 
 
@@ -67,18 +72,19 @@ def gpu_json(report: Report) -> dict[str, Any]:
     document["gpus"] = [
         {
             **values_of(card, "name", "capability", "driver", "driver_cuda"),
-            "builds": [
-                {
-                    **values_of(item, "what", "cuda"),
-                    "runs": item.verdict.how,
-                    **values_of(item.verdict, "by", "reasons"),
-                }
-                for item in judged
-            ],
+            "builds": _judged(judged),
+            **({"wheels": _judged(report.wheels[card.capability])} if card.capability in report.wheels else {}),
         }
         for card, judged in report.cards
     ]
     return document
+
+
+def _judged(judged: Sequence[BuildVerdict]) -> list[dict[str, Any]]:
+    return [
+        {**values_of(item, "what", "cuda"), "runs": item.verdict.how, **values_of(item.verdict, "by", "reasons")}
+        for item in judged
+    ]
 
 
 def _about(machine: Machine) -> list[str]:
@@ -105,20 +111,48 @@ def _in_full(judged: Sequence[BuildVerdict]) -> list[str]:
     return lines
 
 
-def _in_a_table(judged: Sequence[BuildVerdict]) -> list[str]:
-    if not judged:
-        return []
-    wide = max(len(item.what) for item in judged)
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of a table: successive versions of one thing that a GPU runs alike."""
+
+    name: str
+    first: str
+    last: str
+    verdict: Verdict
+
+    @classmethod
+    def of(cls, item: BuildVerdict) -> _Line:
+        name, _, version = item.what.rpartition(" ")
+        return cls(name, version, version, item.verdict)
+
+    def joined(self, other: _Line) -> _Line | None:
+        """This line and the one after it as one; None where they differ."""
+        one, two = self.verdict, other.verdict
+        alike = one.how == two.how and (one.how in ("ptx", "no") or one.by == two.by) and self.name == other.name
+        return replace(other, first=self.first) if alike and self.name else None
+
+    @property
+    def what(self) -> str:
+        versions = self.last if self.first == self.last else f"{self.first} to {self.last}"
+        return f"{self.name} {versions}".strip()
+
+    @property
+    def reason(self) -> str:
+        """Why, unless the machine code says it all."""
+        return "" if self.verdict.how == "native" else self.verdict.reasons[-1 if self.verdict.how == "no" else 0]
+
+
+def _in_a_table(lines: Sequence[_Line], *, every: bool) -> list[str]:
+    joined: list[_Line] = []
+    for line in lines:
+        both = joined[-1].joined(line) if joined and not every else None
+        joined[-1:] = [both] if both else [*joined[-1:], line]
+    wide = max((len(line.what) for line in joined), default=0)
     words_width = max(map(len, HOW.values()))
-    rows = ((item.what, item.verdict.words, item.verdict.by or "", _shortly(item.verdict)) for item in judged)
     return [
-        f"  {subject:<{wide}}  {words:<{words_width}}  {by:<12}  {reason}".rstrip()
-        for subject, words, by, reason in rows
+        f"  {line.what:<{wide}}  {line.verdict.words:<{words_width}}  {line.verdict.by or '':<12}  {line.reason}".rstrip()
+        for line in joined
     ]
-
-
-def _shortly(verdict: Verdict) -> str:
-    return verdict.reasons[-1 if verdict.how == "no" else 0]
 
 
 def gpu_code_text(codes_of_files: Mapping[str, tuple[GpuCode, ...] | Unread]) -> str:

@@ -1,0 +1,422 @@
+"""What the wheels of frameworks hold: for which GPUs, with which CUDA, on which platforms.
+
+Of the last release of each minor version of a framework, one wheel for each platform is read: what its metadata asks
+for there, and the GPU code in its libraries, by ranges. The code is the same for every Python, so one is enough; the
+others are known by the names of the wheels. tests/facts/recorded/framework_wheels has a table for each framework,
+and `variants/wheels.yaml` is written from these tables.
+"""
+
+# ruff: noqa: S310 - the index is the maintainer's own choice
+
+from __future__ import annotations
+
+import re
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+import yaml
+from packaging.requirements import InvalidRequirement, Requirement
+
+from feedstock_tools.data import data_folder
+from feedstock_tools.files.temporary import temporary_folder
+from feedstock_tools.gpu_code.code import gpu_code_in_file
+from feedstock_tools.versions import parse_version
+from maintenance.facts.index import Wheel, archive, wheels_of
+from maintenance.facts.libraries import counted_names
+from maintenance.facts.records import Entry, Release, read_new, read_table, say, write_table
+
+TABLES = "framework_wheels"
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A framework's project on the index.
+
+    Attributes:
+        name: on the index.
+        oldest: the first version that is read.
+        extra: the extra of its metadata that brings CUDA along.
+        library: the libraries that hold its GPU code, by a pattern of their names; None: the largest.
+        numbers: how many numbers of a version make a minor version: 3 for `0.0.35`.
+        states: a file of it that states the CUDA that it was built with, and a pattern that finds this there.
+    """
+
+    name: str
+    oldest: str = "0"
+    extra: str | None = None
+    library: str | None = None
+    numbers: int = 2
+    states: tuple[str, str] | None = None
+
+
+_TORCH = r"(lib)?(torch|torch_cuda|torch_cuda_cu|torch_cuda_cpp|caffe2_gpu)\.(so|dll)"
+_TENSORFLOW = r"_pywrap_tensorflow_internal\.(so|pyd)|libtensorflow_cc\.so\.\d"
+_BUILD_INFO = (
+    "tensorflow/python/platform/build_info.py",
+    r"""cuda_version(?:_number)?["']?\s*[:=]\s*["'](\d+\.\d+)""",
+)
+PROJECTS: Mapping[str, Project] = {
+    "torch": Project("torch", "1.0", library=_TORCH, states=("torch/version.py", r"cuda[^=]*=\s*'([\d.]+)'")),
+    "tensorflow": Project("tensorflow", "1.13", "and-cuda", _TENSORFLOW, states=_BUILD_INFO),
+    "tensorflow-gpu": Project("tensorflow-gpu", "1.13", library=_TENSORFLOW, states=_BUILD_INFO),
+    "jax-cuda12": Project("jax-cuda12-plugin", extra="with-cuda"),
+    "jax-cuda13": Project("jax-cuda13-plugin", extra="with-cuda"),
+    **{f"cupy-cuda{name}": Project(f"cupy-cuda{name}") for name in ("102", "110", "111", "112", "113", "114")},
+    **{f"cupy-cuda{name}": Project(f"cupy-cuda{name}") for name in ("115", "116", "117", "11x")},
+    **{f"cupy-cuda{name}": Project(f"cupy-cuda{name}", extra="ctk") for name in ("12x", "13x")},
+    "torchvision": Project("torchvision"),
+    "torchaudio": Project("torchaudio"),
+    "vllm": Project("vllm"),
+    "xformers": Project("xformers", numbers=3),
+    "bitsandbytes": Project("bitsandbytes"),
+    "onnxruntime-gpu": Project(
+        "onnxruntime-gpu",
+        extra="cuda",
+        library=r"(lib)?onnxruntime_providers_cuda\.(so|dll)",
+        states=("onnxruntime/capi/build_and_package_info.py", r"cuda_version = [\"']([\d.]+)"),
+    ),
+    "ctranslate2": Project("ctranslate2"),
+    "faiss-gpu": Project("faiss-gpu"),
+    "faiss-gpu-cu11": Project("faiss-gpu-cu11"),
+    "faiss-gpu-cu12": Project("faiss-gpu-cu12"),
+    "triton": Project("triton"),
+    "numba": Project("numba", "0.50"),
+    "numba-cuda": Project("numba-cuda", "0.1", "cu12"),
+    "tensorrt": Project("tensorrt"),
+}
+#: Tags of platforms in the names of wheels, by conda's subdir, and what markers see there.
+PLATFORMS = {
+    "linux-64": (re.compile(r"linux.*x86_64"), ("linux", "Linux", "x86_64", "posix")),
+    "linux-aarch64": (re.compile(r"linux.*aarch64"), ("linux", "Linux", "aarch64", "posix")),
+    "win-64": (re.compile(r"win_amd64"), ("win32", "Windows", "AMD64", "nt")),
+    "osx-arm64": (re.compile(r"macosx.*(?:arm64|universal2)"), ("darwin", "Darwin", "arm64", "posix")),
+    "osx-64": (re.compile(r"macosx.*(?:x86_64|universal2)"), ("darwin", "Darwin", "x86_64", "posix")),
+}
+WITH_CUDA = ("linux-64", "linux-aarch64", "win-64")
+#: Of several wheels for a platform, the one that is read.
+_PYTHONS = ("cp310", "cp311", "cp312", "cp39", "cp38", "cp37", "cp36", "cp313")
+_LIBRARY = re.compile(r"\.(?:so(?:\.[0-9]+)*|pyd|dll)$")
+#: Libraries of CUDA, and of others, that wheels carry with them.
+_OF_OTHERS = re.compile(
+    r"(?:lib)?(?:cu(?:blas|dnn|da|dart|fft|file|pti|rand|solver|sparse|tensor)|nccl|nv|nccl|caffe2_nvrtc|mkl|gomp|"
+    r"iomp|openblas|arrow|torch_cpu|shm|av|gfortran|LLVM|triton)",
+    re.IGNORECASE,
+)
+#: Bytes of a library, as packed in the wheel, below which it is not read unless `Project.library` names it.
+_SMALL = 100_000
+_MOST_LIBRARIES = 4
+#: Bytes of a library that are read first, and pieces of code for one architecture that are sample enough.
+_FIRST_PART, _ENOUGH = 50_000_000, 400
+#: A part of the most frequent architecture's pieces from which on an architecture is the library's own: half of them;
+#: fewer are of some kernels alone, and those below the second part are strays.
+_OWN, _STRAY = 2, 50
+_LIBRARIES = re.compile(r"^nvidia-(?:cuda-(?P<runtime>runtime)|(?P<library>cudnn|nccl))(?:-cu\d+)?$")
+
+
+def environment_of(subdir: str, python: str, extra: str | None) -> dict[str, str]:
+    """What markers of requirements see on a platform."""
+    system, platform_system, machine, name = PLATFORMS[subdir][1]
+    return {
+        "os_name": name,
+        "sys_platform": system,
+        "platform_system": platform_system,
+        "platform_machine": machine,
+        "python_version": python,
+        "python_full_version": f"{python}.0",
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+        "extra": extra or "",
+    }
+
+
+def metadata_of(url: str) -> str:
+    """The METADATA of a wheel: from the file beside it, or out of its archive."""
+    try:
+        with urllib.request.urlopen(f"{url}.metadata", timeout=60) as answer:
+            text: bytes = answer.read(1 << 20)
+        return text.decode()
+    except urllib.error.HTTPError:
+        with archive(url) as opened:
+            name = next(name for name in opened.namelist() if name.endswith(".dist-info/METADATA"))
+            return opened.read(name).decode()
+
+
+def requirements(metadata: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """The specification of each requirement that applies in an environment."""
+    found = {}
+    for line in metadata.partition("\n\n")[0].splitlines():
+        if not line.startswith("Requires-Dist: "):
+            continue
+        try:
+            required = Requirement(line.partition(": ")[2])
+        except InvalidRequirement:
+            continue
+        if required.marker is None or required.marker.evaluate(dict(environment)):
+            spec = ",".join(sorted(str(required.specifier).split(","), reverse=True))
+            found[required.name.lower().replace("_", "-")] = spec
+    return found
+
+
+def chosen_wheel(files: Sequence[Wheel]) -> Wheel:
+    """The wheel that is read, of those of a release for a platform."""
+
+    def rank(wheel: Wheel) -> tuple[int, int, str]:
+        place = _PYTHONS.index(wheel.python) if wheel.python in _PYTHONS else len(_PYTHONS)
+        return place, -wheel.build, wheel.filename
+
+    return min(files, key=rank)
+
+
+def pythons_of(files: Sequence[Wheel]) -> set[str]:
+    """The Pythons that wheels are for, by their names; none where they are for any."""
+    tags = (tag for file in files for tag in file.python.split("."))
+    return {f"{tag[2]}.{tag[3:]}" for tag in tags if re.fullmatch(r"cp3\d+", tag)}
+
+
+def pythons_of_all(releases: Sequence[Sequence[Wheel]]) -> set[str]:
+    """The Pythons that each of several releases has wheels for."""
+    found = [pythons_of(files) for files in releases]
+    return set.intersection(*found) if found else set()
+
+
+def named(files: Sequence[Wheel], releases: Sequence[Sequence[Wheel]]) -> Entry:
+    """The Pythons of a release by the names of its wheels, and those that all releases of the minor version have."""
+    pythons, of_all = pythons_of(files), pythons_of_all(releases)
+    fewer = {"python_of_all": sorted(of_all, key=parse_version)} if of_all and of_all < pythons else {}
+    return {"python": sorted(pythons, key=parse_version), **fewer}
+
+
+def read_release(project: Project, files: Sequence[Wheel], again: bool, before: Entry | None) -> Entry:
+    """One release: of each platform what its wheel asks for and holds.
+
+    Raises:
+        OSError: a wheel cannot be read.
+    """
+    pythons = sorted(pythons_of(files), key=parse_version)
+    entry: Entry = {"platforms": {}}
+    for subdir, (pattern, _) in PLATFORMS.items():
+        fitting = [file for file in files if pattern.search(file.platform) or file.platform == "any"]
+        if not fitting:
+            continue
+        wheel = chosen_wheel(fitting)
+        known = before["platforms"].get(subdir) if before and not again else None
+        if known and known["sha256"] == wheel.sha256:
+            entry["platforms"][subdir] = with_statement(project, wheel, known)
+            continue
+        entry["platforms"][subdir] = read_wheel(project, wheel, subdir, pythons)
+    return entry
+
+
+def read_wheel(project: Project, wheel: Wheel, subdir: str, pythons: Sequence[str]) -> Entry:
+    """The requirements of a wheel on a platform, and the GPU code in its libraries."""
+    metadata = metadata_of(wheel.url)
+    tag = re.fullmatch(r"cp(3)(\d+)", wheel.python)
+    python = f"{tag[1]}.{tag[2]}" if tag else pythons[-1] if pythons else "3.12"
+    entry: Entry = {"wheel": wheel.filename, "sha256": wheel.sha256}
+    if needed := re.search(r"^Requires-Python: (.*)$", metadata.partition("\n\n")[0], re.MULTILINE):
+        entry["requires_python"] = needed[1].strip()
+    for name, spec in requirements(metadata, environment_of(subdir, python, project.extra)).items():
+        if name in ("numpy", "torch") and spec:
+            entry[name] = spec
+        elif name == "cuda-toolkit":
+            entry["cuda"] = spec
+        elif library := _LIBRARIES.match(name):
+            entry[library["library"] or "cuda"] = spec
+    if subdir in WITH_CUDA:
+        entry["files"] = dict(gpu_code_of(project, wheel))
+    return with_statement(project, wheel, entry)
+
+
+def lacks_statement(project: Project, entry: Mapping[str, Any]) -> bool:
+    """Whether the CUDA that a wheel states is still to be read: its metadata names none, and it holds GPU code."""
+    return bool(project.states and entry.get("files") and "cuda" not in entry and "built" not in entry)
+
+
+def with_statement(project: Project, wheel: Wheel, entry: Entry) -> Entry:
+    """The entry of a wheel with the CUDA that it states it was built with, None if it states none."""
+    if project.states is None or not lacks_statement(project, entry):
+        return entry
+    path, pattern = project.states
+    with archive(wheel.url) as opened:
+        names = [name for name in opened.namelist() if name.endswith(path)]
+        found = re.search(pattern, opened.read(names[0]).decode(errors="replace")) if names else None
+    return {**entry, "built": found[1] if found else None}
+
+
+def gpu_code_of(project: Project, wheel: Wheel) -> Iterator[tuple[str, Entry]]:
+    """The code in the libraries of a wheel that hold it, with their digests."""
+    with archive(wheel.url) as opened, temporary_folder() as folder:
+        libraries = [member for member in opened.infolist() if _LIBRARY.search(member.filename)]
+        for member in to_read(project, libraries):
+            try:
+                with opened.open(member) as stream:
+                    pieces, read = code_of_start(stream, member.file_size, folder / "library")
+            except zipfile.BadZipFile as error:
+                raise OSError(f"{member.filename} is damaged or cut off") from error
+            if pieces:
+                part = {} if read == member.file_size else {"read": round(read / member.file_size, 2)}
+                yield PurePosixPath(member.filename).name, {"code": pieces, **part}
+
+
+def code_of_start(stream: IO[bytes], size: int, path: Path) -> tuple[str, int]:
+    """The code in as much of a library as it takes to see its architectures, and the bytes read.
+
+    A packed library cannot be read from the middle. Each of its fat binaries has all architectures that it is
+    compiled for, so that the first part is a sample of all: enough if it has as many pieces of one as `_ENOUGH`,
+    more than there are of other libraries that may be linked in (about 150 of NCCL).
+    """
+    path.write_bytes(b"")
+    read, target = 0, max(_FIRST_PART, size // 8)
+    while True:
+        with path.open("ab") as file:
+            while read < target and (piece := stream.read(min(1 << 20, target - read))):
+                file.write(piece)
+                read += len(piece)
+        pieces = counted_names(gpu_code_in_file(path))
+        counts = [int(count) for count in re.findall(r":(\d+)", pieces)]
+        if read >= size or max(counts, default=0) >= _ENOUGH:
+            return pieces, read
+        if read < target:
+            raise zipfile.BadZipFile("the library ends too early")
+        target *= 2
+
+
+def to_read(project: Project, libraries: Sequence[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
+    """The libraries that may hold a framework's own GPU code, the largest first."""
+    largest = sorted(libraries, key=lambda member: -member.compress_size)
+    if project.library is not None:
+        pattern = re.compile(project.library)
+        return [member for member in largest if pattern.fullmatch(PurePosixPath(member.filename).name)]
+    own = [
+        member
+        for member in largest
+        if member.compress_size >= _SMALL and not _OF_OTHERS.match(PurePosixPath(member.filename).name)
+    ]
+    return own[:_MOST_LIBRARIES]
+
+
+def minors(versions: Sequence[str], numbers: int) -> list[str]:
+    """The last release of each minor version, oldest first."""
+    last: dict[tuple[str, ...], str] = {}
+    for version in sorted(versions, key=parse_version):
+        last[tuple(version.split(".")[:numbers])] = version
+    return list(last.values())
+
+
+def is_complete(project: Project, entry: Entry) -> bool:
+    """Whether an entry has all that reading its wheels again would find."""
+    return not any(lacks_statement(project, found) for found in entry["platforms"].values())
+
+
+def beside(version: str, files: Mapping[str, Sequence[Wheel]], project: Project) -> list[Sequence[Wheel]]:
+    """The wheels of the releases of the same minor version."""
+    minor = version.split(".")[: project.numbers]
+    return [wheels for other, wheels in files.items() if other.split(".")[: project.numbers] == minor]
+
+
+def update_framework(index: str, framework: str, again: bool) -> int:
+    """Read the new releases of a framework into its table; return how many differ or could not be read."""
+    project = PROJECTS[framework]
+    table = read_table(f"{TABLES}/{framework}")
+    files = wheels_of(index, project.name)
+    since = [version for version in files if parse_version(version) >= parse_version(project.oldest)]
+    last = minors(since, project.numbers)
+
+    def write() -> None:
+        with_names = {
+            version: {**named(files[version], beside(version, files, project)), "platforms": table[version]["platforms"]}
+            for version in last
+            if version in table
+        }
+        write_table(f"{TABLES}/{framework}", with_names)
+
+    def shown(entry: Entry) -> str:
+        return "".join(
+            f"\n  {subdir}: cuda {found.get('cuda')} {own_code(found)}" for subdir, found in entry["platforms"].items()
+        )
+
+    new = (
+        Release(
+            version,
+            read=partial(read_release, project, files[version], again),
+            complete=partial(is_complete, project),
+            shown=shown,
+        )
+        for version in reversed(last)
+    )
+    wrong = read_new(new, table, again, write)
+    write()
+    return wrong
+
+
+def own_code(entry: Mapping[str, Any]) -> dict[str, str] | None:
+    """What a wheel for a platform runs on: `code` that all of its kernels have, and `some` that only some have.
+
+    None if it has none at all. The library with the most pieces decides.
+    """
+    best: list[tuple[str, int]] = []
+    for file in entry.get("files", {}).values():
+        counts = [(name, int(count)) for name, count in re.findall(r"\b((?:sm|compute)_\d+[af]?):(\d+)", file["code"])]
+        if sum(count for _, count in counts) > sum(count for _, count in best):
+            best = counts
+    if not best:
+        return None
+    most = max(count for _, count in best)
+    own = " ".join(name for name, count in best if count * _OWN >= most)
+    some = " ".join(name for name, count in best if most > count * _OWN and count * _STRAY >= most)
+    return {"code": own, **({"some": some} if some else {})}
+
+
+def entry_of(version: str, read: Entry) -> Entry:
+    """What `variants/wheels.yaml` has of a release: what its wheels ask for where CUDA is, and what they hold."""
+    platforms = read["platforms"]
+    entry: Entry = {"version": version, "python": read["python"], "platforms": list(platforms)}
+    entry |= {name: read[name] for name in ("python_of_all",) if name in read}
+    code = {subdir: own for subdir, found in platforms.items() if (own := own_code(found)) is not None}
+    with_cuda = [platforms[subdir] for subdir in code] or list(platforms.values())
+    for name in ("numpy", "cuda", "built", "cudnn", "nccl", "torch"):
+        if name != "cudnn" or code:
+            entry |= {name: found[name] for found in with_cuda[:1] if found.get(name)}
+    entry["code"] = {subdir: own["code"] for subdir, own in code.items()}
+    entry["some"] = {subdir: own["some"] for subdir, own in code.items() if "some" in own}
+    return {name: value for name, value in entry.items() if value or name == "python"}
+
+
+def update(index: str, again: bool, frameworks: Sequence[str]) -> int:
+    """Read what is new on the index and rewrite `variants/wheels.yaml`; return how much differs or was not read."""
+    with ThreadPoolExecutor(3) as pool:
+        wrong = sum(pool.map(lambda framework: update_framework(index, framework, again), frameworks or PROJECTS))
+    write()
+    return wrong
+
+
+def write() -> None:
+    """Write `variants/wheels.yaml` from the tables: `tested` stays as it is."""
+    path = data_folder("variants") / "wheels.yaml"
+    tested = yaml.safe_load(path.read_text(encoding="utf-8"))["tested"]
+    lines = [
+        "# yaml-language-server: $schema=wheels.schema.json",
+        "#",
+        "# The last release of each minor version of frameworks: the Pythons and platforms of its wheels, what its",
+        "# metadata asks for, and the GPU code in its wheels. All but `tested` is written by",
+        "# `python -m maintenance.facts frameworks`.",
+        "",
+        "# Releases whose metadata names no CUDA: what their makers tested them with.",
+        yaml.dump({"tested": tested}, sort_keys=False, default_flow_style=None, width=116),
+        "wheels:",
+    ]
+    for framework in PROJECTS:
+        entries = [entry_of(version, read) for version, read in read_table(f"{TABLES}/{framework}").items()]
+        lines += [f"  {framework}:"] if entries else []
+        lines += [
+            f"    - {yaml.dump(entry, default_flow_style=True, width=10_000, sort_keys=False).strip()}"
+            for entry in entries
+        ]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
