@@ -24,9 +24,9 @@ class Setup:
     `package` is the conda package whose build determines the accelerator, `builds` the pattern of its builds and
     `exact` that of builds made with exactly the requested CUDA version; `conda` are further packages, `pip` those that
     pip installs (the framework first) for the versions of `python`. `versions` are those of the framework that the way
-    installs (None: all). With `wheels`, a key of wheels.yaml, there is one such way for each release of the framework
-    there, and `{minor}` is its minor version. A way with a `channel` is for packages of that channel alone. `{cuda}`, `{major}`, `{digits}` and, in variables,
-    `{prefix}` are filled in.
+    installs (None: all). A way with a `channel` is for packages of that channel alone. With `wheels`, a key of
+    wheels.yaml, there is one such way for each release of the framework there, and `{minor}` is its minor version.
+    `{cuda}`, `{major}`, `{digits}` and, in variables, `{prefix}` are filled in.
     """
 
     accelerator: str
@@ -156,7 +156,9 @@ class WheelRelease:
         Args:
             version: a patch release of the minor version, whose wheels may be for fewer.
         """
-        exact = version is not None and re.fullmatch(r"=*\d+(\.\d+){2,}", version) and version.strip("=") != self.version
+        exact = (
+            version is not None and re.fullmatch(r"=*\d+(\.\d+){2,}", version) and version.strip("=") != self.version
+        )
         pythons = self.python_of_all if exact and self.python_of_all else self.python
         if not pythons:
             return None

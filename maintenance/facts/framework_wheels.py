@@ -30,7 +30,7 @@ from feedstock_tools.gpu_code.code import gpu_code_in_file
 from feedstock_tools.versions import parse_version
 from maintenance.facts.index import Wheel, archive, wheels_of
 from maintenance.facts.libraries import counted_names
-from maintenance.facts.records import Entry, Release, read_new, read_table, say, write_table
+from maintenance.facts.records import Entry, Release, read_new, read_table, write_table
 
 TABLES = "framework_wheels"
 
@@ -331,7 +331,10 @@ def update_framework(index: str, framework: str, again: bool) -> int:
 
     def write() -> None:
         with_names = {
-            version: {**named(files[version], beside(version, files, project)), "platforms": table[version]["platforms"]}
+            version: {
+                **named(files[version], beside(version, files, project)),
+                "platforms": table[version]["platforms"],
+            }
             for version in last
             if version in table
         }
@@ -383,7 +386,7 @@ def entry_of(version: str, read: Entry) -> Entry:
     with_cuda = [platforms[subdir] for subdir in code] or list(platforms.values())
     for name in ("numpy", "cuda", "built", "cudnn", "nccl", "torch"):
         if name != "cudnn" or code:
-            entry |= {name: found[name] for found in with_cuda[:1] if found.get(name)}
+            entry[name] = with_cuda[0].get(name) if with_cuda else None
     entry["code"] = {subdir: own["code"] for subdir, own in code.items()}
     entry["some"] = {subdir: own["some"] for subdir, own in code.items() if "some" in own}
     return {name: value for name, value in entry.items() if value or name == "python"}

@@ -15,8 +15,8 @@ import yaml
 from click.testing import CliRunner
 
 from feedstock_tools.builds.stand_in.nvcc_from_nvrtc import fatbin
-from maintenance.facts import index as wheel_index
 from maintenance.facts import framework_wheels, libraries, records, toolkits
+from maintenance.facts import index as wheel_index
 from maintenance.facts.__main__ import program
 from tests.support.serving import Answers, serving
 

@@ -291,8 +291,10 @@ def _compatible_demands(graph: PinGraph, demands: Iterable[Demand]) -> tuple[Dem
     for demand in demands:
         if is_satisfiable(graph, [*possible, demand]):
             possible.append(demand)
-        elif demand.kind not in {other.kind for other in possible} and not _means_gpu(demand) and (
-            nearer := _replacement(graph, demand, possible)
+        elif (
+            demand.kind not in {other.kind for other in possible}
+            and not _means_gpu(demand)
+            and (nearer := _replacement(graph, demand, possible))
         ):
             possible.append(nearer[1])
     return tuple(possible)

@@ -322,7 +322,7 @@ def in_wsl(graph: PinGraph) -> PinGraph:
 
 def _driven_by_windows(bound: Bound) -> Bound:
     """A bound on drivers with what it says of Windows for linux-64; any other as it is."""
-    if not bound.restricts("platform") or bound.release.kind != "driver" and not bound.restricts("driver"):
+    if not bound.restricts("platform") or (bound.release.kind != "driver" and not bound.restricts("driver")):
         return bound
     ways = []
     for way in bound.ways:
@@ -472,15 +472,15 @@ def ptx_version(facts: CudaFacts, wheels: WheelRelease, code: str) -> str | None
     numbers = {name.partition("_")[2] for name in code.split()}
     brought = brought_cuda(wheels, tuple(facts.toolkits))
     may = [version for version in facts.toolkits if version in brought]
-    return next((version for version in may if numbers <= {*facts.toolkits[version].architectures}), next(iter(may), None))
+    return next(
+        (version for version in may if numbers <= {*facts.toolkits[version].architectures}), next(iter(may), None)
+    )
 
 
 def _compiling(facts: CudaFacts, written: str | None, reported: Iterable[str]) -> frozenset[str]:
     """The CUDA versions of drivers that compile PTX of a toolkit."""
     return frozenset(
-        cuda
-        for cuda in reported
-        if written is None or parse_version(facts.newest_ptx(cuda)) >= parse_version(written)
+        cuda for cuda in reported if written is None or parse_version(facts.newest_ptx(cuda)) >= parse_version(written)
     )
 
 

@@ -149,9 +149,9 @@ def _in_a_table(lines: Sequence[_Line], *, every: bool) -> list[str]:
         joined[-1:] = [both] if both else [*joined[-1:], line]
     wide = max((len(line.what) for line in joined), default=0)
     words_width = max(map(len, HOW.values()))
+    rows = ((line.what, line.verdict.words, line.verdict.by or "", line.reason) for line in joined)
     return [
-        f"  {line.what:<{wide}}  {line.verdict.words:<{words_width}}  {line.verdict.by or '':<12}  {line.reason}".rstrip()
-        for line in joined
+        f"  {what:<{wide}}  {words:<{words_width}}  {by:<12}  {reason}".rstrip() for what, words, by, reason in rows
     ]
 
 
