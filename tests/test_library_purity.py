@@ -42,11 +42,12 @@ OUTSIDE = (
     "channel/upload_worker.py",
 )
 #: What needs the environment all the same: a fleet of this machine hands it to its processes, the engine's door hides
-#: it from recipes, temporary files go where the system wants them, and RATTLER_AUTH_FILE and NETRC say where the
-#: user's credentials for channels are.
+#: it from recipes, git gets it without git's own variables, temporary files go where the system wants them, and
+#: RATTLER_AUTH_FILE and NETRC say where the user's credentials for channels are.
 _MAY = {
     "builds/fleet/local.py": "os.environ",
     "channel/http.py": "os.environ",
+    "feedstock/git.py": "os.environ",
     "files/temporary.py": "os.environ",
     "recipe/v1_engine.py": "os.environ",
 }

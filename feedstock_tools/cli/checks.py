@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 @command("diff")
 @click.argument("before", default="HEAD", metavar="[A]")
 @click.argument("after", required=False, metavar="[B]")
+@click.option("--folders", is_flag=True, help="A and B are folders, not commits.")
 @options.feedstock
 @options.rules
 @options.as_json
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 def diff(
     before: str,
     after: str | None,
+    folders: bool,
     feedstock: Path | None,
     rules: str | None,
     as_json: bool,
@@ -51,19 +53,30 @@ def diff(
 ) -> None:
     """Compare what A and B build: jobs, packages, requirements, run exports, tests.
 
-    A and B are folders, or commits of the feedstock; without B the feedstock as it is, without A its last commit. Texts
-    are not compared: a recipe that was only rewritten changes no package. Two package files are compared file by file.
+    A and B are commits of the feedstock; without B the feedstock as it is, without A its last commit. Texts are not
+    compared: a recipe that was only rewritten changes no package. Two package files are compared file by file.
     """
+    from feedstock_tools.feedstock.git import checked_out
+
     options.refuse_both(as_json, markdown)
     form = "json" if as_json else "markdown" if markdown else "text"
     if after is not None and _are_packages(before, after):
         result, page = _packages_compared(Path(before), Path(after), form)
     else:
-        result, page = _feedstocks_compared((feedstock or Path()).resolve(), before, after, rules, form)
+        opened = _folder if folders else checked_out
+        home = (feedstock or Path()).resolve()
+        result, page = _feedstocks_compared(home, before, after, opened, rules, form)
     if html is not None:
         write_page(html, page(), beside=form != "text")
     if html is None or form != "text":
         say_result(result)
+
+
+def _folder(_: Path, named: str) -> AbstractContextManager[Path]:
+    """A state of a feedstock that is a folder, as `checked_out` has that of a commit."""
+    if not Path(named).is_dir():
+        raise InputError("is not a folder", path=Path(named))
+    return nullcontext(Path(named))
 
 
 def _are_packages(*words: str) -> bool:
@@ -96,22 +109,20 @@ def _packages_compared(first: Path, second: Path, form: str) -> tuple[object, Ca
 
 
 def _feedstocks_compared(
-    home: Path, before: str, after: str | None, rules: str | None, form: str
+    home: Path,
+    before: str,
+    after: str | None,
+    opened: Callable[[Path, str], AbstractContextManager[Path]],
+    rules: str | None,
+    form: str,
 ) -> tuple[object, Callable[[], str]]:
     """How two states of a feedstock differ, in a form, and what makes the page of it."""
     from feedstock_tools.check.differences import compare_feedstocks
-    from feedstock_tools.feedstock.git import checked_out
     from feedstock_tools.report.checks import differences
     from feedstock_tools.rerender.rules import Rules
 
-    with ExitStack() as open_folders:
-
-        def folder_of(word: str) -> Path:
-            folder = Path(word)
-            return folder if folder.is_dir() else open_folders.enter_context(checked_out(home, word))
-
-        sides = folder_of(before), home if after is None else folder_of(after)
-        found = compare_feedstocks(*sides, rules=Rules.parse(rules) if rules else None)
+    with opened(home, before) as old, nullcontext(home) if after is None else opened(home, after) as new:
+        found = compare_feedstocks(old, new, rules=Rules.parse(rules) if rules else None)
     names = Feedstock(home).name, before, after or "the feedstock as it is"
     forms = {
         "json": differences.differences_json,
@@ -123,6 +134,7 @@ def _feedstocks_compared(
 
 @command("review")
 @click.argument("base", required=False, metavar="[BASE]")
+@click.option("--folder", is_flag=True, help="BASE is a folder, not a commit.")
 @options.feedstock
 @options.pinning
 @options.rules
@@ -133,6 +145,7 @@ def _feedstocks_compared(
 @options.as_json
 def review(
     base: str | None,
+    folder: bool,
     feedstock: Path | None,
     pinning: str | None,
     rules: str | None,
@@ -144,9 +157,9 @@ def review(
 ) -> int:
     """Review a branch as one Markdown comment: what changes for users, and what must be mended.
 
-    BASE is a folder, or a commit of the feedstock; default: where this branch left the main one. Shows which jobs and
-    packages change, whether the feedstock is rerendered, and what `lint`, `cuda check` and `rehearse` find that BASE
-    does not have. Exits with 1 if there is something to mend. What could not be checked is named first.
+    BASE is a commit of the feedstock; default: where this branch left the main one. Shows which jobs and packages
+    change, whether the feedstock is rerendered, and what `lint`, `cuda check` and `rehearse` find that BASE does not
+    have. Exits with 1 if there is something to mend. What could not be checked is named first.
     """
     from feedstock_tools.check.reviewing import review_feedstock
     from feedstock_tools.feedstock.git import branch_base, checked_out
@@ -154,12 +167,13 @@ def review(
     from feedstock_tools.rerender.smithy import chosen_rules
 
     gc.disable()  # a short process, as in `rerender`
+    if folder and base is None:
+        raise click.UsageError("--folder needs BASE")
     home = find_feedstock(feedstock, Path()).folder
     named = base or branch_base(home)
     against = readable_pinning(pinning, home)
     release = chosen_release(smithy, rules)
-    with ExitStack() as open_folders:
-        before = Path(named) if base and Path(base).is_dir() else open_folders.enter_context(checked_out(home, named))
+    with (_folder if folder else checked_out)(home, named) as before:
         found = review_feedstock(
             before,
             home,

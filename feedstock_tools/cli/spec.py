@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -18,7 +17,7 @@ from feedstock_tools.cli.commands import command
 from feedstock_tools.cli.fetched import pinning_of, required_pinning
 from feedstock_tools.cli.opening import commit_changes, repository_of, tidy
 from feedstock_tools.cli.printing import say, say_diff, say_error, say_note, say_result
-from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.folder import find_feedstock
 from feedstock_tools.reading import SPEC_NAME
 
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from feedstock_tools.generate.first_spec import Origin
     from feedstock_tools.generate.project import Project
 
-#: Seconds that a clone may take.
-_CLONE = 600
 #: A name in a package index, with a version or without.
 _NAME = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:==([0-9][0-9a-z.]*))?")
 #: The kind of a change that `generate` would make → what --check says of the file.
@@ -77,6 +74,7 @@ def _found(source: str, output: Path | None) -> tuple[Project, Origin, Path]:
         InputError: there is no such project.
         WorkError: its repository cannot be cloned, or the package index cannot be read.
     """
+    from feedstock_tools.feedstock.git import project_at
     from feedstock_tools.generate.first_spec import Origin
     from feedstock_tools.generate.project import read_project
 
@@ -90,9 +88,8 @@ def _found(source: str, output: Path | None) -> tuple[Project, Origin, Path]:
     if "://" not in source and not source.startswith("git@"):
         hint = "Name a folder, the address of a git repository (https://…, file://…), or a project on PyPI."
         raise InputError(f"there is no project '{source}'", hint=hint)
-    with tempfile.TemporaryDirectory() as clone:
-        commit = _cloned(source, Path(clone))
-        project = read_project(Path(clone))
+    with project_at(source) as (files, commit):
+        project = read_project(files)
     homepage = source.removesuffix(".git") if source.startswith("http") else None
     return (
         project,
@@ -114,22 +111,6 @@ def _released(name: str, version: str | None, output: Path | None) -> tuple[Proj
         project = replace(read_project(texts), version=archive.version)
     url = archive.template or archive.url
     return project, Origin({"url": url, "sha256": archive.sha256}), output or Path(f"{project.name}-feedstock")
-
-
-def _cloned(address: str, folder: Path) -> str:
-    """Clone a repository into an empty folder; gives its commit."""
-    commands = (
-        ["git", "clone", "--quiet", "--depth", "1", "--", address, str(folder)],
-        ["git", "-C", str(folder), "rev-parse", "HEAD"],
-    )
-    done = None
-    for words in commands:
-        try:
-            done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=_CLONE)
-        except (OSError, subprocess.SubprocessError) as error:
-            reason = str(getattr(error, "stderr", None) or error).strip()
-            raise WorkError(f"{address} cannot be cloned: {reason}") from error
-    return done.stdout.strip() if done else ""
 
 
 @command("import")

@@ -1,50 +1,110 @@
-"""What git knows of a feedstock: its commit, where its branch left the main one, and the files of a commit; and changes
-that are committed as conda-smithy does it (feedstock_io.py; configure_feedstock.py: commit_changes)."""
+"""Git: the commit of a feedstock, where its branch left the main one, the files of a commit, and `--commit`.
+
+A stranger may have made the repository, and git has many ways to start a program. So what reads names the repository
+itself and finds none inside a stranger's folder, takes no settings but the repository's own, of which those that start
+a program for these commands are off, opens no connection, and reads objects, to which attributes, filters and
+replacements do not apply. `--commit` runs the hooks, filters and signing program of the user's clone, as `git commit`
+does (docs/untrusted-input.md).
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
+from urllib.parse import unquote, urlsplit
 
 from feedstock_tools.bounds.limits import released
-from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.errors import FeedstockError, InputError, WorkError
 from feedstock_tools.files.locks import named_wait
 from feedstock_tools.files.temporary import temporary_folder
-from feedstock_tools.reading import CI_SUPPORT, is_below, is_inside
+from feedstock_tools.reading import CI_SUPPORT, is_below, is_inside, read_bytes, read_up_to
 
 if TYPE_CHECKING:
     import subprocess
-    import tarfile
 
     from feedstock_tools.files.changes import Changes
 
-#: The time limit of git, in seconds; on a slow disk the status of a large repository takes some of it.
-_SECONDS = 60
-#: The same for changes, since hooks may run.
+#: The time limit of a question to git, in seconds, and those of a clone and of changes, since hooks may run.
+_SECONDS = 60.0
+_LONGEST_CLONE = 600.0
 _LONGEST_COMMIT = 3600.0
-#: Bytes of `git archive`; no feedstock of conda-forge has 100 MB.
+#: Bytes of all files of a commit; no feedstock of conda-forge has 100 MB. Of a project, only files that are no larger
+#: than the second are read, as of an archive (channel/package_index.py).
 _LARGEST = 256 << 20
-_REVISION = re.compile(r"[A-Za-z0-9_./@{}^~-]{1,250}")
+_LARGEST_TEXT = 1 << 20
+#: Bytes of an answer, such as the names of 100,000 files.
+_LONGEST_ANSWER = 32 << 20
+_LONGEST_REASON = 4000
+_REVISION = re.compile(r"[A-Za-z0-9_./@{}^~+-]{1,250}")
 #: The main branch of a feedstock, as the clones of maintainers know it.
-_MAIN = tuple(f"{remote}{name}" for remote in ("upstream/", "origin/", "") for name in ("main", "master"))
+_MAIN = tuple(
+    f"refs/{place}/{name}" for place in ("remotes/upstream", "remotes/origin", "heads") for name in ("main", "master")
+)
+#: Where a name without `refs/` may be.
+_PLACES = ("refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}", "refs/remotes/{}/HEAD")
+#: Settings that come before those of the repository: no program watches the folder, no folder inside of it is taken
+#: for a repository, no index answers for objects, and nothing goes on in the background.
+_SETTINGS = {
+    "core.fsmonitor": "false",
+    "core.commitGraph": "false",
+    "safe.bareRepository": "explicit",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+}
+#: The same for what reads, in variables. A clone that lacks objects does not fetch them.
+_READING = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_GRAFT_FILE": os.devnull,
+    "GIT_OPTIONAL_LOCKS": "0",
+}
+_LEADING = frozenset(
+    f"GIT_{name}"
+    for name in ("DIR", "WORK_TREE", "INDEX_FILE", "PREFIX", "COMMON_DIR", "NAMESPACE", "OBJECT_DIRECTORY")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A folder in the work tree of a repository, or a repository without one."""
+
+    folder: Path
+    top: Path
+    repository: Path
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A file, link or submodule of a commit: its name in the folder, and its content's hash and size, None without it."""
+
+    name: str
+    mode: int
+    digest: str
+    size: int | None
 
 
 def commit_of(folder: Path) -> str:
     """The commit of the git repository that a folder is in, with `+` if the folder differs; empty without one."""
     try:
-        commit = _git(folder, "rev-parse", "HEAD")
-        changed = _git(folder, "status", "--porcelain", "--", ".", ":(exclude)build_artifacts")
-    except WorkError:
+        place = _place_of(folder)
+        commit = _commit(place, "HEAD")
+        return commit and commit + ("+" if _differs(place, commit) else "")
+    except FeedstockError:
         return ""
-    if commit.returncode or changed.returncode:
-        return ""
-    return commit.stdout.strip() + ("+" if changed.stdout else "")
 
 
 def epoch_of(folder: Path, machine: Mapping[str, str]) -> int | None:
@@ -58,10 +118,12 @@ def epoch_of(folder: Path, machine: Mapping[str, str]) -> int | None:
     if epoch.isascii() and epoch.isdigit():
         return int(epoch)
     try:
-        shown = _git(folder, "show", "--no-patch", "--format=%ct", "HEAD")
-        return None if shown.returncode else int(shown.stdout)
-    except (WorkError, ValueError):
+        place = _place_of(folder)
+        written = _asked(place, "cat-file", "commit", _commit(place, "HEAD") or "HEAD")
+    except FeedstockError:
         return None
+    found = re.search(rb"^committer .* (\d{1,15}) [+-]\d+$", written.partition(b"\n\n")[0], re.MULTILINE)
+    return int(found[1]) if found else None
 
 
 def branch_base(feedstock: Path) -> str:
@@ -74,12 +136,12 @@ def branch_base(feedstock: Path) -> str:
         InputError: it is not a repository, or has no main branch.
         WorkError: git is missing or fails.
     """
+    hint = "Name the commit to compare with: feedstock-tools review BASE."
+    place = _place_of(feedstock)
     for name in _MAIN:
-        if _commit(feedstock, name):
-            base = _git(feedstock, "merge-base", "HEAD", name)
-            if base.returncode == 0 and base.stdout.strip():
-                return base.stdout[:12].strip()
-    hint = "Name the commit or folder to compare with: feedstock-tools review BASE."
+        if commit := _commit(place, name):
+            with suppress(WorkError):  # they have no commit in common
+                return _asked(place, "merge-base", "HEAD", commit)[:12].decode()
     raise InputError("there is no commit in which this branch left a main one", path=feedstock, hint=hint)
 
 
@@ -91,10 +153,10 @@ def left_out(folder: Path, paths: Iterable[Path]) -> tuple[str, ...]:
     """
     names = [path.relative_to(folder).as_posix() for path in paths]
     try:
-        found = _git(folder, "-c", "core.quotePath=false", "check-ignore", "--", *names)
-    except WorkError:
+        found = _asked(_place_of(folder), "check-ignore", "-z", "--stdin", stdin=_listed(names))
+    except FeedstockError:
         return ()
-    return tuple(found.stdout.splitlines()) if found.returncode == 0 else ()
+    return tuple(_names(found))
 
 
 @contextmanager
@@ -102,70 +164,264 @@ def checked_out(feedstock: Path, revision: str) -> Iterator[Path]:
     """A folder with the files of a commit, branch or tag; removed afterwards. The repository stays as it is.
 
     Raises:
-        InputError: the repository has no such revision, or it is not a repository; or a file of the commit would lead
-            out of the folder.
+        InputError: the repository has no such revision, or it is not a repository; or the files of the commit are too
+            many or too large, or lead out of the folder.
         WorkError: git is missing or fails.
     """
-    import tarfile
-
     if not _REVISION.fullmatch(revision) or revision.startswith("-"):
-        raise InputError(f"'{revision}' is neither a folder nor a commit")
-    with temporary_folder() as place:
-        packed, folder = place / "commit.tar", place / "feedstock"
-        folder.mkdir()
-        _pack(feedstock, revision, packed)
-        with tarfile.open(packed) as archive:
-            for member in archive:
-                if not _unpacked(archive, member, folder):
-                    message = f"the files of commit '{revision}' are refused: {member.name} leads out of it"
-                    raise InputError(message, path=feedstock)
+        raise InputError(f"'{revision}' is not a commit", path=feedstock)
+    place = _place_of(feedstock)
+    _refuse_ambiguous(place, revision)
+    commit = _commit(place, revision)
+    if not commit:
+        hint = "To compare with the folder of that name: --folder (diff: --folders)." if Path(revision).is_dir() else None
+        raise InputError(f"'{revision}' is not a commit", path=feedstock, hint=hint)
+    with temporary_folder() as folder:
+        try:
+            _write(place, _entries(place, commit), folder)
+        except FeedstockError as error:
+            raise type(error)(f"commit '{revision}' is refused: {error.mistakes[0].message}", path=feedstock) from error
         yield folder
 
 
-def _pack(feedstock: Path, revision: str, packed: Path) -> None:
-    commit = _commit(feedstock, revision)
-    if not commit:
-        raise InputError(f"'{revision}' is neither a folder nor a commit", path=feedstock)
-    done = _git(feedstock, "archive", "--format=tar", f"--output={packed}", commit, ".")
-    if done.returncode:
-        raise WorkError(f"git cannot read commit '{revision}': {done.stderr.strip()}", path=feedstock)
-    if packed.stat().st_size > _LARGEST:
-        raise InputError(f"commit '{revision}' has more than {_LARGEST >> 20} MiB", path=feedstock)
+@contextmanager
+def project_at(address: str) -> Iterator[tuple[Path, str]]:
+    """The small files of the newest commit of a repository, in a folder that is removed afterwards, and the commit.
+
+    Nothing is checked out, so the project's attributes start no filter of the user's. A repository of this machine
+    (`file://`) is read where it is.
+
+    Raises:
+        WorkError: there is no such repository, or git fails.
+    """
+    with temporary_folder() as clone, temporary_folder() as folder:
+        if address.startswith("file://"):
+            named = Path(unquote(urlsplit(address).path))
+            place = _place_of(named) if (named / ".git").exists() else _Place(named, named, named)
+        else:
+            place = _Place(clone, clone, clone)
+            words = ("clone", "--quiet", "--bare", "--template=", "--depth=1", "--", address, str(clone))
+            own = {"GIT_ALLOW_PROTOCOL": "https:http:ssh:git", "GIT_TERMINAL_PROMPT": "0"}
+            with _running(place, words, environment=_of_the_user(os.environ) | own, seconds=_LONGEST_CLONE) as clones:
+                reason = clones.reason()
+            if reason:
+                raise WorkError(f"{address} cannot be cloned: {reason}")
+        commit = _commit(place, "HEAD") if place.folder.is_dir() else ""
+        if not commit:
+            raise WorkError(f"{address} cannot be cloned: it is not a repository with a commit")
+        kept = [one for one in _entries(place, commit) if stat.S_ISREG(one.mode) and (one.size or 0) <= _LARGEST_TEXT]
+        _write(place, kept, folder)
+        yield folder, commit
 
 
-def _commit(feedstock: Path, revision: str) -> str:
+def _place_of(folder: Path) -> _Place:
+    """The repository that a folder is in: the nearest folder above with a `.git`, and no other."""
+    folder = folder.resolve()
+    for top in (folder, *folder.parents):
+        if (top / ".git").exists():
+            return _Place(folder, top, top / ".git")
+    raise InputError("is not in a git repository", path=folder)
+
+
+def _refuse_ambiguous(place: _Place, revision: str) -> None:
+    """Refuse a name that means more than one commit: a tag `origin/main` would hide the branch of that name."""
+    name = re.split(r"@\{|[~^]", revision)[0]
+    names = {form.format(name) for form in _PLACES}
+    listed = _asked(place, "for-each-ref", "--format=%(objectname) %(refname)", *names).decode(errors="replace")
+    found = [line.split(" ", 1) for line in listed.splitlines()]
+    found = [each for each in found if each[1] in names]
+    if found and re.fullmatch("[0-9a-f]{4,64}", name):
+        found += [[each, each] for each in _asked(place, "rev-parse", f"--disambiguate={name}").decode().split()]
+    if len({digest for digest, _ in found}) > 1:
+        message = f"'{revision}' means more than one commit: {', '.join(sorted(full for _, full in found))}"
+        raise InputError(message, path=place.folder, hint="Write the full name of one of them.")
+
+
+def _commit(place: _Place, revision: str) -> str:
     """The hash of a commit; empty if there is none of that name."""
-    found = _git(feedstock, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    return found.stdout.strip() if found.returncode == 0 else ""
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    with _running(place, words) as asked:
+        found = asked.stdout.read(_LONGEST_REASON).decode().strip()
+        return "" if asked.reason() else found
 
 
-def _git(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run git in a folder. Programs from the repository's own settings must not run."""
-    import subprocess
+def _entries(place: _Place, commit: str) -> list[_Entry]:
+    """The files, links and submodules of a commit below the folder."""
+    entries = []
+    for line in _asked(place, "ls-tree", "-r", "-l", "-z", commit).split(b"\0")[:-1]:
+        head, _, name = line.partition(b"\t")
+        mode, kind, digest, size = head.split()
+        known = int(size) if size.isdigit() else None if kind == b"blob" else 0
+        entries.append(_Entry(os.fsdecode(name), int(mode, 8), digest.decode(), known))
+    return entries
 
-    command = ["git", "-c", "core.fsmonitor=false", "-C", str(folder), *words]
+
+def _differs(place: _Place, commit: str) -> bool:
+    """Whether a folder has other files than a commit, those that are ignored aside. No filter is asked."""
+    entries = {each.name: each for each in _entries(place, commit) if not each.name.startswith("build_artifacts/")}
+    listed = _asked(place, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    names = {name for name in _names(listed) if not name.startswith("build_artifacts/")}
+    return names != entries.keys() or not all(_is_as_in(place.folder / name, each) for name, each in entries.items())
+
+
+def _is_as_in(path: Path, entry: _Entry) -> bool:
+    """Whether a file or link is what a commit has; of a submodule, nothing is asked."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
-    except (OSError, subprocess.SubprocessError) as error:
-        raise WorkError(f"git cannot be run: {error}", path=folder) from error
-
-
-def _unpacked(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> bool:
-    """Unpack a folder, a file or a link; whether it stays in the folder. Python's own filters came with 3.11.4."""
-    path = folder / member.name
-    if not is_below(path, folder) or not is_inside(path.parent, folder):
-        return False
-    if member.isdir():
-        path.mkdir(parents=True, exist_ok=True)
-    elif member.issym():
-        if not is_below(path.parent / member.linkname, folder):
+        found = path.lstat()
+        if stat.S_ISLNK(entry.mode):
+            return stat.S_ISLNK(found.st_mode) and _digest(os.fsencode(path.readlink()), entry.digest) == entry.digest
+        if not stat.S_ISREG(entry.mode):
+            return True
+        is_other_mode = sys.platform != "win32" and bool(found.st_mode & 0o100) is not bool(entry.mode & 0o100)
+        if not stat.S_ISREG(found.st_mode) or is_other_mode:
             return False
-        path.symlink_to(member.linkname)
-    elif (content := archive.extractfile(member)) is not None:
-        path.write_bytes(content.read())
-        if member.mode & stat.S_IXUSR:
-            path.chmod(0o755)
-    return True
+        content = read_bytes(path, _LARGEST, within=None)
+    except (OSError, InputError):
+        return False
+    return any(_digest(each, entry.digest) == entry.digest for each in (content, content.replace(b"\r\n", b"\n")))
+
+
+def _write(place: _Place, entries: Sequence[_Entry], folder: Path) -> None:
+    """Write the files of a commit into an empty folder: links last, so that no file is written through one."""
+    if lacking := next((each for each in entries if each.size is None), None):
+        raise WorkError(f"this clone lacks the content of {lacking.name}")
+    if sum(each.size or 0 for each in entries) > _LARGEST:
+        raise InputError(f"its files have more than {_LARGEST >> 20} MiB")
+    for each in entries:
+        parts = each.name.split("/")
+        if not is_below(folder / each.name, folder) or any(part.lower() in ("", ".", "..", ".git") for part in parts):
+            raise InputError(f"{each.name} leads out of it")
+    modules = [each for each in entries if not (stat.S_ISREG(each.mode) or stat.S_ISLNK(each.mode))]
+    contents = sorted((each for each in entries if each not in modules), key=lambda each: stat.S_ISLNK(each.mode))
+    try:
+        for each in modules:
+            (folder / each.name).mkdir(parents=True)
+        for each, content in zip(contents, _blobs(place, contents), strict=True):
+            path = folder / each.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not stat.S_ISLNK(each.mode):
+                with path.open("xb") as file:
+                    file.write(content)
+                path.chmod(0o755 if each.mode & 0o100 else 0o644)
+            elif is_below(path.parent / os.fsdecode(content), folder) and is_inside(path.parent, folder):
+                path.symlink_to(os.fsdecode(content))
+            else:
+                raise InputError(f"{each.name} leads out of it")
+    except (FileExistsError, NotADirectoryError) as error:
+        raise InputError(f"two of its files have one name: {each.name}") from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{each.name} cannot be written: {error}") from error
+
+
+def _blobs(place: _Place, entries: Sequence[_Entry]) -> Iterator[bytes]:
+    """The content of each entry, which has the size that was announced and the hash by which it was asked for."""
+    words = ("cat-file", "--batch")
+    with _running(place, words, b"".join(b"%s\n" % each.digest.encode() for each in entries)) as asked:
+        for each in entries:
+            head = asked.stdout.readline(1000)
+            content = read_up_to(asked.stdout, each.size or 0) if head.startswith(each.digest.encode()) else b""
+            if head != f"{each.digest} blob {each.size}\n".encode() or _digest(content, each.digest) != each.digest:
+                raise WorkError(f"git does not have the content of {each.name}")
+            asked.stdout.read(1)
+            yield content
+
+
+def _digest(content: bytes, like: str) -> str:
+    """The hash of a file's content in git, of the kind that another one is of."""
+    algorithm = hashlib.sha256 if len(like) == 64 else hashlib.sha1
+    return algorithm(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def _names(listed: bytes) -> list[str]:
+    return [os.fsdecode(name) for name in listed.split(b"\0") if name]
+
+
+def _listed(names: Iterable[str]) -> bytes:
+    return b"".join(os.fsencode(name) + b"\0" for name in names)
+
+
+def _asked(place: _Place, *words: str, stdin: bytes = b"") -> bytes:
+    """What git answers.
+
+    Raises:
+        WorkError: git is missing, fails, answers without end, or does not end.
+    """
+    with _running(place, words, stdin) as asked:
+        answer = read_up_to(asked.stdout, _LONGEST_ANSWER + 1)
+        reason = asked.reason() if len(answer) <= _LONGEST_ANSWER else "it answers without end"
+    if reason:
+        raise WorkError(f"git {words[0]} failed: {reason}", path=place.folder)
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A git that answers."""
+
+    process: subprocess.Popen[bytes]
+    stdout: IO[bytes]
+    stderr: IO[bytes]
+
+    def reason(self) -> str:
+        """Why it failed, after its answer was read; empty if it did not."""
+        status = self.process.wait()
+        self.stderr.seek(0)
+        said = self.stderr.read(_LONGEST_REASON).decode(errors="replace").strip()
+        return (said or f"exit status {status}") if status else ""
+
+
+@contextmanager
+def _running(
+    place: _Place,
+    words: Sequence[str],
+    stdin: bytes = b"",
+    *,
+    environment: Mapping[str, str] | None = None,
+    seconds: float = _SECONDS,
+) -> Iterator[_Running]:
+    """Run git until the end of the block, or of its time; by default with the environment of what reads."""
+    import subprocess
+    from threading import Timer
+
+    if environment is None:
+        own = {key: value for key, value in os.environ.items() if not key.startswith("GIT_") or key == "GIT_EXEC_PATH"}
+        environment = {**own, **_READING, "GIT_DIR": str(place.repository), "GIT_WORK_TREE": str(place.top)}
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said:
+        given.write(stdin)
+        given.seek(0)
+        try:
+            command = [*_program(environment), *words]
+            process = subprocess.Popen(
+                command, cwd=place.folder, env=environment, stdin=given, stdout=subprocess.PIPE, stderr=said
+            )
+        except OSError as error:
+            raise WorkError(f"git cannot be run: {error}", path=place.folder) from error
+        timer = Timer(seconds, process.kill)
+        timer.start()
+        try:
+            yield _Running(process, cast("IO[bytes]", process.stdout), said)
+        finally:
+            timer.cancel()
+            process.kill()
+            process.communicate()
+
+
+def _program(environment: Mapping[str, str]) -> list[str]:
+    """git with our settings, from an absolute folder of PATH: a feedstock may hold a program of that name.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    places = [each for each in environment.get("PATH", "").split(os.pathsep) if Path(each).is_absolute()]
+    git = shutil.which("git", path=os.pathsep.join(places))
+    if git is None or not Path(git).is_absolute():
+        raise InputError("git is not on PATH", hint="Install git.")
+    return [git, "--no-pager", *(word for key, value in _SETTINGS.items() for word in ("-c", f"{key}={value}"))]
+
+
+def _of_the_user(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment without the variables that lead git to another repository, in which nothing is fetched unasked."""
+    return {key: value for key, value in environment.items() if key not in _LEADING} | {"GIT_NO_LAZY_FETCH": "1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +432,7 @@ class Repository:
     """
 
     feedstock: Path
-    git: str
+    git: Sequence[str]
     environment: Mapping[str, str]
 
     def commit(self, changes: Changes, message: str, *, edit: bool = False) -> bool:
@@ -191,17 +447,18 @@ class Repository:
             WorkError: git fails; the changed files stay, staged or not.
         """
         self._stage(changes)
-        if self._run("diff", "--cached", "--quiet", "--exit-code", accepted=(0, 1)).returncode == 0:
+        committed = self._run("rev-parse", "--verify", "--quiet", "HEAD^{tree}", accepted=(0, 1)).stdout
+        if self._run("write-tree", "--missing-ok").stdout == committed:
             return False
-        editing = ("--edit", "--status", "--verbose") if edit else ()
+        editing = ("--edit", "--no-status", "--no-verbose") if edit else ()  # they would ask submodules and diff tools
         self._run("commit", "--message", message, *editing, quiet=not edit)
         return True
 
     def _stage(self, changes: Changes) -> None:
         written = [path for path in changes.seen.keys() | changes.files.keys() if path.is_file()]
-        tracked = self._run("ls-files", "-z", "--deleted", "--", CI_SUPPORT).stdout.split(b"\0")
+        tracked = _names(self._run("ls-files", "-z", "--deleted", "--", CI_SUPPORT).stdout)
         gone = {path for path in changes.seen.keys() | changes.files.keys() if not path.exists()}
-        gone |= {self.feedstock / name.decode(errors="surrogateescape") for name in tracked if name}
+        gone |= {self.feedstock / name for name in tracked}
         self._update((), [*written])
         self._update(("--force-remove",), self._tracked(gone))
         for way, executable in (("--chmod=+x", True), ("--chmod=-x", False)):
@@ -212,21 +469,20 @@ class Repository:
         names = [path.relative_to(self.feedstock).as_posix() for path in gone]
         if not names:
             return []
-        found = self._run("--literal-pathspecs", "ls-files", "-z", "--", *sorted(names)).stdout.split(b"\0")
-        return [self.feedstock / name.decode(errors="surrogateescape") for name in found if name]
+        found = self._run("--literal-pathspecs", "ls-files", "-z", "--", *sorted(names)).stdout
+        return [self.feedstock / name for name in _names(found)]
 
     def _update(self, words: tuple[str, ...], paths: Iterable[Path]) -> None:
         names = sorted(path.relative_to(self.feedstock).as_posix() for path in paths)
         if names:
-            listed = b"".join(name.encode(errors="surrogateescape") + b"\0" for name in names)
-            self._run("update-index", "--add", *words, "-z", "--stdin", stdin=listed)
+            self._run("update-index", "--add", *words, "-z", "--stdin", stdin=_listed(names))
 
     def _run(
         self, *words: str, stdin: bytes = b"", accepted: tuple[int, ...] = (0,), quiet: bool = True
     ) -> subprocess.CompletedProcess[bytes]:
         import subprocess
 
-        command, variables = [self.git, "-C", str(self.feedstock), *words], dict(self.environment)
+        command, variables = [*self.git, "-C", str(self.feedstock), *words], dict(self.environment)
         with released():
             if not quiet:  # the user's editor needs the terminal
                 run = subprocess.run(command, env=variables, stdout=None, stderr=None, check=False)
@@ -259,14 +515,12 @@ def find_repository(feedstock: Path, environment: Mapping[str, str]) -> Reposito
     Raises:
         InputError: git is not installed, or the feedstock is not the top of a repository.
     """
-    git = shutil.which("git", path=environment.get("PATH"))
-    if git is None:
-        raise InputError("git is not on PATH, so --commit cannot commit", hint="Install git, or leave out --commit.")
+    git = _program(environment)
     if not (feedstock / ".git").exists():
         raise InputError(
             "is not the top of a git repository, so --commit cannot commit",
             path=feedstock,
             hint="Run 'git init' there, or leave out --commit.",
         )
-    leading = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
-    return Repository(feedstock, git, {key: value for key, value in environment.items() if key not in leading})
+    above = {"GIT_CEILING_DIRECTORIES": str(feedstock.resolve().parent)}
+    return Repository(feedstock, git, _of_the_user(environment) | above)

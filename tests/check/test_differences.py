@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from feedstock_tools.check.differences import compare_feedstocks
 from feedstock_tools.report.checks.differences import differences_json, differences_markdown, differences_text
 from tests.support import command
+from tests.support.git import committed, git
 
 META = """\
 {% set version = "1.2" %}
@@ -168,33 +168,26 @@ def test_markdown_is_folded_and_json_has_everything(tmp_path: Path) -> None:
     }
 
 
-def git(folder: Path, *words: str) -> None:
-    own = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false"]
-    subprocess.run(["git", "-C", str(folder), *own, *words], check=True, capture_output=True)
-
-
 def test_commits_are_compared_without_touching_the_repository(tmp_path: Path) -> None:
     folder = feedstock(tmp_path / "a")
-    git(folder, "init", "--quiet")
-    git(folder, "add", ".")
-    git(folder, "commit", "--quiet", "--message", "first")
+    committed(folder)
     (folder / "recipe/meta.yaml").write_text(META.replace("number: 1", "number: 2"))
     shown = command.run(command.tool("diff", "--feedstock", str(folder)), tmp_path)
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "build number:\n  - 1\n  + 2\n" in shown.stdout
-    git(folder, "commit", "--quiet", "--all", "--message", "second")
+    committed(folder, "second")
     assert "This changes no package" in command.run(command.tool("diff"), folder).stdout
     assert "2 changed packages." in command.run(command.tool("diff", "HEAD~1", "HEAD", "--markdown"), folder).stdout
     assert (folder / "recipe/meta.yaml").read_text() == META.replace("number: 1", "number: 2")
 
 
 @pytest.mark.parametrize("word", ["absent", "--output=x", "a b", "HEAD; touch x"])
-def test_what_is_neither_a_folder_nor_a_commit_is_an_error(tmp_path: Path, word: str) -> None:
+def test_what_is_no_commit_is_an_error(tmp_path: Path, word: str) -> None:
     folder = feedstock(tmp_path / "a")
     git(folder, "init", "--quiet")
     ended = command.run(command.tool("diff", "--", word), folder)
     assert ended.returncode == 2
-    assert f"'{word}' is neither a folder nor a commit" in ended.stderr
+    assert f"'{word}' is not a commit" in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from feedstock_tools.report.checks.review import review_json, review_markdown
 from feedstock_tools.rerender.rerendering import rerender
 from tests.check.test_rehearse import make_channel, package
 from tests.support import command
+from tests.support.git import committed, git
 
 RECIPE = """\
 package:
@@ -52,19 +53,9 @@ def feedstock(tmp_path: Path, pinning: Path) -> Path:
     (folder / "recipe/meta.yaml").write_text(RECIPE.replace("number: 0", "number: 0\n  skip: true  # [not linux]"))
     (folder / "conda-forge.yml").write_text("{}\n")
     rerender(folder, pinning=pinning).changes().apply()
-    git(folder, "init", "-qb", "main")
-    commit(folder, "first")
+    committed(folder)
     git(folder, "checkout", "-qb", "mine")
     return folder
-
-
-def git(folder: Path, *words: str) -> None:
-    subprocess.run(["git", "-C", str(folder), *words], check=True)
-
-
-def commit(folder: Path, message: str) -> None:
-    git(folder, "add", "-A")
-    git(folder, "-c", "user.name=a", "-c", "user.email=a@localhost", "commit", "-qm", message)
 
 
 def edit(folder: Path, old: str, new: str) -> None:
@@ -79,7 +70,7 @@ def reviewed(folder: Path, pinning: Path, *words: str) -> subprocess.CompletedPr
 
 def test_a_branch_that_changes_no_package_has_nothing_to_mend(feedstock: Path, pinning: Path) -> None:
     edit(feedstock, "    - python\n    - zlib\n", "    - zlib\n    - python\n")
-    commit(feedstock, "sort")
+    committed(feedstock, "sort")
     shown = reviewed(feedstock, pinning)
     assert shown.returncode == 0, shown.stderr
     assert "\n- rerendered\n- `lint`: no new finding; `cuda check`: no new finding\n" in shown.stdout
@@ -91,7 +82,7 @@ def test_a_branch_that_changes_no_package_has_nothing_to_mend(feedstock: Path, p
 def test_new_mistakes_are_named_and_old_ones_counted(feedstock: Path, pinning: Path, tmp_path: Path) -> None:
     edit(feedstock, "  run:\n    - python\n", "  run:\n    - python\n    - zlib\n    - zlib\n")
     git(feedstock, "checkout", "-q", "main")
-    commit(feedstock, "an old mistake")
+    committed(feedstock, "an old mistake")
     git(feedstock, "checkout", "-q", "mine")
     git(feedstock, "merge", "-q", "main")
     edit(feedstock, "license: MIT", "license: Mine")
@@ -105,7 +96,7 @@ def test_new_mistakes_are_named_and_old_ones_counted(feedstock: Path, pinning: P
 
 def test_a_feedstock_that_is_not_rerendered_is_said_to_be(feedstock: Path, pinning: Path) -> None:
     edit(feedstock, "  skip: true  # [not linux]\n", "  skip: true  # [win]\n")
-    commit(feedstock, "macOS")
+    committed(feedstock, "macOS")
     shown = reviewed(feedstock, pinning)
     assert shown.returncode == 1
     assert "- **not rerendered**: a rerender changes 1 file; what follows is about both as a rer" in shown.stdout
@@ -128,7 +119,7 @@ def test_a_branch_that_cannot_be_rerendered_is_reviewed_as_it_is(feedstock: Path
     migration = feedstock / ".ci_support/migrations/zlib.yaml"
     migration.parent.mkdir()
     migration.write_text("migrator_ts: no time\n__migrator: {kind: version, use_local: true}\nzlib:\n- 1\n")
-    commit(feedstock, "a migration that does not fit")
+    committed(feedstock, "a migration that does not fit")
     shown = reviewed(feedstock, pinning)
     assert shown.returncode == 1, shown.stdout + shown.stderr
     assert f"- **cannot be rerendered**: {migration}" in shown.stdout
@@ -138,7 +129,7 @@ def test_a_branch_that_cannot_be_rerendered_is_reviewed_as_it_is(feedstock: Path
 def test_jobs_that_change_are_rehearsed(feedstock: Path, pinning: Path, tmp_path: Path) -> None:
     channel = make_channel(tmp_path / "channel", [package("python", "3.12.1"), package("zlib", "1.3.1")])
     edit(feedstock, "  run:\n    - python\n", "  run:\n    - python\n    - zlib <1\n")
-    commit(feedstock, "old zlib")
+    committed(feedstock, "old zlib")
     shown = reviewed(feedstock, pinning, "-c", str(channel))
     assert shown.returncode == 1
     assert f"- `rehearse` in {channel}: 1 of 2 environments solve, **1 do not**\n" in shown.stdout
@@ -160,7 +151,7 @@ def test_what_did_not_solve_before_is_not_this_branchs(feedstock: Path, pinning:
     channel = make_channel(tmp_path / "channel", [package("python", "3.12.1"), package("zlib", "1.3.1")])
     git(feedstock, "checkout", "-q", "main")
     edit(feedstock, "  run:\n    - python\n", "  run:\n    - python\n    - zlib <1\n")
-    commit(feedstock, "does not solve")
+    committed(feedstock, "does not solve")
     git(feedstock, "checkout", "-q", "mine")
     git(feedstock, "merge", "-q", "main")
     edit(feedstock, "number: 0", "number: 1")
@@ -195,7 +186,7 @@ def test_build_numbers_are_those_that_reviewers_ask_for(
 def test_a_build_number_that_goes_back_is_reported(feedstock: Path, pinning: Path) -> None:
     git(feedstock, "checkout", "-q", "main")
     edit(feedstock, "number: 0", "number: 3")
-    commit(feedstock, "third build")
+    committed(feedstock, "third build")
     git(feedstock, "checkout", "-q", "mine")
     git(feedstock, "merge", "-q", "main")
     edit(feedstock, "number: 3", "number: 2")
@@ -208,7 +199,7 @@ def test_an_output_that_keeps_its_version_has_nothing_of_new_sources(feedstock: 
     outputs = "outputs:\n  - name: demo\n  - name: demo-proc\n    version: 5.0\nabout:\n"
     edit(feedstock, "about:\n", outputs)
     edit(feedstock, "build:\n", "source:\n  url: https://example.org/demo-1.0.tar.gz\nbuild:\n")
-    commit(feedstock, "outputs")
+    committed(feedstock, "outputs")
     git(feedstock, "checkout", "-q", "mine")
     git(feedstock, "merge", "-q", "main")
     edit(feedstock, "demo-1.0.tar.gz", "demo-1.1.tar.gz")
@@ -221,7 +212,7 @@ def test_without_a_main_branch_the_base_must_be_named(feedstock: Path, pinning: 
     git(feedstock, "branch", "-qD", "main")
     shown = reviewed(feedstock, pinning)
     assert shown.returncode == 2
-    assert "Name the commit or folder to compare with" in shown.stderr
+    assert "Name the commit to compare with" in shown.stderr
     assert reviewed(feedstock, pinning, "no such commit").returncode == 2
 
 

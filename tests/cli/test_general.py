@@ -72,7 +72,7 @@ def test_verbose_names_programs(tmp_path: Path) -> None:
     (tmp_path / "recipe" / "meta.yaml").write_text("package: {name: a, version: '1'}\n")
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     run = command.run(command.tool("-v", "diff", "HEAD"), tmp_path)
-    assert " s  runs git " in run.stderr
+    assert "/git --no-pager " in run.stderr
 
 
 def test_quiet_and_verbose_exclude_each_other() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support import command
+from tests.support.git import git
 
 SPEC = """\
 name: demo
@@ -23,11 +23,6 @@ maintainers: [someone]
 """
 #: Ignores all but some folders and one file.
 IGNORED = "*\n!/conda-forge.yml\n!/**/\n!/recipe/**\n!/.ci_support/**\n"
-
-
-def git(folder: Path, *words: str) -> str:
-    own = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"]
-    return subprocess.run(["git", *own, *words], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from hashlib import sha256
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.generate.generating import generate
 from feedstock_tools.generate.spec.reading import read_spec
 from tests.channel.test_package_index import archive_of
+from tests.support.git import committed
 from tests.support.whole_tree import write_files
 
 CMAKE = """\
@@ -112,16 +112,13 @@ def test_a_python_project_with_the_requirements_that_always_hold(tmp_path: Path)
 
 def test_a_git_repository_is_taken_at_its_commit(tmp_path: Path) -> None:
     project = write_files(tmp_path / "project", {"CMakeLists.txt": CMAKE})
-    who = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false"]
-    for words in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "Begin"]):
-        subprocess.run(["git", "-C", str(project), *words], check=True)
+    head = committed(project)
 
     made = _init(f"file://{project}", "-o", tmp_path / "feedstock")
 
     assert made.exception is None, made.exception
     source = read_spec(tmp_path / "feedstock").sources[0]
-    head = subprocess.run(["git", "-C", str(project), "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
-    assert (source.git, source.rev) == (f"file://{project}", head.stdout.strip())
+    assert (source.git, source.rev) == (f"file://{project}", head)
 
 
 def test_without_an_argument_it_asks(tmp_path: Path) -> None:

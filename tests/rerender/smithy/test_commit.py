@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from feedstock_tools.channel.http import build_number
 from feedstock_tools.cli.rerender import rerender as command
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
 from feedstock_tools.rerender.rules import Rules
+from tests.support.git import committed, git
 from tests.support.serving import Answers, serving
 
 RECIPE = "package: {name: demo, version: '1'}\nextra: {recipe-maintainers: [me]}\n"
@@ -37,15 +37,8 @@ def feedstock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "GIT_CONFIG_GLOBAL": os.devnull,
     }.items():
         monkeypatch.setenv(key, value)
-    git(folder, "init", "--quiet")
-    git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "--message", "first")
+    committed(folder)
     return folder
-
-
-def git(folder: Path, *words: str) -> str:
-    run = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, check=True)
-    return run.stdout
 
 
 def rerender(feedstock: Path, release: Path, *words: str) -> Result:
@@ -139,10 +132,8 @@ def test_the_version_of_a_cloned_pinning_is_the_time_of_its_commit(
     (clone / "recipe").mkdir(parents=True)
     (clone / "recipe/conda_build_config.yaml").write_text("c_compiler: [gcc]\n")
     (clone / "recipe/meta.yaml").write_text("package:\n  name: conda-forge-pinning\n")
-    git(clone, "init", "--quiet")
-    git(clone, "add", "--all")
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-01-02T05:04:05+02:00")
-    git(clone, "commit", "--quiet", "--message", "first")
+    committed(clone)
     (clone / "recipe/meta.yaml").write_text("package:\n  name: conda-forge-pinning\n  version: '1'\n")
     rerender(feedstock, release, "--commit", "--pinning", str(clone))
     assert git(feedstock, "log", "-1", "--format=%s").strip() == "MNT: Re-rendered with conda-smithy 2026.8.5"

@@ -1,0 +1,527 @@
+"""Repositories that strangers made: none of the ways in which git starts a program does so in a command that reads,
+and a commit has the files, the name and the history that its objects have.
+
+Each trap is sprung by plain git first, so that these tests cannot pass because a trap is broken.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.errors import FeedstockError, InputError, WorkError
+from feedstock_tools.feedstock import git as module
+from feedstock_tools.feedstock.git import (
+    branch_base,
+    checked_out,
+    commit_of,
+    epoch_of,
+    find_repository,
+    left_out,
+    project_at,
+)
+from feedstock_tools.files.changes import Changes
+from tests.support import command
+from tests.support.git import committed, git
+from tests.support.paths import ROOT
+
+RECIPE = "package: {name: demo, version: '1'}\n"
+#: What plain git is called with to spring a trap.
+STATUS = ("status",)
+MISSING = ("cat-file", "blob", "HEAD:recipe/meta.yaml")
+
+Trap = Callable[[Path, str], tuple[str, ...]]
+
+
+@pytest.fixture
+def feedstock(tmp_path: Path) -> Path:
+    """A feedstock in a repository whose branch `mine` has a commit more than `main`."""
+    folder = tmp_path / "demo-feedstock"
+    (folder / "recipe").mkdir(parents=True)
+    (folder / "recipe/meta.yaml").write_text(RECIPE)
+    (folder / "conda-forge.yml").write_text("{}\n")
+    committed(folder)
+    git(folder, "checkout", "-qb", "mine")
+    (folder / "recipe/meta.yaml").write_text(RECIPE.replace("1", "2"))
+    committed(folder, "second")
+    return folder
+
+
+@pytest.fixture
+def trap(tmp_path: Path) -> str:
+    """A program that notes that it ran."""
+    path = tmp_path / "trap"
+    path.write_text(f"#!/bin/sh\necho ran >> {tmp_path}/ran\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def read(folder: Path) -> None:
+    """All that is asked of git for commands that read."""
+    commit_of(folder)
+    epoch_of(folder, {})
+    left_out(folder, [folder / "recipe/meta.yaml"])
+    for ask in (lambda: branch_base(folder), lambda: _open(folder, "main"), lambda: _open(folder, "HEAD")):
+        try:
+            ask()
+        except FeedstockError:  # as for a clone that lacks objects
+            continue
+    try:
+        with project_at(folder.as_uri()):
+            pass
+    except FeedstockError:
+        pass
+
+
+def _open(folder: Path, revision: str) -> None:
+    with checked_out(folder, revision):
+        pass
+
+
+def attributes(folder: Path, text: str) -> None:
+    (folder / ".gitattributes").write_text(text)
+    committed(folder, "attributes")
+
+
+def touched(folder: Path) -> None:
+    """As after a checkout: git looks at the contents again."""
+    os.utime(folder / "recipe/meta.yaml", (time.time() + 60,) * 2)
+
+
+def hook(folder: Path, name: str, trap: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).symlink_to(trap)
+
+
+def promisor(folder: Path, **settings: str) -> tuple[str, ...]:
+    """The repository lacks a recipe, which a remote promises."""
+    for key, value in {"remote.p.promisor": "true", "extensions.partialClone": "p", **settings}.items():
+        git(folder, "config", key.replace("__", "."), value)
+    git(folder, "config", "core.repositoryFormatVersion", "1")
+    digest = git(folder, "rev-parse", "HEAD:recipe/meta.yaml").strip()
+    (folder / ".git/objects" / digest[:2] / digest[2:]).unlink()
+    return MISSING
+
+
+def a_filter_on_the_way_out(folder: Path, trap: str) -> tuple[str, ...]:
+    attributes(folder, "* filter=x\n")
+    git(folder, "config", "filter.x.smudge", trap)
+    return ("archive", "HEAD")
+
+
+def a_filter_on_the_way_in(folder: Path, trap: str) -> tuple[str, ...]:
+    attributes(folder, "* filter=x\n")
+    git(folder, "config", "filter.x.clean", trap)
+    touched(folder)
+    return STATUS
+
+
+def a_filter_that_is_a_process(folder: Path, trap: str) -> tuple[str, ...]:
+    attributes(folder, "* filter=x\n")
+    git(folder, "config", "filter.x.process", trap)
+    touched(folder)
+    return STATUS
+
+
+def a_filter_by_attributes_of_the_repository(folder: Path, trap: str) -> tuple[str, ...]:
+    (folder / ".git/info").mkdir(exist_ok=True)
+    (folder / ".git/info/attributes").write_text("* filter=x\n")
+    git(folder, "config", "filter.x.smudge", trap)
+    return ("archive", "HEAD")
+
+
+def a_monitor(folder: Path, trap: str) -> tuple[str, ...]:
+    git(folder, "config", "core.fsmonitor", trap)
+    return STATUS
+
+
+def a_monitor_in_an_included_file(folder: Path, trap: str) -> tuple[str, ...]:
+    (folder / "settings").write_text(f"[core]\n\tfsmonitor = {trap}\n")
+    git(folder, "config", "include.path", "../settings")
+    return STATUS
+
+
+def a_monitor_of_the_work_tree(folder: Path, trap: str) -> tuple[str, ...]:
+    git(folder, "config", "extensions.worktreeConfig", "true")
+    (folder / ".git/config.worktree").write_text(f"[core]\n\tfsmonitor = {trap}\n")
+    return STATUS
+
+
+def a_monitor_of_a_submodule(folder: Path, trap: str) -> tuple[str, ...]:
+    (folder / "sub").mkdir()
+    (folder / "sub/file").write_text("")
+    committed(folder / "sub")
+    git(folder, "submodule", "--quiet", "add", "./sub", "sub")
+    committed(folder, "submodule")
+    git(folder / "sub", "config", "core.fsmonitor", trap)
+    return STATUS
+
+
+def a_hook_for_the_index(folder: Path, trap: str) -> tuple[str, ...]:
+    hook(folder / ".git/hooks", "post-index-change", trap)
+    touched(folder)
+    return STATUS
+
+
+def a_hook_in_a_folder_of_the_feedstock(folder: Path, trap: str) -> tuple[str, ...]:
+    hook(folder / "hooks", "post-index-change", trap)
+    git(folder, "config", "core.hooksPath", "hooks")
+    touched(folder)
+    return STATUS
+
+
+def signed(folder: Path, kind: str) -> None:
+    """The last commit is signed, and signatures are shown."""
+    body = git(folder, "cat-file", "commit", "HEAD").replace(
+        "\n\n", f"\ngpgsig -----BEGIN {kind} SIGNATURE-----\n \n x\n -----END {kind} SIGNATURE-----\n\n", 1
+    )
+    written = ["git", "-C", str(folder), "hash-object", "-t", "commit", "-w", "--stdin"]
+    commit = subprocess.run(written, input=body, text=True, capture_output=True, check=True).stdout.strip()
+    git(folder, "reset", "--quiet", "--soft", commit)
+    git(folder, "config", "log.showSignature", "true")
+
+
+def a_program_for_signatures(folder: Path, trap: str) -> tuple[str, ...]:
+    signed(folder, "PGP")
+    git(folder, "config", "gpg.program", trap)
+    return ("show", "--no-patch", "--format=%ct", "HEAD")
+
+
+def a_program_for_signatures_of_ssh(folder: Path, trap: str) -> tuple[str, ...]:
+    signed(folder, "SSH")
+    git(folder, "config", "gpg.ssh.program", trap)
+    git(folder, "config", "gpg.ssh.allowedSignersFile", "conda-forge.yml")
+    return ("show", "--no-patch", "--format=%ct", "HEAD")
+
+
+def a_program_that_makes_texts(folder: Path, trap: str) -> tuple[str, ...]:
+    attributes(folder, "*.yaml diff=x\n")
+    git(folder, "config", "diff.x.textconv", trap)
+    return ("show", "HEAD~1")
+
+
+def a_program_that_compares(folder: Path, trap: str) -> tuple[str, ...]:
+    git(folder, "config", "diff.external", trap)
+    return ("diff", "HEAD~1")
+
+
+def a_program_that_compares_one_kind(folder: Path, trap: str) -> tuple[str, ...]:
+    attributes(folder, "*.yaml diff=x\n")
+    git(folder, "config", "diff.x.command", trap)
+    return ("diff", "main")
+
+
+def missing_objects_by_a_command(folder: Path, trap: str) -> tuple[str, ...]:
+    return promisor(folder, remote__p__url=f"ext::{trap}", protocol__ext__allow="always")
+
+
+def missing_objects_by_ssh(folder: Path, trap: str) -> tuple[str, ...]:
+    return promisor(folder, remote__p__url="ssh://nowhere/x", core__sshCommand=trap)
+
+
+def missing_objects_by_a_program_of_the_server(folder: Path, trap: str) -> tuple[str, ...]:
+    return promisor(folder, remote__p__url=str(folder), remote__p__uploadpack=trap)
+
+
+def missing_objects_by_a_proxy(folder: Path, trap: str) -> tuple[str, ...]:
+    return promisor(folder, remote__p__url="git://nowhere.invalid/x", core__gitProxy=trap)
+
+
+def missing_objects_by_another_address(folder: Path, trap: str) -> tuple[str, ...]:
+    settings = {"remote__p__url": "https://nowhere.invalid/x", "protocol__ext__allow": "always"}
+    git(folder, "config", f"url.ext::{trap} .insteadOf", "https:")
+    return promisor(folder, **settings)
+
+
+TRAPS: list[Trap] = [
+    a_filter_on_the_way_out,
+    a_filter_on_the_way_in,
+    a_filter_that_is_a_process,
+    a_filter_by_attributes_of_the_repository,
+    a_monitor,
+    a_monitor_in_an_included_file,
+    a_monitor_of_the_work_tree,
+    a_monitor_of_a_submodule,
+    a_hook_for_the_index,
+    a_hook_in_a_folder_of_the_feedstock,
+    a_program_for_signatures,
+    a_program_for_signatures_of_ssh,
+    a_program_that_makes_texts,
+    a_program_that_compares,
+    a_program_that_compares_one_kind,
+    missing_objects_by_a_command,
+    missing_objects_by_ssh,
+    missing_objects_by_a_program_of_the_server,
+    missing_objects_by_a_proxy,
+    missing_objects_by_another_address,
+]
+
+
+@pytest.mark.parametrize("lay", TRAPS, ids=lambda lay: lay.__name__)
+def test_nothing_of_a_repository_runs_in_what_reads(lay: Trap, feedstock: Path, trap: str, tmp_path: Path) -> None:
+    words = lay(feedstock, trap)
+    ran = tmp_path / "ran"
+    read(feedstock)
+    assert not ran.exists()
+    subprocess.run(["git", "-C", str(feedstock), *words], capture_output=True, timeout=20, check=False)
+    assert ran.exists(), "the trap is broken"
+
+
+def test_a_folder_that_looks_like_a_repository_is_none(feedstock: Path, trap: str, tmp_path: Path) -> None:
+    """A clone can hold a repository without a work tree, whose filters `git archive` would run in that folder."""
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "file").write_text("")
+    (inner / ".gitattributes").write_text("* filter=x\n")
+    committed(inner)
+    git(inner, "clone", "-q", "--bare", ".", str(feedstock / "sub"))
+    git(feedstock / "sub", "config", "filter.x.smudge", trap)
+    committed(feedstock, "with a folder")
+    with checked_out(feedstock / "sub", "HEAD") as folder:
+        assert (folder / "HEAD").is_file(), "these are the files of the clone"
+    assert commit_of(feedstock / "sub") == git(feedstock, "rev-parse", "HEAD").strip()
+    (feedstock / ".git").rename(tmp_path / "moved")
+    assert commit_of(feedstock / "sub") == ""
+    assert not (tmp_path / "ran").exists()
+    subprocess.run(["git", "-C", str(feedstock / "sub"), "archive", "HEAD"], capture_output=True, check=False)
+    assert (tmp_path / "ran").exists(), "the trap is broken"
+
+
+def test_a_program_of_the_feedstock_is_not_git(
+    feedstock: Path, trap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (feedstock / "git").symlink_to(trap)
+    monkeypatch.chdir(feedstock)
+    monkeypatch.setenv("PATH", f".:{os.environ['PATH']}")
+    read(feedstock)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_variables_lead_to_no_other_repository(
+    feedstock: Path, trap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = commit_of(feedstock)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/file").write_text("")
+    committed(tmp_path / "other")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other/.git"))
+    monkeypatch.setenv("GIT_EXTERNAL_DIFF", trap)
+    assert commit_of(feedstock) == expected
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_project_is_read_without_the_filters_that_the_user_has(
+    feedstock: Path, trap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attributes(feedstock, "* filter=x\n")
+    (tmp_path / "settings").write_text(f'[filter "x"]\n\tsmudge = {trap}\n')
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "settings"))
+    with project_at(feedstock.as_uri()) as (folder, _):
+        assert (folder / "conda-forge.yml").read_text() == "{}\n"
+    assert not (tmp_path / "ran").exists()
+    subprocess.run(["git", "clone", "-q", str(feedstock), str(tmp_path / "clone")], capture_output=True, check=False)
+    assert (tmp_path / "ran").exists(), "the trap is broken"
+
+
+def test_an_address_of_a_program_is_not_cloned(trap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "ext")
+    with pytest.raises(FeedstockError, match="cannot be cloned"), project_at(f"ext::{trap} git@x"):
+        pass
+    assert not (tmp_path / "ran").exists()
+
+
+# What a commit is.
+
+
+def files_of(folder: Path, revision: str) -> dict[str, bytes]:
+    with checked_out(folder, revision) as found:
+        return {
+            path.relative_to(found).as_posix(): path.read_bytes() for path in sorted(found.rglob("*")) if path.is_file()
+        }
+
+
+@pytest.mark.parametrize(
+    "line", ["export-ignore", "export-subst", "ident", "eol=crlf", "working-tree-encoding=UTF-16", "-diff -text binary"]
+)
+def test_attributes_hide_and_change_nothing(line: str, feedstock: Path) -> None:
+    (feedstock / ".gitattributes").write_text(f"* {line}\n")
+    (feedstock / "recipe/new.yaml").write_bytes(b"$Format:%H$ $Id$\n")
+    for name in (".gitattributes", "recipe/new.yaml"):
+        digest = git(feedstock, "hash-object", "-w", "--no-filters", name).strip()
+        git(feedstock, "update-index", "--add", "--cacheinfo", f"100644,{digest},{name}")
+    commit = git(feedstock, "commit-tree", "-m", "attributes", git(feedstock, "write-tree").strip()).strip()
+    assert files_of(feedstock, commit) == {
+        ".gitattributes": f"* {line}\n".encode(),
+        "conda-forge.yml": b"{}\n",
+        "recipe/meta.yaml": RECIPE.replace("1", "2").encode(),
+        "recipe/new.yaml": b"$Format:%H$ $Id$\n",
+    }
+
+
+def test_a_replaced_commit_is_as_it_was_written(feedstock: Path) -> None:
+    git(feedstock, "replace", "main", "HEAD")
+    assert files_of(feedstock, "main")["recipe/meta.yaml"] == RECIPE.encode()
+
+
+def test_a_grafted_history_is_as_it_was_written(feedstock: Path) -> None:
+    base = git(feedstock, "rev-parse", "--short=12", "main").strip()
+    (feedstock / ".git/info").mkdir(exist_ok=True)
+    (feedstock / ".git/info/grafts").write_text(git(feedstock, "rev-parse", "HEAD"))
+    assert branch_base(feedstock) == base
+
+
+def test_a_work_tree_elsewhere_is_not_looked_at(feedstock: Path, tmp_path: Path) -> None:
+    git(feedstock, "config", "core.worktree", str(tmp_path))
+    assert commit_of(feedstock) == git(feedstock, "rev-parse", "HEAD").strip()
+
+
+def test_a_content_of_another_hash_is_refused(feedstock: Path) -> None:
+    digest = git(feedstock, "rev-parse", "HEAD:recipe/meta.yaml").strip()
+    path = feedstock / ".git/objects" / digest[:2] / digest[2:]
+    path.chmod(0o644)
+    path.write_bytes(zlib.compress(b"blob %d\0" % len(RECIPE) + RECIPE.replace("1", "9").encode()))
+    with pytest.raises(FeedstockError, match=r"git does not have the content of recipe/meta\.yaml"):
+        files_of(feedstock, "HEAD")
+
+
+def test_sizes_are_known_before_anything_is_written(feedstock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """60 names of one content take the repository no more than one."""
+    for number in range(60):
+        (feedstock / f"{number}.bin").write_bytes(b"\0" * 100_000)
+    committed(feedstock, "many")
+    monkeypatch.setattr(module, "_LARGEST", 5_000_000)
+    monkeypatch.setattr(module, "_blobs", lambda *_: pytest.fail("contents were read"))
+    with pytest.raises(InputError, match="its files have more than"):
+        files_of(feedstock, "HEAD")
+
+
+def tree_of(folder: Path, *entries: tuple[str, str, str]) -> str:
+    """A commit of a tree with entries that git would not write: mode, name, digest."""
+    content = b"".join(f"{mode} {name}".encode() + b"\0" + bytes.fromhex(digest) for mode, name, digest in entries)
+    words = ["git", "-C", str(folder), "hash-object", "--literally", "-t", "tree", "-w", "--stdin"]
+    tree = subprocess.run(words, input=content, capture_output=True, check=True).stdout.decode().strip()
+    return git(folder, "commit-tree", "-m", "hostile", tree).strip()
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [("100644", "..")],
+        [("100644", "../x")],
+        [("100644", "a/../../x")],
+        [("100644", "/tmp/x")],
+        [("100644", ".")],
+        [("100644", ".git")],
+        [("100644", ".GIT/config")],
+        [("100644", "a"), ("100644", "a")],
+        [("100644", "a"), ("100644", "a/b")],
+        [("120000", "a"), ("100644", "a/b")],
+        [("120000", "a"), ("100644", "a")],
+        [("160000", "a"), ("100644", "a")],
+        [("100644", "x" * 300)],
+    ],
+    ids=str,
+)
+def test_names_that_lead_elsewhere_or_mean_two_files_are_refused(names: list[tuple[str, str]], feedstock: Path) -> None:
+    digest = git(feedstock, "rev-parse", "HEAD:conda-forge.yml").strip()
+    commit = tree_of(feedstock, *((mode, name, digest) for mode, name in names))
+    with pytest.raises(InputError, match=f"commit '{commit}' is refused: "):
+        files_of(feedstock, commit)
+
+
+@pytest.mark.parametrize("ref", ["refs/tags/origin/main", "refs/heads/origin/main", "refs/origin/main"])
+def test_a_name_of_two_commits_is_refused(ref: str, feedstock: Path) -> None:
+    git(feedstock, "update-ref", "refs/remotes/origin/main", "main")
+    assert files_of(feedstock, "origin/main")["recipe/meta.yaml"] == RECIPE.encode()
+    git(feedstock, "update-ref", ref, "HEAD")
+    for revision in ("origin/main", "origin/main^0", "origin/main@{0}"):
+        with pytest.raises(InputError, match=f"means more than one commit: .*{ref}"):
+            files_of(feedstock, revision)
+    assert files_of(feedstock, "refs/remotes/origin/main")["recipe/meta.yaml"] == RECIPE.encode()
+    assert branch_base(feedstock) == git(feedstock, "rev-parse", "--short=12", "main").strip()
+
+
+def test_a_branch_that_is_named_like_a_commit_is_refused(feedstock: Path) -> None:
+    digits = git(feedstock, "rev-parse", "main").strip()[:12]
+    git(feedstock, "update-ref", f"refs/heads/{digits}", "HEAD")
+    with pytest.raises(InputError, match="means more than one commit"):
+        files_of(feedstock, digits)
+
+
+def test_a_folder_named_like_a_branch_is_not_taken_for_it(feedstock: Path) -> None:
+    git(feedstock, "update-ref", "refs/remotes/origin/main", "main")
+    (feedstock / ".ci_support").mkdir()
+    (feedstock / ".ci_support/linux_64_.yaml").write_text("target_platform: [linux-64]\n")
+    for name in ("recipe", ".ci_support"):
+        shutil.copytree(feedstock / name, feedstock / "origin/main" / name)
+    against = ("diff", "origin/main"), ("diff", "--folders", "origin/main"), ("review", "origin/main", "--no-rehearse")
+    shown = [command.run(command.tool(*words), feedstock).stdout for words in against]
+    assert ["linux_64_" in each for each in shown] == [True, False, True]
+    assert "This changes no package" in shown[1]
+
+
+# What `--commit` runs: the hooks and filters of the user's clone, and nothing else.
+
+
+@pytest.mark.parametrize(
+    "lay",
+    [
+        *(a_monitor, a_monitor_in_an_included_file, a_monitor_of_a_submodule),
+        *(a_program_that_compares, a_program_that_makes_texts),
+    ],
+)
+def test_a_commit_runs_no_program_but_hooks_and_filters(
+    lay: Trap, feedstock: Path, trap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay(feedstock, trap)
+    git(feedstock, "config", "commit.verbose", "true")
+    for name, value in author().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("GIT_EDITOR", "true")
+    assert changed(feedstock, edit=True)
+    assert not (tmp_path / "ran").exists()
+    assert git(feedstock, "log", "-1", "--format=%s").strip() == "changed"
+
+
+def test_a_commit_runs_the_hooks_and_filters_of_the_clone(feedstock: Path, trap: str, tmp_path: Path) -> None:
+    attributes(feedstock, "recipe/* filter=x\n")
+    git(feedstock, "config", "filter.x.clean", f"{trap}; cat")
+    hook(feedstock / ".git/hooks", "pre-commit", trap)
+    assert changed(feedstock)
+    assert (tmp_path / "ran").read_text().count("ran") >= 2
+
+
+def test_a_commit_is_made_in_no_other_repository(feedstock: Path, tmp_path: Path) -> None:
+    inner = feedstock / "inner"
+    (inner / "recipe").mkdir(parents=True)
+    (inner / ".git").mkdir()
+    with pytest.raises(WorkError, match="not a git repository"):
+        changed(inner)
+    assert git(feedstock, "log", "-1", "--format=%s").strip() == "second"
+
+
+def test_one_module_runs_git() -> None:
+    starts = re.compile(r"""[\[(]\s*["']git["'],|which\(["']git["']""")
+    modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "feedstock_tools").rglob("*.py")}
+    found = {name for name in modules if starts.search((ROOT / name).read_text(encoding="utf-8"))}
+    assert found == {"feedstock_tools/feedstock/git.py"}
+
+
+def author() -> dict[str, str]:
+    return {f"GIT_{who}_{what}": "a@x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
+
+def changed(folder: Path, *, edit: bool = False) -> bool:
+    """Whether a change of the recipe was committed."""
+    repository = find_repository(folder, {**os.environ, **author()})
+    changes = Changes(folder, {folder / "recipe/meta.yaml": RECIPE.replace("1", "3").encode()})
+    changes.apply()
+    return repository.commit(changes, "changed", edit=edit)
