@@ -33,14 +33,14 @@ def steps() -> list[dict[str, Any]]:
 
 
 def step(text: str) -> dict[str, Any]:
-    """The step whose script contains a text."""
+    """The step whose script has a text."""
     (found,) = [each for each in steps() if text in each.get("run", "")]
     return found
 
 
 def program(folder: Path, name: str, script: str) -> None:
     """A program of that name which records its words in `NAME.words`, one on each line."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     path.write_text(f'#!/usr/bin/env bash\nprintf "%s\\n" "$@" > {shlex.quote(str(folder))}/{name}.words\n{script}\n')
     path.chmod(0o755)
@@ -75,26 +75,45 @@ def test_no_step_writes_an_expression_into_a_script() -> None:
     assert not [each["run"] for each in steps() if "${{" in each.get("run", "")]
 
 
+def environment_of_the_action(folder: Path, answer: str) -> None:
+    """The environment that the first step makes; its Python records the words of feedstock-tools and answers."""
+    program(
+        folder / "feedstock-tools/bin",
+        "python",
+        f'[ "$2" = -m ] || exec {shlex.quote(sys.executable)} "$@"\n{answer}',
+    )
+
+
+def words_of(folder: Path, name: str) -> list[str]:
+    return (folder / f"{name}.words").read_text().splitlines()
+
+
 @needs("system", shutil.which("bash"), "bash")
-@pytest.mark.parametrize(("status", "holds"), [(0, "true"), (1, "false")])
-def test_the_step_that_reviews_keeps_the_comment_and_the_verdict(tmp_path: Path, status: int, holds: str) -> None:
-    program(tmp_path / "bin", "feedstock-tools", f"printf '%s' {shlex.quote(REVIEW)}; exit {status}")
+@pytest.mark.parametrize(("status", "verdict"), [(0, "right"), (1, "wrong"), (0, "unknown")])
+def test_the_step_that_reviews_keeps_the_comment_and_the_verdict(tmp_path: Path, status: int, verdict: str) -> None:
+    answer = json.dumps({"verdict": verdict, "markdown": REVIEW})
+    keep = 'cp "$(dirname "$0")/python.words" "$RUNNER_TEMP/review.words"'
+    environment_of_the_action(tmp_path, f"{keep}; printf '%s' {shlex.quote(answer)}; exit {status}")
     done = run_step(
-        step("feedstock-tools review")["run"], tmp_path, BASE="origin/main", ARGUMENTS="--no-rehearse\n\n-c\na b\n"
+        step("feedstock_tools review")["run"],
+        tmp_path,
+        BASE="1f3a",
+        FEEDSTOCK="/workspace/.",
+        ARGUMENTS="--no-rehearse\n\n-c\na b\n",
     )
     assert done.returncode == 0, done.stderr
-    words = (tmp_path / "bin" / "feedstock-tools.words").read_text().splitlines()
-    assert words == ["review", "origin/main", "--no-rehearse", "-c", "a b"]
+    own = ["-I", "-m", "feedstock_tools", "review", "--feedstock", "/workspace/.", "--json"]
+    assert words_of(tmp_path, "review") == [*own, "--no-rehearse", "-c", "a b", "1f3a"]
     assert (tmp_path / "review.md").read_text() == (tmp_path / "summary").read_text() == REVIEW
-    assert (tmp_path / "output").read_text() == f"holds={holds}\n"
+    assert (tmp_path / "output").read_text() == f"verdict={verdict}\n"
 
 
 @needs("system", shutil.which("bash"), "bash")
 def test_a_review_that_cannot_be_made_fails_the_step(tmp_path: Path) -> None:
-    program(tmp_path / "bin", "feedstock-tools", "exit 2")
-    done = run_step(step("feedstock-tools review")["run"], tmp_path, BASE="", ARGUMENTS="")
+    environment_of_the_action(tmp_path, "exit 2")
+    done = run_step(step("feedstock_tools review")["run"], tmp_path, BASE="", FEEDSTOCK="/w/.", ARGUMENTS="")
     assert done.returncode == 2
-    assert (tmp_path / "bin" / "feedstock-tools.words").read_text() == "review\n"
+    assert words_of(tmp_path / "feedstock-tools/bin", "python")[3:] == ["review", "--feedstock", "/w/.", "--json"]
     assert not (tmp_path / "output").exists()
 
 
@@ -103,11 +122,35 @@ def test_the_step_that_comments_replaces_its_comment(tmp_path: Path) -> None:
     program(tmp_path / "bin", "gh", "")
     done = run_step(step("gh pr comment")["run"], tmp_path, NUMBER="7", REPOSITORY="a/demo-feedstock", GH_TOKEN="")
     assert done.returncode == 0, done.stderr
-    words = (tmp_path / "bin" / "gh.words").read_text().split()
-    assert words == [
-        *("pr", "comment", "7", "--repo", "a/demo-feedstock", "--body-file", str(tmp_path / "review.md")),
+    assert (tmp_path / "bin" / "gh.words").read_text().split() == [
+        *("pr", "comment", "7", "--repo", "a/demo-feedstock", "--body-file", "review.md"),
         *("--edit-last", "--create-if-none"),
     ]
+
+
+def test_no_step_starts_in_the_checkout_and_no_python_imports_from_where_it_starts() -> None:
+    """A `pip.py` of the pull request would run in place of pip."""
+    for each in steps():
+        if "run" in each:
+            assert each["working-directory"] == "${{ runner.temp }}"
+            pythons = re.findall(r'"\$(?:BASE_)?PYTHON"( \S+)', each["run"])
+            assert set(pythons) <= {" -I"}
+            assert not re.search(r"(?m)^\s*(?:python|pip|feedstock-tools)\b", each["run"])
+
+
+@needs("system", shutil.which("bash"), "bash")
+def test_the_first_step_installs_what_the_lock_names_and_the_action_s_own_code(tmp_path: Path) -> None:
+    said = f'case "$*" in *sysconfig*) echo {shlex.quote(str(tmp_path))};; *) echo "$@";; esac'
+    program(tmp_path / "feedstock-tools/bin", "python", said)
+    program(tmp_path / "bin", "python", "")
+    script = step("-m venv")["run"]
+    done = run_step(script, tmp_path, BASE_PYTHON=str(tmp_path / "bin/python"), ACTION="/action", PINNING="2026.1")
+    assert done.returncode == 0, done.stderr
+    assert words_of(tmp_path / "bin", "python") == ["-I", "-m", "venv", "feedstock-tools"]
+    assert (tmp_path / "feedstock-tools.pth").read_text() == "/action\n"
+    install, fetch = done.stdout.splitlines()
+    assert install.endswith("--require-hashes --no-deps --only-binary :all: -r /action/requirements.lock")
+    assert fetch == "-I -m feedstock_tools pinning fetch 2026.1"
 
 
 @pytest.mark.parametrize("words", ["feedstock-tools lint", "feedstock-tools rerender --check"])
@@ -127,7 +170,10 @@ def test_what_the_page_shows_can_be_read() -> None:
             assert json.loads(text)["yaml.schemas"]
     workflow = yaml.safe_load(blocks[0][1])
     uses = workflow["jobs"]["review"]["steps"][1]["uses"]
-    assert uses == "OWNER/feedstock-tools@main"
+    assert uses == "OWNER/feedstock-tools@COMMIT"
+    named = re.findall(r"uses: (\S+)@(\S+)", PAGE)
+    assert all(ref == "COMMIT" or re.fullmatch("[0-9a-f]{40}", ref) for _, ref in named)
+    assert workflow["permissions"] == {}
     given = yaml.safe_load(re.search(r"with: (\{command: rerender\})", PAGE)[1])  # type: ignore[index]
     assert given.keys() <= yaml.safe_load(ACTION.read_text(encoding="utf-8"))["inputs"].keys()
 

@@ -44,9 +44,10 @@ def review_markdown(review: Review, base: str, used: Sequence[str] = ()) -> str:
 
 
 def review_json(review: Review, base: str, used: Sequence[str] = ()) -> dict[str, Any]:
-    """The review as JSON values, with the verdict and the checks."""
+    """The review as JSON values, with the verdict, the checks and the comment."""
     return {
         **checks_values(review.checks),
+        "markdown": review_markdown(review, base, used),
         "base": base,
         "used": list(used),
         "differences": differences_json(review.differences),
