@@ -89,7 +89,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A file, link or submodule of a commit: its name in the folder, and its content's hash and size, None without it."""
+    """A file, link or submodule of a commit: its name in the folder, and its content's hash and size, if known."""
 
     name: str
     mode: int
@@ -174,7 +174,7 @@ def checked_out(feedstock: Path, revision: str) -> Iterator[Path]:
     _refuse_ambiguous(place, revision)
     commit = _commit(place, revision)
     if not commit:
-        hint = "To compare with the folder of that name: --folder (diff: --folders)." if Path(revision).is_dir() else None
+        hint = "To compare with a folder: review --folder, diff --folders." if Path(revision).is_dir() else None
         raise InputError(f"'{revision}' is not a commit", path=feedstock, hint=hint)
     with temporary_folder() as folder:
         try:
@@ -314,7 +314,7 @@ def _write(place: _Place, entries: Sequence[_Entry], folder: Path) -> None:
 
 
 def _blobs(place: _Place, entries: Sequence[_Entry]) -> Iterator[bytes]:
-    """The content of each entry, which has the size that was announced and the hash by which it was asked for."""
+    """The content of each entry, with the size that was announced and the hash of its name."""
     words = ("cat-file", "--batch")
     with _running(place, words, b"".join(b"%s\n" % each.digest.encode() for each in entries)) as asked:
         for each in entries:

@@ -15,7 +15,7 @@ def git(folder: Path, *words: str) -> str:
 
 
 def committed(folder: Path, message: str = "first") -> str:
-    """Commit everything in a folder, which becomes a repository if it is none; gives the commit."""
+    """Commit everything in a folder, which becomes a repository first if necessary; gives the commit."""
     if not (folder / ".git").exists():
         git(folder, "init", "--quiet")
     git(folder, "add", "--all")
