@@ -15,7 +15,7 @@ import pytest
 
 import feedstock_tools
 from feedstock_tools.builds.stand_in import open_channel
-from feedstock_tools.channel.packages.archive import read_package
+from feedstock_tools.channel.packages.reading import read_package
 from feedstock_tools.channel.properties import STAND_IN, properties_by_marks
 from feedstock_tools.channel.solving import install, solve, virtual_packages
 from feedstock_tools.feedstock.layout import Artifacts

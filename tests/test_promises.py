@@ -12,7 +12,7 @@ from feedstock_tools.bounds.limits import READING, SOLVING
 from feedstock_tools.builds.ledger import database
 from feedstock_tools.builds.publish import parts
 from feedstock_tools.channel import fetching, metadata, package_index, repodata
-from feedstock_tools.channel.packages import archive
+from feedstock_tools.channel.packages import reading as package_reading
 from feedstock_tools.gpu_code import archives, code
 from feedstock_tools.recipe import v1_engine
 from feedstock_tools.recipe.v0 import jinja, meta, text
@@ -101,10 +101,10 @@ LIMITS = {
         f"{_mib(parts._LARGEST_LEDGER)}, {parts._MOST_RECORDS:,} records",
     ),
     "a package": (
-        f"documents of {_mib(archive._LARGEST_DOCUMENT)}",
-        f"{_mib(archive._UNPACKED_BASE)} and {archive._UNPACKED_TIMES} times its own size",
-        f"{archive._MOST_ENTRIES['info']:,} entries of metadata and {archive._MOST_ENTRIES['pkg']:,} files",
-        f"{archive._FILES_BASE:,} files and one for each {archive._BYTES_OF_A_FILE} bytes",
+        f"documents of {_mib(package_reading.LARGEST_DOCUMENT)}",
+        f"{_mib(package_reading._UNPACKED_BASE)} and {package_reading._UNPACKED_TIMES} times its own size",
+        "{info:,} entries of metadata and {pkg:,} files".format(**package_reading.MOST_MEMBERS),
+        f"{package_reading._FILES_BASE:,} files and one for each {package_reading._BYTES_OF_A_FILE} bytes",
     ),
     "an archive that is searched": (
         f"{archives._MOST_FILES:,} files",

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Coroutine, Sequence
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from feedstock_tools.channel.calls import rattler_client, wait_for
 from feedstock_tools.channel.fetched import (
@@ -18,6 +18,7 @@ from feedstock_tools.channel.fetched import (
     version_numbers,
 )
 from feedstock_tools.channel.metadata import Record
+from feedstock_tools.channel.packages.reading import UNREADABLE, RefusedError, members
 from feedstock_tools.channel.properties import local_folder
 from feedstock_tools.channel.repodata import channel_url, first_cause, read_records
 from feedstock_tools.errors import InputError, WorkError
@@ -171,10 +172,10 @@ class _Limited:
 def _unpack(kind: PackageKind, package: Path, folder: Path, record: Record) -> None:
     """Write only the kept files of a package below `folder`."""
     try:
-        files = wait_for(_contents(kind, package))
-    except _RefusedError as error:
+        files = _contents(kind, package)
+    except RefusedError as error:
         raise WorkError(f"{record.url} is refused: {error}") from error
-    except Exception as error:  # rattler raises several types, among them plain Exception, for a damaged archive
+    except UNREADABLE as error:
         raise WorkError(f"{record.url} is not a readable package: {first_cause(error)}") from error
     for name in kind.needed:
         if name not in files:
@@ -185,36 +186,21 @@ def _unpack(kind: PackageKind, package: Path, folder: Path, record: Record) -> N
         path.write_bytes(content)
 
 
-class _RefusedError(Exception):
-    """A package with members that one of its kind must not have."""
-
-
-async def _contents(kind: PackageKind, package: Path) -> dict[str, bytes]:
-    from rattler.package_streaming import PackageArchive
-
-    archive = await PackageArchive.from_path(package)
+def _contents(kind: PackageKind, package: Path) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     left = _MOST_BYTES
-    parts: tuple[Literal["pkg", "info"], ...] = ("pkg", "info") if kind.keeps_info else ("pkg",)
-    for part in parts:
-        async for entry in archive.stream(part):
-            if not _stays_inside(entry.name):
-                raise _RefusedError(f"it would write outside its folder, to {entry.name!r}")
-            left -= entry.size  # of all members, since skipped ones are decompressed too
-            if left < 0 or len(files) >= _MOST_FILES:
-                raise _RefusedError(f"it contains more than {_MOST_FILES} files or {_MOST_BYTES} bytes")
-            if not kind.keeps(entry.name):
-                continue
-            if entry.is_link:
-                raise _RefusedError(f"it contains a link instead of a file, {entry.name!r}")
-            if entry.is_file:
-                files[entry.name] = await entry.read()
+    for entry, blocks in members(package, ("pkg", "info") if kind.keeps_info else ("pkg",)):
+        if set(entry.name) & set("\\:"):
+            raise RefusedError(f"on Windows it would write outside its folder, to {entry.name!r}")
+        left -= entry.size
+        if left < 0 or len(files) >= _MOST_FILES:
+            raise RefusedError(f"it contains more than {_MOST_FILES} files or {_MOST_BYTES} bytes")
+        if not kind.keeps(entry.name) or entry.kind == "folder":
+            continue
+        if entry.kind != "file":
+            raise RefusedError(f"it contains a link instead of a file, {entry.name!r}")
+        files[entry.name] = b"".join(blocks())
     return files
-
-
-def _stays_inside(name: str) -> bool:
-    path = PurePosixPath(name)
-    return not path.is_absolute() and ".." not in path.parts and not set(name) & set("\\:\0")
 
 
 def _keep(kind: PackageKind, new: Path, place: Path, record: Record) -> FetchedPackage:

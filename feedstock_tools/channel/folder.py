@@ -12,7 +12,7 @@ from pathlib import Path
 
 from feedstock_tools.channel.calls import wait_for
 from feedstock_tools.channel.metadata import PackageMetadata
-from feedstock_tools.channel.packages.archive import PACKAGE_SUFFIXES, read_package
+from feedstock_tools.channel.packages.reading import PACKAGE_SUFFIXES, read_package
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.changes import replacing
@@ -89,7 +89,10 @@ def complete_index(folder: Path) -> None:
     """
     with locked(folder):
         subdirs = [path for path in folder.iterdir() if path.name in (*KNOWN_SUBDIRS, "noarch") and path.is_dir()]
-        if any(_packages(subdir) - _indexed(subdir) for subdir in subdirs):
+        new = [subdir / name for subdir in subdirs for name in sorted(_packages(subdir) - _indexed(subdir))]
+        for package in new:
+            _target(folder, package, None)
+        if new:
             index_channel(folder)
         remove(folder / OF_INDEXER)
 

@@ -118,7 +118,7 @@ class PackageMetadata:
             name=_word(index["name"]),
             version=_word(str(index["version"])),
             build=_word(index["build"]),
-            build_number=int(index["build_number"]),
+            build_number=_build_number(index["build_number"]),
             subdir=_word(index.get("subdir") or "noarch"),
             depends=_texts(index.get("depends")),
             constrains=_texts(index.get("constrains")),
@@ -213,6 +213,12 @@ def _text(value: object) -> str:
         raise TypeError(f"{str(value)[:80]} is not a string")
     if not value.isascii():
         value.encode()  # JSON can contain halves of characters, which cannot be printed
+    return value
+
+
+def _build_number(value: object) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 63:  # what an index can hold
+        raise ValueError(f"{str(value)[:80]!r} is not a build number")
     return value
 
 

@@ -388,7 +388,7 @@ def listed_run_exports(urls: Iterable[str]) -> dict[str, RunExports]:
 
 
 def _from_package(path: Path) -> RunExports:
-    from feedstock_tools.channel.packages.archive import read_package
+    from feedstock_tools.channel.packages.reading import read_package
 
     return read_package(path).run_exports
 
@@ -442,13 +442,16 @@ def _from_remote_package(url: str) -> RunExports:
     """Fetch only the metadata of a package."""
     from rattler.package_streaming import PackageArchive
 
-    from feedstock_tools.channel.packages.archive import documents_of
-
-    name = "info/run_exports.json"
-
     async def read() -> bytes | None:
         archive = await PackageArchive.from_url(rattler_client(), url)
-        return (await documents_of(archive, [name], most(_LARGEST_LIST))).get(name)
+        left = most(_LARGEST_LIST)
+        async for entry in archive.stream("info"):
+            left -= entry.size  # skipped entries are decompressed too
+            if left < 0:
+                raise ValueError(f"its metadata has more than {_LARGEST_LIST} bytes")
+            if entry.name == "info/run_exports.json":
+                return await entry.read()
+        return None
 
     try:
         content = wait_for(read(), f"{url} to be sent", _LIST_SECONDS)

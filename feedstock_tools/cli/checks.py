@@ -85,7 +85,7 @@ def _are_packages(*words: str) -> bool:
     Raises:
         InputError: some of them are, and others are not.
     """
-    from feedstock_tools.channel.packages.archive import PACKAGE_SUFFIXES
+    from feedstock_tools.channel.packages.reading import PACKAGE_SUFFIXES
 
     packages = [word for word in words if word.endswith(PACKAGE_SUFFIXES)]
     if packages and len(packages) < len(words):

@@ -82,7 +82,7 @@ def _packages(targets: Sequence[str], place: options.Place) -> tuple[TestedPacka
         InputError: a file is missing, a name matches nothing, or nothing that it matches has been built.
     """
     from feedstock_tools.builds.testing.tests import built_packages, packages_in_files
-    from feedstock_tools.channel.packages.archive import PACKAGE_SUFFIXES
+    from feedstock_tools.channel.packages.reading import PACKAGE_SUFFIXES
 
     files = [(Path.cwd() / target).resolve() for target in targets if target.endswith(PACKAGE_SUFFIXES)]
     names = [target for target in targets if not target.endswith(PACKAGE_SUFFIXES)]

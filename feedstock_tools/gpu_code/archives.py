@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from feedstock_tools.bounds.limits import LIFTING, most
-from feedstock_tools.channel.packages.archive import PACKAGE_SUFFIXES, plausible_file_count, unpack, unpacked_size
+from feedstock_tools.channel.packages.reading import PACKAGE_SUFFIXES, plausible_file_count, unpack, unpacked_size
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.temporary import temporary_folder
 
@@ -83,7 +83,7 @@ class _TooLargeError(Exception):
 
 class _Budget:
     def __init__(self, path: Path) -> None:
-        self._bytes = self._all = unpacked_size(path)
+        self._bytes = self._all = unpacked_size(path.stat().st_size)
         self._most = min(_MOST_FILES, plausible_file_count(path.stat().st_size))
         self._files = most(self._most)
 

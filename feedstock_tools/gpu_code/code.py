@@ -18,7 +18,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from feedstock_tools.bounds.limits import LIFTING, most
-from feedstock_tools.channel.packages.archive import PACKAGE_SUFFIXES, unpack
+from feedstock_tools.channel.packages.reading import PACKAGE_SUFFIXES, unpack
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.gpu_code.architecture import Architecture

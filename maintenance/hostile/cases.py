@@ -28,7 +28,7 @@ from feedstock_tools.builds.fleet.provision.settings import plan_of
 from feedstock_tools.builds.fleet.results.events import Damaged, events_of
 from feedstock_tools.builds.plan.workspace import open_workspace
 from feedstock_tools.channel.folder import add_packages
-from feedstock_tools.channel.packages.archive import read_package
+from feedstock_tools.channel.packages.reading import read_package
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.cli import program
 from feedstock_tools.errors import InputError

@@ -10,14 +10,8 @@ import pytest
 from rattler.package_streaming import extract
 
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata, RunExports
-from feedstock_tools.channel.packages.archive import (
-    combine,
-    read_documents,
-    read_package,
-    replace_document,
-    unpack,
-    write_package,
-)
+from feedstock_tools.channel.packages.archive import combine, replace_document, write_package
+from feedstock_tools.channel.packages.reading import read_documents, read_package, unpack
 from feedstock_tools.errors import WorkError
 
 LIBRARY = PackageMetadata(

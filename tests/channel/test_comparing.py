@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
-from feedstock_tools.channel.packages.archive import compare_packages, unpack, write_package
+from feedstock_tools.channel.packages.archive import compare_packages, write_package
+from feedstock_tools.channel.packages.reading import unpack
 from feedstock_tools.errors import WorkError
 from tests.support.command import run, tool
 

@@ -13,7 +13,8 @@ import pytest
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.http import NoAnswerError, address_of, ask
 from feedstock_tools.channel.metadata import PackageMetadata
-from feedstock_tools.channel.packages.archive import read_documents, write_package
+from feedstock_tools.channel.packages.archive import write_package
+from feedstock_tools.channel.packages.reading import read_documents
 from feedstock_tools.channel.repodata import repodata_state, why_unreachable
 from tests.support import command
 from tests.support.feedstocks import CPU, HERE, TinyFeedstock

@@ -16,9 +16,10 @@ import pytest
 from feedstock_tools.channel import repodata
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
-from feedstock_tools.channel.packages import archive
-from feedstock_tools.channel.packages.archive import read_documents, read_package, unpack, write_package
+from feedstock_tools.channel.packages import reading
+from feedstock_tools.channel.packages.archive import write_package
 from feedstock_tools.channel.packages.packing import stored_frame as stored
+from feedstock_tools.channel.packages.reading import read_documents, read_package, unpack
 from feedstock_tools.channel.repodata import read_records, run_exports_of
 from feedstock_tools.errors import WorkError
 from feedstock_tools.gpu_code import code
@@ -110,7 +111,7 @@ METADATA_BOMBS: dict[str, Callable[[Path], Path]] = {
 def test_metadata_that_exhausts_its_reader_is_refused(
     tmp_path: Path, bomb: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(archive._MOST_ENTRIES, "info", 1_000)  # the engine takes seconds for 10,000
+    monkeypatch.setitem(reading.MOST_MEMBERS, "info", 1_000)
     path = bomb(tmp_path)
     message = refusal_of(lambda: read_package(path), memory=2 * MEMORY)
     assert path.name in message
@@ -148,13 +149,13 @@ def test_contents_that_exhaust_the_disk_or_leave_their_folder_are_refused(
 
 
 def test_the_numbers_of_entries_are_those_that_the_documentation_names() -> None:
-    assert archive._MOST_ENTRIES == {"info": 10_000, "pkg": 40_000}
+    assert reading.MOST_MEMBERS == {"info": 10_000, "pkg": 40_000}
 
 
 def test_a_package_of_too_many_files_is_refused_before_it_is_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(archive._MOST_ENTRIES, "pkg", 1000)
+    monkeypatch.setitem(reading.MOST_MEMBERS, "pkg", 1000)
     headers = b"".join(header(f"lib/{number}", 0) for number in range(1001))
     path = conda(tmp_path, pkg=stored(headers + END))
     assert "it has more than 1000 entries" in refusal_of(lambda: unpack(path, tmp_path / "unpacked"))
@@ -162,7 +163,7 @@ def test_a_package_of_too_many_files_is_refused_before_it_is_unpacked(
 
 
 def test_a_package_has_no_more_files_than_its_size_explains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "_FILES_BASE", 10)
+    monkeypatch.setattr(reading, "_FILES_BASE", 10)
     few = [PackageFile(f"lib/{number}.so", b"") for number in range(60)]
     path = write_package(tmp_path / "padded", METADATA, [*few, PackageFile("lib/large.so", os.urandom(20_000))])
     unpack(path, tmp_path / "unpacked")  # stored, not compressed: each header takes 512 bytes

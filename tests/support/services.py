@@ -14,7 +14,7 @@ from hashlib import sha256
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
-from feedstock_tools.channel.packages.archive import read_package
+from feedstock_tools.channel.packages.reading import read_package
 from tests.support.serving import Answers, serving
 
 

@@ -173,7 +173,8 @@ def hide_credentials(package: Path, channels: Sequence[str]) -> bool:
     """
     if all(redacted(url) == url for url in channels):
         return False
-    from feedstock_tools.channel.packages.archive import read_documents, replace_document
+    from feedstock_tools.channel.packages.archive import replace_document
+    from feedstock_tools.channel.packages.reading import read_documents
 
     changed = False
     for name, content in read_documents(package, _DOCUMENTS).items():

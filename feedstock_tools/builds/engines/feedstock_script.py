@@ -19,7 +19,7 @@ from pathlib import Path
 from feedstock_tools.builds.engines.container import NO_RUNTIME, Runtime, share_arguments
 from feedstock_tools.builds.engines.contract import BuildRequest, Built, CrossTests, Event, Failed, Started
 from feedstock_tools.builds.engines.process.program import Command, packages_in, run_command
-from feedstock_tools.channel.packages.archive import read_hash_input
+from feedstock_tools.channel.packages.reading import read_hash_input
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import CI_SUPPORT, read_bytes, read_text

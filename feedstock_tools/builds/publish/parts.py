@@ -28,7 +28,7 @@ from feedstock_tools.builds.ledger import (
 )
 from feedstock_tools.builds.ledger.records import moment_of
 from feedstock_tools.builds.plan.rendering import render_outputs
-from feedstock_tools.channel.packages.archive import PACKAGE_SUFFIXES, read_package
+from feedstock_tools.channel.packages.reading import PACKAGE_SUFFIXES, verify_package
 from feedstock_tools.channel.properties import properties_by_marks
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import FeedstockError, InputError, Mistake, WorkError
@@ -191,7 +191,7 @@ def _package_mistakes(root: Path, record: BuildRecord, package: PackageRecord, t
 def _wrong_contents(source: Path, record: BuildRecord, package: PackageRecord) -> Iterator[Mistake]:
     """Whether the package is what the build was to make: otherwise it would be taken for an output that it is not."""
     try:
-        metadata = read_package(source)
+        metadata = verify_package(source)
     except WorkError as error:
         yield from error.mistakes
         return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.builds.matrix.matrix import ConfigurationState, Matrix
+from feedstock_tools.channel.packages.reading import PACKAGE_SUFFIXES, verify_package
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import InputError, WorkError
 
@@ -114,9 +115,7 @@ def _checked(matrix: Matrix, target: Target, observer: PublishObserver, *, compl
     _refuse_to_leave(chosen, target)
     packages = _packages(matrix, chosen)
     wrong += [untested_in_words(reason, sorted(files)) for reason, files in untested.items()]
-    wrong += [
-        f"{package.file} has changed since it was built" for package in packages if not _is_what_was_built(package)
-    ]
+    wrong += [reason for package in packages if (reason := _why_not(package))]
     if wrong:
         hint = (
             "Run the tests with `feedstock-tools test NAME`, or publish less with a NAME such as linux_64_cpu_py3.11."
@@ -233,8 +232,15 @@ def untested_in_words(reason: str, files: Sequence[str]) -> str:
     return f"{len(files)} packages were {reason} ({shown})"
 
 
-def _is_what_was_built(package: Published) -> bool:
+def _why_not(package: Published) -> str | None:
+    """What is wrong with a file: other bytes than those that were built, or a package that no index can describe."""
     try:
-        return sha256_of(package.path) == package.sha256
+        if sha256_of(package.path) != package.sha256:
+            return f"{package.file} has changed since it was built"
+        metadata = verify_package(package.path)
     except OSError as error:
         raise WorkError(f"cannot read the package: {error.strerror or error}", path=package.path) from error
+    except WorkError as error:
+        return f"{package.file}: {error.mistakes[0].message}"
+    stem = f"{metadata.subdir}/{metadata.file_name.removesuffix(PACKAGE_SUFFIXES[0])}"
+    return None if package.file in {stem + suffix for suffix in PACKAGE_SUFFIXES} else f"{package.file} is {stem}"

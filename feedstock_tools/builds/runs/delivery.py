@@ -26,7 +26,7 @@ from feedstock_tools.builds.ledger import BuildRecord, EnvironmentRecord, Packag
 from feedstock_tools.builds.runs.row_build import RowBuild, lock_name
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.channel.metadata import PackageMetadata
-from feedstock_tools.channel.packages.archive import read_hash_input, read_package, read_package_and
+from feedstock_tools.channel.packages.reading import read_hash_input, read_package, read_package_and
 from feedstock_tools.digests import package_hash, sha256_of
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.planned import PlannedOutput

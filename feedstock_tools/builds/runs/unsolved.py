@@ -73,7 +73,7 @@ def explain_unpacking(log: Iterable[str], target: str, urls: Sequence[str] = ())
     Packages of channels on this machine are read; of others the message has the names. The arguments are those of
     `explain_solve`.
     """
-    from feedstock_tools.channel.packages.archive import read_package
+    from feedstock_tools.channel.packages.reading import read_package
     from feedstock_tools.channel.properties import local_folder
     from feedstock_tools.digests import sha256_of
 

@@ -33,7 +33,7 @@ from feedstock_tools.builds.engines.variables import PASSED_ON
 from feedstock_tools.builds.runs.unsolved import last_question
 from feedstock_tools.channel.folder import add_packages
 from feedstock_tools.channel.metadata import PackageMetadata
-from feedstock_tools.channel.packages.archive import PACKAGE_SUFFIXES, read_documents, read_package
+from feedstock_tools.channel.packages.reading import PACKAGE_SUFFIXES, read_documents, verify_package
 from feedstock_tools.channel.properties import Channels, properties_by_marks
 from feedstock_tools.channel.repodata import channel_url
 from feedstock_tools.digests import sha256_of
@@ -93,7 +93,7 @@ def subject_of(path: Path, channels: Sequence[str], machine: Mapping[str, str]) 
         WorkError: the file is not a readable package.
         InputError: it is for another platform than this machine's, and this machine has no emulator for it.
     """
-    metadata = read_package(path)
+    metadata = verify_package(path)
     emulator = _emulator(path, metadata, machine)
     urls = tuple(channel_url(channel) for channel in channels)
     built_on = properties_by_marks(metadata.extra)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from feedstock_tools.builds.engines.embedded.emulation import Emulator, emulate
 from feedstock_tools.builds.engines.embedded.script_output import EngineLog, print_past_engine
 from feedstock_tools.builds.engines.process.supervision import supervise
-from feedstock_tools.channel.packages.archive import read_documents
+from feedstock_tools.channel.packages.reading import read_documents
 
 if TYPE_CHECKING:
     from rattler_build import Package

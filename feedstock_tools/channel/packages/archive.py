@@ -1,4 +1,4 @@
-"""Conda packages as files: writing one from metadata and contents, reading the metadata of one, comparing two.
+"""Conda packages as files: writing one from metadata and contents, changing its metadata, comparing two.
 
 A package written here has the same bytes whenever its metadata and contents are the same. Its inner archives are
 Zstandard frames of stored (not compressed) blocks, so that no compression library is needed and its version cannot
@@ -10,17 +10,15 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import BinaryIO, Literal
 
-from feedstock_tools.bounds.limits import LIFTING, most
-from feedstock_tools.channel.calls import wait_for
-from feedstock_tools.channel.metadata import DAMAGED, PackageFile, PackageMetadata
+from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
 from feedstock_tools.channel.packages.packing import (
     FORMAT,
     Member,
@@ -32,31 +30,12 @@ from feedstock_tools.channel.packages.packing import (
     stored_frame,
     write_members,
 )
+from feedstock_tools.channel.packages.reading import RefusedError, members, unpack
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.changes import replacing
 from feedstock_tools.files.temporary import temporary_folder
 
-if TYPE_CHECKING:
-    from rattler.package_streaming import ArchiveEntry, PackageArchive
-
-#: The endings of files that are conda packages.
-PACKAGE_SUFFIXES = (".conda", ".tar.bz2")
-
-#: The files with a package's metadata.
-_METADATA = ("info/index.json", "info/about.json", "info/run_exports.json")
-_HASH_INPUT = "info/hash_input.json"
-_PARTS: tuple[Literal["info", "pkg"], ...] = ("info", "pkg")
-#: Bytes of a document in `info/`, many times those of the largest one of conda-forge.
-_LARGEST_DOCUMENT = 8 << 20
-#: Bytes that any package may unpack to, and how many times its size in addition; real ones unpack to 3 to 30 times.
-_UNPACKED_BASE, _UNPACKED_TIMES = 256 << 20, 200
-#: Entries of the two parts, each of which wakes this process up: some packages have their tests and many licenses in
-#: `info/`. Reading 40,000 takes some 4 s.
-_MOST_ENTRIES = {"info": 10_000, "pkg": 40_000}
-#: Files that any package may have, and the bytes of its size that explain each further one. Of 124 wheels Boost's has
-#: the most files (16,235; TensorFlow 15,632, PyTorch 13,043); those of more than ten take 470 bytes and more for each.
-_FILES_BASE, _BYTES_OF_A_FILE = 10_000, 250
 #: Bytes of a text whose lines are compared, and the lines of a difference that are kept.
 _LARGEST_TEXT = 1 << 20
 _MOST_LINES = 40
@@ -85,171 +64,6 @@ def write_package(folder: Path, metadata: PackageMetadata, files: Iterable[Packa
     return path
 
 
-def read_package(path: Path) -> PackageMetadata:
-    """The metadata of a package file, `.conda` or `.tar.bz2`.
-
-    Raises:
-        WorkError: the file is missing, is not a conda package, or is damaged.
-    """
-    return read_package_and(path, ())[0]
-
-
-def read_package_and(path: Path, names: Sequence[str]) -> tuple[PackageMetadata, dict[str, bytes | None]]:
-    """The metadata of a package file and some more files of it, in one pass; see `read_package` and `read_documents`.
-
-    Raises:
-        WorkError: the file is missing, is not a conda package, or is damaged.
-    """
-    try:
-        parts = read_documents(path, (*_METADATA, *names))
-        index, about, exports = (json.loads(text) if (text := parts[name]) else None for name in _METADATA)
-        if index is None:
-            raise WorkError("the package has no info/index.json", path=path)
-        return PackageMetadata.from_json(index, about or {}, exports or {}), {name: parts[name] for name in names}
-    except DAMAGED as error:
-        raise WorkError(f"this is not a readable conda package: {error}", path=path) from error
-
-
-def read_documents(path: Path, names: Sequence[str]) -> dict[str, bytes | None]:
-    """Some files of a package by their paths in it, in the requested order; None for a missing one.
-
-    Raises:
-        WorkError: the package is missing or damaged.
-    """
-
-    from rattler.package_streaming import PackageArchive
-
-    async def read() -> dict[str, bytes]:
-        largest = unpacked_size(path)
-        return await documents_of(await PackageArchive.from_path(path), names, largest)
-
-    try:
-        documents = wait_for(read())
-    except TooLargeError as error:
-        raise WorkError(f"this package is refused: {error}", path=path, hint=LIFTING) from error
-    except Exception as error:  # rattler raises several types, among them plain Exception, for a damaged archive
-        raise WorkError(f"this is not a readable conda package: {error}", path=path) from error
-    return {name: documents.get(name) for name in names}
-
-
-async def documents_of(archive: PackageArchive, names: Iterable[str], largest: float) -> dict[str, bytes]:
-    """Some files of an open package, without those that it lacks.
-
-    Args:
-        largest: bytes that each of the two parts of the package may unpack to, as far as it must be read.
-
-    Raises:
-        TooLargeError: a file is larger than a document may be, or a part larger than `largest`; nothing of that size
-            is unpacked.
-        Exception: whatever rattler raises for a damaged package.
-    """
-    missing = {"info": set[str](), "pkg": set[str]()}
-    for name in names:
-        missing["info" if name.startswith("info/") else "pkg"].add(name)
-    documents: dict[str, bytes] = {}
-    for part in _PARTS:
-        if not missing[part]:
-            continue
-        async for entry in _counted(archive, part, largest, _MOST_ENTRIES[part]):
-            name = entry.name.removeprefix("./")
-            if name in missing[part]:
-                if entry.size > most(_LARGEST_DOCUMENT):
-                    raise TooLargeError(f"{name} has {entry.size} bytes")
-                documents[name] = await entry.read()
-                missing[part].discard(name)
-                if not missing[part]:
-                    break
-    return documents
-
-
-async def _counted(
-    archive: PackageArchive, part: Literal["info", "pkg"], largest: float, most_entries: int
-) -> AsyncIterator[ArchiveEntry]:
-    """The entries of a part, up to their number and a sum of their sizes: skipped entries are decompressed too."""
-    size, count = 0, 0
-    async for entry in archive.stream(part):
-        size, count = size + entry.size, count + 1
-        if size > largest:
-            raise TooLargeError(f"it unpacks to more than {largest // 1_000_000:.0f} MB")
-        if count > most(most_entries):
-            raise TooLargeError(f"it has more than {most_entries} entries")
-        yield entry
-
-
-def read_hash_input(path: Path) -> dict[str, Any]:
-    """What the hash in the name of a package is made of (`info/hash_input.json`); empty for one without a hash.
-
-    Raises:
-        WorkError: the package is missing or damaged, or its document is no JSON.
-    """
-    (document,) = read_documents(path, (_HASH_INPUT,)).values()
-    try:
-        content = json.loads(document or b"{}")
-    except (ValueError, RecursionError) as error:
-        raise WorkError(f"its {_HASH_INPUT} is invalid", path=path) from error
-    return content if isinstance(content, dict) else {}
-
-
-def unpacked_size(path: Path) -> float:
-    """The bytes that a package file may unpack to: more than any real package of its size does.
-
-    Raises:
-        OSError: there is no such file.
-    """
-    if not path.is_file():  # a reader of a FIFO would wait
-        raise FileNotFoundError("there is no such file")
-    return most(_UNPACKED_BASE + _UNPACKED_TIMES * path.stat().st_size)
-
-
-def plausible_file_count(size: int) -> int:
-    """The files that an archive of this size in bytes may have: more than any real one does.
-
-    >>> plausible_file_count(0), plausible_file_count(10_000_000)
-    (10000, 50000)
-    """
-    return _FILES_BASE + size // _BYTES_OF_A_FILE
-
-
-def unpack(path: Path, folder: Path) -> None:
-    """Unpack a package into a folder, after a look at the number and the sizes of all that is in it.
-
-    Raises:
-        WorkError: the package is missing or damaged, or unpacks to more than its size explains.
-    """
-    from rattler.package_streaming import PackageArchive
-
-    async def look() -> None:
-        largest, most_files = unpacked_size(path), plausible_file_count(path.stat().st_size)
-        archive = await PackageArchive.from_path(path)
-        for part in _PARTS:
-            async for _ in _counted(archive, part, largest, min(_MOST_ENTRIES[part], most_files)):
-                pass
-
-    try:
-        wait_for(look())
-        unpack_own(path, folder)
-    except TooLargeError as error:
-        raise WorkError(f"this package is refused: {error}", path=path, hint=LIFTING) from error
-    except WorkError:
-        raise
-    except Exception as error:  # rattler raises several types, among them plain Exception, for a damaged archive
-        raise WorkError(f"this is not a readable conda package: {error}", path=path) from error
-
-
-def unpack_own(path: Path, folder: Path) -> None:
-    """Unpack a package that was made here into a folder, whatever its size.
-
-    Raises:
-        WorkError: the package is missing or damaged.
-    """
-    from rattler.package_streaming import extract
-
-    try:
-        extract(path, folder)
-    except Exception as error:  # as above
-        raise WorkError(f"this is not a readable conda package: {error}", path=path) from error
-
-
 def replace_document(path: Path, name: str, content: bytes) -> None:
     """Replace the text of a file in the `info` part of a `.conda` package; its contents stay unchanged.
 
@@ -257,19 +71,19 @@ def replace_document(path: Path, name: str, content: bytes) -> None:
         WorkError: the package is damaged or cannot be written, or has no such file.
     """
     try:
-        replaced = stored_frame(wait_for(_info_with(path, name, content)))
+        replaced = stored_frame(_info_with(path, name, content))
         with (
             replacing(path, message="cannot write the package") as part,
             zipfile.ZipFile(path) as archive,
             part.open("wb") as stream,
         ):
             info = members_of(archive, "info")
-            members = (
+            parts = (
                 Member(each.filename, (replaced,) if each in info else blocks_of(archive, each))
                 for each in archive.infolist()
             )
-            write_members(stream, members)
-    except (OSError, zipfile.BadZipFile, TooLargeError) as error:
+            write_members(stream, parts)
+    except (OSError, EOFError, zipfile.BadZipFile, RefusedError) as error:
         raise WorkError(f"cannot write the package: {error}", path=path) from error
 
 
@@ -294,33 +108,27 @@ def combine(path: Path, contents: Path, unpacked: Path, documents: Mapping[str, 
             part.open("wb") as stream,
         ):
             packed, *_ = members_of(other, "pkg")
-            members = (
+            parts = (
                 FORMAT,
                 Member(f"pkg-{stem}.tar.zst", blocks_of(other, packed)),
                 Member(f"info-{stem}.tar.zst", (info,), len(info)),
             )
-            write_members(stream, members)
+            write_members(stream, parts)
     except (OSError, zipfile.BadZipFile) as error:
         raise WorkError(f"cannot write the package: {error}", path=path) from error
 
 
-class TooLargeError(Exception):
-    """A package that unpacks to more than its size explains."""
-
-
-async def _info_with(path: Path, name: str, content: bytes) -> bytes:
+def _info_with(path: Path, name: str, content: bytes) -> bytes:
     """The tar of the `info` part of a package, with a new text for one of its files."""
-    from rattler.package_streaming import PackageArchive
-
     tar: list[bytes] = []
     is_replaced = False
-    archive = await PackageArchive.from_path(path)
-    async for entry in _counted(archive, "info", unpacked_size(path), _MOST_ENTRIES["info"]):
-        if entry.is_link:
-            add_entry(tar, entry.name, b"", 0, link=entry.link_target)
-        elif entry.is_file:
-            is_replaced = is_replaced or entry.name == name
-            add_entry(tar, entry.name, content if entry.name == name else await entry.read(), 0)
+    for entry, blocks in members(path, ("info",)):
+        is_it = entry.name == name
+        is_replaced = is_replaced or is_it
+        if entry.kind == "link":
+            add_entry(tar, entry.name, b"", 0, link=entry.target)
+        elif entry.kind == "file":
+            add_entry(tar, entry.name, content if is_it else b"".join(blocks()), 0)
     if not is_replaced:
         raise WorkError(f"the package has no {name}", path=path)
     return b"".join(ended(tar))
@@ -343,12 +151,12 @@ def _write_conda(stream: BinaryIO, metadata: PackageMetadata, files: Sequence[Pa
     stem = metadata.file_name.removesuffix(".conda")
     package, paths = _package_archive(files, metadata.timestamp)
     info = _info_archive(metadata, paths)
-    members = (
+    parts = (
         FORMAT,
         Member(f"pkg-{stem}.tar.zst", stored_blocks(package), sum(map(len, package))),
         Member(f"info-{stem}.tar.zst", stored_blocks(info), sum(map(len, info))),
     )
-    write_members(stream, members)
+    write_members(stream, parts)
 
 
 def _package_archive(files: Sequence[PackageFile], timestamp: int) -> tuple[list[bytes], list[dict[str, object]]]:

@@ -9,7 +9,8 @@ import pytest
 from feedstock_tools.builds.engines.embedded.crossing import alone
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
-from feedstock_tools.channel.packages.archive import read_package, write_package
+from feedstock_tools.channel.packages.archive import write_package
+from feedstock_tools.channel.packages.reading import read_package
 from feedstock_tools.recipe.v1_engine import Rendering, read_v1, render_row
 from tests.support.feedstocks import HERE
 

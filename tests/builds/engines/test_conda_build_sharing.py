@@ -20,7 +20,8 @@ from feedstock_tools.builds.engines.conda_build import CondaBuild
 from feedstock_tools.builds.engines.contract import BuildRequest, Built, Event, Failed
 from feedstock_tools.builds.engines.embedded.fixed_place import is_possible
 from feedstock_tools.channel.metadata import PackageMetadata
-from feedstock_tools.channel.packages.archive import read_documents, write_package
+from feedstock_tools.channel.packages.archive import write_package
+from feedstock_tools.channel.packages.reading import read_documents
 from tests.support.command import environment
 from tests.support.conda_build import NEEDS_CONDA_BUILD, path_with_conda_build
 from tests.support.feedstocks import HERE

@@ -17,7 +17,7 @@ from typing import Any
 from feedstock_tools.builds.engines.container import Container, find_runtime
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.runs.building import write_siblings
-from feedstock_tools.channel.packages.archive import read_documents
+from feedstock_tools.channel.packages.reading import read_documents
 from feedstock_tools.feedstock.layout import Artifacts
 from tests.support.command import environment, run, tool
 from tests.support.feedstocks import HERE, copy_of_example

@@ -13,7 +13,7 @@ from rattler.package_streaming import extract
 
 from feedstock_tools.builds.engines.embedded.emulation import Emulator, find_emulator
 from feedstock_tools.builds.ledger import Ledger
-from feedstock_tools.channel.packages.archive import read_documents, read_package
+from feedstock_tools.channel.packages.reading import read_documents, read_package
 from tests.support.command import run, tool
 from tests.support.feedstocks import HERE, copy_of_example
 from tests.support.gpuprobe import cross_build, crossed_gpuprobe

@@ -17,7 +17,8 @@ from feedstock_tools.builds.engines.embedded.fixed_place import is_possible
 from feedstock_tools.builds.plan.rendering import promise_row, render_outputs
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
-from feedstock_tools.channel.packages.archive import read_documents, read_package, write_package
+from feedstock_tools.channel.packages.archive import write_package
+from feedstock_tools.channel.packages.reading import read_documents, read_package
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.feedstock.configurations import outline
 from feedstock_tools.platforms import Platform

@@ -13,7 +13,7 @@ from textwrap import dedent
 
 import pytest
 
-from feedstock_tools.channel.packages.archive import read_documents
+from feedstock_tools.channel.packages.reading import read_documents
 from tests.support.command import environment, run, tool
 from tests.support.conda_build import NEEDS_CONDA_BUILD, path_with_conda_build
 from tests.support.feedstocks import HERE

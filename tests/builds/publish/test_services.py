@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.channel.metadata import PackageFile
-from feedstock_tools.channel.packages.archive import read_package, write_package
+from feedstock_tools.channel.packages.archive import write_package
+from feedstock_tools.channel.packages.reading import read_package
 from feedstock_tools.channel.targets import parse_target
 from feedstock_tools.errors import WorkError
 from tests.support.feedstocks import HERE, TinyFeedstock

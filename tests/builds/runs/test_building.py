@@ -12,7 +12,7 @@ import pytest
 
 from feedstock_tools.builds.engines.variables import RowSetting, build_environment
 from feedstock_tools.builds.ledger import Ledger
-from feedstock_tools.channel.packages.archive import read_documents, read_package
+from feedstock_tools.channel.packages.reading import read_documents, read_package
 from feedstock_tools.digests import sha256_of
 from tests.support.feedstocks import CPU, GPU, HERE, TinyFeedstock
 from tests.support.needs import needs

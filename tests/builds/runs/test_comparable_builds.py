@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.builds.engines.embedded.fixed_place import PLACE, at_fixed_place
-from feedstock_tools.channel.packages.archive import compare_packages, read_documents
+from feedstock_tools.channel.packages.archive import compare_packages
+from feedstock_tools.channel.packages.reading import read_documents
 from feedstock_tools.digests import sha256_of
 from tests.support import command
 from tests.support.compilers import lend_stand_in

@@ -13,7 +13,7 @@ import pytest
 from feedstock_tools.builds.stand_in import open_channel
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import Record
-from feedstock_tools.channel.packages.archive import read_package
+from feedstock_tools.channel.packages.reading import read_package
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.channel.solving import install, solve, virtual_packages
 from tests.support import command

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from feedstock_tools.channel.packages.archive import read_documents
+from feedstock_tools.channel.packages.reading import read_documents
 from tests.support.feedstocks import HERE, TinyFeedstock
 
 ROW = f"{HERE.name}_cuda11.2_py3.11"

@@ -16,7 +16,8 @@ from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.runs.row_build import shared_lock
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
-from feedstock_tools.channel.packages.archive import unpack_own, write_package
+from feedstock_tools.channel.packages.archive import write_package
+from feedstock_tools.channel.packages.reading import unpack_own
 from feedstock_tools.files.locks import Locks
 from tests.support import command
 from tests.support.feedstocks import HERE, TinyFeedstock

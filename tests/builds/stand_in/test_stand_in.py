@@ -16,7 +16,7 @@ import yaml
 from feedstock_tools.builds.stand_in import channel_identity
 from feedstock_tools.builds.stand_in.channel import Sources, StandInChannel, ensure_stand_in_channel
 from feedstock_tools.builds.stand_in.compilers import ZIG_VERSION, Zig, zig_folder
-from feedstock_tools.channel.packages.archive import read_package
+from feedstock_tools.channel.packages.reading import read_package
 from feedstock_tools.channel.properties import STAND_IN, properties_by_marks
 from feedstock_tools.channel.repodata import read_records
 from feedstock_tools.channel.solving import SolveError, install, solve, virtual_packages

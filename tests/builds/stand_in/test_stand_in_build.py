@@ -9,7 +9,7 @@ import pytest
 
 from feedstock_tools.builds.stand_in.channel import StandInChannel
 from feedstock_tools.channel.metadata import PackageMetadata
-from feedstock_tools.channel.packages.archive import read_package
+from feedstock_tools.channel.packages.reading import read_package
 from feedstock_tools.platforms import Platform
 from tests.support.needs import needs
 

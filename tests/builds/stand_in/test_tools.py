@@ -25,7 +25,7 @@ from feedstock_tools.builds.stand_in.tools import (
     wheels_for,
     why_no_tools,
 )
-from feedstock_tools.channel.packages.archive import read_documents
+from feedstock_tools.channel.packages.reading import read_documents
 from feedstock_tools.channel.pip import Fetching
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.packages import Wheel, read_packages, read_tools

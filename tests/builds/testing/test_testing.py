@@ -20,7 +20,8 @@ from feedstock_tools.builds.testing.running import Conditions, Gpus, run_own_tes
 from feedstock_tools.builds.testing.tests import TestedPackage, TestOptions, compared
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
-from feedstock_tools.channel.packages.archive import read_package, replace_document, write_package
+from feedstock_tools.channel.packages.archive import replace_document, write_package
+from feedstock_tools.channel.packages.reading import read_package
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.report.testing import TestLines, compared_text
 from tests.support.feedstocks import HERE, TinyFeedstock

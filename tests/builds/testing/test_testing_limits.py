@@ -16,7 +16,8 @@ from feedstock_tools.builds.testing import tests as session
 from feedstock_tools.builds.testing.running import Gpus, Subject, one_by_one, run_benchmark
 from feedstock_tools.builds.testing.tests import TestedPackage, TestOptions
 from feedstock_tools.channel.metadata import PackageMetadata
-from feedstock_tools.channel.packages.archive import read_documents, replace_document, write_package
+from feedstock_tools.channel.packages.archive import replace_document, write_package
+from feedstock_tools.channel.packages.reading import read_documents
 from feedstock_tools.report.testing import TestLines
 from tests.support import command
 from tests.support.feedstocks import TinyFeedstock

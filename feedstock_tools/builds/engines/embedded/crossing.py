@@ -41,7 +41,8 @@ def without_host_platform(package: Path, request: BuildRequest) -> None:
     Raises:
         WorkError: the package cannot be read or written.
     """
-    from feedstock_tools.channel.packages.archive import read_hash_input, replace_document
+    from feedstock_tools.channel.packages.archive import replace_document
+    from feedstock_tools.channel.packages.reading import read_hash_input
 
     contents = read_hash_input(package)
     if _KEY in contents and _KEY not in request.values:

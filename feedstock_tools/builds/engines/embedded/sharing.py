@@ -20,7 +20,7 @@ from feedstock_tools.builds.engines.contract import SOLVED, BuildRequest
 from feedstock_tools.builds.engines.embedded.crossing import alone, staging_alone
 from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, shown_instead
 from feedstock_tools.builds.engines.embedded.script_output import EngineLog, settings_of
-from feedstock_tools.channel.packages.archive import read_documents
+from feedstock_tools.channel.packages.reading import read_documents
 from feedstock_tools.channel.solving import virtual_packages
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform

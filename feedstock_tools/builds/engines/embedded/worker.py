@@ -302,7 +302,8 @@ def repacked(
     """
     from rattler_build import assemble_package, collect_files
 
-    from feedstock_tools.channel.packages.archive import combine, unpack_own
+    from feedstock_tools.channel.packages.archive import combine
+    from feedstock_tools.channel.packages.reading import unpack_own
 
     try:
         contents = folder / "contents"

@@ -16,6 +16,7 @@ from feedstock_tools.builds.fleet.host.store import is_hash
 from feedstock_tools.builds.fleet.results.events import Delivered
 from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.builds.runs.delivery import check_artifact, check_gpu_code, with_final_name
+from feedstock_tools.channel.packages.reading import verify_package
 from feedstock_tools.channel.properties import ChannelProperties, properties_by_marks
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
@@ -113,6 +114,7 @@ class Quarantine:
         path = fetched.with_name(event.file.rpartition("/")[2])
         fetched.rename(path)
         try:
+            verify_package(path)
             promise = with_final_name(path, planned)
             if event.file != f"{promise.subdir}/{promise.file_name}":
                 raise Rejected(f"its name is not {promise.file_name}, as the plan has it")
