@@ -68,17 +68,38 @@ def add_packages(
     """
     targets = tuple(_target(folder, package, (known or {}).get(package)) for package in packages)
     with locked(folder):
-        new = [target for target in targets if not target.exists()]
-        try:
-            for package, target in zip(packages, targets, strict=True):
-                _copy_whole(package, target, (hashes or {}).get(package))
-            index_channel(folder, replaced=len(new) < len(targets))
-            remove(folder / OF_INDEXER)
-        except BaseException:
-            for target in new:  # not left in the folder without an index entry
-                target.unlink(missing_ok=True)
-            raise
+        _add(folder, dict(zip(packages, targets, strict=True)), hashes or {})
     return targets
+
+
+def add_new_package(folder: Path, package: Path, sha256: str) -> bool:
+    """Add a package unless the folder has it; False if it does. Looks and adds under one lock, so of two processes
+    that add different packages of one name the second fails.
+
+    Raises:
+        WorkError: the folder has a different package of this name; else as `add_packages`.
+    """
+    target = _target(folder, package, None)
+    with locked(folder):
+        if not target.exists():
+            _add(folder, {package: target}, {package: sha256})
+            return True
+        if sha256_of(target) != sha256:
+            raise WorkError("another process has published a different package of this name", path=target)
+        return False
+
+
+def _add(folder: Path, targets: Mapping[Path, Path], hashes: Mapping[Path, str]) -> None:
+    new = [target for target in targets.values() if not target.exists()]
+    try:
+        for package, target in targets.items():
+            _copy_whole(package, target, hashes.get(package))
+        index_channel(folder, replaced=len(new) < len(targets))
+        remove(folder / OF_INDEXER)
+    except BaseException:
+        for target in new:  # not left in the folder without an index entry
+            target.unlink(missing_ok=True)
+        raise
 
 
 def complete_index(folder: Path) -> None:

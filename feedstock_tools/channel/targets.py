@@ -8,7 +8,9 @@ packages go to S3 by parts, and an interrupted upload continues with the next pa
 from __future__ import annotations
 
 import json
+import random
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from feedstock_tools.channel.folder import add_packages, complete_index
+from feedstock_tools.channel.folder import add_new_package, complete_index
 from feedstock_tools.channel.http import NoAnswerError, ask
 from feedstock_tools.channel.properties import STAND_IN, local_folder
 from feedstock_tools.channel.repodata import PUBLIC_HOSTS, read_records
@@ -54,6 +56,9 @@ _HOST = re.compile(
 _NAMES = frozenset({"conda-forge", "defaults", "bioconda", "nvidia", "pytorch"})
 #: The metadata key of an S3 object with the hash of its package.
 _HASH = "sha256"
+#: The condition that there is no object yet, and S3's answers where there is one, or where one is being written.
+_ONLY_NEW = {"IfNoneMatch": "*"}
+_LOST = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
 #: Bytes of a part; S3 allows 10,000 parts of at least 5 MiB.
 _PART = 64 << 20
 #: The time limits for connecting and for the next bytes of an answer, in seconds, and the number of attempts.
@@ -62,6 +67,9 @@ _READ_SECONDS = 120
 _ATTEMPTS = 4
 #: The time limit for reading the metadata of all packages of a bucket, in seconds.
 _INDEX_SECONDS = 3600
+#: How often a bucket's index is written until it lists what was published, and up to how many seconds lie between.
+_INDEX_ATTEMPTS, _INDEX_PAUSE = 6, 2.0
+_ENTRIES = ("packages", "packages.conda")
 
 
 class Target(Protocol):
@@ -97,8 +105,8 @@ class Target(Protocol):
         """
         ...
 
-    def finish(self) -> None:
-        """After the last package: update its index, unless the service does that."""
+    def finish(self, files: Sequence[str]) -> None:
+        """After the last package: update its index, which must list these files, unless the service does that."""
         ...
 
 
@@ -176,10 +184,9 @@ class FolderTarget:
         return digests
 
     def put(self, package: Path, file: str, sha256: str) -> str:
-        add_packages(self.folder, [package], hashes={package: sha256})
-        return "published"
+        return "published" if add_new_package(self.folder, package, sha256) else "there"
 
-    def finish(self) -> None:
+    def finish(self, files: Sequence[str]) -> None:
         """`put` has updated the index, unless the previous run was killed before it did."""
         complete_index(self.folder)
 
@@ -299,7 +306,7 @@ class ServiceTarget:
                 process.kill()
         return subprocess.CompletedProcess(command, process.returncode, output)
 
-    def finish(self) -> None:
+    def finish(self, files: Sequence[str]) -> None:
         """Services index uploads themselves."""
 
 
@@ -343,14 +350,48 @@ class S3Target:
         """An S3 object is either complete or missing. A large one is continued after an interruption."""
         with _explained(self.url), named_wait(f"{file} to be sent to {self.url}", None):
             target = self._object(file)
-            if package.stat().st_size <= _PART:
-                target.client.upload_file(str(package), target.bucket, target.key, ExtraArgs=_metadata(sha256))
-            else:
-                _upload_by_parts(target, package, sha256)
+            try:
+                if package.stat().st_size <= _PART:
+                    with open_file(package, within=None) as body:
+                        target.client.put_object(**target.place, Body=body, **_ONLY_NEW, **_metadata(sha256))
+                else:
+                    _upload_by_parts(target, package, sha256)
+            except Exception as error:
+                if _code_of(error) not in _LOST:
+                    raise
+                head = _head(target)  # another run has put one there since `there`
+                if head is None or (head["Metadata"].get(_HASH) or _hash_of_object(target)) != sha256:
+                    message = f"{self.url} has a different package of this name, which another run published: {file}"
+                    raise WorkError(message, hint=OTHER_PACKAGE) from error
+                return "there"
         return "published"
 
-    def finish(self) -> None:
-        """Write the repodata of every subdir."""
+    def finish(self, files: Sequence[str]) -> None:
+        """Write the repodata of every subdir, again if another run has written it without these files meanwhile."""
+        for left in reversed(range(_INDEX_ATTEMPTS)):
+            try:
+                self._index()
+            except WorkError:  # the indexer overwrites no repodata that has changed since it was read
+                if not left:
+                    raise
+            missing = self._not_listed(files)
+            if not missing:
+                return
+            time.sleep(random.uniform(0, _INDEX_PAUSE))  # noqa: S311 - two runs must not meet again
+        raise WorkError(f"{self.url}: its index lacks {', '.join(missing)}", hint="Run the command again.")
+
+    def _not_listed(self, files: Sequence[str]) -> list[str]:
+        """The files that the repodata of their subdirs lacks."""
+        found: set[str] = set()
+        with _explained(self.url):
+            for subdir in {file.partition("/")[0] for file in files}:
+                target = self._object(f"{subdir}/repodata.json")
+                if _head(target) is not None:
+                    document = json.loads(target.client.get_object(**target.place)["Body"].read())
+                    found |= {f"{subdir}/{name}" for key in _ENTRIES for name in document.get(key) or ()}
+        return [file for file in files if file not in found]
+
+    def _index(self) -> None:
         from rattler.index import S3Credentials, index_s3
 
         from feedstock_tools.channel.calls import wait_for
@@ -400,14 +441,19 @@ class S3Target:
 
 def _head(target: _Object) -> Any:
     """The metadata of an S3 object; None if there is none."""
-    from botocore.exceptions import ClientError
-
     try:
         return target.client.head_object(**target.place)
-    except ClientError as error:
-        if error.response.get("Error", {}).get("Code") in ("404", "NoSuchKey", "NotFound"):
+    except Exception as error:
+        if _code_of(error) in ("404", "NoSuchKey", "NotFound"):
             return None
         raise
+
+
+def _code_of(error: Exception) -> str | None:
+    """The code in an answer of S3; None of any other error."""
+    from botocore.exceptions import ClientError
+
+    return error.response.get("Error", {}).get("Code") if isinstance(error, ClientError) else None
 
 
 def _hash_of_object(target: _Object) -> str:
@@ -446,7 +492,8 @@ def _upload_by_parts(target: _Object, package: Path, sha256: str) -> None:
             answer = target.client.upload_part(**target.place, UploadId=upload, PartNumber=number, Body=part)
             etag = answer["ETag"]
         sent.append({"PartNumber": number, "ETag": etag})
-    target.client.complete_multipart_upload(**target.place, UploadId=upload, MultipartUpload={"Parts": sent})
+    whole = {"UploadId": upload, "MultipartUpload": {"Parts": sent}}
+    target.client.complete_multipart_upload(**target.place, **whole, **_ONLY_NEW)
     head = target.client.head_object(**target.place)
     if head["Metadata"].get(_HASH) != sha256:  # the upload was begun for another build of this package
         replaced = {"CopySource": target.place, "MetadataDirective": "REPLACE", **_metadata(sha256)}

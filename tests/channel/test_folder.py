@@ -93,6 +93,19 @@ def test_a_package_with_another_hash_than_the_caller_knows_is_refused(tmp_path: 
     assert not list(tmp_path.glob("target/linux-64/*.conda"))
 
 
+def test_of_two_that_publish_different_packages_of_a_name_the_second_is_told(tmp_path: Path) -> None:
+    target, file = FolderTarget(tmp_path / "target"), "linux-64/one-1.0-h_0.conda"
+    one = package(tmp_path / "first", "one")
+    metadata = PackageMetadata("one", "1.0", "h_0", 0, "linux-64", license="MIT")
+    other = write_package(tmp_path / "second", metadata)
+    assert target.there([file]) == {}  # what both saw before they began
+    assert target.put(one, file, sha256_of(one)) == "published"
+    assert target.put(one, file, sha256_of(one)) == "there"
+    with pytest.raises(WorkError, match="another process has published a different package of this name"):
+        target.put(other, file, sha256_of(other))
+    assert sha256_of(tmp_path / "target" / file) == sha256_of(one)
+
+
 def test_a_damaged_package_in_the_channel_is_named(tmp_path: Path) -> None:
     damaged = package(tmp_path, "one")
     damaged.write_bytes(b"rubbish")

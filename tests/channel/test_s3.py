@@ -1,17 +1,23 @@
-"""Uploads of large packages to S3: an interrupted one continues with the next part."""
+"""Uploads to S3: an interrupted one continues with the next part, and of two at once none is lost."""
 
 # ruff: noqa: N803 - the names of S3's own arguments
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import md5
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 
 from feedstock_tools.channel import targets
-from feedstock_tools.channel.targets import _Object, _upload_by_parts
+from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
+from feedstock_tools.channel.packages.archive import write_package
+from feedstock_tools.channel.targets import S3Target, _Object, _upload_by_parts
+from feedstock_tools.digests import sha256_of
+from feedstock_tools.errors import WorkError
 
 PART = 100
 
@@ -54,7 +60,10 @@ class Bucket:
     def abort_multipart_upload(self, Bucket: str, Key: str, UploadId: str) -> None:
         del self.uploads[UploadId]
 
-    def complete_multipart_upload(self, Bucket: str, Key: str, UploadId: str, MultipartUpload: Any) -> None:
+    def complete_multipart_upload(
+        self, Bucket: str, Key: str, UploadId: str, MultipartUpload: Any, IfNoneMatch: str
+    ) -> None:
+        assert IfNoneMatch == "*"
         parts = self.uploads.pop(UploadId)
         assert [each["PartNumber"] for each in MultipartUpload["Parts"]] == sorted(parts)
         content = b"".join(parts[number] for number in sorted(parts))
@@ -65,6 +74,46 @@ class Bucket:
 
     def copy_object(self, Bucket: str, Key: str, Metadata: dict[str, str], **_: Any) -> None:
         self.objects[Key] = self.objects[Key][0], Metadata
+
+
+@pytest.mark.slow
+def test_of_two_runs_at_once_none_loses_a_package_unknowingly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from moto.server import ThreadedMotoServer  # it takes a second
+
+    for name, value in {"ACCESS_KEY_ID": "me", "SECRET_ACCESS_KEY": "key", "DEFAULT_REGION": "us-east-1"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.setattr(targets, "_PART", 5 << 20)
+    packages = {name: write_package(tmp_path / name, PackageMetadata(name, "1", "0", 0, "noarch")) for name in "abcd"}
+    small, large = (
+        write_package(
+            tmp_path / str(size), PackageMetadata("a", "1", "0", 0, "noarch"), [PackageFile("a", bytes(size))]
+        )
+        for size in (1, 6 << 20)
+    )
+    server = ThreadedMotoServer(port=0)
+    server.start()
+    try:
+        url = "http://{}:{}".format(*server.get_host_and_port())
+        runs = [S3Target("s3://packages/mine", url) for _ in packages]
+        runs[0]._client.create_bucket(Bucket="packages")
+        assert runs[0].there(["noarch/a-1-0.conda"]) == {}  # what all saw before they began
+        barrier = Barrier(len(runs))
+
+        def publish(run: S3Target, package: Path) -> str:
+            barrier.wait()
+            result = run.put(package, f"noarch/{package.name}", sha256_of(package))
+            run.finish([f"noarch/{package.name}"])
+            return result
+
+        with ThreadPoolExecutor(len(runs)) as pool:
+            assert set(pool.map(publish, runs, packages.values())) == {"published"}
+        assert runs[1].put(packages["a"], "noarch/a-1-0.conda", sha256_of(packages["a"])) == "there"
+        for other in (small, large):  # in one request, and by parts
+            with pytest.raises(WorkError, match="a different package of this name, which another run published"):
+                runs[2].put(other, "noarch/a-1-0.conda", sha256_of(other))
+        assert runs[3]._not_listed([f"noarch/{each.name}" for each in packages.values()]) == []
+    finally:
+        server.stop()
 
 
 def tag(part: bytes) -> str:

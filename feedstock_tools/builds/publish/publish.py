@@ -101,8 +101,8 @@ def publish(
     for number, package in enumerate(new, 1):
         observer.begin(number, len(new), package)
         results[package.file] = target.put(package.path, package.file, package.sha256)
-    if packages:
-        target.finish()  # even if nothing is new: the previous run may have ended before it wrote the index
+    if packages:  # even if nothing is new: the previous run may have ended before it wrote the index
+        target.finish([package.file for package in packages])
     return tuple(replace(package, result=results[package.file]) for package in packages)
 
 
