@@ -128,7 +128,9 @@ def _ask(channel: str, artifacts: Artifacts, ask: Callable[[str], str | None] | 
     return reason
 
 
-def identity_of_channels(channels: Channels, platform: str, machine: Mapping[str, str]) -> str:
+def identity_of_channels(
+    channels: Channels, platform: str, machine: Mapping[str, str], cudas: Collection[str] = ()
+) -> str:
     """The channels' part of a build's identity: for a folder the hash of its repodata, for others the URL.
 
     The contents of a remote channel change by the hour, which alone is not a reason to build again. The stand-in
@@ -136,11 +138,12 @@ def identity_of_channels(channels: Channels, platform: str, machine: Mapping[str
 
     Args:
         platform: the subdir built for.
+        cudas: the versions of CUDA that the builds use.
     """
     if channels.properties.made_here:
         from feedstock_tools.builds.stand_in import channel_identity
 
-        return f"{channels.properties.origin} {channel_identity(Platform.parse(platform), machine)}"
+        return f"{channels.properties.origin} {channel_identity(Platform.parse(platform), machine, cudas)}"
     return sha256("\n".join(_identity(channel) for channel in channels.names).encode()).hexdigest()
 
 

@@ -116,6 +116,11 @@ class PlannedConfiguration:
         return next((row.cuda for row in self.rows if row.cuda), None)
 
     @property
+    def cudas(self) -> frozenset[str]:
+        """The CUDA versions of all its rows."""
+        return frozenset(row.cuda for row in self.rows if row.cuda)
+
+    @property
     def pythons(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(row.python for row in self.rows if row.python))
 

@@ -130,7 +130,7 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
     channels = channels_for(workspace, possible)
     bases = {
         configuration.name: identity_of_channels(
-            channels[configuration.name], configuration.platform, workspace.machine
+            channels[configuration.name], configuration.platform, workspace.machine, configuration.cudas
         )
         for configuration in possible
     }

@@ -67,11 +67,12 @@ def candidates_of(
         requested: the channels from the command line.
         machine: the environment of the machine.
     """
-    base_of = cache(lambda platform, channels: identity_of_channels(channels, platform, machine))
+    base_of = cache(lambda platform, channels, cudas: identity_of_channels(channels, platform, machine, cudas))
     candidates: dict[tuple[str, str], tuple[Candidate, ...]] = {}
     for configuration in configurations:
         possible = tuple(possible_channels(requested, configuration.channels))
-        bases = [(base_of(configuration.platform, channels), channels) for channels in possible]
+        cudas = configuration.cudas
+        bases = [(base_of(configuration.platform, channels, cudas), channels) for channels in possible]
         outputs = (output for row in configuration.rows for output in (*row.outputs, *row.shared))
         for output in (output for output in outputs if output.identity):
             candidates[configuration.name, output.identity] = tuple(

@@ -23,12 +23,16 @@ _WHOLE_NVCC = 13
 _HOST_COMPILER = "-allow-unsupported-compiler"
 
 
-def channel_identity(platform: Platform, machine: Mapping[str, str]) -> str:
-    """The hash over all inputs of this machine's channel for a platform, except Pythons and tools."""
+def channel_identity(platform: Platform, machine: Mapping[str, str], cudas: Collection[str]) -> str:
+    """The hash over all inputs of builds for a platform from this machine's channel, except Pythons and tools.
+
+    Args:
+        cudas: the versions of CUDA that the builds use.
+    """
     from feedstock_tools.builds.stand_in.identity import stand_in_identity
     from feedstock_tools.builds.stand_in.toolkits import toolkits_folder
 
-    return stand_in_identity(platform, path=machine.get("PATH"), toolkits=toolkits_folder(machine))
+    return stand_in_identity(platform, path=machine.get("PATH"), toolkits=toolkits_folder(machine), cudas=cudas)
 
 
 def open_channel(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
@@ -27,10 +27,19 @@ _HEAD = b"""\
 """
 
 
-def stand_in_identity(platform: Platform, *, path: str | None = None, toolkits: Path | None = None) -> str:
+def stand_in_identity(
+    platform: Platform,
+    *,
+    path: str | None = None,
+    toolkits: Path | None = None,
+    cudas: Collection[str] | None = None,
+) -> str:
     """The identity of the channel that `ensure_stand_in_channel` would return, without creating it.
 
     It is the same on every machine with the same programs, wherever these are.
+
+    Args:
+        cudas: the versions of CUDA that a build uses: toolkits of other majors are none of its inputs; None: all count.
     """
     from feedstock_tools.builds.stand_in.compilers import ZIG_VERSION, cross_gcc, cross_programs, zig_compiles_for
     from feedstock_tools.builds.stand_in.toolkits import found_toolkits
@@ -44,8 +53,13 @@ def stand_in_identity(platform: Platform, *, path: str | None = None, toolkits: 
         else ()
     )
     packages = _digest_of_packages((data_folder("variants") / "packages.yaml").read_bytes())
-    cuda = [toolkit.identity for toolkit in found_toolkits(toolkits)]
+    used = None if cudas is None else {_major(version) for version in cudas}  # a runtime serves its major version
+    cuda = [each.identity for each in found_toolkits(toolkits) if used is None or _major(each.version) in used]
     return digest(str(STAND_IN_FORMAT), platform.subdir, packages, *compilers, *cross, *zig, *cuda)
+
+
+def _major(version: str) -> str:
+    return version.partition(".")[0]
 
 
 def programs_called(platform: Platform, *, path: str | None = None) -> list[str]:

@@ -201,10 +201,10 @@ def test_a_channel_made_without_a_compiler_is_not_taken_once_zig_is_there(
 ) -> None:
     assert without_compiler.folder != with_zig.folder
     machine = {"PATH": "", "XDG_CACHE_HOME": str(tmp_path)}
-    identity = channel_identity(HERE, machine)
+    identity = channel_identity(HERE, machine, ())
     (zig_folder(user_cache(machine, tmp_path)) / ZIG_VERSION).mkdir(parents=True)
     (zig_folder(user_cache(machine, tmp_path)) / ZIG_VERSION / "zig").touch()
-    assert channel_identity(HERE, machine) == identity, "what zig has built stays built"
+    assert channel_identity(HERE, machine, ()) == identity, "what zig has built stays built"
 
 
 def test_a_compiler_that_makes_no_programs_is_passed_over(root: Path, tmp_path: Path) -> None:
