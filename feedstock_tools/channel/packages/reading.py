@@ -302,7 +302,7 @@ def _document(entry: Entry, blocks: Blocks) -> bytes:
 
 
 def _compare(listed: list[dict[str, Any]], contents: dict[str, tuple[_Kind, int, str]]) -> None:
-    """Hold the contents of a package against its own list of them."""
+    """Compare the contents of a package with its own list of them."""
     described = [each for each in listed if each.get("path_type") != "directory"]
     files = {each["_path"]: each for each in described}
     if len(files) < len(described):
