@@ -16,7 +16,7 @@ from feedstock_tools.builds.runs.delivery import (
     wrong_channels,
 )
 from feedstock_tools.channel.metadata import PackageMetadata, RunExports
-from feedstock_tools.channel.packages import archive
+from feedstock_tools.channel.packages import reading
 from feedstock_tools.channel.packages.archive import replace_document, write_package
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.planned import PlannedOutput
@@ -85,9 +85,9 @@ def test_a_package_with_an_invalid_list_of_files_fails_alone(tmp_path: Path, doc
 
 
 def test_a_package_with_invalid_contents_of_its_hash_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "read_documents", lambda *_: {"info/hash_input.json": b"{"})
+    monkeypatch.setattr(reading, "read_documents", lambda *_: {"info/hash_input.json": b"{"})
     with pytest.raises(WorkError, match="its info/hash_input"):
-        archive.read_hash_input(Path("libtiny-1.0-1.conda"))
+        reading.read_hash_input(Path("libtiny-1.0-1.conda"))
 
 
 RENDERED = {
