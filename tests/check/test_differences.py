@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.check.differences import compare_feedstocks
-from feedstock_tools.report.checks.differences import differences_json, differences_markdown, differences_text
+from feedstock_tools.check.differences import Lines, PackageChange, compare_feedstocks
+from feedstock_tools.report.checks.differences import (
+    differences_json,
+    differences_markdown,
+    differences_text,
+    each_once,
+)
 from tests.support import command
 from tests.support.git import committed, git
 
@@ -140,10 +145,10 @@ def test_many_new_packages_are_grouped_by_job(tmp_path: Path) -> None:
     old, new = (feedstock(tmp_path / at, text, jobs) for at, text in zip(("old", "new"), texts, strict=True))
     differences = compare_feedstocks(old, new)
     assert len(differences.packages_added) == 8
-    line = f"demo-one, demo-two in {', '.join(jobs[:3])} and 1 more"
+    line = f"demo-one, demo-two in 4 jobs ({jobs[0]} … {jobs[-1]})"
     assert f"New packages:\n  + {line}\n" in differences_text(differences)
-    marked = ", ".join(f"`{job}`" for job in jobs[:3])
-    assert f"\n- + `demo-one`, `demo-two` in {marked} and 1 more\n" in differences_markdown(differences)
+    marked = f"4 jobs (`{jobs[0]}` … `{jobs[-1]}`)"
+    assert f"\n- + `demo-one`, `demo-two` in {marked}\n" in differences_markdown(differences)
 
 
 def test_the_two_formats_are_compared(tmp_path: Path) -> None:
@@ -157,8 +162,8 @@ def test_markdown_is_folded_and_json_has_everything(tmp_path: Path) -> None:
     other = META.replace("numpy >=1", "numpy >=2")
     differences = compare_feedstocks(feedstock(tmp_path / "a"), feedstock(tmp_path / "b", other))
     text = differences_markdown(differences)
-    assert text.startswith("**2 changed packages.**\n\n<details><summary><code>demo</code> in ")
-    assert "```diff\nhost:\n- numpy >=1\n+ numpy >=2\n```" in text
+    assert text.startswith("**2 changed packages.**\n\n<details><summary>Changed packages: 1 change</summary>")
+    assert " @@\nhost:\n- numpy >=1\n+ numpy >=2\n```" in text
     found = json.loads(json.dumps(differences_json(differences)))
     assert found["packages_differ"] is True
     assert found["packages_changed"][0]["changes"][0] == {
@@ -242,3 +247,23 @@ def test_a_job_that_replaces_another_is_compared_with_it(tmp_path: Path) -> None
     assert differences.jobs_replaced == ((LINUX, "linux_64_python3.13"),)
     assert differences.packages_changed[0].jobs == (WINDOWS, "linux_64_python3.13")
     assert differences_text(differences).startswith(f"Replaced jobs:\n  {LINUX} -> linux_64_python3.13\ndemo in ")
+
+
+def changed(name: str, jobs: str, *parts: tuple[str, tuple[str, ...], tuple[str, ...]]) -> PackageChange:
+    return PackageChange(name, tuple(jobs.split()), tuple(Lines(*part) for part in parts))
+
+
+def test_the_same_change_of_several_packages_is_listed_once() -> None:
+    version = ("version", ("1",), ("2",))
+    changes = (
+        changed("demo", "a b", version, ("build number", ("100",), ("0",)), ("run", ("x 1", "y 1"), ("x 2", "z"))),
+        changed("demo (2)", "a b", version, ("build number", ("100",), ("0",))),
+        changed("demo-gpu", "a", version, ("build number", ("200",), ("100",)), ("run", ("demo 1 a",), ("demo 2 a",))),
+        changed("demo-gpu", "b", version, ("run", ("demo 1 b",), ("demo 2 b",))),
+    )
+    assert each_once(changes) == [
+        changed("demo, demo-gpu", "a b", version),
+        changed("demo (2 jobs); demo-gpu (1 job)", "a b", ("build number", ("100, 200",), ("0, 100",))),
+        changed("demo", "a b", ("run", ("x 1", "y 1"), ("x 2", "z"))),
+        changed("demo-gpu", "a b", ("run", ("demo 1 a, demo 1 b",), ("demo 2 a, demo 2 b",))),
+    ]

@@ -111,7 +111,10 @@ def test_the_pages_are_bounded_whatever_a_solver_or_a_recipe_says() -> None:
     page = rehearsal_page(Rehearsal(many, (), ("c",), 1), "x")
     assert len(page) < 4_000_000
     assert "800 more: --json has all." in page
-    changes = tuple(PackageChange(f"p{at}", ("j",), (Lines("run", (), ("x" * 100,) * 5_000),)) for at in range(30))
+    changes = tuple(
+        PackageChange(f"p{at}", ("j",), (Lines("run", (), tuple(f"{at} {n} " + "x" * 90 for n in range(5_000))),))
+        for at in range(30)
+    )
     page = differences_page(replace(made_up_differences(), packages_changed=changes), "x", "a", "b")
     assert len(page) < 4_000_000
     assert "4600 more lines: --json has all" in page

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
 from feedstock_tools.channel.packages.archive import FileDifference, PackageComparison
-from feedstock_tools.check.differences import Differences, JobChange, Lines
+from feedstock_tools.check.differences import Differences, JobChange, Lines, PackageChange
 from feedstock_tools.report.html_pages import html_page, shortened
 from feedstock_tools.wording import counted, shown, size_text, values_of
 
@@ -68,6 +69,8 @@ def comparison_verdict(found: PackageComparison) -> str:
 _NAMED = 3
 #: New or removed packages that have a line each; more are grouped by job.
 _MOST_LINES = 6
+#: Lines of a part of a package in Markdown.
+_MOST_OF_PART = 12
 
 
 def differences_text(differences: Differences) -> str:
@@ -79,7 +82,7 @@ def differences_text(differences: Differences) -> str:
     lines += [f"  {line}" if line.startswith("  ") else line for line in _values(differences.jobs_changed)]
     for sign, title, pairs in _packages(differences):
         lines += [title, *(f"  {sign} {names} in {jobs}" for names, jobs in _by_job(pairs))]
-    for change in differences.packages_changed:
+    for change in each_once(differences.packages_changed):
         lines += [f"{shown(change.name)} in {_few(change.jobs)}:"]
         lines += [f"  {line}" for part in change.changes for line in _part(part)]
     lines += ["Changed files:", *(f"  {shown(name)}" for name in differences.files)] if differences.files else []
@@ -99,14 +102,20 @@ def differences_markdown(differences: Differences) -> str:
         listed = (f"- {sign} {names} in {jobs}" for names, jobs in _by_job(pairs, "`"))
         blocks.append("\n".join([title, "", *listed]))
     if differences.files:
-        blocks.append("\n".join(["Changed files:", "", *(f"- `{shown(name)}`" for name in differences.files)]))
+        more = len(differences.files) - _MOST_OF_PART
+        named = [f"- `{shown(name)}`" for name in differences.files[:_MOST_OF_PART]]
+        blocks.append("\n".join(["Changed files:", "", *named, *([f"- and {more} more"] if more > 0 else [])]))
     choices = _choices(differences)
     if choices:
         blocks.append("\n".join(["What solvers take:", "", *(f"- {_html(line)}" for line in choices)]))
-    for change in differences.packages_changed:
-        parts = "\n".join(line for part in change.changes for line in _part(part))
-        summary = f"<summary><code>{_html(change.name)}</code> in {_html(_few(change.jobs))}</summary>"
-        blocks.append(f"<details>{summary}\n\n```diff\n{parts.replace('```', '` ` `')}\n```\n</details>")
+    if changed := each_once(differences.packages_changed):
+        lines = (
+            line
+            for change in changed
+            for line in (f"@@ {shown(change.name)} in {_few(change.jobs)} @@", *_short_parts(change.changes))
+        )
+        summary = f"<summary>Changed packages: {counted(len(changed), 'change')}</summary>"
+        blocks.append(f"<details>{summary}\n\n```diff\n{chr(10).join(lines).replace('```', '` ` `')}\n```\n</details>")
     if differences.jobs_changed:
         values = "\n".join(_values(differences.jobs_changed)[1:])
         blocks.append(
@@ -205,6 +214,15 @@ def _part(part: Lines) -> list[str]:
     ]
 
 
+def _short_parts(parts: Iterable[Lines]) -> Iterator[str]:
+    """The lines of parts, of each the first ones."""
+    for part in parts:
+        lines = _part(part)
+        yield from lines[:_MOST_OF_PART]
+        if len(lines) > _MOST_OF_PART:
+            yield f"  … {counted(len(lines) - _MOST_OF_PART, 'more line')}"
+
+
 def _choices(differences: Differences) -> list[str]:
     """What users get instead of what they got; or why that is unknown."""
     if differences.why_no_choices:
@@ -217,8 +235,121 @@ def _choices(differences: Differences) -> list[str]:
 
 
 def _few(jobs: Sequence[str], mark: str = "") -> str:
-    named = ", ".join(f"{mark}{shown(job)}{mark}" for job in jobs[:_NAMED])
-    return named if len(jobs) <= _NAMED else f"{named} and {len(jobs) - _NAMED} more"
+    if len(jobs) <= _NAMED:
+        return ", ".join(f"{mark}{shown(job)}{mark}" for job in jobs)
+    return f"{len(jobs)} jobs ({mark}{shown(jobs[0])}{mark} … {mark}{shown(jobs[-1])}{mark})"
+
+
+#: A line that a part of a package lost, and the one that it got instead; empty for none.
+_Step = tuple[str, str, str]
+
+
+def each_once(changes: Sequence[PackageChange]) -> list[PackageChange]:
+    """The same changes with each line once: what most packages share first, then what only some of them have.
+
+    A part that has one line before and after, such as the build number, is listed once with all its values. Packages of
+    one name that differ by Python, `demo (2)`, go by the name if all of them have the change.
+    """
+    places: dict[_Step, dict[tuple[str, str], None]] = {}
+    for change in changes:
+        for step in (step for part in change.changes for step in _steps(part)):
+            places.setdefault(step, {}).update(dict.fromkeys((change.name, job) for job in change.jobs))
+    alike: dict[frozenset[tuple[str, str]], list[_Step]] = {}
+    names = dict.fromkeys(change.name for change in changes)
+    for step, found in _with_all_values(places, names).items():
+        alike.setdefault(frozenset(found), []).append(step)
+    jobs = dict.fromkeys(job for change in changes for job in change.jobs)
+    return [
+        PackageChange(
+            _title(found, names),
+            tuple(job for job in jobs if any(job == each for _, each in found)),
+            tuple(_parts(steps)),
+        )
+        for found, steps in sorted(alike.items(), key=lambda each: -len(each[0]))
+    ]
+
+
+def _title(places: frozenset[tuple[str, str]], names: Iterable[str]) -> str:
+    """The packages of some places, with the number of jobs of each where these differ."""
+    by_jobs: dict[frozenset[str], list[str]] = {}
+    for name in names:
+        if jobs := frozenset(job for each, job in places if each == name):
+            by_jobs.setdefault(jobs, []).append(name)
+    titles = [(", ".join(_whole(own, names)), len(jobs)) for jobs, own in by_jobs.items()]
+    if len(titles) == 1:
+        return titles[0][0]
+    return "; ".join(f"{title} ({counted(number, 'job')})" for title, number in titles)
+
+
+def _whole(some: Sequence[str], names: Iterable[str]) -> tuple[str, ...]:
+    """Names of packages, those of one package that are all there as its name.
+
+    >>> _whole(["a", "a (2)", "b (2)"], ["a", "a (2)", "b", "b (2)"])
+    ('a', 'b (2)')
+    """
+    missing = {_COPY.sub("", name) for name in names if name not in some}
+    return tuple(dict.fromkeys(name if (base := _COPY.sub("", name)) in missing else base for name in some))
+
+
+#: The number of a package among those of one name.
+_COPY = re.compile(r" \(\d+\)$")
+
+
+def _steps(part: Lines) -> Iterator[_Step]:
+    """The lines of a part in pairs: a requirement of another version is one step."""
+    left: dict[str, list[str]] = {}
+    for line in part.added:
+        left.setdefault(line.split(" ")[0], []).append(line)
+    if len(part.removed) == len(part.added) == 1:
+        yield part.part, part.removed[0], part.added[0]
+        return
+    for line in part.removed:
+        successors = left.get(line.split(" ")[0])
+        yield part.part, line, successors.pop(0) if successors else ""
+    yield from ((part.part, "", line) for lines in left.values() for line in lines)
+    if not part.removed and not part.added:
+        yield part.part, "", ""
+
+
+def _with_all_values(
+    places: Mapping[_Step, dict[tuple[str, str], None]], names: Iterable[str]
+) -> dict[_Step, dict[tuple[str, str], None]]:
+    """The same, the steps of a part with one value as one step, and those of a pin on another of the packages."""
+    found: dict[_Step, dict[tuple[str, str], None]] = {}
+    kinds: dict[tuple[str, ...], list[_Step]] = {}
+    for step in places:
+        part, words = step[0], {line.split(" ")[0] for line in step[1:]}
+        is_pin = len(words) == 1 and words <= set(names)
+        kinds.setdefault((part,) if part in _OF_ONE_VALUE else (part, *words) if is_pin else step, []).append(step)
+    for kind, steps in kinds.items():
+        if len(steps) == 1:
+            found[steps[0]] = places[steps[0]]
+        else:
+            befores, afters = (_values_of([step[at] for step in steps]) for at in (1, 2))
+            found[kind[0], befores, afters] = {place: None for step in steps for place in places[step]}
+    return found
+
+
+#: The parts of a package that have one value each.
+_OF_ONE_VALUE = frozenset({"version", "build number", "build string"})
+
+
+def _values_of(values: Sequence[str]) -> str:
+    more = f" and {len(values) - _MOST_LINES} more" if len(values) > _MOST_LINES else ""
+    return f"{', '.join(value or 'none' for value in values[:_MOST_LINES])}{more}"
+
+
+def _parts(steps: Iterable[_Step]) -> Iterator[Lines]:
+    """The steps with the same changes as lines of their parts, in order."""
+    parts: dict[str, list[_Step]] = {}
+    for step in steps:
+        parts.setdefault(step[0], []).append(step)
+    for part, own in parts.items():
+        yield Lines(
+            part,
+            tuple(before for _, before, _ in own if before),
+            tuple(after for _, _, after in own if after),
+        )
 
 
 def _html(text: str) -> str:
@@ -257,7 +388,7 @@ def differences_page(differences: Differences, feedstock: str, before: str, afte
         *_by_name("added", differences.packages_added),
         *(
             Change("changed", change.name, change.jobs, ", ".join(part.part for part in change.changes), change.changes)
-            for change in differences.packages_changed
+            for change in each_once(differences.packages_changed)
         ),
     ]
     jobs = [
