@@ -14,6 +14,7 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import CI_SUPPORT
 
 if TYPE_CHECKING:
+    from feedstock_tools.builds.engines.conda_environment import CondaEnvironment
     from feedstock_tools.builds.engines.contract import Engine
     from feedstock_tools.feedstock.planned import PlannedConfiguration
 
@@ -120,8 +121,9 @@ class Engines:
         """Whether a `meta.yaml` must be converted to be built: by request, or because no other engine works here."""
         if self.given is not None:
             return self.given == "rattler-build"
-        path = self.machine.get("PATH")
-        return shutil.which("conda-build", path=path) is None and self._why_no_container is not None
+        if self._why_no_container is None or shutil.which("conda-build", path=self.machine.get("PATH")):
+            return False
+        return self._conda_environment is None or self._conda_environment.why_not() is not None
 
     @property
     def stamp(self) -> str:
@@ -129,7 +131,7 @@ class Engines:
         path = self.machine.get("PATH")
         programs = [shutil.which(name, path=path) for name in ("conda-build", "docker", "podman")]
         found = [f"{program} {Path(program).stat().st_mtime_ns}" for program in programs if program]
-        contained = [str(self._why_no_container is None)] if self._is_written else []
+        contained = [str(self._why_no_container is None), str(self.need_a_conversion)] if self._is_written else []
         return " ".join([self.given or "", self.machine.get("DOCKER_EXECUTABLE", ""), *found, *contained])
 
     @property
@@ -189,6 +191,16 @@ class Engines:
             return ("container", "conda-build", "rattler-build")
         return ("rattler-build", "container") if self._has_scripts else ("rattler-build",)
 
+    @cached_property
+    def _conda_environment(self) -> CondaEnvironment | None:
+        """The one for this machine; other machines have their own conda-build."""
+        from feedstock_tools.builds.engines.conda_environment import CondaEnvironment
+        from feedstock_tools.feedstock.folder import user_cache
+
+        if self.for_hosts:
+            return None
+        return CondaEnvironment(user_cache(self.machine, self.folder / "build_artifacts" / ".cache") / "conda-build")
+
     @property
     def _has_recipe(self) -> bool:
         return self.recipe.is_file()
@@ -216,7 +228,10 @@ class Engines:
 
         if not (self.folder / "recipe" / "meta.yaml").is_file():
             return None, "the recipe is a recipe.yaml, which conda-build does not read"
-        return CondaBuild(self.machine), "the recipe is a meta.yaml, and there is a conda-build on PATH"
+        engine = CondaBuild(self.machine, self._conda_environment)
+        if engine.program is None and self._conda_environment is not None:
+            return engine, "the recipe is a meta.yaml; conda-build comes from conda-forge, in an environment of ours"
+        return engine, "the recipe is a meta.yaml, and there is a conda-build on PATH"
 
     def _container(self, platform: str, builder: str, *, asking: bool) -> tuple[Engine | None, str]:
         from feedstock_tools.builds.engines.container import ELSEWHERE, Container, find_runtime

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from feedstock_tools.builds.engines.conda_environment import CondaEnvironment
 from feedstock_tools.builds.engines.contract import BuildRequest, Built, CrossTests, Event, Failed, Started
 from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, is_possible, place_of
 from feedstock_tools.builds.engines.process.program import MADE_NONE, Command, run_command
@@ -29,9 +30,11 @@ class CondaBuild:
 
     Attributes:
         machine: the environment of the machine, whose search path determines the conda-build.
+        own: the environment with conda-build for a machine that has none on its search path; None without one.
     """
 
     machine: Mapping[str, str]
+    own: CondaEnvironment | None = None
     name: str = "conda-build"
     shares_staging: bool = True
     own_channels: bool = False
@@ -48,11 +51,14 @@ class CondaBuild:
     @property
     def version(self) -> str:
         """`26.7.1`, or `unknown`."""
+        if self.program is None and self.own is not None and self.own.why_not() is None:
+            return self.own.version
         return _version(self.program, tuple(sorted(self.machine.items()))) if self.program else "unknown"
 
     def why_not(self, target: str, builder: str) -> str | None:
-        if self.program is None:
-            return "there is no conda-build on PATH; install it with conda, for example from environment.yml"
+        if self.program is None and (self.own is None or self.own.why_not()):
+            reason = self.own.why_not() if self.own else "there is no conda-build on PATH"
+            return f"{reason}; install it with conda, for example from environment.yml"
         if target.startswith("win-") != builder.startswith("win-"):
             return f"packages for {target} are not built on {builder}"
         if target.startswith("osx-") and not builder.startswith("osx-"):
@@ -104,13 +110,13 @@ class CondaBuild:
         script writes to a `.condarc`, are in a file that `CONDARC` names and conda reads last: they override
         the settings of the installation and of the user.
         """
-        assert self.program is not None  # noqa: S101  (`why_not` refuses)
+        program = self.program or str(self.own.program() if self.own else "")  # `why_not` refuses without either
         variants = request.folder / f"{request.configuration}.yaml"
         self._write_variants(request, variants)
         clobber = request.feedstock / CI_SUPPORT / f"clobber_{request.configuration}.yaml"
         native = request.target in (request.builder, "noarch")
         words = [
-            *(self.program, str(request.feedstock / "recipe"), "-m", str(variants)),
+            *(program, str(request.feedstock / "recipe"), "-m", str(variants)),
             *(() if native else ("--no-test",)),
             "--suppress-variables",
             *(("--clobber-file", str(clobber)) if clobber.is_file() else ()),

@@ -136,15 +136,20 @@ def why_unreachable(runtime: Runtime, image: str, channels: tuple[str, ...]) -> 
     machine = dict(runtime.environment)
     if any(machine.get(name) for name in _PROXIES):
         return None
-    hosts = [_host_of(channel) for channel in channels]
+    hosts: list[str] = []
     if image and not _is_here(image, runtime):
         registry, _, rest = image.partition("/")
         hosts.append(registry if rest and "." in registry else "registry-1.docker.io")
-    return next(filter(None, map(_why_unreachable, filter(None, hosts))), None)
+    return next(filter(None, (*map(why_no_connection, channels), *map(_why_unreachable, hosts))), None)
 
 
-def _host_of(channel: str) -> str:
-    return urlsplit(channel).netloc if ":" in channel else "conda.anaconda.org"
+def why_no_connection(channel: str) -> str | None:
+    """Why the host of a channel cannot be reached; None if it can, or if the channel is a folder."""
+    from feedstock_tools.channel.properties import local_folder
+
+    if local_folder(channel) is not None:
+        return None
+    return _why_unreachable(urlsplit(channel).netloc if ":" in channel else "conda.anaconda.org")
 
 
 def _is_here(image: str, runtime: Runtime) -> bool:
