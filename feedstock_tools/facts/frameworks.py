@@ -25,7 +25,8 @@ class Setup:
     `exact` that of builds made with exactly the requested CUDA version; `conda` are further packages, `pip` those that
     pip installs (the framework first) for the versions of `python`. `versions` are those of the framework that the way
     installs (None: all). A way with a `channel` is for packages of that channel alone. With `wheels`, a key of
-    wheels.yaml, there is one such way for each release of the framework there, and `{minor}` is its minor version.
+    wheels.yaml, there is one such way for each release of the framework there, `{minor}` is its minor version, and
+    `release` its version.
     `{cuda}`, `{major}`, `{digits}` and, in variables, `{prefix}` are filled in.
     """
 
@@ -41,6 +42,7 @@ class Setup:
     versions: str | None = None
     channel: str | None = None
     wheels: str | None = None
+    release: str | None = None
     pip: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
 
@@ -157,7 +159,9 @@ class WheelRelease:
             version: a patch release of the minor version, whose wheels may be for fewer.
         """
         exact = (
-            version is not None and re.fullmatch(r"=*\d+(\.\d+){2,}", version) and version.strip("=") != self.version
+            version is not None
+            and re.fullmatch(r"=*\d+(\.\d+){2,}(\.\*)?", version)
+            and version.strip("=").removesuffix(".*") != self.version
         )
         pythons = self.python_of_all if exact and self.python_of_all else self.python
         if not pythons:

@@ -117,6 +117,7 @@ def _releases(way: Setup, platform: Platform, package: RequestedPackage) -> Iter
                 way,
                 cuda=way.cuda or release.cuda_spec,
                 versions=f"{release.minor}.*",
+                release=release.version,
                 python=release.python_spec(package.version),
                 pip=tuple(text.replace("{minor}", release.minor) for text in way.pip),
             )
@@ -189,9 +190,14 @@ def _part(package: RequestedPackage, setup: Setup, pattern: str | None, cuda: st
         limits += [f"build='{build}'"] if build else []
         specs.insert(0, f"{setup.package}[{','.join(limits)}]" if limits else setup.package)
         named.insert(0, setup.package)
-    elif package.version is not None:
+    elif package.version is not None and not (setup.release and _is_met(package.version, setup.release)):
         pip = (_limited(pip[0], pip_version(package.version)), *pip[1:])
     return Part(package, setup, tuple(specs), tuple(named), pip, setup.python, dict(setup.variables), exact)
+
+
+def _is_met(version: str, release: str) -> bool:
+    """Whether the newest release of a minor version meets a requested version that names no release itself."""
+    return re.fullmatch(r"=*\d+(\.\d+){2,}(\.\*)?", version) is None and admits(version, release)
 
 
 def _limited(requirement: str, version: str) -> str:
@@ -201,7 +207,7 @@ def _limited(requirement: str, version: str) -> str:
     ('torch==2.8.*', 'torch==2.8.1', 'jax>=0.5')
     """
     name, limits = re.fullmatch(r"([A-Za-z0-9._-]+(?:\[[^\]]*\])?)(.*)", requirement).groups()  # type: ignore[union-attr]
-    if re.fullmatch(r"==\d+(\.\d+){2,}", version):
+    if re.fullmatch(r"==\d+(\.\d+){2,}(\.\*)?", version):
         return f"{name}{version}"
     return f"{name}{','.join(dict.fromkeys(part for part in (*limits.split(','), *version.split(',')) if part))}"
 
@@ -282,18 +288,18 @@ def target_of(
 
     Args:
         gpu: true for the GPU, false for the CPU, None to decide.
-        cuda: the CUDA version of the builds; None for the newest that the machine runs.
+        cuda: the CUDA version of the builds; None for the newest that the machine runs, a major version alone (`12`)
+            for the newest that a machine with the newest CUDA of it runs.
         platform: a platform's name; None for that of this machine.
 
     Raises:
         InputError: the platform is invalid, or the CPU build is requested with a CUDA version.
     """
-    if cuda is not None and cuda.isdigit():
-        newest = newest_first("cuda", (version for version in facts.toolkits if version.startswith(f"{cuda}.")))
-        cuda = newest[0] if newest else cuda
     where = Platform.parse(platform) if platform else Platform.here()
     if gpu is False and cuda is not None:
         raise InputError("--cpu and --cuda are incompatible")
+    if cuda is not None and (newest := newest_first("cuda", (v for v in facts.toolkits if v.startswith(f"{cuda}.")))):
+        return Target("gpu", where, machine=newest[0])
     this_machine = probed() if cuda is None and gpu is not False and where == Platform.here() else Machine()
     wanted = gpu if gpu is not None else cuda is not None or bool(this_machine.devices)
     machine = (cuda or this_machine.cuda or tuple(facts.toolkits)[-1]) if wanted else None

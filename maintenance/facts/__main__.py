@@ -26,7 +26,16 @@ from feedstock_tools.facts.packages import checked_packages
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.nodes import parse_document, parse_texts
-from maintenance.facts import feedstocks, framework_wheels, gpus, libraries, pinning_rows, toolkits, tools
+from maintenance.facts import (
+    feedstocks,
+    framework_wheels,
+    gpus,
+    libraries,
+    pinning_rows,
+    toolkits,
+    tools,
+    wheel_verdicts,
+)
 
 
 def _check_tools(path: Path) -> None:
@@ -87,6 +96,12 @@ def _libraries(index: str, again: bool, largest: float, projects: tuple[str, ...
 def _frameworks(index: str, again: bool, names: tuple[str, ...]) -> None:
     """Write `variants/wheels.yaml`: what the wheels of frameworks ask for, and the GPU code that they hold."""
     sys.exit(min(1, framework_wheels.update(index, again, names)))
+
+
+@program.command("verdicts")
+def _verdicts() -> None:
+    """Hold what `cuda resolve` and `gpu` answer about frameworks against the tables of their wheels."""
+    sys.exit(min(1, wheel_verdicts.check()))
 
 
 @program.command("gpus")

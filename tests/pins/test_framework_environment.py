@@ -215,6 +215,73 @@ def test_pip_gets_what_can_be_installed(tmp_path: Path, wish: str, cuda: str, py
     assert first.split(",")[0] == pip
 
 
+@pytest.fixture(scope="module")
+def pythons(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Python and pip alone, so that pip installs the frameworks."""
+    made = _Channel(tmp_path_factory.mktemp("pythons"))
+    made.add("noarch", "pip=25.0=py_0")
+    for subdir in SUBDIRS:
+        for minor in range(7, 15):
+            made.add(subdir, f"python=3.{minor}.1=h_0")
+        for name in ("libcublas", "libcufft", "libcurand", "libcusolver", "libcusparse", "cuda-nvrtc", "cuda-cudart"):
+            made.add(subdir, f"{name}=12.6.1=h_0")
+    made.add("noarch", "cuda-version=12.6=h_3")
+    index_channel(made.folder)
+    return str(made.folder)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "pip", "python"),
+    [
+        # What the wheels of these releases are for, and what those of all releases of 0.4 are.
+        ("jax=0.6 --cuda 12", "jax[cuda12]==0.6.*", "3.13.1"),
+        ("jax=0.4.30 --cuda 12", "jax[cuda12]==0.4.30.*", "3.12.1"),
+        ("jax=0.5 --cuda 12 --platform linux-aarch64", "jax[cuda12]==0.5.*", "3.13.1"),
+        ("jax --cuda 12 --python 3.11", "jax[cuda12]==0.10.*", "3.11.1"),
+        ("jax --cuda 13 --python 3.11", "jax[cuda13]==0.10.*", "3.11.1"),
+        ("cupy=13.6 --cuda 12.6", "cupy-cuda12x==13.6.*", "3.13.1"),
+        ("cupy=14 --cuda 12", "cupy-cuda12x[ctk]==14.2.*", "3.14.1"),
+        ("torch=2.8.0 --cuda 12.8", "torch==2.8.0.*", "3.13.1"),
+        ("torch=2.8 --cuda 12.8", "torch==2.8.*", "3.13.1"),
+        ("torch=2.11 --cuda 13.0 --platform linux-aarch64", "torch==2.11.*", "3.14.1"),
+        ("torch=2.1 --cuda 11.8", "torch==2.1.*", "3.11.1"),
+        ("torch=2.5 --cuda 12.1 --platform win-64", "torch==2.5.*", "3.13.1"),
+        ("torch --cuda 12", "torch==2.10.*", "3.14.1"),
+    ],
+)
+def test_pip_gets_what_the_wheels_are_for(pythons: str, arguments: str, pip: str, python: str) -> None:
+    words = arguments.split()
+    words += [] if "--platform" in words else ["--platform", "linux-64"]
+    content = written(pythons, *words)
+    assert content["dependencies"][-1]["pip"][0] == pip
+    assert f"python={python}" in content["dependencies"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "jax=0.11 --cuda 12 --python 3.11 --platform linux-64",
+        "jax=0.4.38 --cuda 12 --platform linux-aarch64",
+        "torch=2.10 --cuda 12.8 --platform linux-aarch64",
+    ],
+)
+def test_what_the_wheels_are_not_for_is_not_written(pythons: str, arguments: str) -> None:
+    with pytest.raises(WorkError):
+        written(pythons, *arguments.split())
+
+
+def test_the_first_line_says_what_was_not_solved(pythons: str) -> None:
+    arguments = ["--channel", pythons, "torch=2.8", "--cuda", "12.8", "--platform", "linux-64"]
+    text = CliRunner().invoke(command, arguments, catch_exceptions=False).output
+    assert text.startswith("# torch=2.8 for the GPU, NOT solved (pip installs torch; the rest is solved) for linux-64")
+
+
+def test_the_channel_of_pytorch_names_its_own_toolkit() -> None:
+    arguments = ["--channel", "pytorch", "--channel", "nvidia", "pytorch", "--cuda", "11.7", "--platform", "linux-64"]
+    text = CliRunner().invoke(command, [*arguments, "--unsolved"], catch_exceptions=False).output
+    assert yaml.safe_load(text)["dependencies"] == ["pytorch=*=py*_cuda*", "pytorch-cuda 11.7.*"]
+
+
 @pytest.mark.parametrize(
     ("wish", "cuda", "python"),
     [("tensorflow=2.15", "12.9", None), ("torch=1.13", "11.8", "3.11"), ("torch=1.13", "11.7", "3.12")],

@@ -1,0 +1,147 @@
+"""Hold the answers about frameworks against the tables of their wheels, by rules of their own.
+
+For each of the last eight minor versions of some frameworks, GPUs of every kind, and platforms, what `cuda resolve` and
+`gpu` answer must be what the list of architectures in the wheel says by NVIDIA's rules (CUDA Programming Guide, Compute
+Capabilities), which are written down here a second time: nothing of `pins` or `gpu_code` is used to expect an answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from feedstock_tools.facts.cuda import load_cuda
+from feedstock_tools.facts.frameworks import load_wheels
+from feedstock_tools.pins.graph.answers import resolve
+from feedstock_tools.pins.judge import card_named, judge_wheel
+from maintenance.facts.framework_wheels import TABLES
+from maintenance.facts.records import Entry, read_table, say
+
+#: Frameworks as they are asked for, and the tables of their wheels.
+FRAMEWORKS: Mapping[str, tuple[str, ...]] = {
+    "torch": ("torch",),
+    "tensorflow": ("tensorflow",),
+    "jax": ("jax-cuda12", "jax-cuda13"),
+    "cupy": ("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x"),
+}
+#: GPUs with their capability, and what they run on: any processor, NVIDIA's own (`grace`), or a module with the oldest
+#: and the newest CUDA of its system.
+GPUS: Mapping[str, tuple[int, str]] = {
+    "K40": (35, "any"),
+    "K80": (37, "any"),
+    "GTX 750 Ti": (50, "any"),
+    "GTX 980": (52, "any"),
+    "M60": (52, "any"),
+    "P100": (60, "any"),
+    "GTX 1080 Ti": (61, "any"),
+    "P4": (61, "any"),
+    "V100": (70, "any"),
+    "TITAN V": (70, "any"),
+    "T4": (75, "any"),
+    "RTX 2080 Ti": (75, "any"),
+    "GTX 1660": (75, "any"),
+    "A100": (80, "any"),
+    "A30": (80, "any"),
+    "RTX 3080": (86, "any"),
+    "A10": (86, "any"),
+    "RTX A6000": (86, "any"),
+    "RTX 4090": (89, "any"),
+    "L4": (89, "any"),
+    "L40S": (89, "any"),
+    "H100": (90, "any"),
+    "H200": (90, "any"),
+    "B200": (100, "any"),
+    "B300": (103, "any"),
+    "RTX 5070": (120, "any"),
+    "RTX 5090": (120, "any"),
+    "GH200": (90, "grace"),
+    "GB200": (100, "grace"),
+    "DGX Spark": (121, "grace"),
+    "Jetson AGX Orin": (87, "11.4 99"),
+    "Jetson AGX Thor": (110, "13.0 99"),
+}
+PLATFORMS = ("linux-64", "linux-aarch64", "win-64")
+_ON_A_CHIP = frozenset({32, 53, 62, 72, 87, 101, 110})
+_LAST = 8
+
+
+def expected(entry: Entry, capability: int) -> str:
+    """`native`, `ptx` or `no` by the pieces of code in the wheel for a platform, `cpu` if it has none."""
+    pieces: Counter[str] = Counter()
+    for file in entry.get("files", {}).values():
+        counts = Counter({name: int(count) for name, count in re.findall(r"(\w+_\d+\w?):(\d+)", file["code"])})
+        pieces = max(pieces, counts, key=lambda counter: counter.total())
+    if not pieces:
+        return "cpu"
+    most = max(pieces.values())
+    runs = {"no"}
+    for name in (name for name, count in pieces.items() if 2 * count >= most):
+        kind, number, suffix = re.fullmatch(r"(sm|compute)_(\d+)([af]?)", name).groups()  # type: ignore[union-attr]
+        built = int(number)
+        if kind == "compute" and built <= capability and (not suffix or built == capability):
+            runs.add("ptx")
+        alike = built == capability or (suffix != "a" and not {built, capability} & _ON_A_CHIP)
+        if kind == "sm" and alike and built // 10 == capability // 10 and built <= capability:
+            runs.add("native")
+    return next(how for how in ("native", "ptx", "no") if how in runs)
+
+
+def cuda_of(framework: str, entry: Entry) -> float:
+    """The CUDA of a wheel as a number, for what systems have: by its metadata, else by its name."""
+    named = re.search(r"\d+(?:\.\d+)?", entry.get("cuda") or entry.get("built") or framework.rpartition("cuda")[2])
+    return float(named[0]) if named else 0
+
+
+def fits(system: str, subdir: str, cuda: float) -> bool:
+    """Whether there is a machine with a GPU for a platform, with that CUDA."""
+    if system == "any":
+        return True
+    oldest, _, newest = system.partition(" ")
+    return subdir == "linux-aarch64" and (system == "grace" or int(float(oldest)) <= cuda <= float(newest))
+
+
+def differences() -> Iterator[tuple[str, str | None]]:
+    """Each question in words, with how its answer differs from the wheel; None where it does not."""
+    facts = load_cuda()
+    for framework, tables in FRAMEWORKS.items():
+        releases: dict[str, dict[str, Entry]] = {}
+        for table in tables:
+            for version, entry in read_table(f"{TABLES}/{table}").items():
+                releases.setdefault(version, {})[table] = entry["platforms"]
+        minors = list({".".join(version.split(".")[:2]): version for version in releases}.items())
+        for minor, version in sorted(minors, key=lambda pair: [int(part) for part in pair[0].split(".")])[-_LAST:]:
+            for subdir in PLATFORMS:
+                for gpu, (capability, system) in GPUS.items():
+                    found = {}
+                    for table, platforms in releases[version].items():
+                        how = expected(platforms[subdir], capability) if subdir in platforms else "no"
+                        found[table] = how
+                        wheels = next(wheels for wheels in load_wheels()[table] if wheels.version == version)
+                        judged = judge_wheel(facts, card_named(facts, gpu), wheels, subdir).how
+                        yield (
+                            f"gpu {gpu}: {table} {version} on {subdir}",
+                            None if judged == how else f"{judged}, not {how}",
+                        )
+                    may = any(
+                        how in ("native", "ptx")
+                        and fits(system, subdir, cuda_of(table, releases[version][table][subdir]))
+                        for table, how in found.items()
+                    )
+                    answer = resolve([f"{framework}={minor}", f"gpu={gpu}", f"platform={subdir}"])
+                    differs = (
+                        None if bool(answer.sets) is may else f"{'runs' if answer.sets else 'refused'}, not {found}"
+                    )
+                    yield f"resolve {framework}={minor} 'gpu={gpu}' platform={subdir}", differs
+
+
+def check() -> int:
+    """Print every difference; return how many there are."""
+    count, wrong = 0, 0
+    for question, differs in differences():
+        count += 1
+        if differs:
+            wrong += 1
+            say(f"{question}: {differs}")
+    say(f"{count} answers, {wrong} differ")
+    return wrong
