@@ -26,6 +26,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.files.temporary import temporary_folder
+from feedstock_tools.gpu_code.architecture import TEGRA, Architecture
 from feedstock_tools.gpu_code.code import gpu_code_in_file
 from feedstock_tools.versions import parse_version
 from maintenance.facts.index import Wheel, archive, wheels_of
@@ -114,9 +115,8 @@ _SMALL = 100_000
 _MOST_LIBRARIES = 4
 #: Bytes of a library that are read first, and pieces of code for one architecture that are sample enough.
 _FIRST_PART, _ENOUGH = 50_000_000, 400
-#: A part of the most frequent architecture's pieces from which on an architecture is the library's own: half of them;
-#: fewer are of some kernels alone, and those below the second part are strays.
-_OWN, _STRAY = 2, 50
+#: The part of the fat binaries that must run on a GPU; and a part of them below which code is a stray.
+_NEARLY_ALL, _STRAY = 0.9, 50
 _LIBRARIES = re.compile(r"^nvidia-(?:cuda-(?P<runtime>runtime)|(?P<library>cudnn|nccl))(?:-cu\d+)?$")
 
 
@@ -360,7 +360,7 @@ def update_framework(index: str, framework: str, again: bool) -> int:
 
 
 def own_code(entry: Mapping[str, Any]) -> dict[str, str] | None:
-    """What a wheel for a platform runs on: `code` that all of its kernels have, and `some` that only some have.
+    """What a wheel for a platform runs on: `code` that nearly all its kernels have, and `some` that only some have.
 
     None if it has none at all. The library with the most pieces decides.
     """
@@ -372,9 +372,24 @@ def own_code(entry: Mapping[str, Any]) -> dict[str, str] | None:
     if not best:
         return None
     most = max(count for _, count in best)
-    own = " ".join(name for name, count in best if count * _OWN >= most)
-    some = " ".join(name for name, count in best if most > count * _OWN and count * _STRAY >= most)
-    return {"code": own, **({"some": some} if some else {})}
+    own = [name for name, count in best if is_own(name, count, best, most)]
+    some = [name for name, count in best if name not in own and count * _STRAY >= most]
+    return {"code": " ".join(own or some), **({"some": " ".join(some)} if own and some else {})}
+
+
+def is_own(name: str, count: int, pieces: Sequence[tuple[str, int]], most: int) -> bool:
+    """Whether nearly all fat binaries run on GPUs of an architecture, of most of which there are `most`.
+
+    Some of them, those of libraries that are linked in, have older code of the same family instead: sm_35 for sm_37.
+    """
+    architecture = Architecture.parse(name)
+    if architecture.ptx or architecture.suffix or architecture.number in TEGRA:
+        return count * 2 >= most
+    others = ((Architecture.parse(other), number) for other, number in pieces)
+    running = sum(
+        number for other, number in others if not other.ptx and not other.suffix and other.runs_on(architecture.number)
+    )
+    return count * _STRAY >= most and running >= _NEARLY_ALL * most
 
 
 def entry_of(version: str, read: Entry) -> Entry:

@@ -75,16 +75,17 @@ def expected(entry: Entry, capability: int) -> str:
     if not pieces:
         return "cpu"
     most = max(pieces.values())
-    runs = {"no"}
-    for name in (name for name, count in pieces.items() if 2 * count >= most):
-        kind, number, suffix = re.fullmatch(r"(sm|compute)_(\d+)([af]?)", name).groups()  # type: ignore[union-attr]
+    native = ptx = 0
+    for name, count in pieces.items():
+        kind, number, suffix = re.fullmatch(r"(sm|compute|lto)_(\d+)([af]?)", name).groups()  # type: ignore[union-attr]
         built = int(number)
         if kind == "compute" and built <= capability and (not suffix or built == capability):
-            runs.add("ptx")
+            ptx = max(ptx, count)
         alike = built == capability or (suffix != "a" and not {built, capability} & _ON_A_CHIP)
         if kind == "sm" and alike and built // 10 == capability // 10 and built <= capability:
-            runs.add("native")
-    return next(how for how in ("native", "ptx", "no") if how in runs)
+            native += count
+    # Each fat binary has one piece that the GPU takes; those that are linked in have other pieces than the rest.
+    return "native" if native >= 0.9 * most else "ptx" if 2 * ptx >= most else "no"
 
 
 def cuda_of(framework: str, entry: Entry) -> float:
