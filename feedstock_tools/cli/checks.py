@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from feedstock_tools.check.findings import Report
     from feedstock_tools.check.linting.subject import LintFinding
     from feedstock_tools.check.rehearsal import RehearsalChannels
-    from feedstock_tools.recipe.written.document import Document, WrittenFiles
+    from feedstock_tools.recipe.written.document import WrittenFiles
     from feedstock_tools.rerender.configuration import Configuration
     from feedstock_tools.rerender.source import NoPinning
 
@@ -240,19 +240,18 @@ class _Choice:
     "smithy",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Environment with the conda-smithy whose linter to call (default: that of conda-smithy on PATH).",
+    help="Environment with a conda-smithy whose linter to call too.",
 )
 @options.gathered("choice", _Choice)
 @options.gathered("form", _Form)
 def lint(feedstock: Path, fix: bool, strict: bool, form: _Form, choice: _Choice) -> int:
-    """Find mistakes in a recipe and its variant files, each with its line.
+    """Find mistakes in a recipe and its variant files, each with its line: conda-forge's rules and ours.
 
-    Calls conda-forge's linter too, if conda-smithy is on PATH. The exit code is 1 if a mistake is found; remarks do not
-    count. `cuda check` compares CUDA versions and GPU architectures with the facts.
+    The exit code is 1 if a mistake is found; remarks do not count.
+    `cuda check` compares CUDA versions and GPU architectures with the facts.
     """
     from feedstock_tools.check.findings import Report
-    from feedstock_tools.check.linting.lint import lint_feedstock
-    from feedstock_tools.check.linting.subject import RULES
+    from feedstock_tools.check.linting.lint import RULES, lint_feedstock
     from feedstock_tools.recipe.written.document import read_files
     from feedstock_tools.report.checks import linting as report
 
@@ -276,16 +275,18 @@ def lint(feedstock: Path, fix: bool, strict: bool, form: _Form, choice: _Choice)
 
 
 def _mend(folder: Path) -> None:
-    """Remove what can go safely from the recipe, and show the change."""
-    from feedstock_tools.check.linting.lint import mendable
+    """Mend what can be mended safely in the recipe, and show the change."""
+    from feedstock_tools.check.linting.lint import mendable, rewritten
     from feedstock_tools.edit.draft import open_draft
     from feedstock_tools.edit.writing import removed_items
 
-    def without(recipe: Document) -> Document:
-        gone = mendable(recipe).items()
-        return recipe.changed(change for list_, items in gone for change in removed_items(recipe, list_, items))
-
-    changes = open_draft(folder).with_recipe(without).changes()
+    draft = open_draft(folder)
+    recipe = draft.recipe
+    edits = [edit for list_, items in mendable(recipe).items() for edit in removed_items(recipe, list_, items)]
+    for edit in rewritten(draft):
+        if all(edit.end < other.start or other.end < edit.start for other in edits):
+            edits.append(edit)
+    changes = draft.with_document(recipe.changed(edits)).changes()
     say_diff(changes.diff(), err=True)
     tidy(folder)
     changes.apply()
@@ -295,18 +296,14 @@ def _of_smithy(files: WrittenFiles, choice: _Choice) -> Report[LintFinding]:
     from feedstock_tools.check.findings import Check, Report
     from feedstock_tools.check.linting.smithy import find_smithy, smithy_findings
 
-    program = find_smithy(choice.smithy)
-    if not choice.includes("conda-smithy"):
+    if choice.smithy is None or not choice.includes("conda-smithy"):
         return Report((), ())
     found: tuple[LintFinding, ...] = ()
     why = ""
-    if program is None:
-        why = "not on PATH: install it from conda-forge, or name its environment with --linter"
-    else:
-        try:
-            found = smithy_findings(files, program)
-        except WorkError as error:  # as without a network, for some settings
-            why = str(error)
+    try:
+        found = smithy_findings(files, find_smithy(choice.smithy))
+    except WorkError as error:  # as without a network, for some settings
+        why = str(error)
     is_wrong = any(each.weight == "mistake" for each in found)
     return Report(found, (Check.of("conda-smithy", wrong=is_wrong, unknown=why),))
 

@@ -21,7 +21,7 @@ from tests.support.git import committed, git
 RECIPE = """\
 package:
   name: demo
-  version: 1.0
+  version: "1.0"
 build:
   number: 0
 requirements:
@@ -31,8 +31,13 @@ requirements:
   run:
     - python
 about:
+  home: https://example.org
   license: MIT
   license_file: LICENSE
+  summary: A demo
+extra:
+  recipe-maintainers:
+    - somebody
 """
 PINNING = "python:\n- '3.12'\nzlib:\n- '1.3'\n"
 
@@ -73,7 +78,10 @@ def test_a_branch_that_changes_no_package_has_nothing_to_mend(feedstock: Path, p
     committed(feedstock, "sort")
     shown = reviewed(feedstock, pinning)
     assert shown.returncode == 0, shown.stderr
-    assert "\n- rerendered\n- `lint`: no new finding; `cuda check`: no new finding\n" in shown.stdout
+    assert (
+        "\n- rerendered\n- `lint`: no new finding; `cuda check`: no new finding (1 finding of the base not counted)\n"
+        in shown.stdout
+    )
     assert "**This changes no package: 1 package compared.**" in shown.stdout
     assert "rehearse" not in shown.stdout
     assert "\n\nNothing to mend. 5 checks completed.\n\nUsed: the pinning " in shown.stdout
@@ -91,7 +99,7 @@ def test_new_mistakes_are_named_and_old_ones_counted(feedstock: Path, pinning: P
     assert shown.returncode == 1, shown.stderr
     answer = json.loads(shown.stdout)
     assert [(found["rule"], found["line"] > 1) for found in answer["lint"]] == [("license", True)]
-    assert (answer["known_findings"], answer["verdict"], answer["rehearsal"]) == (1, "wrong", None)
+    assert (answer["known_findings"], answer["verdict"], answer["rehearsal"]) == (2, "wrong", None)
 
 
 def test_a_feedstock_that_is_not_rerendered_is_said_to_be(feedstock: Path, pinning: Path) -> None:
@@ -164,10 +172,10 @@ def test_what_did_not_solve_before_is_not_this_branchs(feedstock: Path, pinning:
     ("edits", "remark"),
     [
         (
-            [("version: 1.0", "version: 1.1"), ("number: 0", "number: 2")],
+            [('version: "1.0"', 'version: "1.1"'), ("number: 0", "number: 2")],
             "a new version begins with build number 0",
         ),
-        ([("version: 1.0", "version: 1.1")], ""),
+        ([('version: "1.0"', 'version: "1.1"')], ""),
         ([("    - zlib\n", "    - zlib\n    - pip\n")], "changed with the same version and build number"),
         ([("    - zlib\n", "    - zlib\n    - pip\n"), ("number: 0", "number: 1")], ""),
         ([("number: 0", "number: 4")], "the build number goes from 0 to 4, and the next is 1"),
@@ -204,7 +212,7 @@ def test_an_output_that_keeps_its_version_has_nothing_of_new_sources(feedstock: 
     git(feedstock, "merge", "-q", "main")
     edit(feedstock, "demo-1.0.tar.gz", "demo-1.1.tar.gz")
     assert "build numbers: changed" in reviewed(feedstock, pinning, "--no-rehearse").stdout
-    edit(feedstock, "version: 1.0", "version: 1.1")
+    edit(feedstock, 'version: "1.0"', 'version: "1.1"')
     assert "build numbers" not in reviewed(feedstock, pinning, "--no-rehearse").stdout
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
-from feedstock_tools.check.findings import Check, Report
+from feedstock_tools.check.findings import Check, Report, Weight
+from feedstock_tools.check.linting import feedstock_files  # noqa: F401 - adds its rules to those of conda-forge
+from feedstock_tools.check.linting.conda_forge import SMITHY_RULES, Found
 from feedstock_tools.check.linting.packages import (
     ambiguous_builds,
     collisions,
@@ -21,11 +23,13 @@ from feedstock_tools.check.linting.packages import (
     unbuilt_pins,
     without_package,
 )
+from feedstock_tools.check.linting.reading import Reading, read_recipe
 from feedstock_tools.check.linting.selectors import dead_items, dead_selectors
-from feedstock_tools.check.linting.subject import RULES, LintFinding, Need, Subject, read_subject
+from feedstock_tools.check.linting.subject import OWN_RULES, LintFinding, Need, Rule, Subject, read_subject
 from feedstock_tools.check.linting.variant_files import ignored_spec, stale_migrations, unused_keys
 from feedstock_tools.check.renderings import Renderings
-from feedstock_tools.recipe.written.document import Document, Part, read_files
+from feedstock_tools.errors import InputError
+from feedstock_tools.recipe.written.document import Document, Part, TextEdit, WrittenFiles, read_files
 from feedstock_tools.recipe.written.owners import requirement_lists
 from feedstock_tools.rerender.source import NoPinning, find_pinning
 from feedstock_tools.stages import stage
@@ -45,6 +49,12 @@ _CHECKS: tuple[Callable[[Subject], Iterator[LintFinding]], ...] = (
     unused_keys,
     stale_migrations,
     ignored_spec,
+)
+
+
+#: All rules by name: ours, and those of conda-forge's linter.
+RULES: Mapping[str, Rule] = dict(
+    sorted({**OWN_RULES, **{name: each.rule for name, each in SMITHY_RULES.items()}}.items())
 )
 
 
@@ -75,13 +85,21 @@ def lint_renderings(renderings: Renderings, pinning: Path | NoPinning | None = N
     stage("looking for mistakes in the recipe")
     against = find_pinning(pinning) if isinstance(pinning, Path) else None
     subject = read_subject(read_files(renderings.feedstock), renderings, against)
-    findings = tuple(sorted({found for check in _CHECKS for found in check(subject)}))
+    found = {found for check in _CHECKS for found in check(subject)}
+    unread = ""
+    try:
+        found.update(_smithy_findings(subject))
+    except InputError as error:  # which builds may survive, with a variant or a selector
+        unread = f"conda-forge's linter cannot read the recipe: {error.mistakes[0].message}"
+    findings = tuple(sorted(found))
     wrong = {found.rule for found in findings if found.weight == "mistake"}
     lacking = _lacking(subject, without_pinning=pinning is None)
     return Report(
         findings,
         tuple(
-            Check.of(name, wrong=name in wrong, unknown=lacking.get(rule.needs, ""))
+            Check.of(
+                name, wrong=name in wrong, unknown=(name in SMITHY_RULES and unread) or lacking.get(rule.needs, "")
+            )
             for name, rule in RULES.items()
             if name != "conda-smithy"
         ),
@@ -94,6 +112,28 @@ def _lacking(subject: Subject, *, without_pinning: bool) -> Mapping[Need, str]:
     jobs = f"{failed} of {counted(len(subject.jobs), 'job')} cannot be rendered" if failed else ""
     jobs = jobs if subject.jobs else "no jobs in .ci_support"
     return {"jobs": jobs, "pinning": jobs or ("no pinning" if without_pinning else "")}
+
+
+def _found(reading: Reading) -> Iterator[tuple[str, Weight, Found]]:
+    """What the rules of conda-forge's linter find, but for those that conda-forge.yml turns off."""
+    off = {part.text for part in reading.settings("linter", "skip")}
+    for name, rule in SMITHY_RULES.items():
+        if rule.skip not in off - {""} and rule.format in {"", reading.recipe.path.name}:
+            yield from ((name, found.weight or rule.weight, found) for found in rule.find(reading))
+
+
+def _smithy_findings(subject: Subject) -> Iterator[LintFinding]:
+    reading = read_recipe(subject)
+    for name, weight, found in _found(reading):
+        at = found.at if isinstance(found.at, int) else reading.place(found.at)
+        fixable = bool(found.edits)
+        yield subject.finding(at, name, found.message, document=found.document, fixable=fixable, weight=weight)
+
+
+def rewritten(files: WrittenFiles) -> Iterator[TextEdit]:
+    """What the rules of conda-forge's linter write anew in the recipe."""
+    for _, _, found in _found(read_recipe(Subject(files, ()))):
+        yield from found.edits
 
 
 def mendable(recipe: Document) -> dict[Part, list[Part]]:

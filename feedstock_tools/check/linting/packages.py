@@ -14,7 +14,7 @@ from feedstock_tools.check.linting.subject import LintFinding, Subject, has_file
 from feedstock_tools.check.renderings import Job
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import load_cuda
-from feedstock_tools.generate.spec.review_checks import license_mistake
+from feedstock_tools.generate.spec.review_checks import license_mistake, obsolete_license
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.packages import Package, name_in
@@ -104,17 +104,19 @@ def ambiguous_builds(subject: Subject) -> Iterator[LintFinding]:
 
 
 def licenses(subject: Subject) -> Iterator[LintFinding]:
-    """A license that is missing or no SPDX expression, and a license file that is missing."""
+    """A license that is not an SPDX expression or an obsolete one, and a license file that is missing."""
     recipe = subject.recipe
     of_recipe, of_outputs = (list(recipe.entries(*above, "about", "license")) for above in ((), ("outputs", "*")))
-    if not of_recipe and not of_outputs:
-        yield subject.finding(0, "license", "the recipe names no license (about.license)")
     for entry in (*of_recipe, *of_outputs):
         text = entry.value.text
-        if "{{" not in text and entry.value.kind == "scalar" and (wrong := license_mistake(text)):
+        if "{{" in text or entry.value.kind != "scalar" or not text:
+            continue
+        if wrong := license_mistake(text):
             yield subject.finding(entry.start, "license", f"{wrong[0]}. {wrong[1]}")
-    files = [*recipe.entries("about", "license_file"), *recipe.entries("outputs", "*", "about", "license_file")]
-    if of_recipe and not files:
+        elif obsolete := obsolete_license(text):
+            yield subject.finding(entry.start, "license", obsolete, weight="remark")
+    own, others = (list(recipe.entries(*above, "about", "license_file")) for above in ((), ("outputs", "*")))
+    if of_recipe and not own and (not others or not recipe.has_templates):
         yield subject.finding(of_recipe[0].start, "license-file", "no license_file is below 'about'")
 
 

@@ -1,9 +1,8 @@
-"""conda-forge's own linter, as a process: `conda-smithy recipe-lint`, where it is installed."""
+"""conda-forge's own linter, as a process: `conda-smithy recipe-lint` of a named environment."""
 
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -23,18 +22,12 @@ _LINE = re.compile(r"\blines?:? \[?(\d{1,6})\b")
 _SECTION = re.compile(r"\b(about|build|source|requirements|tests?|outputs|extra|package|context)\b")
 
 
-def find_smithy(environment: Path | None) -> Path | None:
-    """The program to call: of a named environment, or the one on PATH; None if there is none on PATH.
-
-    Args:
-        environment: the folder of an environment with conda-smithy, or the program itself.
+def find_smithy(environment: Path) -> Path:
+    """The program to call: that of an environment, or the program itself.
 
     Raises:
         InputError: there is no conda-smithy in the folder given.
     """
-    if environment is None:
-        found = shutil.which("conda-smithy")
-        return Path(found) if found else None
     places = [environment, *(environment / name for name in _PROGRAMS)]
     program = next((place for place in places if place.is_file()), None)
     if program is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,6 +13,7 @@ from feedstock_tools.check.findings import Weight
 from feedstock_tools.check.renderings import Job, Renderings
 from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.platforms import Platform
+from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.written.document import Document, WrittenFiles
 from feedstock_tools.recipe.written.owners import Owner, outputs_of
 from feedstock_tools.rerender.configuration import NO_LOOP, Configuration, rows_of
@@ -23,13 +25,14 @@ Need = Literal["files", "jobs", "pinning"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule: what it means, and what it needs besides the recipe's files."""
+    """A rule: what it means, what it needs besides the recipe's files, and what conda-smithy calls it."""
 
     meaning: str
     needs: Need = "files"
+    smithy: str = ""
 
 
-RULES: Mapping[str, Rule] = {
+OWN_RULES: Mapping[str, Rule] = {
     "ambiguous-builds": Rule(
         "nothing in the metadata keeps a solver from the CUDA build where there is no GPU", "jobs"
     ),
@@ -38,8 +41,8 @@ RULES: Mapping[str, Rule] = {
     "dead-selector": Rule("a selector can never be true, or holds in no job", "jobs"),
     "duplicate-requirement": Rule("a requirement is in a list twice"),
     "ignored-spec": Rule("git ignores the spec, so that clones lack it"),
-    "license": Rule("the license is missing or not an SPDX expression"),
-    "license-file": Rule("the recipe names no license file"),
+    "license": Rule("the license is not an SPDX expression, or an obsolete one", smithy="R-007, R-010, R-044, R-045"),
+    "license-file": Rule("the recipe names no license file", smithy="R-013"),
     "loose-metapackage": Rule(
         "a package without files does not pin its sibling to the build that it stands for", "jobs"
     ),
@@ -56,7 +59,7 @@ _MOST_ROWS = 500
 
 @dataclass(frozen=True, slots=True, order=True)
 class LintFinding:
-    """One finding: the file relative to the feedstock, its line (from 1), the rule, and what is wrong.
+    """One finding: the file relative to the feedstock, its line and column (from 1), the rule, and what is wrong.
 
     A remark is on what works, but not as well as it could; `fixable` findings are mended by `--fix`.
     """
@@ -67,6 +70,7 @@ class LintFinding:
     message: str
     fixable: bool = False
     weight: Weight = "mistake"
+    column: int = 1
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,13 @@ class Subject:
         """A finding at a character of a document, default the recipe."""
         at = document or self.recipe
         path = at.path.relative_to(self.files.folder).as_posix()
-        return LintFinding(path, at.line_of(offset), rule, message, fixable, weight)
+        return LintFinding(path, at.line_of(offset), rule, message, fixable, weight, at.column_of(offset) + 1)
+
+    def pinned(self, key: str) -> str:
+        """The first version that the pinning has for a key; '' without a pinning or a version there."""
+        text = read_text(self.pinning.config, within=None) if self.pinning is not None else ""
+        match = re.search(rf"^{key}:[^\n]*\n(?:\s*#[^\n]*\n)*\s*- ['\"]?([\w.]+)", text, re.MULTILINE)
+        return match[1] if match else ""
 
     def place_of(self, name: str) -> int:
         """The character where an output is named; the top of the recipe if templates name several."""

@@ -90,6 +90,19 @@ def license_mistake(text: str) -> tuple[str, str] | None:
     return None
 
 
+def obsolete_license(text: str) -> str:
+    """What to write for a license that SPDX has replaced by two others; '' if there is none.
+
+    >>> obsolete_license("LGPL-3.0")
+    "'LGPL-3.0' is obsolete: write 'LGPL-3.0-only' or 'LGPL-3.0-or-later'"
+    """
+    for word in _TOKEN.findall(text):
+        name = word.removesuffix("+")
+        if f"{name}-only" in _spdx()["licenses"]:
+            return f"'{word}' is obsolete: write '{name}-only' or '{name}-or-later'"
+    return ""
+
+
 def _near_license(word: str, licenses: frozenset[str]) -> str:
     by_lower = {name.lower(): name for name in sorted(licenses)}
     near = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.5)

@@ -8,7 +8,8 @@ from typing import Any
 
 from feedstock_tools import __version__
 from feedstock_tools.check.findings import Finding, Report, checks_line, checks_values
-from feedstock_tools.check.linting.subject import RULES, LintFinding
+from feedstock_tools.check.linting.lint import RULES
+from feedstock_tools.check.linting.subject import LintFinding
 from feedstock_tools.wording import counted, shown, some_of
 
 
@@ -38,7 +39,10 @@ def findings_lines(found: Report[LintFinding]) -> str:
 
 def listed_findings(findings: Sequence[LintFinding]) -> str:
     """One line for each finding, then their number."""
-    lines = [f"{found.path}:{found.line}: {_remark(found)}{shown(found.message)} [{found.rule}]" for found in findings]
+    lines = [
+        f"{found.path}:{found.line}:{found.column}: {_remark(found)}{shown(found.message)} [{found.rule}]"
+        for found in findings
+    ]
     fixable = sum(found.fixable for found in findings)
     total = f"{counted(len(findings), 'finding')}{f', {fixable} of them mended by --fix' if fixable else ''}."
     return "".join(f"{line}\n" for line in [*lines, total if findings else "No finding."])
@@ -57,7 +61,7 @@ def findings_github(report: Report[LintFinding]) -> str:
     """Workflow commands that GitHub shows beside the lines of a pull request; what was checked as a notice."""
     lines = [f"::notice title=feedstock-tools lint::{_data(checks_line(report.checks))}\n"]
     for found in report.findings:
-        place = f"file={_property(found.path)},line={found.line},title={_property(found.rule)}"
+        place = f"file={_property(found.path)},line={found.line},col={found.column},title={_property(found.rule)}"
         lines.append(f"::{'notice' if found.weight == 'remark' else 'warning'} {place}::{_data(found.message)}\n")
     return "".join(lines)
 
@@ -87,7 +91,7 @@ def findings_sarif(report: Report[LintFinding]) -> dict[str, Any]:
 
 
 def _result(found: LintFinding) -> dict[str, Any]:
-    place = {"artifactLocation": {"uri": found.path}, "region": {"startLine": found.line}}
+    place = {"artifactLocation": {"uri": found.path}, "region": {"startLine": found.line, "startColumn": found.column}}
     message = {"text": found.message}
     level = "note" if found.weight == "remark" else "warning"
     return {"ruleId": found.rule, "level": level, "message": message, "locations": [{"physicalLocation": place}]}

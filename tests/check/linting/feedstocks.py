@@ -11,7 +11,7 @@ META = """\
 {% set version = "1.2" %}
 package:
   name: demo-split
-  version: {{ version }}
+  version: "{{ version }}"
 build:
   number: 1
 outputs:
@@ -25,6 +25,7 @@ outputs:
     requirements:
       build:
         - {{ compiler("c") }}
+        - {{ stdlib("c") }}
       host:
         - zlib
       run:
@@ -34,20 +35,32 @@ outputs:
         - test -f $PREFIX/lib/libdemo.so
   - name: demo-tools
     script: tools.sh
+    test:
+      commands:
+        - demo --help
     requirements:
       build:
         - {{ compiler("c") }}
+        - {{ stdlib("c") }}
       host:
         - {{ pin_subpackage("libdemo", exact=True) }}
       run:
         - {{ pin_subpackage("libdemo", exact=True) }}
   - name: demo
+    test:
+      commands:
+        - demo --version
     requirements:
       run:
         - {{ pin_subpackage("libdemo", exact=True) }}
 about:
+  home: https://example.org
+  summary: A demo
   license: MIT
   license_file: LICENSE
+extra:
+  recipe-maintainers:
+    - somebody
 """
 V1 = """\
 schema_version: 1
@@ -67,6 +80,7 @@ outputs:
     requirements:
       build:
         - ${{ compiler("c") }}
+        - ${{ stdlib("c") }}
       host:
         - zlib
       run:
@@ -80,18 +94,30 @@ outputs:
             - demo
   - package:
       name: demo
+    tests:
+      - script:
+          - demo --help
     requirements:
       run:
         - ${{ pin_subpackage("libdemo", exact=True) }}
 about:
+  homepage: https://example.org
+  summary: A demo
   license: MIT
   license_file: LICENSE
+extra:
+  recipe-maintainers:
+    - somebody
 """
 JOB = """\
 c_compiler:
 - gcc
 c_compiler_version:
 - '14'
+c_stdlib:
+- sysroot
+c_stdlib_version:
+- '2.17'
 cuda_compiler_version:
 - '{cuda}'
 target_platform:

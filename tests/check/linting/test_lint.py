@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.check.linting.lint import lint_feedstock
-from feedstock_tools.check.linting.subject import RULES
+from feedstock_tools.check.linting.lint import RULES, lint_feedstock
 from feedstock_tools.report.checks.linting import findings_sarif
 from tests.support import command
 
@@ -32,13 +31,24 @@ outputs:
       run:
         - cuda-version  # [cuda_compiler_version != "None"]
         - __cuda  # [cuda_compiler_version != "None"]
+    test:
+      commands:
+        - test -f $PREFIX/lib/libdemo.so
   - name: demo
     requirements:
       run:
         - {{ pin_subpackage("libdemo", exact=True) }}
+    test:
+      commands:
+        - demo --help
 about:
+  home: https://example.org
   license: MIT
   license_file: LICENSE
+  summary: A demo
+extra:
+  recipe-maintainers:
+    - somebody
 """
 
 
@@ -67,7 +77,7 @@ def test_a_recipe_that_is_right_has_no_finding(tmp_path: Path) -> None:
         ("- numpy  # [linux]", '- numpy  # [cuda_compiler_version == "11.2"]', "dead-selector", "11.2"),
         ("- numpy  # [linux]", "- numpy  # [py < 38]", "dead-selector", "py < 38"),
         ("license: MIT", "license: MITT", "license", "MITT"),
-        ("  license: MIT\n", "", "license", "package:"),
+        ("  license: MIT\n", "", "about-item", "about:"),
         ("  license_file: LICENSE\n", "", "license-file", "license: MIT"),
         ('pin_subpackage("libdemo", exact=True)', 'pin_subpackage("libdemo")', "loose-metapackage", "pin_subpackage"),
         ("skip: true  # [py < 30]", 'skip: true  # [cuda_compiler_version == "12.9"]', "no-package", "build:"),
@@ -104,20 +114,25 @@ def test_what_is_safe_is_mended(tmp_path: Path) -> None:
 def test_findings_are_shown_to_machines(tmp_path: Path) -> None:
     folder = feedstock(tmp_path, RIGHT.replace("license: MIT", 'license: "50% a:b"'))
     annotated = command.run(command.tool("lint", str(folder), "--github"), tmp_path).stdout
-    assert annotated.startswith("::notice title=feedstock-tools lint::3 of 15 checks could not be completed: ")
+    assert annotated.startswith(
+        f"::notice title=feedstock-tools lint::3 of {len(RULES) - 1} checks could not be completed: "
+    )
     assert annotated.splitlines()[1].startswith(
-        "::warning file=recipe/meta.yaml,line=25,title=license::'50%25 a:b' is not"
+        "::warning file=recipe/meta.yaml,line=32,col=3,title=license::'50%25 a:b' is not"
     )
     (entry,) = json.loads(command.run(command.tool("lint", str(folder), "--json"), tmp_path).stdout)["findings"]
-    assert (entry["rule"], entry["line"]) == ("license", 25)
+    assert (entry["rule"], entry["line"]) == ("license", 32)
     log = json.loads(command.run(command.tool("lint", str(folder), "--sarif"), tmp_path).stdout)
     ours = json.loads(json.dumps(findings_sarif(lint_feedstock(folder))))
     assert [run["results"] for run in log["runs"]] == [run["results"] for run in ours["runs"]]
     (noted,) = log["runs"][0]["invocations"][0]["toolExecutionNotifications"]
     assert noted["message"]["text"].startswith(
-        "3 of 15 checks could not be completed: run-exports, stale-migration (no"
+        f"3 of {len(RULES) - 1} checks could not be completed: redundant-python-min, run-exports, stale-migration"
     )
-    assert log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"] == {"startLine": 25}
+    assert log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"] == {
+        "startLine": 32,
+        "startColumn": 3,
+    }
 
 
 def test_a_requirement_that_no_selector_admits_is_removed(tmp_path: Path) -> None:

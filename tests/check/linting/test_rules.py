@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.check.linting.subject import RULES
+from feedstock_tools.check.linting.lint import RULES
 from feedstock_tools.errors import InputError
 from tests.check.linting.feedstocks import META, V1, feedstock, found_in
 
