@@ -151,7 +151,7 @@ NUMBERS = {"abi": WholeNumber("04"), "text": "4", "flag": "true"}
 
 def test_numbers_and_strings_stay_distinct_in_json() -> None:
     request = BuildRequest("row", Path("recipe.yaml"), NUMBERS, "linux-64", "linux-64", (), Path(), ())
-    row = {"name": "row", "values": NUMBERS, "python": None, "cuda": None, "outputs": (), "shared": ()}
+    row = {"name": "row", "values": NUMBERS, "python": None, "cuda": None, "outputs": (), "shared": (), "traits": ()}
     plan = PlannedConfiguration.from_json({"name": "c", "platform": "linux-64", "rows": [row], "channels": []})
     again = PlannedConfiguration.from_json(json.loads(json.dumps(plan.to_json())))
     for values in (BuildRequest.from_json(json.loads(json.dumps(request.to_json()))).values, again.rows[0].values):
