@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from feedstock_tools import __version__
 from feedstock_tools.builds.fleet.folder import FleetFolder, add_host, fleets_root, make_fleet, move_hub, open_fleet
 from feedstock_tools.builds.fleet.provision.ansible import SCRIPTS, write_project
 from feedstock_tools.builds.fleet.provision.inventory import Inventory
 from feedstock_tools.builds.fleet.provision.pins import with_pins
 from feedstock_tools.builds.fleet.provision.playing import Played, play
-from feedstock_tools.builds.fleet.provision.roles import HOST_FILES, HUB_FILES
 from feedstock_tools.builds.fleet.provision.script import provision_script
 from feedstock_tools.builds.fleet.provision.settings import Plan
-from feedstock_tools.builds.fleet.provision.steps import Values
-from feedstock_tools.builds.fleet.provision.values import Payload, host_settings, values_of
+from feedstock_tools.builds.fleet.provision.setup import Setup, host_settings
+from feedstock_tools.builds.fleet.provision.steps import FILES
 from feedstock_tools.builds.fleet.provision.wheelhouse import Archive, Target, archive_of, wheelhouse
 from feedstock_tools.data import cache_root
 from feedstock_tools.digests import digest_of_files
@@ -26,9 +25,11 @@ from feedstock_tools.files.changes import write_whole
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import remove
 
-_PROJECT = "provision"
+_PROJECT, _FOUND = "provision", "unfit.json"
 Tell = Callable[[str], None]
 Environment = Mapping[str, str]
+#: A host, and what is sent to it by the names beside its script.
+_Made = tuple[Setup, dict[str, Path]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,10 @@ def up(inventory: Inventory, environment: Environment, tell: Tell) -> list[Playe
     inventory = _pinned(inventory)
     fleet = _fleet_of(inventory, environment)
     with locked(fleet.path):
-        hosts = _all_values(inventory, fleet, environment, tell)
-        return _played(inventory, fleet, hosts, "up", environment, tell)
+        made = [_setup(plan, inventory, fleet, environment, tell) for plan in inventory.hosts]
+        played = _played(inventory, fleet, made, "up", environment, tell)
+        _note(fleet, {host.host: host.error for host in played})
+    return played
 
 
 def down(inventory: Inventory, environment: Environment, tell: Tell) -> list[Played]:
@@ -79,10 +82,11 @@ def down(inventory: Inventory, environment: Environment, tell: Tell) -> list[Pla
     """
     fleet = _fleet_of(inventory, environment)
     with locked(fleet.path):
-        played = _played(inventory, fleet, _bare_values(inventory, fleet), "down", environment, tell)
+        played = _played(inventory, fleet, _bare(inventory, fleet), "down", environment, tell)
         for host in played:
             if host.error is None:
                 remove(fleet.for_host(host.host))
+        _note(fleet, {host.host: None for host in played if host.error is None})
         is_last = not fleet.hosts
     if is_last:
         remove(fleet.path)
@@ -99,9 +103,24 @@ def check(inventory: Inventory, environment: Environment, tell: Tell) -> tuple[l
     inventory = _pinned(inventory)
     fleet = _fleet_of(inventory, environment)
     with locked(fleet.path):
-        played = _played(inventory, fleet, _bare_values(inventory, fleet), "test", environment, tell)
+        played = _played(inventory, fleet, _bare(inventory, fleet), "test", environment, tell)
         tests = [test for host in played if host.error is None for test in _tested(fleet, host.host)]
+        wrong = {test.host: f"{test.check}: {test.found}" for test in reversed(tests) if not test.passed}
+        _note(fleet, {host.host: host.error or wrong.get(host.host) for host in played})
     return played, tests
+
+
+def why_unfit(fleet: FleetFolder) -> dict[str, str]:
+    """The hosts that the last `up` or `test` found unfit, with the reasons."""
+    path = fleet.path / _PROJECT / _FOUND
+    found: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return found
+
+
+def _note(fleet: FleetFolder, found: Mapping[str, str | None]) -> None:
+    """Note what was found on hosts, for `fleet status`."""
+    reasons = {host: reason for host, reason in {**why_unfit(fleet), **found}.items() if reason is not None}
+    write_whole(fleet.path / _PROJECT / _FOUND, json.dumps(reasons, indent=1))
 
 
 def write_scripts(inventory: Inventory, folder: Path, environment: Environment, tell: Tell) -> list[Path]:
@@ -115,36 +134,14 @@ def write_scripts(inventory: Inventory, folder: Path, environment: Environment, 
     folders = []
     with locked(fleet.path):
         for plan in inventory.hosts:
-            payload = _payload(plan, inventory, environment, tell)
+            setup, files = _setup(plan, inventory, fleet, environment, tell)
             own = folder / plan.name
-            own.mkdir(parents=True, exist_ok=True, mode=0o700)
-            role_folders = _role_folders(plan, fleet)
-            beside = _laid_out(own, plan, inventory, payload, role_folders)
-            values = _values(beside, plan, fleet, {role: role for role in role_folders}, _digest(plan, fleet))
-            bazel = {"fleet_bazel_file": "bazel"} if plan.bazel else {}
-            write_whole(own / "provision.sh", provision_script({**values, **bazel}, __version__))
+            for name, path in files.items():
+                (own / name).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                shutil.copy(path, own / name)
+            write_whole(own / "provision.sh", provision_script(setup))
             folders.append(own)
     return folders
-
-
-def _laid_out(
-    own: Path, plan: Plan, inventory: Inventory, payload: Payload, role_folders: Mapping[str, Path]
-) -> Payload:
-    """Copy what a script sends into its folder; the payload by its names there."""
-    shutil.copyfile(payload.wheelhouse, own / "wheelhouse.tar")
-    if payload.debs:
-        shutil.copyfile(payload.debs, own / "debs.tar")
-    if plan.bazel:
-        shutil.copyfile(_bazel(plan, inventory), own / "bazel")
-    for role, files in _FILES.items():
-        if role != "hub" or plan.is_hub:
-            (own / role).mkdir(exist_ok=True, mode=0o700)
-            for file in files:
-                shutil.copy(role_folders[role] / file, own / role / file)
-    return replace(payload, wheelhouse="wheelhouse.tar", debs="debs.tar" if payload.debs else "")
-
-
-_FILES = {"worker": HOST_FILES, "hub": HUB_FILES}
 
 
 def _pinned(inventory: Inventory) -> Inventory:
@@ -160,44 +157,25 @@ def _fleet_of(inventory: Inventory, environment: Environment) -> FleetFolder:
     return move_hub(open_fleet(path), inventory.hub)
 
 
-def _all_values(inventory: Inventory, fleet: FleetFolder, environment: Environment, tell: Tell) -> dict[str, Values]:
-    values_of_hosts: dict[str, Values] = {}
-    for plan in inventory.hosts:
-        payload = _payload(plan, inventory, environment, tell)
-        role_folders = {role: str(path) for role, path in _role_folders(plan, fleet).items()}
-        values = _values(payload, plan, fleet, role_folders, _digest(plan, fleet))
-        bazel = {"fleet_bazel_file": str(_bazel(plan, inventory))} if plan.bazel else {}
-        values_of_hosts[plan.name] = {**values, **bazel}
-    return values_of_hosts
+def _bare(inventory: Inventory, fleet: FleetFolder) -> list[_Made]:
+    """The hosts for `down` and `test`, which send nothing."""
+    return [(Setup(plan, fleet.name), {}) for plan in inventory.hosts]
 
 
-def _bare_values(inventory: Inventory, fleet: FleetFolder) -> dict[str, Values]:
-    """The values for `down` and `test`, which send nothing."""
-    role_folders = dict.fromkeys(_FILES, "")
-    return {plan.name: _values(Payload("", ""), plan, fleet, role_folders, "") for plan in inventory.hosts}
-
-
-def _values(payload: Payload, plan: Plan, fleet: FleetFolder, role_folders: Mapping[str, str], digest: str) -> Values:
-    return values_of(plan, fleet.name, payload, dict(role_folders), digest, __version__)
-
-
-def _role_folders(plan: Plan, fleet: FleetFolder) -> dict[str, Path]:
-    """Role → the folder of what a host gets for it; made if it is missing."""
-    return {"worker": add_host(fleet, plan.name, host_settings(plan)), "hub": fleet.for_hub}
-
-
-def _digest(plan: Plan, fleet: FleetFolder) -> str:
-    return digest_of_files([fleet.for_host(plan.name), *([fleet.for_hub] if plan.is_hub else [])])[:16]
-
-
-def _payload(plan: Plan, inventory: Inventory, environment: Environment, tell: Tell) -> Payload:
+def _setup(plan: Plan, inventory: Inventory, fleet: FleetFolder, environment: Environment, tell: Tell) -> _Made:
+    """A host, and what is sent to it; its part of the fleet's private folder is made if it is missing."""
+    folders = {
+        "worker": add_host(fleet, plan.name, host_settings(plan)),
+        **({"hub": fleet.for_hub} if plan.is_hub else {}),
+    }
+    files = {f"{role}/{name}": path / name for role, path in folders.items() for name in FILES[role]}
     if plan.bazel:
-        _bazel(plan, inventory)
-    cache = cache_root(environment)
-    debs = _debs(plan, inventory, cache) if plan.debs else None
+        files["bazel"] = _bazel(plan, inventory)
+    debs = _debs(plan, inventory, cache_root(environment)) if plan.debs else None
     wheels = wheelhouse(Target(plan.python, plan.machine, plan.numpy), environment, tell)
-    packages = (str(debs.path), debs.digest[:16]) if debs else ("", "")
-    return Payload(str(wheels.path), wheels.digest[:16], *packages)
+    files |= {"wheelhouse.tar": wheels.path, **({"debs.tar": debs.path} if debs else {})}
+    digest = digest_of_files(list(folders.values()))[:16]
+    return Setup(plan, fleet.name, wheels.digest[:16], debs.digest[:16] if debs else "", digest), files
 
 
 def _debs(plan: Plan, inventory: Inventory, cache: Path) -> Archive:
@@ -216,17 +194,11 @@ def _bazel(plan: Plan, inventory: Inventory) -> Path:
 
 
 def _played(
-    inventory: Inventory,
-    fleet: FleetFolder,
-    hosts: Mapping[str, Values],
-    playbook: str,
-    environment: Environment,
-    tell: Tell,
+    inventory: Inventory, fleet: FleetFolder, made: Sequence[_Made], playbook: str, environment: Environment, tell: Tell
 ) -> list[Played]:
     folder = fleet.path / _PROJECT
-    scripts = {host: provision_script(values, __version__) for host, values in hosts.items()}
-    write_project(folder, hosts, scripts)
-    return play(folder, playbook, inventory.path, list(hosts), environment, tell)
+    write_project(folder, [setup for setup, _ in made], {setup.plan.name: files for setup, files in made})
+    return play(folder, playbook, inventory.path, [setup.plan.name for setup, _ in made], environment, tell)
 
 
 def _tested(fleet: FleetFolder, host: str) -> list[Tested]:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.fleet.provision.checks import CHECKS
 from feedstock_tools.builds.fleet.provision.hosts import write_scripts
 from feedstock_tools.builds.fleet.provision.inventory import Inventory
 from feedstock_tools.builds.fleet.provision.pins import with_pins
 from feedstock_tools.builds.fleet.provision.settings import plan_of
 from feedstock_tools.builds.fleet.provision.wheelhouse import Archive, Target
+from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
 from tests.support.needs import needs
 
@@ -143,10 +143,11 @@ def test_up_sends_the_numpy_of_the_recipe(tmp_path: Path, monkeypatch: pytest.Mo
 @needs("system", sys.platform != "win32", "bash")
 @pytest.mark.parametrize(("wanted", "passes"), [("6.5.0", True), ("6.*", True), ("6.1.0", False), ("7.*", False)])
 def test_the_bazel_of_a_host_is_held_against_its_pin(tmp_path: Path, wanted: str, passes: bool) -> None:
-    (statements,) = (check.statements for check in CHECKS if check.name == "bazel")
-    (tmp_path / "bazel").write_text("#!/bin/sh\necho bazel 6.5.0\n")
-    (tmp_path / "bazel").chmod(0o755)
-    program = statements.replace("{{ fleet_bazel }}", wanted).replace("/opt/feedstock-tools/bin", str(tmp_path))
+    tools = (data_folder("templates") / "fleet-provision.sh").read_text()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "bazel").write_text("#!/bin/sh\necho bazel 6.5.0\n")
+    (tmp_path / "bin" / "bazel").chmod(0o755)
+    program = f"programs='{tmp_path}' bazel='{wanted}'\n{tools}\nhas_bazel"
     ended = subprocess.run(["bash", "-euc", program], capture_output=True, text=True, check=False)
     assert (ended.returncode == 0) is passes, ended.stdout
     assert ended.stdout.strip() == ("bazel 6.5.0" if passes else f"bazel 6.5.0, not {wanted}")
