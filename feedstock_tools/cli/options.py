@@ -256,7 +256,7 @@ jobs = option(
     type=click.IntRange(1),
     default=1,
     metavar="N",
-    meaning="Run up to N builds, tests or rerenders in parallel",
+    meaning="Run up to N builds, tests, readings or rerenders in parallel",
     default_text="1",
 )
 log_limit = option(

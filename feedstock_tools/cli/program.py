@@ -27,7 +27,9 @@ from feedstock_tools.files.locks import tell_with
 from feedstock_tools.stages import listen
 
 #: Commands that read a feedstock, and those that also read channels and packages.
-_READING = frozenset({"generate", "rerender", "variants", "outputs", "why", "plan", "status", "ci", "diff", "lint"})
+_READING = frozenset(
+    {"generate", "rerender", "variants", "outputs", "why", "plan", "status", "ci", "diff", "lint", "many"}
+)
 _SOLVING = frozenset(
     {"pinning", "smithy", "cuda", "edit", "import", "gpu", "search", "env", "rehearse", "review", "dossier", "collect"}
 )
@@ -52,6 +54,7 @@ MENU = {
         "gpu": "Show which CUDA builds run on a GPU: natively, through PTX, or not at all.",
         "search": "List a package's builds in a channel, with the CUDA version of each.",
         "env": "Write an environment.yml that gets the GPU or CPU build of a framework.",
+        "many": "Index many feedstocks, and ask which use a key, a package or CUDA.",
     },
     "Check and build": {
         "diff": "Compare what two commits or folders build: jobs, packages, requirements, tests.",
@@ -84,6 +87,7 @@ _MODULES = {
     "edit": "edit",
     "fetched": "pinning smithy",
     "fleet": "fleet",
+    "many": "many",
     "matrix": "plan status",
     "rerender": "rerender",
     "sharing": "publish dossier ci collect",

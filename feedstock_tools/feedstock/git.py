@@ -107,6 +107,35 @@ def commit_of(folder: Path) -> str:
         return ""
 
 
+def tree_of(repository: Path) -> str:
+    """The id of the files of a repository's last commit; the repository may be bare.
+
+    Raises:
+        InputError: it has no commit.
+        WorkError: git is missing or fails.
+    """
+    found = _git(repository, "rev-parse", "--verify", "--quiet", "HEAD^{tree}")
+    if found.returncode:
+        raise InputError("the repository has no commit", path=repository)
+    return found.stdout.strip()
+
+
+def trees_in(folder: Path) -> dict[str, str]:
+    """The ids of the folders in a folder of a repository, as of its last commit; none where they have changed since.
+
+    Raises:
+        WorkError: git is missing.
+    """
+    listed = _git(folder, "-c", "core.quotePath=false", "ls-tree", "-d", "HEAD", "./")
+    changed = _git(folder, "-c", "core.quotePath=false", "status", "--porcelain", "--no-renames", "--", "./")
+    if listed.returncode or changed.returncode:
+        return {}
+    prefix = _git(folder, "rev-parse", "--show-prefix").stdout.strip()
+    others = {line[3:].removeprefix(prefix).partition("/")[0] for line in changed.stdout.splitlines()}
+    trees = (line.partition("\t") for line in listed.stdout.splitlines())
+    return {name: words.split()[2] for words, _, name in trees if name not in others}
+
+
 def epoch_of(folder: Path, machine: Mapping[str, str]) -> int | None:
     """The time that packages of a feedstock hold, in seconds since 1970: that of its commit; None without one.
 

@@ -114,7 +114,9 @@ def test_a_second_up_changes_nothing_and_fleet_test_finds_all_well(provisioned: 
     tested = _run(provisioned.folder, provisioned.variables, "test", "--json")
     assert tested.returncode == 0, tested.stdout
     checks = {each["check"]: each["found"] for each in json.loads(tested.stdout)["checks"]}
-    assert checks == {"hello-world": f"hello from feedstock-tools {__version__}", "service": "active"}
+    assert re.fullmatch(r"\d+M free in /var/lib/feedstock-tools", checks.pop("disk"))
+    hello = f"hello from feedstock-tools {__version__}"
+    assert checks == {"machine": "", "hello-world": hello, "service": "active"}
 
 
 def test_the_worker_is_a_service_with_three_variables_that_is_little_exposed(provisioned: _Provisioned) -> None:
