@@ -111,29 +111,23 @@ def tree_of(repository: Path) -> str:
     """The id of the files of a repository's last commit; the repository may be bare.
 
     Raises:
-        InputError: it has no commit.
-        WorkError: git is missing or fails.
+        WorkError: it has no commit, or git is missing.
     """
-    found = _git(repository, "rev-parse", "--verify", "--quiet", "HEAD^{tree}")
-    if found.returncode:
-        raise InputError("the repository has no commit", path=repository)
-    return found.stdout.strip()
+    return _asked(_repository_at(repository), "rev-parse", "--verify", "HEAD^{tree}").decode().strip()
 
 
-def trees_in(folder: Path) -> dict[str, str]:
-    """The ids of the folders in a folder of a repository, as of its last commit; none where they have changed since.
+@contextmanager
+def small_files_of(repository: Path) -> Iterator[Path]:
+    """A folder with the small files of a repository's last commit; removed afterwards. The repository may be bare.
 
     Raises:
-        WorkError: git is missing.
+        InputError: the files are too many, or lead out of the folder.
+        WorkError: it has no commit, or git is missing or fails.
     """
-    listed = _git(folder, "-c", "core.quotePath=false", "ls-tree", "-d", "HEAD", "./")
-    changed = _git(folder, "-c", "core.quotePath=false", "status", "--porcelain", "--no-renames", "--", "./")
-    if listed.returncode or changed.returncode:
-        return {}
-    prefix = _git(folder, "rev-parse", "--show-prefix").stdout.strip()
-    others = {line[3:].removeprefix(prefix).partition("/")[0] for line in changed.stdout.splitlines()}
-    trees = (line.partition("\t") for line in listed.stdout.splitlines())
-    return {name: words.split()[2] for words, _, name in trees if name not in others}
+    place = _repository_at(repository)
+    with temporary_folder() as folder:
+        _write(place, _small(place, _commit(place, "HEAD")), folder)
+        yield folder
 
 
 def epoch_of(folder: Path, machine: Mapping[str, str]) -> int | None:
@@ -226,7 +220,7 @@ def project_at(address: str) -> Iterator[tuple[Path, str]]:
     with temporary_folder() as clone, temporary_folder() as folder:
         if address.startswith("file://"):
             named = Path(unquote(urlsplit(address).path))
-            place = _place_of(named) if (named / ".git").exists() else _Place(named, named, named)
+            place = _repository_at(named)
         else:
             place = _Place(clone, clone, clone)
             words = ("clone", "--quiet", "--bare", "--template=", "--depth=1", "--", address, str(clone))
@@ -238,8 +232,7 @@ def project_at(address: str) -> Iterator[tuple[Path, str]]:
         commit = _commit(place, "HEAD") if place.folder.is_dir() else ""
         if not commit:
             raise WorkError(f"{address} cannot be cloned: it is not a repository with a commit")
-        kept = [one for one in _entries(place, commit) if stat.S_ISREG(one.mode) and (one.size or 0) <= _LARGEST_TEXT]
-        _write(place, kept, folder)
+        _write(place, _small(place, commit), folder)
         yield folder, commit
 
 
@@ -250,6 +243,15 @@ def _place_of(folder: Path) -> _Place:
         if (top / ".git").exists():
             return _Place(folder, top, top / ".git")
     raise InputError("is not in a git repository", path=folder)
+
+
+def _repository_at(path: Path) -> _Place:
+    """The repository of a work tree, or one without."""
+    return _place_of(path) if (path / ".git").exists() else _Place(path, path, path)
+
+
+def _small(place: _Place, commit: str) -> list[_Entry]:
+    return [one for one in _entries(place, commit) if stat.S_ISREG(one.mode) and (one.size or 0) <= _LARGEST_TEXT]
 
 
 def _refuse_ambiguous(place: _Place, revision: str) -> None:

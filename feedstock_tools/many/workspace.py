@@ -9,7 +9,7 @@ from pathlib import Path
 
 from feedstock_tools.digests import digest_of_files
 from feedstock_tools.errors import FeedstockError, InputError
-from feedstock_tools.feedstock.git import checked_out, tree_of, trees_in
+from feedstock_tools.feedstock.git import small_files_of, tree_of
 from feedstock_tools.reading import CI_SUPPORT, FORGE_FILE
 
 _RECIPES = ("recipe/meta.yaml", "recipe/recipe.yaml")
@@ -37,7 +37,6 @@ def members(folder: Path) -> Iterator[Member | tuple[str, str]]:
     """
     if not folder.is_dir():
         raise InputError("there is no such folder", path=folder)
-    trees: dict[str, str] | None = None
     for path in sorted(folder.iterdir()):
         name = path.name.rpartition("+")[2].removesuffix(_SUFFIX)
         repository = next((each for each in (path, path / "repo") if _is_repository(each)), None)
@@ -46,8 +45,7 @@ def members(folder: Path) -> Iterator[Member | tuple[str, str]]:
                 if path.name.endswith(_SUFFIX) or _has_recipe(path):
                     yield Member(name, repository, tree_of(repository), is_repository=True)
             elif _has_recipe(path):
-                trees = trees_in(folder) if trees is None else trees
-                yield Member(name, path, trees.get(path.name) or _digest(path), is_repository=False)
+                yield Member(name, path, _digest(path), is_repository=False)
         except FeedstockError as error:
             yield name, error.mistakes[0].message if isinstance(error, InputError) else str(error)
 
@@ -60,7 +58,7 @@ def opened(member: Member) -> Iterator[Path]:
         InputError, WorkError: they cannot be read.
     """
     if member.is_repository:
-        with checked_out(member.path, "HEAD") as folder:
+        with small_files_of(member.path) as folder:
             yield folder
     else:
         yield member.path

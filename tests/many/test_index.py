@@ -71,22 +71,6 @@ def test_of_a_repository_the_last_commit_counts_also_of_a_bare_one(tmp_path: Pat
         assert updated(folder) == {"base": "unchanged"}
 
 
-def test_the_folders_of_one_repository_have_the_ids_of_git_unless_they_differ(tmp_path: Path) -> None:
-    workspace(tmp_path / "all" / "feedstocks")
-    for words in (("init", "-q"), ("add", "-A"), ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one")):
-        subprocess.run(["git", *words], cwd=tmp_path / "all", check=True)
-    folder = tmp_path / "all" / "feedstocks"
-    updated(folder)
-    tree = subprocess.run(
-        ["git", "rev-parse", "HEAD:feedstocks/base-feedstock"], cwd=folder, capture_output=True, text=True, check=True
-    )
-    with opened_index(folder / INDEX) as index:
-        assert {member.name: member.tree for member, _, _ in index.members()}["base"] == tree.stdout.strip()
-    recipe = folder / "base-feedstock" / "recipe" / "meta.yaml"
-    recipe.write_text(recipe.read_text().replace("zlib", "bzip2"))
-    assert updated(folder) == {"app": "unchanged", "base": "read", "gpu": "unchanged"}
-
-
 def test_what_cannot_be_rendered_is_named_with_the_reason_and_stays_known(tmp_path: Path) -> None:
     made = feedstock(tmp_path / "base-feedstock", "base")
     (made / "recipe" / "meta.yaml").write_text("package: [")
