@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from feedstock_tools.generate.project import Project
 from feedstock_tools.generate.texts.wording import quoted
 
+#: The file with the licenses of a Rust project's crates.
+_OF_CRATES = "THIRDPARTY.yml"
 #: The minor version of the oldest Python in conda-forge's pinning.
 _OLDEST = 10
 
@@ -144,6 +146,12 @@ def _script(project: Project) -> Iterator[str]:
     if project.cuda_switches:
         names = ", ".join(project.cuda_switches)
         yield f"    # Off by default are {names}: `cuda_options: [-D…=ON]` sets what GPU builds need."
+    if "rust" in project.languages:
+        yield "    # conda-forge wants the licenses of the crates that are linked in."
+        yield "    script:"
+        yield f"      - cargo-bundle-licenses --format yaml --output {_OF_CRATES}"
+        yield "      - $PYTHON -m pip install . -vv --no-deps --no-build-isolation"
+        return
     if project.environment:
         yield "    # Its setup.py looks for a GPU unless told; the machine that builds has none."
         values = ", ".join(f'{name}: [{{value: "1", when: cuda}}]' for name in project.environment)
@@ -217,6 +225,8 @@ def _needs(project: Project, self_contained: bool) -> Iterator[tuple[str, list[s
             *(["numpy"] if "numpy" in _names(project.build) else []),
         ]
         tools = [*(f"{{package: {name}, when: cross}}" for name in across), *tools]
+    if "rust" in project.languages:
+        tools.append("cargo-bundle-licenses")
     if tools:
         yield "build", tools
     if project.kind == "cmake" and "cuda" in project.languages:
@@ -251,9 +261,9 @@ def _about(project: Project, origin: Origin) -> Iterator[str]:
     choice = " or ".join(project.possible_licenses)
     hint = f"{choice}: the license's text does not say which" if choice else "an SPDX expression"
     yield f"  license: {quoted(project.license or 'LicenseRef-Unknown')}" + ("" if project.license else f"  # {hint}")
-    yield f"  license_file: {quoted(project.license_file or 'LICENSE')}" + (
-        "" if project.license_file else "  # the project has none under a usual name"
-    )
+    files = quoted(project.license_file or "LICENSE")
+    files = f"[{files}, {_OF_CRATES}]" if "rust" in project.languages else files
+    yield f"  license_file: {files}" + ("" if project.license_file else "  # the project has none under a usual name")
     for key, address in (
         ("documentation", project.documentation),
         ("repository", project.repository or origin.repository),

@@ -107,7 +107,12 @@ _PACKAGES = {
 #: The labels under which projects name their repository.
 _REPOSITORY = ("repository", "source", "sourcecode", "code", "github", "gitlab")
 #: Endings of sources, each with its languages.
-_SUFFIXES = (({".c", ".pyx"}, ("c",)), ({".cc", ".cpp", ".cxx"}, ("cxx",)), ({".rs"}, ("rust",)))
+_SUFFIXES = (
+    ({".c", ".pyx"}, ("c",)),
+    ({".cc", ".cpp", ".cxx"}, ("cxx",)),
+    ({".f", ".f90", ".F90"}, ("fortran",)),
+    ({".rs"}, ("rust",)),
+)
 _PLACES = ("*.*", "src/**/*.*", "python/**/*.*", "*/*.*")
 
 
@@ -352,7 +357,7 @@ def _compiled_languages(folder: Path, build: tuple[str, ...], script: SetupScrip
     suffixes = {path.suffix for place in _PLACES for path in folder.glob(place)} if compiles else set()
     of_files = [languages for of_language, languages in _SUFFIXES if suffixes & of_language]
     named = {language for languages in (*of_tools, *of_files, script.languages) for language in languages}
-    return tuple(language for language in ("c", "cxx", "cuda", "rust") if language in named)
+    return tuple(language for language in ("c", "cxx", "fortran", "cuda", "rust") if language in named)
 
 
 def _requirements(values: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -91,3 +91,22 @@ def test_a_setup_script_that_is_not_python_is_an_error_with_its_path(text: str, 
     write_files(tmp_path, {"setup.py": text})
     with pytest.raises(InputError, match=r"setup\.py.*is not Python"):
         read_project(tmp_path)
+
+
+def test_a_rust_project_bundles_the_licenses_of_its_crates(tmp_path: Path) -> None:
+    toml = "[build-system]\nrequires = ['maturin']\nbuild-backend = 'maturin'\n[project]\nname = 'a'\nversion = '1'\n"
+    text, _, _ = spec_of(tmp_path, {"pyproject.toml": toml, "src/lib.rs": "", "LICENSE": ""})
+    assert "- cargo-bundle-licenses --format yaml --output THIRDPARTY.yml\n" in text
+    assert "license_file: [LICENSE, THIRDPARTY.yml]\n" in text
+    assert [line for line in text.splitlines() if "compiler:" in line or line.endswith("- cargo-bundle-licenses")] == [
+        "        - compiler: c",
+        "        - compiler: rust",
+        "        - cargo-bundle-licenses",
+    ]
+
+
+def test_sources_in_fortran_need_its_compiler(tmp_path: Path) -> None:
+    toml = (
+        "[build-system]\nrequires = ['meson-python']\nbuild-backend = 'mesonpy'\n[project]\nname = 'a'\nversion = '1'\n"
+    )
+    assert "- compiler: fortran\n" in spec_of(tmp_path, {"pyproject.toml": toml, "src/a.f90": ""})[0]
