@@ -5,10 +5,13 @@ from __future__ import annotations
 import sqlite3
 import stat
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +27,7 @@ from feedstock_tools.builds.ledger.records import (
     environment_of,
     moment_of,
     now,
+    packages_of,
     parts,
     query_of,
     record_of,
@@ -115,6 +119,7 @@ CREATE TABLE comparisons (
     differences TEXT NOT NULL
 );
 CREATE INDEX comparisons_by_package ON comparisons (sha256)"""
+_PACKAGE_OF_BUILD = "build, channel, file, size, sha256, mtime_ns"
 _OfPackage = TypeVar("_OfPackage", TestRecord, ComparisonRecord)
 _WAIT_SECONDS = 10.0
 #: No value of a ledger has more bytes, whatever a damaged one claims.
@@ -123,6 +128,8 @@ _LONGEST = 64 << 20
 _BESIDE = ("-journal", "-wal", "-shm")
 #: A build makes one package; a damaged ledger may claim any number.
 _MOST_PACKAGES = 1000
+#: Builds of one identity that are read as running; more than one is a ledger of runs that were killed.
+_MOST_RUNNING = 100
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 #: The columns that change when a build ends.
 _ENDING = ("result", "reason", "ended", "seconds", "peak_memory", "marks")
@@ -256,9 +263,23 @@ class Ledger:
 
     def done(self, identity: str) -> BuildRecord | None:
         """The newest finished build of an identity whose packages are unchanged; else None."""
-        for record in self._records("identity = ? AND result = 'done' ORDER BY id DESC", (identity,)):
-            if self.holds(record):
-                return record
+        held = self._newest_held(identity)
+        return None if held is None else self._numbered([held])[0]
+
+    def _newest_held(self, identity: str) -> int | None:
+        """The number of that build; a file is looked at once, however many builds are recorded to have made it."""
+        chosen = "SELECT id FROM builds WHERE identity = ? AND result = 'done'"
+        seen: dict[Path, tuple[int, int] | None] = {}
+        digests: dict[Path, str] = {}
+        with self._explained(), self._undamaged():
+            rows = self._database.execute(
+                f"SELECT {_PACKAGE_OF_BUILD} FROM packages WHERE build IN ({chosen}) ORDER BY build DESC",  # noqa: S608
+                (identity,),
+            )
+            for number, of_build in groupby(rows, key=itemgetter(0)):
+                packages = packages_of([row[1:] for row in islice(of_build, _MOST_PACKAGES)])
+                if all(self._is_intact(package, seen, digests) for package in packages):
+                    return int(number)
         return None
 
     def identities_done(self, identities: Iterable[str]) -> frozenset[str]:
@@ -283,14 +304,28 @@ class Ledger:
         return tuple(self._records("1 ORDER BY id", ()))
 
     def builds_of(self, identities: Iterable[str]) -> tuple[BuildRecord, ...]:
-        """The builds that decide the state of some identities, the oldest first: of each identity the newest one, and
-        all that are running or done."""
-        found: list[BuildRecord] = []
-        for part, marks in parts(identities):
-            newest = f"SELECT max(id) FROM builds WHERE identity IN ({marks}) GROUP BY identity"  # noqa: S608
-            condition = f"identity IN ({marks}) AND (result IN ('running', 'done') OR id IN ({newest}))"
-            found += self._records(condition, [*part, *part])
-        return tuple(sorted(found, key=_number))
+        """The builds that decide the state of some identities, the oldest first: of each identity the newest one, those
+        that are running, and the newest done one, that with unchanged packages if there is one."""
+        chosen: set[int] = set()
+        done: dict[str, list[int]] = {}
+        with self._explained():
+            for part, marks in parts(identities):
+                newest: set[str] = set()
+                running: Counter[str] = Counter()
+                question = f"SELECT identity, id, result FROM builds WHERE identity IN ({marks}) ORDER BY id DESC"  # noqa: S608
+                for identity, number, result in self._database.execute(question, part):
+                    if result == "done":
+                        done.setdefault(identity, []).append(number)
+                    running[identity] += result == "running"
+                    if identity not in newest or (result == "running" and running[identity] <= _MOST_RUNNING):
+                        chosen.add(number)
+                    newest.add(identity)
+        found = {record.id: record for record in self._numbered({*chosen, *(ids[0] for ids in done.values())})}
+        for ids in done.values():
+            newest_done = found[ids[0]]
+            if len(ids) > 1 and not self.holds(newest_done) and (held := self.done(newest_done.identity)) is not None:
+                found[held.id] = held
+        return tuple(sorted(found.values(), key=_number))
 
     def done_in(self, places: Iterable[tuple[str, str]], last: int) -> tuple[BuildRecord, ...]:
         """The last finished builds in each place, a row and an output; the oldest first."""
@@ -371,12 +406,24 @@ class Ledger:
 
     def is_intact(self, package: PackageRecord) -> bool:
         """Whether the channel holds this file: by size and modification time, and if that differs by its bytes."""
+        return self._is_intact(package, {}, {})
+
+    def _is_intact(
+        self, package: PackageRecord, seen: dict[Path, tuple[int, int] | None], digests: dict[Path, str]
+    ) -> bool:
+        """The same, with the sizes and times of files that were looked at before, and their hashes."""
         path = self.path.parent / package.channel / package.file
         try:
-            state = path.stat()
-            if not stat.S_ISREG(state.st_mode) or state.st_size != package.size:
+            if path not in seen:
+                seen[path] = None
+                state = path.stat()
+                seen[path] = (state.st_size, state.st_mtime_ns) if stat.S_ISREG(state.st_mode) else None
+            known = seen[path]
+            if known is None or known[0] != package.size:
                 return False
-            return state.st_mtime_ns == package.mtime_ns or sha256_of(path) == package.sha256
+            if known[1] != package.mtime_ns and path not in digests:
+                digests[path] = sha256_of(path)
+            return known[1] == package.mtime_ns or digests[path] == package.sha256
         except OSError:
             return False
 
@@ -405,7 +452,7 @@ class Ledger:
             if rows:
                 of_those = f"WHERE build IN (SELECT id {chosen}) ORDER BY build, file"
                 for build, *package in self._database.execute(
-                    f"SELECT build, channel, file, size, sha256, mtime_ns FROM packages {of_those}",  # noqa: S608
+                    f"SELECT {_PACKAGE_OF_BUILD} FROM packages {of_those}",  # noqa: S608
                     values,
                 ):
                     of_build = packages.setdefault(build, [])

@@ -236,9 +236,14 @@ def build_of(row: Sequence[Any], packages: Iterable[Sequence[Any]]) -> BuildReco
     Raises:
         ValueError, TypeError: a value is not what a ledger holds.
     """
-    files = tuple(checked(PackageRecord(*package)) for package in packages)
+    return replace(record_of(BuildRecord, row), packages=packages_of(packages))
+
+
+def packages_of(rows: Iterable[Sequence[Any]]) -> tuple[PackageRecord, ...]:
+    """The packages of a build from their rows without the `build`, with the errors of `build_of`."""
+    files = tuple(checked(PackageRecord(*row)) for row in rows)
     _refuse_leading_out(*(path for package in files for path in (package.channel, package.file)))
-    return replace(record_of(BuildRecord, row), packages=files)
+    return files
 
 
 def record_of(kind: type[_Stored], row: Sequence[Any]) -> _Stored:

@@ -95,6 +95,25 @@ def test_the_newest_build_of_an_identity_decides_beside_those_that_run_or_are_do
         assert [each.result for each in ledger.builds_of(["i1"])] == ["done", "running", "failed"]
 
 
+@pytest.mark.parametrize("held", [0, 60, None], ids=["the oldest", "one between", "none"])
+def test_of_many_builds_of_one_identity_few_are_read(tmp_path: Path, read: list[int], held: int | None) -> None:
+    (tmp_path / "linux-64").mkdir()
+    with Ledger(tmp_path / "ledger.sqlite") as ledger, ledger.at_once():
+        for number in range(64):
+            made = replace(record(number), identity="i")
+            if number == held:
+                path = tmp_path / made.packages[0].file
+                path.write_text("x")
+                made = replace(made, packages=(replace(made.packages[0], mtime_ns=path.stat().st_mtime_ns),))
+            ledger.finish(replace(made, id=ledger.begin(made).id))
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        read.clear()
+        assert ledger.done("i") == (None if held is None else ledger.builds()[held])
+        found = ledger.builds_of(["i"])
+    assert [each.seconds for each in found] == ([63.0] if held is None else [float(held), 63.0])
+    assert len(read) <= 64 + 4
+
+
 def test_the_history_of_a_row_counts_before_that_of_its_output(tmp_path: Path) -> None:
     filled(tmp_path / "ledger.sqlite", range(300))
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
