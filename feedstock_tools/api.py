@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
     from feedstock_tools.files.changes import Changes
     from feedstock_tools.generate.generating import FileChange, Generated, generate
-    from feedstock_tools.importing import Difference, Imported, VerbatimBlock, import_recipe
+    from feedstock_tools.importing import Difference, Imported, Updated, VerbatimBlock, import_recipe, update_spec
     from feedstock_tools.pins.graph.answers import Answer, resolve
     from feedstock_tools.pins.graph.explain import Conflict
     from feedstock_tools.pins.graph.kinds import Demand
@@ -152,6 +152,7 @@ __all__ = [
     "TestRecord",
     "TestWatcher",
     "TestedPackage",
+    "Updated",
     "Use",
     "ValueOrigin",
     "VariantStep",
@@ -205,6 +206,7 @@ __all__ = [
     "set_provider",
     "set_version",
     "to_v1",
+    "update_spec",
     "why_not",
 ]
 
@@ -245,7 +247,7 @@ _WHERE = {
     "errors": "FeedstockError InputError Mistake WorkError",
     "feedstock.planned": "PlannedConfiguration PlannedOutput PlannedRow",
     "generate.generating": "FileChange Generated generate",
-    "importing": "Difference Imported VerbatimBlock import_recipe",
+    "importing": "Difference Imported Updated VerbatimBlock import_recipe update_spec",
     "pins.graph.answers": "Answer resolve",
     "pins.graph.explain": "Conflict",
     "pins.graph.kinds": "Demand",

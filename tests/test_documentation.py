@@ -129,6 +129,7 @@ def test_every_option_is_documented(name: str) -> None:
         "completion": "command-line",
         "smithy": "pinning",
         "edit enable-gpu": "enable-gpu",
+        "edit to-v1": "to-v1",
     }
     command = name.split()[0]
     own = pages.get(name) or pages.get(command, command)

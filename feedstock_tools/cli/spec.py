@@ -119,7 +119,8 @@ def _released(name: str, version: str | None, output: Path | None) -> tuple[Proj
 @options.dry_run
 @options.as_json
 @options.force
-def import_(feedstock: Path, pinning: str | None, dry_run: bool, as_json: bool, force: bool) -> int:
+@click.option("--update", is_flag=True, help="Take a change of the generated files into the feedstock.yaml.")
+def import_(feedstock: Path, pinning: str | None, dry_run: bool, as_json: bool, force: bool, update: bool) -> int:
     """Write a feedstock.yaml whose generated recipe renders to what the recipe of FEEDSTOCK renders to.
 
     The recipe and the generated one are rendered in every configuration and rerendered; the exit code is 1 if they
@@ -128,7 +129,11 @@ def import_(feedstock: Path, pinning: str | None, dry_run: bool, as_json: bool, 
     from feedstock_tools.importing import import_recipe, refuse_spec
     from feedstock_tools.report.spec import imported_text, imported_values
 
+    if update and (force or as_json):
+        raise click.UsageError("--update excludes --force and --json")
     folder = find_feedstock(feedstock, Path()).folder
+    if update:
+        return _update(folder, required_pinning(pinning, folder), dry_run=dry_run)
     if not (force or dry_run):
         refuse_spec(folder)
     imported = import_recipe(folder, pinning=required_pinning(pinning, folder))
@@ -138,6 +143,30 @@ def import_(feedstock: Path, pinning: str | None, dry_run: bool, as_json: bool, 
             say(f"wrote {path}")
     say_result((imported_values if as_json else imported_text)(imported))
     return 1 if imported.differences else 0
+
+
+def _update(folder: Path, pinning: Path | None, *, dry_run: bool) -> int:
+    """Take what changed in the generated files of a feedstock into its spec; writes nothing that would lose a part."""
+    from feedstock_tools.files.changes import Changes
+    from feedstock_tools.importing import update_spec
+    from feedstock_tools.report.spec import differing
+
+    updated = update_spec(folder, pinning=pinning)
+    say_diff([updated.diff()])
+    for text in updated.missed:
+        say_note(f"not in the spec: {text}")
+    for line in differing(updated.differences):
+        say_note(line)
+    if updated.missed or updated.differences:
+        say_note("Nothing was written. Edit the spec until `generate --check` finds no difference.")
+        return 1
+    if updated.text == updated.before:
+        say_note("the spec generates these files already")
+    elif not dry_run:
+        path = folder / SPEC_NAME
+        Changes(folder, {path: updated.text.encode()}, seen={path: updated.before.encode()}).apply()
+        say_note(f"changed {SPEC_NAME}; feedstock-tools generate --diff shows what else it writes")
+    return 0
 
 
 @command("generate")

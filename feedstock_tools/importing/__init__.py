@@ -5,6 +5,16 @@ every command loads.
 """
 
 from feedstock_tools.importing.importing import Imported, VerbatimBlock, import_recipe, refuse_spec
+from feedstock_tools.importing.updating import Updated, edited_spec, update_spec
 from feedstock_tools.importing.verification import Difference
 
-__all__ = ["Difference", "Imported", "VerbatimBlock", "import_recipe", "refuse_spec"]
+__all__ = [
+    "Difference",
+    "Imported",
+    "Updated",
+    "VerbatimBlock",
+    "edited_spec",
+    "import_recipe",
+    "refuse_spec",
+    "update_spec",
+]

@@ -14,7 +14,7 @@ from feedstock_tools.files.changes import Changes
 from feedstock_tools.generate.spec.reading import spec_from_text
 from feedstock_tools.generate.texts.rendering import render
 from feedstock_tools.generate.texts.wording import quoted
-from feedstock_tools.importing.content import recipe_content
+from feedstock_tools.importing.content import Content, recipe_content
 from feedstock_tools.importing.output_content import COMMENT
 from feedstock_tools.importing.samples import Sample, take_samples
 from feedstock_tools.importing.verification import Difference, compare, with_ignored_keys, with_used_keys
@@ -185,11 +185,7 @@ def import_recipe(feedstock: Path, *, pinning: Path | None = None, rules: Rules 
     """
     rules = rules or Rules.newest()
     stage("reading the recipe and rendering it in each configuration")
-    source = read_source(feedstock, pinning, rules)
-    samples = take_samples(source)
-    if not any(sample.built for sample in samples):
-        raise InputError("the recipe builds nothing in any configuration", path=source.recipe)
-    recipe = recipe_content(source, samples, _feedstock_name(source, samples))
+    source, recipe = _read(feedstock, pinning, rules)
     text, texts = _generated(recipe.content, source)
     stage("comparing what the recipe and its spec make")
     comparison = compare(feedstock, texts, pinning, rules)
@@ -212,6 +208,19 @@ def import_recipe(feedstock: Path, *, pinning: Path | None = None, rules: Rules 
         recipe.comments_left,
         comparison.texts,
     )
+
+
+def content_of(feedstock: Path, pinning: Path | None, rules: Rules) -> Mapping[str, Any]:
+    """The content of the spec of a recipe."""
+    return _read(feedstock, pinning, rules)[1].content
+
+
+def _read(feedstock: Path, pinning: Path | None, rules: Rules) -> tuple[Source, Content]:
+    source = read_source(feedstock, pinning, rules)
+    samples = take_samples(source)
+    if not any(sample.built for sample in samples):
+        raise InputError("the recipe builds nothing in any configuration", path=source.recipe)
+    return source, recipe_content(source, samples, _feedstock_name(source, samples))
 
 
 def _feedstock_name(source: Source, samples: Sequence[Sample]) -> str:

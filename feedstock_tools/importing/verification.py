@@ -104,7 +104,7 @@ def compare(feedstock: Path, texts: Mapping[PurePosixPath, str], pinning: Path |
     old = rerender(feedstock, pinning=pinning, rules=rules)
     recorded = read_configurations(feedstock)
     with temporary_folder() as folder:
-        generated = _laid_out(feedstock, forge.recipe_dir, texts, folder)
+        generated = laid_out(feedstock, forge.recipe_dir, texts, folder)
         try:
             new = rerender(generated, pinning=pinning, rules=rules)
         except InputError as error:
@@ -144,7 +144,7 @@ class _Recipe:
         return by_output
 
 
-def _laid_out(feedstock: Path, recipe: str, texts: Mapping[PurePosixPath, str], folder: Path) -> Path:
+def laid_out(feedstock: Path, recipe: str, texts: Mapping[PurePosixPath, str], folder: Path) -> Path:
     """The feedstock with the generated files in place of its recipe."""
     copy = folder / feedstock.name
     old = shutil.ignore_patterns("meta.yaml", "recipe.yaml", "conda_build_config.yaml")

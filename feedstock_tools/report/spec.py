@@ -27,7 +27,7 @@ def imported_text(imported: Imported) -> str:
     ]
     if imported.comments_left:
         lines.append(f"left out: {counted(imported.comments_left, 'line')} of comment")
-    lines += [*_differing(imported.differences), *_differing(imported.text_differences)]
+    lines += [*differing(imported.differences), *differing(imported.text_differences)]
     if not imported.differences:
         texts = (
             " but for the texts named" if imported.text_differences else ", tests, scripts and descriptions included"
@@ -36,7 +36,7 @@ def imported_text(imported: Imported) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _differing(differences: Sequence[Difference]) -> list[str]:
+def differing(differences: Sequence[Difference]) -> list[str]:
     """What differs, the same of several configurations once."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for difference in differences:
