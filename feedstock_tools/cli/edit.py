@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -17,6 +17,7 @@ from feedstock_tools.cli.opening import commit_changes, repository_of, tidy
 from feedstock_tools.cli.printing import say_diff, say_note
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.folder import find_feedstock
+from feedstock_tools.reading import SPEC_NAME
 
 if TYPE_CHECKING:
     from feedstock_tools.edit.draft import Draft
@@ -108,7 +109,10 @@ def _finish(steps: Sequence[Step]) -> int:
     from feedstock_tools.edit.draft import open_draft
 
     ending = _merged([own for _, _, own in steps])
-    draft = open_draft(find_feedstock(ending.feedstock, Path()).folder)
+    folder = find_feedstock(ending.feedstock, Path()).folder
+    if (folder / SPEC_NAME).is_file():
+        return _finish_in_spec(folder, steps, ending)
+    draft = open_draft(folder)
     repository = repository_of(draft.folder, ending.commit)
     for _, edit, _ in steps:
         draft = edit(draft)
@@ -141,6 +145,62 @@ def _finish(steps: Sequence[Step]) -> int:
     if repository is not None:
         commit_changes(repository, changes, "; ".join(title for title, _, _ in steps), ending.commit)
     return 1 if draft.refusals else 0
+
+
+def _finish_in_spec(folder: Path, steps: Sequence[Step], ending: Ending) -> int:
+    """Make all edits of a generated recipe, take them into the spec, and generate."""
+    from feedstock_tools.edit.draft import open_draft
+    from feedstock_tools.files.changes import Changes
+    from feedstock_tools.generate.generating import compare, generate
+    from feedstock_tools.importing import edited_spec
+    from feedstock_tools.report.spec import differing
+
+    generated = generate(folder)
+    if generated.stale:
+        hint = "Run `feedstock-tools generate`, or `import --update` if somebody changed the files."
+        raise InputError("is not what generated these files", path=folder / SPEC_NAME, hint=hint)
+    draft = open_draft(folder, is_generated=True)
+    repository = repository_of(draft.folder, ending.commit)
+    for _, edit, _ in steps:
+        draft = edit(draft)
+    texts, others = dict(generated.texts), dict[Path, bytes | None]()
+    for path, document in draft.edited.items():
+        name = PurePosixPath(path.relative_to(draft.folder).as_posix())
+        if name not in texts and path not in (draft.recipe_path, folder / "conda-forge.yml"):
+            others[path] = None if document is None else document.text.encode()
+        texts.pop(name, None)
+        if document is not None:
+            texts[name] = document.text
+    found = pinning_of(None)
+    updated = edited_spec(folder, texts, pinning=found.path if found else None)
+    seen = {path: known.text.encode() for path in others if (known := draft.original.get(path)) is not None}
+    spec = Changes(
+        folder,
+        {folder / SPEC_NAME: updated.text.encode(), **others},
+        seen={**seen, folder / SPEC_NAME: updated.before.encode()},
+    )
+    say_diff([updated.diff(), *(change.diff() for change in compare(folder, updated.texts))])
+    for remark in (*draft.remarks, *draft.doubts):
+        say_note(f"note: {remark}")
+    reasons = [*(f"not in the spec: {text}" for text in updated.missed), *differing(updated.differences)]
+    if reasons:
+        hint = "Nothing was written. Edit the spec, then run: feedstock-tools generate"
+        raise WorkError("\n".join(("the spec cannot say this edit", *reasons)), path=folder / SPEC_NAME, hint=hint)
+    if repository is not None and draft.doubts:
+        raise InputError("\n".join(draft.doubts), path=draft.recipe_path, hint="Nothing was written.")
+    if not ending.write and repository is None:
+        say_note(f"would change {SPEC_NAME} and generate; --write does")
+        return 0
+    tidy(folder)
+    spec.apply()
+    made = generate(folder)
+    made.apply()
+    say_note(f"changed {SPEC_NAME}, generated {', '.join(str(change.path) for change in made.stale)}")
+    if repository is not None:
+        kept = made.kept()
+        title = "; ".join(title for title, _, _ in steps)
+        commit_changes(repository, Changes(folder, {}, seen={**kept.seen, **others}), title, ending.commit)
+    return 0
 
 
 def _merged(endings: Sequence[Ending]) -> Ending:

@@ -85,8 +85,11 @@ class Draft(WrittenFiles):
         return Changes(self.folder, files, seen=seen)
 
 
-def open_draft(folder: Path) -> Draft:
+def open_draft(folder: Path, *, is_generated: bool = False) -> Draft:
     """Read the files of the feedstock in `folder` that edits can change.
+
+    Args:
+        is_generated: the caller takes the edit of a recipe that a spec generates into the spec.
 
     Raises:
         InputError: a spec generates the recipe, or `read_files` fails.
@@ -97,7 +100,7 @@ def open_draft(folder: Path) -> Draft:
     """
     files = read_files(folder)
     spec = files.folder / _SPEC
-    if spec.is_file():
+    if spec.is_file() and not is_generated:
         hint = "Edit the spec, then run: feedstock-tools generate"
         raise InputError("the recipe is generated from this spec, which would undo edits", path=spec, hint=hint)
     return Draft(files.folder, files.recipe_path, files.original)

@@ -17,6 +17,7 @@ from feedstock_tools.recipe.written.variables import Variable, expand, names_beh
 Digest = Callable[[str, str], str]
 _VERSION = re.compile(r"[0-9A-Za-z_.+!]{1,64}")
 _PIECES = re.compile(r"([._-])")
+_FIRST_TERM = re.compile(r"(?:\$?\{\{)?\s*(\d+)(?= \+ \()")
 _NUMBER = re.compile(r"\d{1,9}")
 
 
@@ -341,11 +342,20 @@ def _groups(document: Document, output: str | None = None) -> list[list[tuple[Pa
             if _NUMBER.fullmatch(part.text):
                 group[part] = int(part.text)
             else:
-                group |= {variable: int(variable.literal or 0) for variable in _base_variables(part.text, variables)}
+                found = _base_variables(part.text, variables) or _first_terms(part, variables)
+                group |= {variable: int(variable.literal or 0) for variable in found}
         if parts and not group:
             raise document.mistake(f"no literal decides the build number {parts[0].text}", parts[0], "Edit it by hand.")
         groups += [list(group.items())] if group else []
     return groups
+
+
+def _first_terms(part: Part, variables: tuple[Variable, ...]) -> list[Variable]:
+    """The numbers that sums begin with, as in `${{ 3 + (200 if cuda else 0) }}`, which specs generate."""
+    behind = names_behind(part.text, variables)
+    sums = [(part.source, part.start), *((each.expression, each.start) for each in variables if each.name in behind)]
+    terms = [(match, start) for source, start in sums if (match := _FIRST_TERM.match(source))]
+    return [Variable("", match[1], start + match.start(1), start + match.end(1)) for match, start in terms]
 
 
 def _base_variables(text: str, variables: tuple[Variable, ...]) -> list[Variable]:

@@ -204,13 +204,6 @@ def test_a_mistake_writes_nothing(folder: Path, words: tuple[str, ...], message:
     assert recipe(folder) == before
 
 
-def test_a_recipe_that_a_spec_generates_is_not_edited(folder: Path) -> None:
-    (folder / "feedstock.yaml").write_text("name: demo\n")
-    ended = edit(folder, "build-number", "9", "--write")
-    assert ended.returncode == 2
-    assert "the recipe is generated from this spec" in ended.stderr
-
-
 def test_cuda_is_added_to_the_list_and_to_what_is_zipped_with_it(folder: Path) -> None:
     (folder / "recipe/conda_build_config.yaml").write_text(VARIANTS)
     ended = edit(folder, "add-cuda", "13.0", "--write")
