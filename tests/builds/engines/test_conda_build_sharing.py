@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 import yaml
 
 from feedstock_tools.builds.engines.conda_build import CondaBuild
-from feedstock_tools.builds.engines.contract import BuildRequest, Built, Event, Failed
+from feedstock_tools.builds.engines.contract import BuildRequest, Built, Event, Failed, Output
 from feedstock_tools.builds.engines.embedded.fixed_place import is_possible
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.packages.archive import write_package
@@ -136,12 +137,25 @@ def _calls(folder: Path) -> list[tuple[list[str], str, list[str]]]:
     return [tuple(json.loads(line)) for line in (folder / "record.jsonl").read_text().splitlines()]
 
 
+def shares_blocks(folder: Path) -> bool:
+    """Whether a disk can copy files by sharing their blocks."""
+    (folder / "block").write_text("a")
+    words = ["cp", "--reflink=always", str(folder / "block"), str(folder / "another")]
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
 def test_rows_begin_with_a_copy_of_what_the_shared_build_has_left_at_one_place(feedstock: Path, tmp_path: Path) -> None:
     machine = _fake(tmp_path, ["ice"], [])
     kept = _shared(feedstock, machine)
     for flavour in ("sweet", "sour"):
         _, events = _build(feedstock, machine, flavour, ("ice",), shared={"ice-split": kept})
         assert isinstance(events[-1], Built)
+        said = [
+            event.content
+            for event in events
+            if isinstance(event, Output) and b"This disk cannot share" in event.content
+        ]
+        assert len(said) == (not shares_blocks(tmp_path))
     calls = _calls(tmp_path)
     assert len({root for _, root, _ in calls}) == 1
     assert [before for _, _, before in calls] == [[], ["work"], ["work"]]

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from feedstock_tools.builds.engines.process.supervision import supervise
+from feedstock_tools.files.temporary import remove
 
 _CHUNK = 1 << 16
 #: The time limit for removing a container, in seconds.
@@ -29,7 +30,7 @@ def main(order_file: str) -> int:
     command, folder = order["command"], order["folder"]
 
     def work() -> int:
-        if order["copied"] and _plainly(["cp", "-a", "--reflink=auto", "--", *order["copied"]], folder):
+        if order["copied"] and _copy(*order["copied"]):
             return 1
         if order["at_place"] and not _show_at_place(Path(order["at_place"])):
             sys.stderr.write("This system cannot show its folder at the path of the other rows.\n")
@@ -42,6 +43,20 @@ def main(order_file: str) -> int:
     if order["container"]:
         _remove_container(Path(order["container"]["id_file"]), order["container"]["runtime"])
     return status
+
+
+def _copy(source: str, copy: str) -> int:
+    """Copy a folder, by sharing the blocks of its files where the disk can do that; returns the exit status."""
+    words = ["-a", "--", source, copy]
+    shared = subprocess.run(
+        ["cp", "--reflink=always", *words], stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    if shared.returncode == 0:
+        return 0
+    sys.stdout.write("This disk cannot share blocks between files: what the shared build has left is copied.\n")
+    sys.stdout.flush()
+    remove(Path(copy))
+    return subprocess.run(["cp", *words], stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, check=False).returncode
 
 
 def _show_at_place(folder: Path) -> bool:
