@@ -332,7 +332,7 @@ def _case(
     if ended.returncode:
         print(engine, ended.stdout[-1500:], ended.stderr[-1500:])
     files: dict[str, list[str]] = {}
-    for package in sorted(output.glob("*/*.conda")):
+    for package in sorted(path for subdir in (HERE.subdir, "noarch") for path in output.glob(f"{subdir}/*.conda")):
         unpacked = folder / "unpacked" / package.stem
         unpack_own(package, unpacked)
         own = [path for path in unpacked.rglob("*") if path.is_file() and path.relative_to(unpacked).parts[0] != "info"]

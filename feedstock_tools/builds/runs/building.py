@@ -11,7 +11,7 @@ from pathlib import Path
 from feedstock_tools.builds.channels import note_on_empty, note_on_script
 from feedstock_tools.builds.engines.contract import BuildRequest, Built, Event, Failed, Log, Started, repeated_staging
 from feedstock_tools.builds.engines.embedded.emulation import Emulator
-from feedstock_tools.builds.engines.process.guard import Guard, OutOfMemoryError, OutOfTimeError
+from feedstock_tools.builds.engines.process.guard import Guard, OutOfMemoryError, OutOfTimeError, cores_apart
 from feedstock_tools.builds.engines.process.supervision import signals_held_back
 from feedstock_tools.builds.engines.variables import RowSetting, build_environment
 from feedstock_tools.builds.ledger import BuildRecord
@@ -22,6 +22,7 @@ from feedstock_tools.builds.runs.row_build import RowBuild, claim
 from feedstock_tools.builds.runs.shared import environments_of, folders_of, refuse_incomplete, seal
 from feedstock_tools.builds.runs.site import Site, Station
 from feedstock_tools.errors import FeedstockError, WorkError
+from feedstock_tools.feedstock.folder import user_cache
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.redaction import redacted
@@ -57,9 +58,12 @@ def build_row(site: Site, station: Station, row: Row, stop: int | None, watch: W
         write_siblings(folder / "output", done, site.artifacts)
         running = row.at
         share = running.share
-        cores = frozenset(share.cores[: share.jobs])
-        guard = Guard(cores=cores, memory=share.memory, seconds=running.seconds, stop=stop)
-        with LogFile(site.artifacts.logs, row.name, running.log_limit) as log:
+        cache = user_cache(station.machine, site.artifacts.cache)
+        with (
+            cores_apart(cache / "cores", share.cores[: share.jobs]) as cores,
+            LogFile(site.artifacts.logs, row.name, running.log_limit) as log,
+        ):
+            guard = Guard(cores=cores, memory=share.memory, seconds=running.seconds, stop=stop)
             return _build(RowBuild(site, station, row, guard, log, locks), wanted, done, watch)
 
 

@@ -1,4 +1,5 @@
-"""A build is kept within its memory by a control group where possible, else by a limit on each process and polling."""
+"""A build is kept within its memory by a control group where possible, else by a limit on each process and polling; and
+on cores of its own."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ import pytest
 
 from feedstock_tools.builds.engines.process import guard
 from feedstock_tools.builds.engines.process.guard import Guard, MemoryGroup, OutOfMemoryError
+from feedstock_tools.errors import WorkError
 from tests.support.needs import lacks, needs
 
 pytestmark = needs("system", sys.platform == "linux", "means of Linux")
@@ -181,3 +183,20 @@ def test_a_group_of_this_machine_ends_what_takes_more() -> None:
     with taker(guard, 400) as process:
         assert _first_line(process) == ""  # killed before it could say anything
         assert guard.ran_out_of_memory
+
+
+def test_builds_of_two_runs_are_bound_to_different_cores_while_some_are_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    with guard.cores_apart(tmp_path, (0, 1)) as first, guard.cores_apart(tmp_path, (0, 1)) as second:
+        assert (sorted(first), sorted(second)) == ([0, 1], [2, 3])
+        with guard.cores_apart(tmp_path, (0,)) as third:
+            assert sorted(third) == [0]
+    with guard.cores_apart(tmp_path, (1,)) as later, guard.cores_apart(tmp_path, (0, 1, 2)) as next_one:
+        assert (sorted(later), sorted(next_one)) == ([1], [0, 2, 3])
+
+
+def test_an_error_of_a_build_that_has_cores_is_not_hidden(tmp_path: Path) -> None:
+    with pytest.raises(WorkError, match="its own"), guard.cores_apart(tmp_path, (0,)):
+        raise WorkError("its own")

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import count
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from feedstock_tools.builds.engines.process.supervision import descendants
 from feedstock_tools.errors import WorkError
+from feedstock_tools.files.locks import Locks
 
 _ROOT = Path("/sys/fs/cgroup")
 _OWN = Path("/proc/self/cgroup")
@@ -27,6 +29,24 @@ _numbers = count()
 LOOK_EVERY = 0.25
 _NICE = 5
 _PROC = Path("/proc")
+
+
+@contextmanager
+def cores_apart(folder: Path, wanted: Sequence[int]) -> Iterator[frozenset[int]]:
+    """The cores for a build: those wanted, or as many others where builds of another run have some of them.
+
+    Args:
+        folder: of the locks on the cores of this machine.
+    """
+    every = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else ()
+    with ExitStack() as stack:
+        held: list[int] = []
+        with suppress(WorkError):
+            for core in dict.fromkeys((*wanted, *every)):
+                if len(held) < len(wanted) and (locks := Locks.take(folder, [f"core {core}"])):
+                    stack.enter_context(locks)
+                    held.append(core)
+        yield frozenset(held if len(held) == len(wanted) else wanted)
 
 
 @dataclass(frozen=True, slots=True)
