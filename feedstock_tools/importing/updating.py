@@ -30,6 +30,8 @@ from feedstock_tools.stages import stage
 _Path = tuple[str, ...]
 #: The characters of an entry that a message shows.
 _LONGEST = 120
+#: What a comparison of the packages finds: without a difference, an entry of these is only said in another way.
+_COMPARED = frozenset({"requirements", "ignore_run_exports", "run_exports", "test", "script", "string", "skip"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,9 @@ def update_spec(
     texts = render(with_time_stamps(spec_from_text(updated, path), feedstock, None, path))
     stage("comparing what the spec and the recipe make")
     found = compare(changed, texts, pinning, rules)
-    return Updated(feedstock, text, updated, texts, tuple(editor.missed), (*found.differences, *found.texts))
+    differences = (*found.differences, *found.texts)
+    missed = tuple(shown for place, shown in editor.missed if differences or not _COMPARED.intersection(place))
+    return Updated(feedstock, text, updated, texts, missed, differences)
 
 
 def edited_spec(
@@ -144,7 +148,7 @@ class _Editor:
         self.original, self.path = text, path
         self.root = self.yaml.load(text)
         self.unchanged = self._dumped()
-        self.missed: list[str] = []
+        self.missed: list[tuple[_Path, str]] = []
 
     def _dumped(self) -> str:
         stream = io.StringIO()
@@ -265,7 +269,7 @@ class _Editor:
 
     def _miss(self, place: _Path, old: Any, new: Any) -> None:
         old, new = ("nothing" if value is None else _key(value)[:_LONGEST].strip('"') for value in (old, new))
-        self.missed.append(f"{'.'.join(place)}: {old} became {new}")
+        self.missed.append((place, f"{'.'.join(place)}: {old} became {new}"))
 
 
 def _like(old: Any, new: Any) -> Any:

@@ -19,6 +19,7 @@ When = tuple[str, ...]
 #: A condition that never holds.
 NEVER: When = ("false",)
 _LINUX = MappingProxyType({**dict.fromkeys(("linux", "unix", "linux64", "x86_64"), True), "win": False, "osx": False})
+_PLATFORMS = {"build_platform", "target_platform"}
 _OPPOSITES = {"win": "unix", "unix": "win"}
 _COMPARISONS = {"==": "!=", "!=": "==", "in": "not in", "not in": "in"}
 _TEMPLATE = re.compile(r"\$\{\{\s*(.*?)\s*\}\}", re.DOTALL)
@@ -67,7 +68,7 @@ def truth(text: str, known: Mapping[str, bool] = MappingProxyType({})) -> bool |
 def on_linux(when: When) -> When:
     """The conditions that are left on linux-64.
 
-    >>> on_linux(("not win", "x")), on_linux(("osx",))
+    >>> on_linux(("not win", "x")), on_linux(("build_platform != target_platform",))
     (('x',), ('false',))
     """
     truths = {part: truth(part, _LINUX) for part in when}
@@ -101,6 +102,8 @@ def _truth_of_leaf(leaf: Leaf, known: Mapping[str, bool]) -> bool | None:
     match leaf:
         case Name(name):
             return known.get(name)
+        case Compare(Name(left), "==" | "!=" as sign, Name(right)) if known and {left, right} == _PLATFORMS:
+            return sign == "=="  # what is known is known of a native build
         case Compare(Constant(left), sign, (Constant(right) | Items(right))):
             return compared(left, sign, right)
     return None

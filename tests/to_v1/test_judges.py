@@ -78,10 +78,12 @@ test:
 
 def test_what_no_platform_of_a_noarch_package_requires_is_left_out(tmp_path: Path) -> None:
     text = "build:\n  noarch: generic\nrequirements:\n  build:\n    - zip   # [win]\n    - make  # [not win]\n"
+    text += "    - cross-r-base  # [build_platform != target_platform]\n"
     made = convert(tmp_path, HEAD + text)
     assert "  build:\n    - make\n" in made.text
     assert [(note.line, note.reason) for note in made.notes] == [
-        (9, "no platform that builds this noarch package requires 'zip'")
+        (9, "no platform that builds this noarch package requires 'zip'"),
+        (11, "no platform that builds this noarch package requires 'cross-r-base'"),
     ]
 
 
