@@ -438,6 +438,28 @@ _add_and_drop("cuda", "CUDA")
 _add_and_drop("python", "Python")
 
 
+@_edit("migration")
+@click.argument("action", type=click.Choice(["add", "drop"]))
+@click.argument("name")
+@click.option(
+    "--migration",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Migration to apply, whether or not the pinning has it (its name is that of the file).",
+)
+@options.pinning
+def _migration(action: str, name: str, file: Path | None, pinning: str | None) -> tuple[str, Edit]:
+    """Add or drop the migration NAME of the pinning, as conda-forge's bot does; added, it raises the build number."""
+    from feedstock_tools.edit.migrations import add_migration, drop_migration
+
+    if action == "drop":
+        return f"Drop migration {name}", lambda draft: drop_migration(draft, name)
+    found = None if file else pinning_of(pinning)
+    source = file or (found.migrations_folder if found else None)
+    return f"Rebuild for {name.removesuffix('.yaml')}", lambda draft: add_migration(draft, name, source)
+
+
 @_edit("platform")
 @click.argument("action", type=click.Choice(["add"]))
 @click.argument("platform")

@@ -19,6 +19,8 @@ _VERSION = re.compile(r"[0-9A-Za-z_.+!]{1,64}")
 _PIECES = re.compile(r"([._-])")
 _FIRST_TERM = re.compile(r"(?:\$?\{\{)?\s*(\d+)(?= \+ \()")
 _NUMBER = re.compile(r"\d{1,9}")
+#: What recipes call the variable of their build number.
+_USUAL = re.compile(r"build(?:_?num(?:ber)?)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +316,9 @@ def set_build_number(document: Document, number: int, *, output: str | None = No
 def raise_build_number(document: Document, by: int = 1) -> Document:
     """Raise the build numbers of the recipe in `document` and its outputs `by` a number.
 
+    One in a variable with another name than the recipe's, such as `proc_build_number` of a metapackage that all builds
+    share, stays, as conda-forge's bot leaves it.
+
     Raises:
         InputError: no literal decides the build number.
 
@@ -321,8 +326,9 @@ def raise_build_number(document: Document, by: int = 1) -> Document:
     'build: {number: 5}  # again'
     """
     places = dict(pair for group in _groups(document) for pair in group)
+    usual = {place: base for place, base in places.items() if isinstance(place, Part) or _USUAL.fullmatch(place.name)}
     return document.changed(
-        change for place, base in places.items() for change in replaced(document, place, str(base + by))
+        change for place, base in (usual or places).items() for change in replaced(document, place, str(base + by))
     )
 
 
@@ -372,5 +378,5 @@ def _base_variables(text: str, variables: tuple[Variable, ...]) -> list[Variable
     ]
     if not dependencies & {variable.name for variable in variables}:  # a name that the recipe does not set
         numbers = [each for each in variables if _NUMBER.fullmatch(each.literal or "")]
-        return [each for each in numbers if re.fullmatch(r"build(?:_?num(?:ber)?)?", each.name)]
+        return [each for each in numbers if _USUAL.fullmatch(each.name)]
     return [variable for variable in numbers if re.search(r"build|number", variable.name)] or numbers

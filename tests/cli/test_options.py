@@ -75,6 +75,7 @@ BY_OPTION_ALONE = {
     "edit drop-python": ("3.14",),
     "edit enable-gpu": (),
     "edit maintainer": ("add", "somebody"),
+    "edit migration": ("add", "python314"),
     "edit platform": ("add", "linux-aarch64"),
     "edit provider": ("linux-64", "azure"),
     "edit requirement": ("add", "numpy", "--section", "run"),

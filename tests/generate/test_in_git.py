@@ -46,7 +46,7 @@ def test_what_git_ignores_is_said_found_and_committed(feedstock: Path) -> None:
     status, said = run(feedstock, "generate")
     assert status == 0
     assert f"git ignores {hidden}" in said
-    assert "feedstock.yaml:1: git ignores this file" in run(feedstock, "lint", "--rule", "ignored-spec")[1]
+    assert "feedstock.yaml:1:1: git ignores this file" in run(feedstock, "lint", "--rule", "ignored-spec")[1]
 
     assert run(feedstock, "generate", "--commit")[0] == 0
     kept = set(git(feedstock, "ls-tree", "-r", "--name-only", "HEAD").split())
