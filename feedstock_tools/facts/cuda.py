@@ -125,6 +125,7 @@ class Toolkit:
     and `newest_msvc` the newest _MSC_VER (1939 is 17.9 of 2022, 1944 its 17.14). `newest_conda_forge_gcc` is the newest
     GCC that conda-forge's packages accept, where they accept less than nvcc.
     `driver` is the one that its first release ships with, `least_driver` the minimum that runs its machine code.
+    `compat_branches` are the driver branches that its package cuda-compat runs with, none where that is not known.
     `platforms` are those for which conda-forge has it. `sources` names the sources of each fact. An unknown fact is
     None.
     """
@@ -141,6 +142,7 @@ class Toolkit:
     visual_studio: tuple[int, int] | None = None
     newest_msvc: int | None = None
     newest_conda_forge_gcc: int | None = None
+    compat_branches: tuple[int, ...] = ()
     driver: Drivers | None = None
     platforms: tuple[str, ...] | None = None
 

@@ -111,7 +111,7 @@ class WheelRelease:
     """The last release of a minor version of a framework, a key of the file, as its wheels are.
 
     `python` are minor versions, `python_of_all` those that every release of the minor version has wheels for where
-    they are fewer, `platforms` conda's subdirs. `cuda`, `cudnn`, `nccl`, `numpy` and `torch` are what its
+    they are fewer, `platforms` conda's subdirs. `cuda`, `cudnn`, `nccl` and `numpy` are what its
     metadata asks for, as pip writes it (`==12.2.140`, `>=12.5.82,<13.0`); None where it asks for none; then `built` is
     the CUDA that it was built with, if it states that, and `tested` has the CUDA and cuDNN that its makers tested it
     with, if they say so.
@@ -129,7 +129,6 @@ class WheelRelease:
     numpy: str | None = None
     built: str | None = None
     nccl: str | None = None
-    torch: str | None = None
     code: Mapping[str, str] = field(default_factory=dict)
     some: Mapping[str, str] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
@@ -176,10 +175,17 @@ def load_wheels() -> Mapping[str, tuple[WheelRelease, ...]]:
     document = content_of("wheels.yaml")
     return MappingProxyType(
         {
-            name: tuple(_release(name, entry, document["tested"].get(name.removesuffix("-gpu"))) for entry in entries)
+            name: tuple(_release(name, entry, document["tested"].get(name)) for entry in entries)
             for name, entries in document["wheels"].items()
         }
     )
+
+
+@cache
+def library_wheels() -> Mapping[str, tuple[str, ...]]:
+    """The releases of NVIDIA's libraries on PyPI by project (`nvidia-cudnn-cu12`), oldest first."""
+    found: Mapping[str, tuple[str, ...]] = content_of("wheels.yaml").get("libraries", {})
+    return found
 
 
 def _release(name: str, entry: Mapping[str, Any], by_makers: Mapping[str, Any] | None) -> WheelRelease:

@@ -102,6 +102,7 @@ class ToolkitEntry(FactsFile):
     )
     driver: DriversEntry = Field(ABSENT, description="The driver that it ships with.")
     least_driver: DriversEntry | None = Field(description="The minimum driver that runs its machine code.")
+    compat_branches: list[int] = Field(ABSENT, description="The driver branches that its cuda-compat runs with.")
     platforms: Listed[Subdir] = Field(ABSENT, description="The platforms for which conda-forge has it.")
     sources: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(
         description="For each fact above, the names of its sources."
@@ -422,7 +423,6 @@ class FrameworkWheelEntry(FactsFile):
     built: Minor = Field(ABSENT, description="The CUDA it was built with, as it states itself, if it asks for none.")
     cudnn: Text = Field(ABSENT)
     nccl: Text = Field(ABSENT)
-    torch: Text = Field(ABSENT, description="The versions of torch that it asks for.")
     code: dict[Subdir, Text] = Field(ABSENT, description="The GPU code of its kernels, by platform.")
     some: dict[Subdir, Text] = Field(ABSENT, description="GPU code that only some of its kernels have.")
     unread: dict[Subdir, Text] = Field(ABSENT, description="Why the GPU code of a platform's wheel is not known.")
@@ -450,6 +450,7 @@ class WheelsFile(FactsFile):
     )
 
     wheels: dict[str, list[FrameworkWheelEntry]] = Field(description="Releases by framework, oldest first.")
+    libraries: dict[str, Listed[Numbers]] = Field({}, description="Releases of NVIDIA's libraries on PyPI.")
 
 
 #: The files of facts, each with its model.

@@ -29,8 +29,8 @@ from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.gpu_code.architecture import TEGRA, Architecture
 from feedstock_tools.gpu_code.code import gpu_code_in_file
 from feedstock_tools.versions import parse_version
-from maintenance.facts.index import Wheel, archive, wheels_of
-from maintenance.facts.libraries import counted_names
+from maintenance.facts import libraries
+from maintenance.facts.index import Wheel, archive, linux_wheels, wheels_of
 from maintenance.facts.records import Entry, Release, read_new, read_table, write_table
 
 TABLES = "framework_wheels"
@@ -45,7 +45,6 @@ class Project:
         oldest: the first version that is read.
         extra: the extra of its metadata that brings CUDA along.
         library: the libraries that hold its GPU code, by a pattern of their names; None: the largest.
-        numbers: how many numbers of a version make a minor version: 3 for `0.0.35`.
         states: a file of it that states the CUDA that it was built with, and a pattern that finds this there.
     """
 
@@ -53,45 +52,22 @@ class Project:
     oldest: str = "0"
     extra: str | None = None
     library: str | None = None
-    numbers: int = 2
     states: tuple[str, str] | None = None
 
 
 _TORCH = r"(lib)?(torch|torch_cuda|torch_cuda_cu|torch_cuda_cpp|caffe2_gpu)\.(so|dll)"
 _TENSORFLOW = r"_pywrap_tensorflow_internal\.(so|pyd)|libtensorflow_cc\.so\.\d"
-_BUILD_INFO = (
-    "tensorflow/python/platform/build_info.py",
-    r"""cuda_version(?:_number)?["']?\s*[:=]\s*["'](\d+\.\d+)""",
-)
 PROJECTS: Mapping[str, Project] = {
-    "torch": Project("torch", "1.0", library=_TORCH, states=("torch/version.py", r"cuda[^=]*=\s*'([\d.]+)'")),
-    "tensorflow": Project("tensorflow", "1.13", "and-cuda", _TENSORFLOW, states=_BUILD_INFO),
-    "tensorflow-gpu": Project("tensorflow-gpu", "1.13", library=_TENSORFLOW, states=_BUILD_INFO),
+    "torch": Project("torch", "1.0", library=_TORCH, states=("torch/version.py", r"cuda[^=]*=\s*'(\d+\.\d+)")),
+    "tensorflow": Project("tensorflow", "1.13", "and-cuda", _TENSORFLOW),
     "jax-cuda12": Project("jax-cuda12-plugin", extra="with-cuda"),
     "jax-cuda13": Project("jax-cuda13-plugin", extra="with-cuda"),
-    **{f"cupy-cuda{name}": Project(f"cupy-cuda{name}") for name in ("102", "110", "111", "112", "113", "114")},
-    **{f"cupy-cuda{name}": Project(f"cupy-cuda{name}") for name in ("115", "116", "117", "11x")},
-    **{f"cupy-cuda{name}": Project(f"cupy-cuda{name}", extra="ctk") for name in ("12x", "13x")},
-    "torchvision": Project("torchvision"),
-    "torchaudio": Project("torchaudio"),
-    "vllm": Project("vllm"),
-    "xformers": Project("xformers", numbers=3),
-    "bitsandbytes": Project("bitsandbytes"),
-    "onnxruntime-gpu": Project(
-        "onnxruntime-gpu",
-        extra="cuda",
-        library=r"(lib)?onnxruntime_providers_cuda\.(so|dll)",
-        states=("onnxruntime/capi/build_and_package_info.py", r"cuda_version = [\"']([\d.]+)"),
-    ),
-    "ctranslate2": Project("ctranslate2"),
-    "faiss-gpu": Project("faiss-gpu"),
-    "faiss-gpu-cu11": Project("faiss-gpu-cu11"),
-    "faiss-gpu-cu12": Project("faiss-gpu-cu12"),
-    "triton": Project("triton"),
-    "numba": Project("numba", "0.50"),
-    "numba-cuda": Project("numba-cuda", "0.1", "cu12"),
-    "tensorrt": Project("tensorrt"),
+    "cupy-cuda11x": Project("cupy-cuda11x"),
+    "cupy-cuda12x": Project("cupy-cuda12x", extra="ctk"),
+    "cupy-cuda13x": Project("cupy-cuda13x", extra="ctk"),
 }
+#: NVIDIA's libraries, of which the releases are listed.
+LIBRARIES = [name for name, (library, _) in libraries.PROJECTS.items() if library != "cusparselt"]
 #: Tags of platforms in the names of wheels, by conda's subdir, and what markers see there.
 PLATFORMS = {
     "linux-64": (re.compile(r"linux.*x86_64"), ("linux", "Linux", "x86_64", "posix")),
@@ -223,8 +199,8 @@ def read_wheel(project: Project, wheel: Wheel, subdir: str, pythons: Sequence[st
     if needed := re.search(r"^Requires-Python: (.*)$", metadata.partition("\n\n")[0], re.MULTILINE):
         entry["requires_python"] = needed[1].strip()
     for name, spec in requirements(metadata, environment_of(subdir, python, project.extra)).items():
-        if name in ("numpy", "torch") and spec:
-            entry[name] = spec
+        if name == "numpy" and spec:
+            entry["numpy"] = spec
         elif name == "cuda-toolkit":
             entry["cuda"] = spec
         elif library := _LIBRARIES.match(name):
@@ -253,8 +229,8 @@ def with_statement(project: Project, wheel: Wheel, entry: Entry) -> Entry:
 def gpu_code_of(project: Project, wheel: Wheel) -> Iterator[tuple[str, Entry]]:
     """The code in the libraries of a wheel that hold it, with their digests."""
     with archive(wheel.url) as opened, temporary_folder() as folder:
-        libraries = [member for member in opened.infolist() if _LIBRARY.search(member.filename)]
-        for member in to_read(project, libraries):
+        members = [member for member in opened.infolist() if _LIBRARY.search(member.filename)]
+        for member in to_read(project, members):
             try:
                 with opened.open(member) as stream:
                     pieces, read = code_of_start(stream, member.file_size, folder / "library")
@@ -279,7 +255,7 @@ def code_of_start(stream: IO[bytes], size: int, path: Path) -> tuple[str, int]:
             while read < target and (piece := stream.read(min(1 << 20, target - read))):
                 file.write(piece)
                 read += len(piece)
-        pieces = counted_names(gpu_code_in_file(path))
+        pieces = libraries.counted_names(gpu_code_in_file(path))
         counts = [int(count) for count in re.findall(r":(\d+)", pieces)]
         if read >= size or max(counts, default=0) >= _ENOUGH:
             return pieces, read
@@ -288,9 +264,9 @@ def code_of_start(stream: IO[bytes], size: int, path: Path) -> tuple[str, int]:
         target *= 2
 
 
-def to_read(project: Project, libraries: Sequence[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
+def to_read(project: Project, members: Sequence[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
     """The libraries that may hold a framework's own GPU code, the largest first."""
-    largest = sorted(libraries, key=lambda member: -member.compress_size)
+    largest = sorted(members, key=lambda member: -member.compress_size)
     if project.library is not None:
         pattern = re.compile(project.library)
         return [member for member in largest if pattern.fullmatch(PurePosixPath(member.filename).name)]
@@ -302,11 +278,11 @@ def to_read(project: Project, libraries: Sequence[zipfile.ZipInfo]) -> list[zipf
     return own[:_MOST_LIBRARIES]
 
 
-def minors(versions: Sequence[str], numbers: int) -> list[str]:
+def minors(versions: Sequence[str]) -> list[str]:
     """The last release of each minor version, oldest first."""
     last: dict[tuple[str, ...], str] = {}
     for version in sorted(versions, key=parse_version):
-        last[tuple(version.split(".")[:numbers])] = version
+        last[tuple(version.split(".")[:2])] = version
     return list(last.values())
 
 
@@ -315,10 +291,10 @@ def is_complete(project: Project, entry: Entry) -> bool:
     return not any(lacks_statement(project, found) for found in entry["platforms"].values())
 
 
-def beside(version: str, files: Mapping[str, Sequence[Wheel]], project: Project) -> list[Sequence[Wheel]]:
+def beside(version: str, files: Mapping[str, Sequence[Wheel]]) -> list[Sequence[Wheel]]:
     """The wheels of the releases of the same minor version."""
-    minor = version.split(".")[: project.numbers]
-    return [wheels for other, wheels in files.items() if other.split(".")[: project.numbers] == minor]
+    minor = version.split(".")[:2]
+    return [wheels for other, wheels in files.items() if other.split(".")[:2] == minor]
 
 
 def update_framework(index: str, framework: str, again: bool) -> int:
@@ -327,12 +303,12 @@ def update_framework(index: str, framework: str, again: bool) -> int:
     table = read_table(f"{TABLES}/{framework}")
     files = wheels_of(index, project.name)
     since = [version for version in files if parse_version(version) >= parse_version(project.oldest)]
-    last = minors(since, project.numbers)
+    last = minors(since)
 
     def write() -> None:
         with_names = {
             version: {
-                **named(files[version], beside(version, files, project)),
+                **named(files[version], beside(version, files)),
                 "platforms": table[version]["platforms"],
             }
             for version in last
@@ -399,7 +375,7 @@ def entry_of(version: str, read: Entry) -> Entry:
     entry |= {name: read[name] for name in ("python_of_all",) if name in read}
     code = {subdir: own for subdir, found in platforms.items() if (own := own_code(found)) is not None}
     with_cuda = [platforms[subdir] for subdir in code] or list(platforms.values())
-    for name in ("numpy", "cuda", "built", "cudnn", "nccl", "torch"):
+    for name in ("numpy", "cuda", "built", "cudnn", "nccl"):
         if name != "cudnn" or code:
             entry[name] = with_cuda[0].get(name) if with_cuda else None
     entry["code"] = {subdir: own["code"] for subdir, own in code.items()}
@@ -411,6 +387,8 @@ def update(index: str, again: bool, frameworks: Sequence[str]) -> int:
     """Read what is new on the index and rewrite `variants/wheels.yaml`; return how much differs or was not read."""
     with ThreadPoolExecutor(3) as pool:
         wrong = sum(pool.map(lambda framework: update_framework(index, framework, again), frameworks or PROJECTS))
+    found = {name: sorted(linux_wheels(index, name), key=parse_version) for name in LIBRARIES}
+    write_table(f"{TABLES}/libraries", {name: {"versions": versions} for name, versions in found.items()})
     write()
     return wrong
 
@@ -437,4 +415,7 @@ def write() -> None:
             f"    - {yaml.dump(entry, default_flow_style=True, width=10_000, sort_keys=False).strip()}"
             for entry in entries
         ]
+    listed = {name: entry["versions"] for name, entry in read_table(f"{TABLES}/libraries").items()}
+    if listed:
+        lines += ["", yaml.dump({"libraries": listed}, default_flow_style=None, width=116, sort_keys=False).rstrip()]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

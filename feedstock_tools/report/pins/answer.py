@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.channel.specs import admits
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.cuda import load_cuda
-from feedstock_tools.facts.frameworks import load_wheels
+from feedstock_tools.facts.frameworks import library_wheels, load_wheels
 from feedstock_tools.facts.gpus import find_gpu, load_gpus
 from feedstock_tools.gpu_code.architecture import Architecture, service_of
-from feedstock_tools.pins.graph.from_facts import ptx_version, services_of, wheels_for
+from feedstock_tools.pins.graph.from_facts import brought_cuda, ptx_version, services_of, wheels_for
 from feedstock_tools.pins.graph.kinds import FRAMEWORKS, kind_named
 from feedstock_tools.pins.graph.model import PinGraph, Release
 from feedstock_tools.versions import parse_version
@@ -210,6 +209,7 @@ def notes(answer: Answer) -> Iterator[str]:
     yield from _in_wsl(answer)
     yield from _of_the_family(answer)
     yield from _by_wheels(answer)
+    yield from _newer_glibc(answer)
     yield from _on_pypi(answer)
     yield from _indexes(answer)
 
@@ -251,17 +251,37 @@ def _not_listed_yet(answer: Answer) -> Iterator[str]:
 
 def _forward(answer: Answer) -> Iterator[str]:
     """On data-centre GPUs a newer CUDA runs with an older driver, by the package cuda-compat; on others it does not."""
-    if not {"driver", "cuda"} <= _in_conflict(answer) or "win-64" in _demanded(answer, "platform"):
+    kinds = _in_conflict(answer)
+    if "driver" not in kinds or not kinds & {"cuda", *FRAMEWORKS} or "win-64" in _demanded(answer, "platform"):
         return
     for gpu in (find_gpu(name, load_gpus()) for name in _demanded(answer, "gpu")):
         if gpu.data_center:
             yield (
                 f"{gpu.name} is a GPU for data centres: on Linux the package cuda-compat of the newer CUDA runs with "
-                "older drivers, of the branches in NVIDIA's table "
+                f"older drivers, of {_compat_branches(answer)} "
                 "(https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html)."
             )
         elif gpu.name.startswith(("GeForce", "TITAN")):
             yield f"the package cuda-compat does not help: it is for GPUs of data centres and Jetson, not {gpu.name}."
+
+
+def _compat_branches(answer: Answer) -> str:
+    """The driver branches that cuda-compat of the demanded CUDA, or of that of a framework, runs with, in words."""
+    chosen = _demanded_releases(answer)
+    brought = [wheels for name in {*FRAMEWORKS} & chosen.keys() for wheels in wheels_for(name, chosen[name], None)]
+    cudas = {chosen["cuda"]} if "cuda" in chosen else set()
+    for wheels in brought:
+        cudas |= brought_cuda(wheels, tuple(answer.facts.toolkits))
+    known = {toolkit.compat_branches for cuda in cudas if (toolkit := answer.facts.toolkits[cuda]).compat_branches}
+    if len(cudas) != 1 or not known:
+        return "the branches in NVIDIA's table"
+    (branches,) = known
+    listed = ", ".join(map(str, branches))
+    own = [demand.spec.strip("=<>!").split(".")[0] for demand in answer.demands if demand.kind == "driver"]
+    fits = " and ".join(
+        f"{'also' if int(branch) in branches else 'but not'} of {branch}" for branch in own if branch.isdigit()
+    )
+    return f"the branches {listed}{f', {fits}' if fits else ''}"
 
 
 def _in_conflict(answer: Answer) -> set[str]:
@@ -300,6 +320,18 @@ def _of_the_family(answer: Answer) -> Iterator[str]:
             yield f"{gpu.name} runs what CUDA {toolkit.version} compiles for {service.by}, {way}: {_ASK_GPU}."
 
 
+def _newer_glibc(answer: Answer) -> Iterator[str]:
+    """glibc 2.41 declares functions of C23 that headers of CUDA declare otherwise (NVIDIA/cuda-samples, issue 378)."""
+    named = [spec.strip("=<>!").removesuffix(".*") for spec in _demanded(answer, "glibc")]
+    cuda = answer.sets[0].get("cuda") if answer.sets else None
+    if cuda and parse_version(cuda) < parse_version("13.0"):
+        for glibc in (text for text in named if text[:1].isdigit() and parse_version(text) >= parse_version("2.41")):
+            yield (
+                f"nvcc of CUDA {cuda} does not compile with headers of glibc {glibc}: from 2.41 on they declare "
+                "cospi and sinpi otherwise than CUDA's do. Builds run there; compile with an older sysroot."
+            )
+
+
 def _demanded_releases(answer: Answer) -> dict[str, str]:
     """The newest release that each demand of an answer admits, and the architecture of its GPU."""
     graph, chosen = answer.graph, {}
@@ -336,20 +368,32 @@ _ASK_GPU = "`feedstock-tools gpu` says more"
 
 
 def _on_pypi(answer: Answer) -> Iterator[str]:
-    """A cuDNN that conda-forge never built may be a wheel on PyPI: those that frameworks ask for are known."""
-    if answer.conflict is None or {demand.kind for demand in answer.conflict.demands} != {"cudnn"}:
+    """A cuDNN, NCCL or cuTENSOR that conda-forge has not, or not for a CUDA, may be a wheel on PyPI."""
+    demands = {demand.kind: demand.spec for demand in answer.conflict.demands} if answer.conflict else {}
+    if not demands.keys() <= {*_LIBRARIES, "cuda", "sm", "gpu", "platform"}:
         return
-    spec = answer.conflict.demands[0].spec
-    users: dict[str, list[str]] = {}
-    for framework in ("torch", "tensorflow"):
-        for wheels in load_wheels()[framework]:
-            exact = re.fullmatch(r"==([\d.]+)", wheels.cudnn or "")
-            major = (wheels.cuda or "").lstrip("=<>").split(".")[0]
-            if exact and admits(spec, exact[1]):
-                wheel = f"nvidia-cudnn-cu{major}=={exact[1]}"
-                users.setdefault(wheel, []).append(f"{framework} {wheels.minor}")
-    for wheel, names in users.items():
-        yield f"PyPI has it as {wheel}, which the wheels of {', '.join(names)} bring along."
+    for kind in demands.keys() & {*_LIBRARIES}:
+        for project, versions in library_wheels().items():
+            library, _, major = project.removeprefix("nvidia-").rpartition("-cu")
+            fit = [version for version in versions if admits(demands[kind], version)]
+            runs = [cuda for cuda in answer.facts.toolkits if cuda.startswith(f"{major}.")]
+            if library == kind and fit and any(admits(demands.get("cuda", "*"), cuda) for cuda in runs):
+                yield f"PyPI has it as {project}=={fit[-1]}, for CUDA {major}{_users(library, major, fit[-1])}."
+
+
+_LIBRARIES = ("cudnn", "nccl", "cutensor")
+
+
+def _users(library: str, major: str, version: str) -> str:
+    """The frameworks whose wheels bring a release of a library along, in words."""
+    names = [
+        f"{framework} {wheels.minor}"
+        for framework in ("torch", "tensorflow")
+        for wheels in load_wheels()[framework]
+        if getattr(wheels, library, None) == f"=={version}"
+        and (wheels.cuda or "").lstrip("=<>").startswith(f"{major}.")
+    ]
+    return f", which the wheels of {', '.join(names)} bring along" if names else ""
 
 
 def _indexes(answer: Answer) -> Iterator[str]:
