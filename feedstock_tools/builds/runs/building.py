@@ -130,7 +130,7 @@ def _run(build: RowBuild, request: BuildRequest, watch: Watch) -> None:
                     continue
                 build.log.write(event)
                 _take(build, event, request, watch)
-    except FeedstockError as error:
+    except (FeedstockError, OSError) as error:  # a full disk, for example
         during = next((name for kind, name in _BY_GUARD.items() if isinstance(error, kind)), "feedstock-tools")
         name = build.running.output if build.running else build.next_output()
         failed = Failed(name, redacted(str(error)), during)

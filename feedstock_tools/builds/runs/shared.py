@@ -143,7 +143,8 @@ def renewed(agenda: Agenda, artifacts: Artifacts, sites: Mapping[str, tuple[Site
         ((name, identity),) = row.wanted.identities.items()
         file = artifacts.shared(identity) / SEAL
         before = _read(file).get("environments")
-        now = environments_of(*sites[row.configuration], row) if before is not None else None
+        site = sites.get(row.configuration)
+        now = environments_of(*site, row) if site is not None and before is not None else None
         if before is None or now is None:
             say_aside(f"{name}: whether the packages that it was built with are still the channel's is unknown")
         elif before != now:

@@ -158,6 +158,21 @@ def test_a_heir_that_fails_leaves_the_shared_build_for_its_next_attempt(counted:
     assert kept(counted) == []
 
 
+@pytest.mark.parametrize(
+    ("module", "name"), [("builds.runs.shared", "_contents"), ("builds.engines.embedded.engine", "write_request")]
+)
+def test_a_full_disk_ends_the_build_with_a_reason(counted: TinyFeedstock, module: str, name: str) -> None:
+    full = (
+        f"import feedstock_tools.{module} as module\n"
+        "def full(*_):\n    raise OSError(28, 'No space left on device')\n"
+        f"module.{name} = full"
+    )
+    run = command.run(counted.patched_build(full, CPU), counted.folder)
+    assert (run.returncode, run.stderr) == (1, "")
+    assert "No space left on device" in run.stdout
+    assert records(counted) == [("compiled", "failed")]
+
+
 def test_no_row_begins_after_the_shared_build_failed(counted: TinyFeedstock) -> None:
     counted.edit("recipe/recipe.yaml", "cp part.txt", "false; cp part.txt")
     run = counted.build(CPU, "--jobs", "2")
