@@ -118,7 +118,7 @@ def _releases(way: Setup, platform: Platform, package: RequestedPackage) -> Iter
                 cuda=way.cuda or release.cuda_spec,
                 versions=f"{release.minor}.*",
                 release=release.version,
-                python=release.python_spec(package.version),
+                python=way.python or release.python_spec(package.version),
                 pip=tuple(text.replace("{minor}", release.minor) for text in way.pip),
             )
 

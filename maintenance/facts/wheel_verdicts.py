@@ -113,6 +113,7 @@ def differences() -> Iterator[tuple[str, str | None]]:
         minors = list({".".join(version.split(".")[:2]): version for version in releases}.items())
         for minor, version in sorted(minors, key=lambda pair: [int(part) for part in pair[0].split(".")])[-_LAST:]:
             for subdir in PLATFORMS:
+                alike: set[tuple[int, str]] = set()
                 for gpu, (capability, system) in GPUS.items():
                     found = {}
                     for table, platforms in releases[version].items():
@@ -124,6 +125,9 @@ def differences() -> Iterator[tuple[str, str | None]]:
                             f"gpu {gpu}: {table} {version} on {subdir}",
                             None if judged == how else f"{judged}, not {how}",
                         )
+                    if (capability, system) in alike:
+                        continue  # `cuda resolve` has the same answer for GPUs of one capability
+                    alike.add((capability, system))
                     may = any(
                         how in ("native", "ptx")
                         and fits(system, subdir, cuda_of(table, releases[version][table][subdir]))

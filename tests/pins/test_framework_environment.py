@@ -239,6 +239,7 @@ def pythons(tmp_path_factory: pytest.TempPathFactory) -> str:
         ("jax=0.5 --cuda 12 --platform linux-aarch64", "jax[cuda12]==0.5.*", "3.13.1"),
         ("jax --cuda 12 --python 3.11", "jax[cuda12]==0.10.*", "3.11.1"),
         ("jax --cuda 13 --python 3.11", "jax[cuda13]==0.10.*", "3.11.1"),
+        ("tensorflow=2.14 --cuda 11.8", "tensorflow[and-cuda]==2.14.*", "3.10.1"),  # tensorrt has no wheels for 3.11
         ("cupy=13.6 --cuda 12.6", "cupy-cuda12x==13.6.*", "3.13.1"),
         ("cupy=14 --cuda 12", "cupy-cuda12x[ctk]==14.2.*", "3.14.1"),
         ("torch=2.8.0 --cuda 12.8", "torch==2.8.0.*", "3.13.1"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from feedstock_tools.facts.frameworks import load_frameworks
-from feedstock_tools.pins.graph.kinds import KINDS, Demand, kind_named, newest_first
+from feedstock_tools.pins.graph.kinds import KINDS, Demand, kind_named, newest_first, parse_demand
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way, kinds_between
 from feedstock_tools.pins.graph.resolve import is_satisfiable
 from feedstock_tools.versions import parse_version
@@ -64,12 +64,18 @@ def explain(graph: PinGraph, demands: Sequence[Demand]) -> Conflict | None:
     unknown = unknown or any(_beyond(graph, demand) for demand in fewest)
     not_known = {demand: _not_known(graph, demand, kinds) for demand in fewest} if unknown else {}
     sentences = tuple(not_known.get(demand) or _sentence(graph, demand, fewest) for demand in fewest)
-    return Conflict(fewest, sentences, _nearest(graph, tuple(demands), fewest), unknown)
+    nearest = (kept for kept in _nearest(graph, tuple(demands), fewest) if is_satisfiable(graph, _as_asked(kept)))
+    return Conflict(fewest, sentences, tuple(nearest), unknown)
 
 
 def _means_gpu(demand: Demand) -> bool:
     """Whether a demand for an architecture was made of one for a GPU."""
     return demand.kind == "sm" and kind_named(demand.text.partition("=")[0]).name == "gpu"
+
+
+def _as_asked(demands: Iterable[Demand]) -> list[Demand]:
+    """Demands with those for GPUs, where they were taken for their architectures."""
+    return [parse_demand(demand.text) if _means_gpu(demand) else demand for demand in demands]
 
 
 def _architecture_of(graph: PinGraph, demand: Demand) -> Demand:
@@ -209,7 +215,7 @@ def _closed(graph: PinGraph, way: Way) -> bool:
 def _restriction(graph: PinGraph, demand: Demand, kind: str) -> str | None:
     versions = graph.versions.get(kind, ())
     exact = {version: Demand(kind, _exact(kind, version), "") for version in versions}
-    going = [version for version in versions if is_satisfiable(graph, [demand, exact[version]])]
+    going = [version for version in versions if is_satisfiable(graph, [*_as_asked([demand]), exact[version]])]
     if len(going) == len(versions):
         return None
     title = kind_named(kind).title
