@@ -26,6 +26,8 @@ from feedstock_tools.stages import stage
 _WIDTH = 120
 _NOT_IN_FLOW = re.compile(r"""[,\[\]{}"'#&*!|>%@`\n]|: |:$|^[\s?:-]|\s$""")
 #: Keys before which a blank line makes the file easier to read.
+#: Keys whose lists are names, which one line holds.
+_FLOWING = frozenset({"maintainers", "imports", "requires", "license_file"})
 _SECTIONS = frozenset({"sources", "platforms", "build", "cuda", "variants", "skip", "outputs", "about", "maintainers"})
 
 
@@ -52,10 +54,13 @@ def _keyed(key: str, value: Any, indent: int) -> list[str]:
         ]
     if isinstance(value, Mapping) and value:
         short = f"{name} {_flow(value)}" if _is_short(value) else ""
-        if short and len(short) <= _WIDTH and key not in _SECTIONS:
+        if short and len(short) <= _WIDTH and (key not in _SECTIONS or len(value) == 1):
             return [short]
         return [name, *(line for inner, child in value.items() for line in _keyed(inner, child, indent + 2))]
     if isinstance(value, list) and value:
+        short = f"{name} [{', '.join(map(_in_flow, value))}]" if all(isinstance(item, str) for item in value) else ""
+        if short and len(short) <= _WIDTH and (key in _FLOWING or len(value) == 1):
+            return [short]
         return [name, *(line for item in value for line in _item(item, indent + 2, key == "outputs"))]
     return [f"{name} {_scalar(value)}".rstrip()]
 

@@ -263,6 +263,8 @@ class _Editor:
             each[index] = _like(written, new)
 
     def _insert(self, items: list[Any], before: Any, new: Any) -> None:
+        if self._find(items, new) is not None:
+            return
         found = None if before is None else self._find(items, before)
         each, index = (items, len(items) - 1) if found is None else found
         each.insert(0 if before is None else index + 1, _like(None, new))

@@ -154,7 +154,7 @@ def test_tests_of_the_top_level_belong_to_the_output_with_the_recipes_name(v0: P
     path.write_text(named.replace("\nabout:", "\ntest:\n  commands:\n    - test -f $PREFIX/lib/top\n\nabout:", 1))
 
     found = imported(v0)
-    assert "- test -f $PREFIX/lib/top" in found.text
+    assert "test -f $PREFIX/lib/top" in found.text
     assert not [each for each in found.text_differences if each.what == "libsolver, tests"]
 
 
