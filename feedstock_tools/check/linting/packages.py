@@ -116,8 +116,10 @@ def licenses(subject: Subject) -> Iterator[LintFinding]:
         elif obsolete := obsolete_license(text):
             yield subject.finding(entry.start, "license", obsolete, weight="remark")
     own, others = (list(recipe.entries(*above, "about", "license_file")) for above in ((), ("outputs", "*")))
-    if of_recipe and not own and (not others or not recipe.has_templates):
-        yield subject.finding(of_recipe[0].start, "license-file", "no license_file is below 'about'")
+    licensed = [*of_recipe, *recipe.entries("about", "license_family")]
+    if not own and (not others if recipe.has_templates and licensed else not recipe.has_templates):
+        at = [*licensed, *recipe.entries("about")]
+        yield subject.finding(at[0].start if at else 0, "license-file", "no license_file is below 'about'")
 
 
 #: A requirement with a build: `name version build` or `name=version=build`.

@@ -123,6 +123,7 @@ OLD = [
     ("python-min", "    - python {{ python_min }}", "    - python", "python\n", "python {{ python_min }}"),
     ("section-kind", "source:\n  url:", "app: no\nsource:\n  url:", "app", None),
     ("unknown-key", "  number: 0\n", "  number: 0\n  nubmer: 0\n", "nubmer", None),
+    ("license-file", "  license: MIT\n  license_file: LICENSE\n", "  license_family: MIT\n", "license_family", None),
     ("license-family", "  license: MIT\n", "  license: MIT\n  license_family: Mine\n", "Mine", None),
     ("tests", "test:\n  imports:\n    - demo\n", "test:\n", "{% set", None),
     ("pin-function", "    - setuptools\n", "    - {{ pin_subpackage('zlib') }}\n", "{{ pin_sub", None),
