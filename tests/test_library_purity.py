@@ -33,6 +33,7 @@ OUTSIDE = (
     "builds/engines/process/program_worker.py",
     "builds/engines/process/supervision.py",
     "builds/fleet/host/",
+    "builds/fleet/carrying/courier.py",
     "builds/fleet/hub.py",
     "builds/fleet/worker.py",
     "builds/runs/debug.py",

@@ -10,7 +10,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,8 +44,8 @@ _FOLDER = click.argument("folder", type=click.Path(path_type=Path, exists=True, 
 def fleet() -> None:
     """Build on other machines: `feedstock-tools build --all --fleet`.
 
-    A hub carries requests between the client, which is this machine, and the hosts, which build. It needs the extra
-    `fleet`: pip install 'feedstock-tools[fleet]'.
+    Dask's scheduler, on the hub, gives the rows of the clients, such as this machine, to the hosts, which build. It
+    needs the extra `fleet`: pip install 'feedstock-tools[fleet]'.
     """
 
 
@@ -104,27 +103,37 @@ def status(fleet: str | None, as_json: bool) -> int:
     from feedstock_tools.builds.fleet.carrying.link import Link
     from feedstock_tools.report.fleet import status_json, status_text
 
-    with Link(chosen_fleet(fleet)) as link:
-        listing = link.listing
-    say_result((status_json if as_json else status_text)(listing))
-    return 0 if any(host.is_present for host in listing.hosts.values()) else 1
+    found = chosen_fleet(fleet)
+    with Link(found) as link:
+        hosts, runs = link.hosts, link.runs()
+    away = [host for host in found.hosts if host not in hosts]
+    say_result((status_json if as_json else status_text)(hosts, away, runs))
+    return 0 if hosts else 1
 
 
-@fleet.command("stop", short_help="End all builds of a fleet.")
+@fleet.command("stop", short_help="End a run on a fleet.")
+@click.argument("run", required=False)
 @_FLEET
-def stop(fleet: str | None) -> int:
-    """End the builds that go on in a fleet; their hosts stay up. The next run begins these rows again."""
-    from feedstock_tools.builds.fleet.carrying.link import Away, Link
-    from feedstock_tools.builds.fleet.trust.signing import Refused
+def stop(run: str | None, fleet: str | None) -> int:
+    """End a run, the only one without RUN: its builds on the hosts, its rows that wait, and the command that began it.
 
-    ended = 0
+    `fleet status` shows the runs. The hosts stay up.
+    """
+    from feedstock_tools.builds.fleet.carrying.link import Link
+
     with Link(chosen_fleet(fleet)) as link:
-        for host in link.listing.hosts.values():
-            for attempt in host.attempts:
-                with suppress(Away, Refused):
-                    link.ask(host.name, "stop" if attempt.get("runs") else "forget", {"attempt": attempt["attempt"]})
-                    ended += bool(attempt.get("runs"))
-    say(f"Asked {counted(ended, 'build')} to end.")
+        runs = link.runs()
+        if not runs and run is None:
+            say("No run is under way.")
+            return 0
+        if run is None and len(runs) > 1:
+            raise InputError("several runs are under way", hint=f"Name one: {', '.join(sorted(runs))}.")
+        name = run or next(iter(runs))
+        if name not in runs:
+            hint = f"There are: {', '.join(sorted(runs))}." if runs else "No run is under way."
+            raise InputError(f"there is no run {name!r} on this fleet", hint=hint)
+        ended = link.stop(name)
+    say(f"Stopped the run {name}: {counted(ended, 'build')} ended, {counted(runs[name], 'row')} not built.")
     return 0
 
 

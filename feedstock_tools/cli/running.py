@@ -130,7 +130,7 @@ def build_on_fleet(
     """
     from feedstock_tools.builds.fleet.carrying.link import Link
     from feedstock_tools.builds.fleet.cluster.pool import Pool
-    from feedstock_tools.builds.fleet.run import run_on_fleet
+    from feedstock_tools.builds.fleet.run import run_name, run_on_fleet
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.hosts import Capacity
     from feedstock_tools.builds.runs.run import refuse_no_room
@@ -138,9 +138,9 @@ def build_on_fleet(
     workspace = replace(workspace, engines=replace(workspace.engines, for_hosts=workspace.engines.given == "container"))
     chosen = _choose(workspace, named, {}, terminal)
     _say_all(terminal, text.name_notes(named.names, _candidates(workspace, named)))
-    with Link(fleet) as link:
+    with Link(fleet, run_name(workspace)) as link:
         builders = _builders(link, fleet, twice=build_twice is not None)
-        terminal.say(f"Fleet {fleet.name}: {builders}")
+        terminal.say(f"Fleet {fleet.name}, run {link.run}: {builders}")
         planned = agenda(workspace, chosen, Capacity.of_machine(), builders.jobs).without_shared()
         left_out = _without_host(workspace, named, planned, builders.hosts)
         if left_out:
@@ -431,15 +431,13 @@ def _present_hosts(link: Link, fleet: FleetFolder, *, may_come: bool) -> list[Ho
 
     end = time.monotonic() + _APPEAR_WITHIN
     while True:
-        listing = link.listing
-        present = [state for state in listing.hosts.values() if state.is_present]
-        if present and (len(present) >= len(fleet.hosts) or listing.up > _APPEAR_WITHIN or time.monotonic() > end):
-            return [host_of(state.name, state.report) for state in present]
+        present = {name: report for name, report in link.hosts.items() if report}
+        if present and (len(present) >= len(fleet.hosts) or time.monotonic() > end):
+            return [host_of(name, report) for name, report in present.items()]
         if may_come and not fleet.hosts:
             return []
         if time.monotonic() > end:
-            hint = "`feedstock-tools fleet status` shows what the hub knows."
-            raise InputError(f"no host of the fleet {fleet.name} is connected", hint=hint)
+            raise InputError(f"no host of the fleet {fleet.name} has joined its scheduler")
         time.sleep(0.1)
 
 

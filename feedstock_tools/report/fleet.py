@@ -9,43 +9,40 @@ from typing import TYPE_CHECKING, Any
 from feedstock_tools.wording import counted, duration, shown, size_text, table
 
 if TYPE_CHECKING:
-    from feedstock_tools.builds.fleet.carrying.link import HostState, Listing
     from feedstock_tools.builds.fleet.cluster.queue import Job
 
+    Hosts = Mapping[str, Mapping[str, Any]]
+
 #: The parts of a host's report that JSON has.
-_REPORTED = ("builder", "cores", "memory", "jobs", "gpus", "labels", "version")
+_REPORTED = ("builder", "cores", "memory", "jobs", "gpus", "labels", "version", "unfit", "builds")
 
 
-def status_text(listing: Listing) -> str:
-    """A line for each host, and one for each attempt on it."""
-    if not listing.hosts:
-        return "No host has connected to the hub."
+def status_text(hosts: Hosts, away: Sequence[str], runs: Mapping[str, int]) -> str:
+    """A line for each host, one for each build on it, and one for each run.
+
+    Args:
+        hosts: those that are there, with their reports.
+        away: the names of those that should be there and are not.
+        runs: name → the number of rows that have not ended.
+    """
+    if not hosts and not away:
+        return "No host has joined the scheduler."
     head = ("host", "state", "platform", "cores", "memory", "builds")
-    rows = [_cells(host) for host in listing.hosts.values()]
-    builds = [line for host in listing.hosts.values() for line in _builds(host)]
-    return "\n".join([table(head, rows), *([""] if builds else []), *builds])
+    rows = [*(_cells(name, report) for name, report in sorted(hosts.items())), *(_away(name) for name in away)]
+    lines = [
+        *(line for name, report in sorted(hosts.items()) for line in _builds(name, report)),
+        *(f"run {shown(run)}: {counted(count, 'row')} to build" for run, count in sorted(runs.items())),
+    ]
+    return "\n".join([table(head, rows), *([""] if lines else []), *lines])
 
 
-def status_json(listing: Listing) -> dict[str, Any]:
+def status_json(hosts: Hosts, away: Sequence[str], runs: Mapping[str, int]) -> dict[str, Any]:
     """The same for programs."""
-    return {
-        "hub": {"seconds": round(listing.up, 1)},
-        "hosts": [
-            {
-                "name": host.name,
-                "present": host.is_present,
-                "connected": host.connected,
-                "silent_seconds": round(host.silent, 1),
-                **{key: host.report.get(key) for key in _REPORTED},
-                "lease_seconds": host.lease,
-                "attempts": [
-                    {"attempt": each.get("attempt"), "row": each.get("row"), "runs": bool(each.get("runs"))}
-                    for each in host.attempts
-                ],
-            }
-            for host in listing.hosts.values()
-        ],
-    }
+    present = [
+        {"name": name, "present": True, **{key: report.get(key) for key in _REPORTED}}
+        for name, report in sorted(hosts.items())
+    ]
+    return {"hosts": [*present, *({"name": name, "present": False} for name in away)], "runs": dict(runs)}
 
 
 def jobs_text(jobs: Sequence[Job]) -> str:
@@ -66,24 +63,23 @@ def _job_cells(job: Job) -> tuple[str, ...]:
     return tuple(map(shown, (job.number, job.host, job.state.lower(), job.node, left, job.reason)))
 
 
-def _cells(host: HostState) -> tuple[str, ...]:
-    report: Mapping[str, Any] = host.report
-    cores = report.get("cores")
-    memory = report.get("memory")
-    running = sum(bool(each.get("runs")) for each in host.attempts)
-    kept = len(host.attempts) - running
-    builds = counted(running, "build") + (f", {counted(kept, 'result')} to fetch" if kept else "")
+def _cells(name: str, report: Mapping[str, Any]) -> tuple[str, ...]:
+    cores, memory, builds = report.get("cores"), report.get("memory"), report.get("builds")
     return (
-        shown(host.name),
-        "present" if host.is_present else f"away for {duration(host.silent)}",
+        shown(name),
+        shown(f"set aside: {unfit}") if (unfit := report.get("unfit")) else "present",
         shown(str(report.get("builder", ""))),
-        str(len(cores)) if isinstance(cores, list) else "",
+        str(len(cores)) if isinstance(cores, list | tuple) else "",
         size_text(memory) if isinstance(memory, int) else "",
-        builds,
+        counted(len(builds) if isinstance(builds, dict) else 0, "build"),
     )
 
 
-def _builds(host: HostState) -> Iterator[str]:
-    for each in host.attempts:
-        state = "builds" if each.get("runs") else "has built"
-        yield shown(f"{host.name} {state} {each.get('row')}")
+def _away(name: str) -> tuple[str, ...]:
+    return name, "away", "", "", "", ""
+
+
+def _builds(name: str, report: Mapping[str, Any]) -> Iterator[str]:
+    builds = report.get("builds")
+    for each in builds.values() if isinstance(builds, dict) else ():
+        yield shown(f"{name} builds {each.get('row')} for {duration(float(each.get('seconds', 0)))}")

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest import MonkeyPatch
+
 from feedstock_tools.builds.fleet.carrying.link import Link
 from feedstock_tools.builds.fleet.folder import FleetFolder
 from feedstock_tools.builds.fleet.local import LocalFleet, local_fleet
@@ -17,8 +19,8 @@ from tests.support import command
 from tests.support.feedstocks import TinyFeedstock
 from tests.support.waiting import processes_below, wait_until
 
-#: The lease of the hosts, in seconds: short, so that tests are.
-LEASE = 6.0
+#: How long a host may be silent before its rows begin elsewhere, in seconds: short, so that tests are.
+SILENT = 6.0
 
 
 @dataclass(frozen=True)
@@ -58,23 +60,23 @@ class Fleet:
 
 
 def wait_for_hosts(fleet: FleetFolder, hosts: int) -> None:
-    """Wait until a hub serves, and a number of hosts are present."""
+    """Wait until a scheduler serves, and a number of hosts are present."""
 
     def are_present() -> bool:
         try:
             with Link(fleet) as link:
-                wait_until(lambda: sum(state.is_present for state in link.listing.hosts.values()) == hosts, 120)
+                wait_until(lambda: sum(map(bool, link.hosts.values())) == hosts, 120)
                 return True
-        except WorkError:  # the hub is starting
+        except WorkError:  # the scheduler is starting
             return False
 
     wait_until(are_present, 120)
 
 
 @contextmanager
-def fleet_in(folder: Path, hosts: int, lease: float = LEASE, **settings: object) -> Iterator[Fleet]:
+def fleet_in(folder: Path, hosts: int, **settings: object) -> Iterator[Fleet]:
     """A running fleet whose hosts have connected; `settings` are those of each host (`local_fleet`)."""
-    with started_fleet(folder, hosts, {"lease": lease, **settings}) as fleet:
+    with started_fleet(folder, hosts, settings) as fleet:
         fleet.wait_for(hosts)
         yield fleet
 
@@ -82,5 +84,7 @@ def fleet_in(folder: Path, hosts: int, lease: float = LEASE, **settings: object)
 @contextmanager
 def started_fleet(folder: Path, hosts: int, settings: Mapping[str, object]) -> Iterator[Fleet]:
     """The same, whose hosts may not have connected yet."""
-    with local_fleet(folder / "fleet", folder / "hosts", hosts, settings) as local:
-        yield Fleet(local)
+    with MonkeyPatch.context() as patch:
+        patch.setenv("DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL", f"{SILENT}s")
+        with local_fleet(folder / "fleet", folder / "hosts", hosts, settings) as local:
+            yield Fleet(local)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,30 +81,33 @@ class Machines:
 
 
 @contextmanager
-def machines_in(folder: Path, leases: Mapping[str, float], *, jobs: int = 1) -> Iterator[Machines]:
+def machines_in(folder: Path, names: Sequence[str], silent: float, *, jobs: int = 1) -> Iterator[Machines]:
     """Running hosts that have connected to a hub on this machine; all is gone after the block.
 
     Args:
         folder: for the private folder of the fleet.
-        leases: the names of the hosts, each with its lease in seconds.
+        names: of the hosts.
+        silent: how long a host may be silent before its rows begin elsewhere, in seconds.
     """
     with ExitStack() as stack:
         layers = stack.enter_context(scratch("machines"))
         links = stack.enter_context(network())
         made = Machines(make_fleet(folder / "fleet", "machines", f"{links.here}:8786"))
         made.hub = subprocess.Popen(
-            worker_command(HUB, str(made.fleet.for_hub), made.fleet.hub), stdout=subprocess.DEVNULL
+            worker_command(HUB, str(made.fleet.for_hub), made.fleet.hub),
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": f"{silent}s"},
         )
         stack.callback(_end, made.hub)
-        for at, (name, lease) in enumerate(leases.items(), 11):
+        for at, name in enumerate(names, 11):
             root = stack.enter_context(overlay(layers / name, Path("/")))
-            given = add_host(made.fleet, name, {"root": ROOT_OF_HOST, "lease": lease, "jobs": jobs})
+            given = add_host(made.fleet, name, {"root": ROOT_OF_HOST, "jobs": jobs})
             shutil.copytree(given, root / _GIVEN.lstrip("/"))
             space, interface, _ = links.link(at)
             made.machines[name] = Machine(name, root, interface)
             _start(made.machines[name], space)
             stack.callback(made.machines[name].kill)
-        made.wait_for(len(leases))
+        made.wait_for(len(names))
         yield made
 
 

@@ -2,7 +2,6 @@
 
 authority.crt, authority.key    the fleet's own authority
 own.crt, own.key                the client's certificate
-orders.key, orders.pub          the key that signs orders
 fleet.json                      the hub's address
 hub/, hosts/NAME/               what the hub and each host get, and nothing else
 """
@@ -17,15 +16,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from feedstock_tools.builds.fleet.host.settings import SETTINGS
-from feedstock_tools.builds.fleet.trust.certificates import (
+from feedstock_tools.builds.fleet.certificates import (
     is_valid_for_long,
     issue,
     make_authority,
     refuse_bad_name,
     write_private,
 )
-from feedstock_tools.builds.fleet.trust.signing import PUBLIC_KEY, make_signing_key
+from feedstock_tools.builds.fleet.host.settings import SETTINGS
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.nodes import parse_types
@@ -86,7 +84,6 @@ def make_fleet(path: Path, name: str, hub: str) -> FleetFolder:
         hint = "Remove this folder if no machine of that fleet is in use any more."
         raise InputError("there is a fleet in this folder already", path=path, hint=hint)
     make_authority(path, name)
-    make_signing_key(path)
     issue(path, path, "client", "client")
     issue(path, path / "hub", "hub", "hub")
     write_private(path / _FLEET, json.dumps({"name": name, "hub": hub}).encode())
@@ -94,7 +91,7 @@ def make_fleet(path: Path, name: str, hub: str) -> FleetFolder:
 
 
 def add_host(fleet: FleetFolder, host: str, settings: Mapping[str, Any], folder: Path | None = None) -> Path:
-    """Make what a host gets: its certificate, the key that orders are verified with, its settings; returns the folder.
+    """Make what a host gets: its certificate and its settings; returns the folder.
 
     A certificate that is there and valid for some weeks stays.
 
@@ -109,7 +106,6 @@ def add_host(fleet: FleetFolder, host: str, settings: Mapping[str, Any], folder:
     folder = folder or fleet.for_host(host)
     if not is_valid_for_long(folder):
         issue(fleet.path, folder, "host", host)
-    write_private(folder / PUBLIC_KEY, (fleet.path / PUBLIC_KEY).read_bytes())
     write_private(folder / SETTINGS, json.dumps({**settings, "name": host, "hub": fleet.hub}, indent=1).encode())
     return folder
 

@@ -1,4 +1,4 @@
-"""A fleet on this machine, to try one out and for tests: a hub and some workers, each with a folder of its own."""
+"""A fleet on this machine, to try one out and for tests: a scheduler and some workers, each with its own folder."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ from feedstock_tools.processes import worker_command
 
 HUB, WORKER = "feedstock_tools.builds.fleet.hub", "feedstock_tools.builds.fleet.worker"
 _ENDS_WITHIN = 20.0
+
+
+#: The variables of this process that those of a fleet see: no credentials are among them.
+_PASSED_ON = ("LANG", "LC_ALL", "LOGNAME", "PATH", "PYTHONPATH", "TMPDIR", "USER")
 
 
 @dataclass
@@ -64,7 +68,8 @@ class LocalFleet:
     def _start(self, name: str, command: Sequence[str]) -> None:
         home = self.home_of(name)
         home.mkdir(parents=True, exist_ok=True)
-        variables = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
+        passed_on = {name: value for name, value in os.environ.items() if name in _PASSED_ON or name[:5] == "DASK_"}
+        variables = {**passed_on, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
         with (home / "messages").open("ab") as messages:
             self.processes[name] = subprocess.Popen(
                 worker_command(*command), env=variables, stdin=subprocess.DEVNULL, stdout=messages, stderr=messages

@@ -17,8 +17,16 @@ from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.observer import Observer
 from feedstock_tools.builds.runs.run import BuildResult, result_of
 from feedstock_tools.builds.runs.scheduler import carry_out
+from feedstock_tools.digests import digest_of_values
 from feedstock_tools.feedstock.git import commit_of
+from feedstock_tools.processes import this_machine
 from feedstock_tools.redaction import redacted
+
+
+def run_name(workspace: Workspace) -> str:
+    """The name of the runs that fill the artifacts folder of a workspace, for `fleet stop`."""
+    owner = digest_of_values([this_machine(), str(workspace.artifacts.root)])
+    return f"{workspace.feedstock.folder.name}-{owner[:6]}"
 
 
 def run_on_fleet(
@@ -53,7 +61,6 @@ def run_on_fleet(
             with pool:
                 with_jobs = JobCrew(crew, pool, agenda.todo)
                 built = carry_out(agenda, limits, observer, ledger, with_jobs)
-        crew.finish()
         return result_of(workspace, agenda, built)
 
 

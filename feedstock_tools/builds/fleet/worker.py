@@ -1,202 +1,137 @@
-"""The worker of a host: it connects to the hub of its fleet and performs the orders that the fleet's client has signed.
+"""The worker of a host: a worker of Dask that builds rows, each in a process of its own.
 
     python -m feedstock_tools.builds.fleet.worker FOLDER [ROOT]
 
-It listens nowhere. Its builds end with it, and when it has not heard of the hub for as long as their lease. As a job of
-a cluster it ends when nothing has been built for a while, and reports how long its allocation lasts.
+Its builds end with it, but not with the scheduler: when that comes back, the worker joins it again with the builds that
+go on. As a job of a cluster it ends when nothing has been built for a while.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from feedstock_tools import __version__
-from feedstock_tools.builds.fleet.carrying.lines import Line
-from feedstock_tools.builds.fleet.carrying.transport import PART, Closed, dial
-from feedstock_tools.builds.fleet.host.attempts import Attempts
-from feedstock_tools.builds.fleet.host.lease import clock
+from feedstock_tools.builds.fleet.certificates import security
+from feedstock_tools.builds.fleet.host.builds import Builds
+from feedstock_tools.builds.fleet.host.fitness import why_unfit
 from feedstock_tools.builds.fleet.host.settings import HostSettings, read_settings
-from feedstock_tools.builds.fleet.host.store import Store
-from feedstock_tools.builds.fleet.trust.certificates import client_context
-from feedstock_tools.builds.fleet.trust.signing import Busy, Refused, public_key, verified
+from feedstock_tools.builds.fleet.host.tasks import TOPIC, Served
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.files.temporary import remove
 
-#: How long a request for more events waits for them, in seconds, and how often it looks.
-_PATIENCE, _PAUSE = 2.0, 0.02
-#: The longest that the hub may take to answer, and pauses between attempts to reach it, in seconds.
-_ANSWERS_WITHIN = 10.0
-_AGAIN = 1.0
-_MOST_EVENTS = 512 << 10
-#: What must be left of a lease for an attempt to begin, in seconds: less than remains between two reports.
-_SHORTEST = 1.0
-#: How often a worker that ends when it is idle looks whether it is, in seconds.
-_LOOK = 1.0
+if TYPE_CHECKING:
+    from distributed import Worker
+
+#: The pause between two attempts to reach the scheduler, and how long each may take, in seconds.
+_AGAIN, _JOINS_WITHIN = 1.0, 30.0
+#: How often a worker checks its host, and how long it takes no rows after it was at fault, in seconds.
+_EVERY, _ASIDE = 5.0, 120.0
 
 
 class _Host:
-    """The operations that a client may ask for, by name."""
+    """A host: what it reports, and its worker of Dask, made again whenever the scheduler was away."""
 
     def __init__(self, folder: Path, settings: HostSettings) -> None:
-        self.settings = settings
-        self._key = public_key(folder)
-        self._store = Store(settings.root / "store")
-        self._store.remove_unused()
-        self.attempts = Attempts(settings.root, settings.host, after_build=settings.after_build)
-        self.until = 0.0
-        #: Set when an attempt begins: the hub hears of it at once, for the next client if this one is killed.
-        self.news = asyncio.Event()
-        self._began = self._busy = clock()
-        self._operations: Mapping[str, Callable[[dict[str, Any], bytes], Mapping[str, Any]]] = {
-            "lacks": self._lacks,
-            "put": self._put,
-            "start": self._start,
-            "file": self._file,
-            "stop": self._stop,
-            "forget": self._forget,
-        }
+        self._security = security(folder, "host")
+        self._settings = settings
+        self._began = self._busy = time.monotonic()
+        self._unfit = why_unfit(settings.root)
+        self._aside_until = 0.0
+        self._offered: dict[str, float] = {}
+        self.builds = Served.builds = Builds(settings)
 
-    @property
-    def report(self) -> dict[str, Any]:
-        """What it is and does now."""
-        allocation = self.settings.host.left
-        left = None if allocation is None else max(0.0, allocation - (clock() - self._began))
-        return {**self.settings.report, "version": __version__, "left": left, "attempts": self.attempts.report()}
+    async def serve(self) -> None:
+        """Join the scheduler, again and again; never returns."""
+        from distributed import Worker
 
-    async def wait_until_idle(self) -> None:
-        """Wait until nothing has run, and nothing was there to be fetched by a client, for as long as it may stay."""
-        while self.settings.idle is None or clock() < self._busy + self.settings.idle:
-            await asyncio.sleep(_LOOK)
-            listed = self.attempts.report()
-            is_cut_off = clock() > self.until
-            if any(each["runs"] for each in listed) or (listed and not is_cut_off):
-                self._busy = clock()
-
-    async def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer to a request, or why it is refused."""
-        try:
-            text, signature, data = question.get("text"), question.get("signature"), question.get("data", b"")
-            operation, arguments = verified(self._key, self.settings.host.name, text, signature)
-            if not isinstance(data, bytes):
-                raise Refused("data are bytes")
-            if operation == "events":
-                return await self._events(arguments)
-            if operation == "start":
-                await self._leased()
-            if operation not in self._operations:
-                raise Refused(f"there is no operation {operation!r}")
-            return self._operations[operation](arguments, data)
-        except Refused as error:
-            return {"refused": str(error), "busy": isinstance(error, Busy)}
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            return {"refused": f"the request has another form: {error!r}"}
-        except OSError as error:
-            return {"refused": f"the host cannot do it: {error.strerror or error}"}
-
-    def _lacks(self, arguments: dict[str, Any], data: bytes) -> Mapping[str, Any]:
-        """The hashes that must come before an order can be performed: of documents of bundles, then of files."""
-        documents = self._store.missing(arguments["bundles"])
-        if documents:
-            return {"lacks": documents}
-        bundles = [self._store.bundle(identity) for identity in arguments["bundles"]]
-        contents = [entry.sha256 for bundle in bundles if bundle for entry in bundle.entries if not entry.link]
-        return {"lacks": self._store.missing([*contents, *arguments["files"]])}
-
-    def _put(self, arguments: dict[str, Any], data: bytes) -> Mapping[str, Any]:
-        self._store.put(arguments["content"], int(arguments["offset"]), data, int(arguments["size"]))
-        return {}
-
-    def _start(self, arguments: dict[str, Any], data: bytes) -> Mapping[str, Any]:
-        self.attempts.start(arguments["order"], self.until)
-        self.news.set()
-        return {}
-
-    def _file(self, arguments: dict[str, Any], data: bytes) -> Mapping[str, Any]:
-        return {"data": self.attempts.file(arguments["attempt"], arguments["content"], int(arguments["offset"]), PART)}
-
-    def _stop(self, arguments: dict[str, Any], data: bytes) -> Mapping[str, Any]:
-        self.attempts.stop(arguments["attempt"])
-        return {}
-
-    def _forget(self, arguments: dict[str, Any], data: bytes) -> Mapping[str, Any]:
-        self.attempts.forget(arguments["attempt"])
-        return {}
-
-    async def _leased(self) -> None:
-        """Wait for a lease under which an attempt can begin.
-
-        What the hub has sent to a host that was cut off may arrive before the answer to the host's next report. Without
-        such an answer the connection ends, and with it this.
-        """
-        while self.until < clock() + _SHORTEST:
-            await asyncio.sleep(_PAUSE)
-
-    async def _events(self, arguments: dict[str, Any]) -> Mapping[str, Any]:
-        """The events from an offset on, as soon as there are any."""
-        attempt, offset = arguments["attempt"], int(arguments["offset"])
-        end = clock() + _PATIENCE
+        logging.getLogger("distributed").setLevel(logging.WARNING)
         while True:
-            content, goes_on = self.attempts.read(attempt, offset, _MOST_EVENTS)
-            if content or not goes_on or clock() > end:
-                return {"data": content, "goes_on": goes_on}
-            await asyncio.sleep(_PAUSE)
-
-
-@dataclass
-class _Tie:
-    """The tie to the hub, renewed whenever it breaks."""
-
-    folder: Path
-    host: _Host
-
-    async def hold(self) -> None:
-        """Connect, report, and connect again; never returns."""
-        context = client_context(self.folder)
-        while True:
-            with suppress(Closed, OSError, TimeoutError):
-                connection = await dial(self.host.settings.hub, context, _ANSWERS_WITHIN)
-                line = Line(connection, self.host.answer)
-                reading = asyncio.create_task(line.run())
+            with suppress(OSError, TimeoutError, ValueError, RuntimeError):
+                worker = await Worker(
+                    f"tls://{self._settings.hub}",
+                    name=self._settings.host.name,
+                    nthreads=self._settings.host.jobs,
+                    resources=self._offer(),
+                    security=self._security,
+                    metrics={TOPIC: self._report},
+                    local_directory=str(self._settings.root / "dask"),
+                    death_timeout=_JOINS_WITHIN,
+                    memory_limit=0,
+                    dashboard=False,
+                    dashboard_address="127.0.0.1:0",
+                )
+                self.builds.tell = partial(worker.log_event, TOPIC)
+                self.builds.set_aside = partial(self._set_aside, worker)
                 try:
-                    await self._report(line, reading)
+                    await self._keep(worker)
                 finally:
-                    await line.end(reading)
-            self.host.attempts.look()
+                    await worker.close()
             await asyncio.sleep(_AGAIN)
 
-    async def _report(self, line: Line, reading: asyncio.Task[None]) -> None:
-        """Report what this host is and does; each answer renews the leases, from the time of its question on."""
-        settings = self.host.settings
-        while not reading.done():
-            self.host.news.clear()
-            sent = clock()
-            await line.ask(self.host.report, _ANSWERS_WITHIN)
-            self.host.until = sent + settings.lease
-            self.host.attempts.renew(self.host.until)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self.host.news.wait(), settings.every)
+    async def wait_until_idle(self) -> None:
+        """Wait until nothing has been built for as long as the worker may stay."""
+        idle = self._settings.idle
+        while idle is None or time.monotonic() < self._busy + idle:
+            await asyncio.sleep(1.0 if idle is None else min(1.0, idle))
+            if self.builds.report():
+                self._busy = time.monotonic()
+
+    async def _keep(self, worker: Worker) -> None:
+        """Keep what a worker offers up to date, until it ends."""
+        finished = asyncio.ensure_future(worker.finished())
+        while not (await asyncio.wait([finished], timeout=_EVERY))[0]:
+            if time.monotonic() > self._aside_until:
+                self._unfit = why_unfit(self._settings.root)
+            if self._offered != self._offer():
+                await worker.set_resources(**self._offered)
+
+    async def _set_aside(self, worker: Worker, reason: str) -> None:
+        """Take no rows for a while."""
+        self._unfit, self._aside_until = reason, time.monotonic() + _ASIDE
+        await worker.set_resources(**self._offer())
+
+    @property
+    def _left(self) -> float | None:
+        allocation = self._settings.host.left
+        return None if allocation is None else max(0.0, allocation - (time.monotonic() - self._began))
+
+    def _offer(self) -> dict[str, float]:
+        """What the host offers now."""
+        nothing = dict.fromkeys(self._settings.resources(None), 0.0)
+        self._offered = {**nothing, **self._settings.resources(self._left), **({"rows": 0.0} if self._unfit else {})}
+        return self._offered
+
+    async def _report(self, worker: Worker) -> Mapping[str, Any]:
+        """What the host is and does now: Dask's scheduler shows it to clients."""
+        state = {"version": __version__, "left": self._left, "unfit": self._unfit}
+        return {**self._settings.report, **state, "builds": self.builds.report()}
 
 
 async def _serve(folder: Path, settings: HostSettings) -> None:
+    settings.root.mkdir(parents=True, exist_ok=True)
     host = _Host(folder, settings)
-    holding = asyncio.create_task(_Tie(folder, host).hold())
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    serving = asyncio.create_task(host.serve())
     ends = [asyncio.create_task(stop.wait()), asyncio.create_task(host.wait_until_idle())]
-    await asyncio.wait([holding, *ends], return_when=asyncio.FIRST_COMPLETED)
-    if holding.done():
-        holding.result()
-    for task in (holding, *ends):
+    await asyncio.wait([serving, *ends], return_when=asyncio.FIRST_COMPLETED)
+    if serving.done():
+        serving.result()
+    await host.builds.end_all()
+    for task in (serving, *ends):
         task.cancel()
-    host.attempts.end_all()
+    await asyncio.gather(serving, *ends, return_exceptions=True)
     if settings.temporary:
         remove(settings.root)
 
@@ -208,6 +143,7 @@ def main(folder: str, root: str | None = None) -> int:
         folder: the host's certificate, and its settings.
         root: the folder for all that it does, in place of that in the settings.
     """
+    logging.basicConfig(level=logging.WARNING)
     try:
         settings = read_settings(Path(folder))
         if root is not None:

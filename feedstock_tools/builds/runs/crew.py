@@ -24,8 +24,8 @@ class Crew(Protocol):
     """Builds rows on one or more hosts."""
 
     @property
-    def outlives_run(self) -> bool:
-        """Whether builds go on after the run has ended."""
+    def places_rows(self) -> bool:
+        """Whether it begins rows itself, on hosts of its choice, and goes on with them after the run has ended."""
         ...
 
     def hosts(self) -> Sequence[Host]:
@@ -33,7 +33,7 @@ class Crew(Protocol):
         ...
 
     def returned(self, waiting: Collection[str]) -> Sequence[Row]:
-        """The waiting rows that are under way: in earlier runs, or on hosts that were away."""
+        """The waiting rows that are under way: those that it has begun, in this run or before."""
         ...
 
     def is_waiting(self) -> bool:
@@ -56,7 +56,7 @@ class Crew(Protocol):
 class ThisMachine:
     """The crew of a run without a fleet."""
 
-    outlives_run = False
+    places_rows = False
 
     def __init__(self, host: Host, sites: Mapping[str, tuple[Site, Station]]) -> None:
         """Prepare it.

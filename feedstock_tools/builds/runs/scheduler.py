@@ -1,4 +1,5 @@
-"""A run: `decide` chooses which row begins when and where, threads build them, and the observer is informed.
+"""A run: `decide`, or the crew itself, chooses which row begins when and where; threads build them, and an observer
+is informed.
 
 The calling thread starts rows and receives events through a queue; only it receives signals.
 """
@@ -79,7 +80,7 @@ def carry_out(agenda: Agenda, limits: Limits, observer: Observer, ledger: Ledger
     finally:
         with signals_held_back():  # a second Ctrl-C must not keep builds from being recorded
             if len(threads):
-                observer.ending(len(threads), go_on=crew.outlives_run)
+                observer.ending(len(threads), go_on=crew.places_rows)
             threads.end_all()
 
 
@@ -101,7 +102,7 @@ class _Run:
             self._state.take_over(row)
             self._start(row, now)
         self._hosts = tuple(crew.hosts())
-        for row in self._state.begin(self._hosts, now):
+        for row in self._state.begin(() if crew.places_rows else self._hosts, now):
             self._start(row, now)
         return self._state.is_over(now) and not (self._state.pending and crew.is_waiting())
 

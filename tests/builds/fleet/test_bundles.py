@@ -13,9 +13,8 @@ import pytest
 
 from feedstock_tools.builds.fleet.host.store import Store
 from feedstock_tools.builds.fleet.orders.bundle import Bundle, Entry, pack, refuse_credentials
-from feedstock_tools.builds.fleet.orders.compiling import Delivery, Parcels, compile_order, parcels_of
-from feedstock_tools.builds.fleet.orders.order import Order
-from feedstock_tools.builds.fleet.trust.signing import Refused
+from feedstock_tools.builds.fleet.orders.compiling import Parcels, compile_order, parcels_of
+from feedstock_tools.builds.fleet.orders.order import Order, Refused
 from feedstock_tools.builds.plan.agenda import agenda
 from feedstock_tools.builds.plan.hosts import Capacity, Share
 from feedstock_tools.builds.plan.row import Running
@@ -40,9 +39,9 @@ def _prepared(feedstock: TinyFeedstock) -> tuple[Parcels, Order]:
     parcels = parcels_of(workspace, planned)
     row = planned.todo[0]
     engine = workspace.engines.engine_for(row.configuration, row.platform)
-    row = replace(row, running=Running("h1", Share((0,), 1 << 30, 1)))
     names = [output.name for output in row.wanted.missing]
-    return parcels, compile_order("me", parcels, row, engine, planned.channels[row.configuration], names, [])
+    choice = planned.channels[row.configuration]
+    return parcels, compile_order(parcels, row, Running("", Share((), 0, 1)), engine, choice, names, [])
 
 
 def test_a_bundle_holds_what_goes_into_builds_and_nothing_else(feedstock: TinyFeedstock) -> None:
@@ -64,22 +63,6 @@ def test_a_bundle_holds_what_goes_into_builds_and_nothing_else(feedstock: TinyFe
     assert str(feedstock.channel) not in text
     assert not [name for name in ("HOME", "PATH") if os.environ[name] in text]
     assert Order.from_json(json.loads(text)) == order
-
-
-def test_10_mb_sent_again_move_less_than_1_kb(fleet: Fleet, feedstock: TinyFeedstock) -> None:
-    (feedstock.folder / "src" / "large").write_bytes(os.urandom(10_000_000))
-    parcels, order = _prepared(feedstock)
-    with fleet.link() as link:
-        Delivery(link, parcels, feedstock.artifacts).provide("h1", order)
-        assert link.sent > 10_000_000
-    with fleet.link() as link:
-        Delivery(link, parcels, feedstock.artifacts).provide("h1", order)
-        assert link.sent < 1000
-    (feedstock.folder / "src" / "answer.txt").write_text("another answer\n")
-    parcels, order = _prepared(feedstock)
-    with fleet.link() as link:
-        Delivery(link, parcels, feedstock.artifacts).provide("h1", order)
-        assert link.sent < 10_000
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -57,7 +56,7 @@ def test_a_fleet_without_jobs_keeps_its_keys(tmp_path: Path) -> None:
     down = _run(tmp_path, "fleet", "slurm", "down", "--fleet=mine")
     assert down.returncode == 2
     assert "the fleet mine has no jobs" in down.stderr
-    assert (tmp_path / "config" / "feedstock-tools" / "fleets" / "mine" / "orders.key").exists()
+    assert (tmp_path / "config" / "feedstock-tools" / "fleets" / "mine" / "authority.key").exists()
 
 
 def test_without_slurm_nothing_is_made(tmp_path: Path) -> None:
@@ -100,41 +99,36 @@ def test_status_shows_the_hosts(fleet: Fleet, tmp_path: Path) -> None:
     assert shown.stdout.splitlines()[2].split()[:3] == ["h1", "present", "linux-64"]
     document = json.loads(_run(tmp_path, "fleet", "status", f"--fleet={fleet.local.fleet.path}", "--json").stdout)
     (host,) = document["hosts"]
-    assert host["present"] and host["attempts"] == [] and host["lease_seconds"] == 6
+    assert host["present"] and host["builds"] == {} and host["unfit"] is None
     stopped = _run(tmp_path, "fleet", "stop", f"--fleet={fleet.local.fleet.path}")
-    assert stopped.stdout == "Asked 0 builds to end.\n"
+    assert stopped.stdout == "No run is under way.\n"
 
 
-def test_builds_end_with_stop_and_a_row_that_has_lost_its_host_four_times_has_failed(
-    fleet: Fleet, feedstock: TinyFeedstock, tmp_path: Path
-) -> None:
+def test_a_run_that_is_stopped_ends_and_begins_nothing(fleet: Fleet, feedstock: TinyFeedstock, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     feedstock.edit("recipe/build-library.sh", "mkdir", f"echo x >> {begun}; sleep 600; mkdir")
     option = f"--fleet={fleet.local.fleet.path}"
-    run = command.start(feedstock.command(CPU_ROWS, option), feedstock.folder, command.environment())
-    for number in range(1, 5):
-        wait_until(partial(_has_lines, begun, number), 60)
-        wait_until(partial(_stops_one, tmp_path, option), 60)  # the hub hears of it a moment later
+    run = command.start(feedstock.command("--all", option), feedstock.folder, command.environment())
+    wait_until(begun.exists, 120)
+    (name,) = json.loads(_run(tmp_path, "fleet", "status", option, "--json").stdout)["runs"]
+    assert name.startswith("tiny-feedstock-")
+    other = _run(tmp_path, "fleet", "stop", "another", option)
+    assert (other.returncode, "there is no run 'another'" in other.stderr) == (2, True), other.stderr
+    stopped = _run(tmp_path, "fleet", "stop", name, option)
+    assert f"Stopped the run {name}: 1 build ended" in stopped.stdout, stopped.stderr
     output, _ = run.communicate()
     assert run.returncode == 1, output
-    assert "it was begun 4 times and never ended" in output
+    assert f"the run {name} was stopped" in output
     wait_until(lambda: not fleet.builds_of("h1"), 60)
-    fleet.wait_for(1)
-
-
-def _stops_one(tmp_path: Path, option: str) -> bool:
-    return _run(tmp_path, "fleet", "stop", option).stdout == "Asked 1 build to end.\n"
-
-
-def _has_lines(file: Path, number: int) -> bool:
-    return file.exists() and len(file.read_text().splitlines()) >= number
+    assert begun.read_text() == "x\n"
+    assert not feedstock.packages()
 
 
 def test_a_fleet_that_does_not_answer_is_named(tmp_path: Path) -> None:
     assert _run(tmp_path, "fleet", "new", "mine", "--hub", "127.0.0.1:1").returncode == 0
     shown = _run(tmp_path, "fleet", "status")
     assert shown.returncode == 1
-    assert "the hub of the fleet at 127.0.0.1:1 cannot be reached" in shown.stderr
+    assert "the scheduler of the fleet at 127.0.0.1:1 cannot be reached" in shown.stderr
 
 
 def test_a_row_that_no_host_can_build_is_left_out_or_refused(fleet: Fleet, feedstock: TinyFeedstock) -> None:

@@ -21,13 +21,13 @@ pytestmark = [
     needs("system", why_no_namespaces() is None, f"namespaces and mounts ({why_no_namespaces()})"),
     pytest.mark.slow,
 ]
-LEASE = 8.0
+SILENT = 8.0
 SLOW = 'echo "$PKG_BUILD_STRING" >> "$RECIPE_DIR/../../../../../begun"; sleep 12; mkdir'
 
 
 def test_a_run_survives_a_host_that_is_cut_off_and_one_that_dies(tmp_path: Path, feedstock: TinyFeedstock) -> None:
     feedstock.edit("recipe/build-library.sh", "mkdir", SLOW)
-    with machines_in(tmp_path, dict.fromkeys(("m1", "m2", "m3"), LEASE)) as made:
+    with machines_in(tmp_path, ("m1", "m2", "m3"), SILENT) as made:
         option = f"--fleet={made.fleet.path}"
         run = command.start(feedstock.command("--all", option), feedstock.folder, command.environment())
         lines: list[tuple[float, str]] = []
@@ -40,8 +40,7 @@ def test_a_run_survives_a_host_that_is_cut_off_and_one_that_dies(tmp_path: Path,
         cut = time.monotonic()
         made.machines[second].kill()
         killed = time.monotonic()
-        wait_until(lambda: not made.machines[first].builds(), 120)
-        ended = time.monotonic() - cut
+        wait_until(lambda: any(f"{first}: the worker" in line for _, line in lines), 120)
         made.machines[first].heal()
         run.wait()
         reader.join()
@@ -49,10 +48,9 @@ def test_a_run_survives_a_host_that_is_cut_off_and_one_that_dies(tmp_path: Path,
         output = "".join(line for _, line in lines)
         assert run.returncode == 0, output
         after_kill = _told(lines, f"{second}: the worker of its host ended") - killed
-        after_cut = _told(lines, f"{first}: its ") - cut
-        assert ended < LEASE + 10
-        assert after_kill < 10
-        assert after_cut < LEASE + 10
+        after_cut = _told(lines, f"{first}: the worker of its host ended") - cut
+        assert after_kill < 30
+        assert after_cut < SILENT + 20
     done = Counter(
         package.file for record in feedstock.records() if record.result == "done" for package in record.packages
     )

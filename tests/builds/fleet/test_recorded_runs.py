@@ -89,7 +89,7 @@ class Clock:
 class Waiters:
     """A crew whose builds only wait, and are recorded."""
 
-    outlives_run = False
+    places_rows = False
 
     def __init__(self, hosts: Sequence[Host], ledger: Ledger, clock: Clock) -> None:
         self._hosts = hosts

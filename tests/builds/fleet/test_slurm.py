@@ -83,7 +83,7 @@ all:
     fleet_name: cluster
     fleet_hub: 127.0.0.1:{free_port()}
     fleet_slurm:
-      cpu: {{cores: 1, memory: 1500 MiB, time: 20 min, partition: batch, max: 3, idle: 5 s, lease: 8 s,
+      cpu: {{cores: 1, memory: 1500 MiB, time: 20 min, partition: batch, max: 3, idle: 5 s,
             root: {tmp_path / "nodes"}}}
 """)
     made = _Fleet(cluster, tmp_path, tmp_path / "nodes")

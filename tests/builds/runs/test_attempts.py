@@ -58,7 +58,7 @@ def test_the_network_is_given_time_and_a_killed_build_fewer_jobs() -> None:
 class Crew:
     """One machine, whose builds end as listed: None for a row that another run has."""
 
-    outlives_run = False
+    places_rows = False
 
     def __init__(self, ends: Sequence[Ended | None]) -> None:
         self._ends = iter(ends)

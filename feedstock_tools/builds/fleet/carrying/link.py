@@ -1,149 +1,104 @@
-"""The client's connection to its fleet: what hosts there are, and requests to them, for any number of threads.
+"""The client's connection to its fleet, for any number of threads: tasks for Dask's scheduler, and requests to hosts.
 
-A thread of its own holds the connection and takes it up again when it breaks. Several times a second it reads the list
-of hosts, which decides when a host counts as lost.
+The connection is a process of its own (`courier`), started again when it or the scheduler was away.
 """
 
 from __future__ import annotations
 
-import asyncio
+import base64
+import json
+import queue
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any
 
-from feedstock_tools.builds.fleet.carrying.lines import Line
-from feedstock_tools.builds.fleet.carrying.transport import Closed, dial
 from feedstock_tools.builds.fleet.folder import FleetFolder
-from feedstock_tools.builds.fleet.trust.certificates import client_context
-from feedstock_tools.builds.fleet.trust.signing import Busy, Refused, sign, signing_key
+from feedstock_tools.builds.fleet.orders.order import Order, Refused
+from feedstock_tools.builds.plan.hosts import Share
 from feedstock_tools.errors import WorkError
+from feedstock_tools.processes import worker_command
 
-#: The pause between two readings of the list of hosts, and between two attempts to connect.
-_POLL_SECONDS = 0.5
-#: The longest that the hub may take to connect, and to answer a question about its hosts, in seconds.
-_ANSWERS_WITHIN = 10.0
-#: The longest that a request to a host may take: longer than the hub waits for the host.
-_REQUEST_SECONDS = 90.0
+COURIER = "feedstock_tools.builds.fleet.carrying.courier"
+#: How long the first connection may take, in seconds, and the pause before the next one.
+_CONNECTS_WITHIN, _AGAIN = 30.0, 1.0
 #: How often a thread that waits for an answer checks whether its run is over.
 _CHECK_SECONDS = 0.2
-#: After this many connections closed without an answer, the hub is taken to reject this client.
-_CLOSED_OFTEN = 3
-#: How long a host whose worker ended may take to come back before its builds count as lost, in seconds.
-RETURNS_WITHIN = 4.0
-#: Added to the lease of a silent host: a build ends some seconds after its lease.
-MARGIN = 4.0
-#: A lease that a host claims counts up to this, in seconds.
-_LONGEST_LEASE = 3600.0
+#: How long a host may be away before it counts as gone, in seconds, if Dask does not begin its rows elsewhere before.
+GONE_AFTER = 20.0
 
 
 class Away(Exception):  # noqa: N818 - it may come back
-    """The hub, or the host of a request, cannot be reached now."""
+    """The scheduler, or the host of a request, cannot be reached now."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostState:
-    """A host as the hub knows it, with times in seconds.
+@dataclass
+class Task:
+    """A row that Dask builds.
 
     Attributes:
-        silent: since its last report; `since` the last change of `connected`.
-        ended: its last connection was closed by its worker or its system.
-        report: as the host sent it.
+        order: with the amounts that the row needs as `resources`, and its `priority`: higher comes first.
+        without: the hosts that must not build it.
+        host: the one that has begun it last, with the row's share of it; empty before. `start` names that beginning.
+        ended: `cancelled` by another command, or `finished`; empty before.
     """
 
-    name: str
-    connected: bool
-    ended: bool
-    silent: float
-    since: float
-    report: Mapping[str, Any]
-
-    @property
-    def lease(self) -> float:
-        """How long it goes on with builds while it is cut off."""
-        found = self.report.get("lease")
-        return min(_LONGEST_LEASE, float(found)) if isinstance(found, (int, float)) else _LONGEST_LEASE
-
-    @property
-    def attempts(self) -> list[Mapping[str, Any]]:
-        """The attempts that it has not handed over."""
-        listed = self.report.get("attempts")
-        return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-
-    @property
-    def is_present(self) -> bool:
-        """Whether it can be given work."""
-        return self.connected and self.silent < max(2.0, self.lease / 2)
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """The hosts at a moment: `at` on the monotonic clock; `up` is how long the hub has been running, in seconds."""
-
-    hosts: Mapping[str, HostState]
-    at: float
-    up: float
-
-    def why_lost(self, host: str, attempt: str, begun: float, lease: float) -> str | None:
-        """Why an attempt does not go on; None if it does, or may.
-
-        Args:
-            begun: when its host began it, monotonic.
-            lease: of that host.
-        """
-        state = self.hosts.get(host)
-        if state is None:
-            return "its host did not come back" if self.up > lease + MARGIN else None
-        if state.silent > lease + MARGIN:
-            return f"its host has been cut off for {state.silent:.0f} s, longer than its lease"
-        if not state.connected:
-            return "the worker of its host ended" if state.ended and state.since > RETURNS_WITHIN else None
-        known = any(each.get("attempt") == attempt for each in state.attempts)
-        reported = self.at - state.silent
-        return None if known or reported < begun + 1 else "its host does not know it any more"
+    order: Order
+    resources: Mapping[str, float]
+    priority: int
+    without: tuple[str, ...] = ()
+    host: str = ""
+    start: str = ""
+    share: Share = field(default_factory=lambda: Share((), 0, 1))
+    ended: str = ""
 
 
 class Link:
-    """A connection to the hub of a fleet. Use it as a context.
+    """A connection to a fleet. Use it as a context.
 
     Attributes:
-        sent: the bytes of requests so far, with what they carry.
+        hosts: the hosts that are there → their reports, as of the last time that the scheduler answered.
+        tasks: what Dask was given and has not been let go, by key.
+        run: the name of the run that gives the tasks.
     """
 
-    def __init__(self, fleet: FleetFolder) -> None:
-        """Read the keys.
-
-        Raises:
-            InputError: they are missing or damaged.
-        """
+    def __init__(self, fleet: FleetFolder, run: str = "") -> None:
+        self.run = run
+        self.hosts: Mapping[str, Mapping[str, Any]] = {}
+        self.tasks: dict[str, Task] = {}
         self._fleet = fleet
-        self._context = client_context(fleet.path)
-        self._key = signing_key(fleet.path)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="fleet", daemon=True)
-        self._line: Line | None = None
-        self._first = threading.Event()
         self._problem = "there is no answer"
-        self._closed = 0
-        self._listing = Listing({}, 0.0, 0.0)
-        self.sent = 0
+        self._seen: dict[str, float] = {}
+        self._is_up = threading.Event()
+        self._first = threading.Event()
+        self._closing = threading.Event()
+        self._outbox: queue.SimpleQueue[str] | None = None
+        self._asked: dict[int, Future[Mapping[str, Any]]] = {}
+        self._turn = threading.RLock()
+        self._number = 0
+        self._thread = threading.Thread(target=self._hold, name="fleet", daemon=True)
 
     def __enter__(self) -> Link:
         """Connect.
 
         Raises:
-            WorkError: the hub cannot be reached, or it is not the hub of this fleet.
+            WorkError: the scheduler cannot be reached, or it is not that of this fleet.
         """
         self._thread.start()
-        self._loop.call_soon_threadsafe(self._begin)
-        if not self._first.wait(_ANSWERS_WITHIN + 1) or self._line is None:
+        self._first.wait(_CONNECTS_WITHIN)
+        if not self._is_up.is_set():
             self.close()
             hint = "Is its machine up? `feedstock-tools fleet hub` serves on it."
-            raise WorkError(f"the hub of the fleet at {self._fleet.hub} cannot be reached: {self._problem}", hint=hint)
+            what = f"the scheduler of the fleet at {self._fleet.hub} cannot be reached: {self._problem}"
+            raise WorkError(what, hint=hint)
         return self
 
     def __exit__(
@@ -152,141 +107,218 @@ class Link:
         self.close()
 
     def close(self) -> None:
-        """End the connection."""
-        with suppress(NotYet, TimeoutError):
-            asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(_ANSWERS_WITHIN)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_ANSWERS_WITHIN)
-        self._loop.close()
-
-    @property
-    def listing(self) -> Listing:
-        """The hosts, as of the last moment that the hub answered."""
-        return self._listing
+        """End the connection; tasks go on."""
+        self._closing.set()
+        with self._turn:
+            if self._outbox is not None:
+                self._outbox.put("")
+        self._thread.join(_CONNECTS_WITHIN)
 
     @property
     def is_up(self) -> bool:
-        """Whether the hub answers."""
-        return self._line is not None and time.monotonic() - self._listing.at < _ANSWERS_WITHIN
+        """Whether the scheduler answers."""
+        return self._is_up.is_set()
+
+    def is_gone(self, host: str) -> bool:
+        """Whether a host has been away for long, while the scheduler was there."""
+        return self.is_up and time.monotonic() - self._seen.get(host, 0.0) > GONE_AFTER
+
+    def submit(self, task: Task) -> None:
+        """Have a row built; again and again if the scheduler is lost."""
+        with self._turn:
+            self.tasks[task.order.key] = task
+            if self.is_up:
+                self._submit(task)
+
+    def release(self, key: str, *, cancel: bool = False) -> None:
+        """Let go of a task.
+
+        Args:
+            cancel: it must not go on, for any client.
+        """
+        with self._turn:
+            if self.tasks.pop(key, None) is not None and self.is_up:
+                self._send("release", key=key, cancel=cancel)
+
+    def runs(self) -> Mapping[str, int]:
+        """The runs of the fleet, with the number of their rows that have not ended.
+
+        Raises:
+            Away: the scheduler cannot be reached now.
+        """
+        found: Mapping[str, int] = self._found(self._send("runs"))
+        return found
+
+    def stop(self, run: str) -> int:
+        """End a run of the fleet; returns the number of builds that end.
+
+        Raises:
+            Away: the scheduler cannot be reached now.
+        """
+        return int(self._found(self._send("stop", run=run)))
 
     def ask(
-        self,
-        host: str,
-        operation: str,
-        arguments: Mapping[str, Any],
-        data: bytes = b"",
-        is_over: Callable[[], bool] = lambda: False,
+        self, host: str, operation: str, arguments: Mapping[str, Any], is_over: Callable[[], bool] = lambda: False
     ) -> Mapping[str, Any]:
-        """The answer of a host to a signed request.
+        """The answer of a host to a request.
 
         Args:
             is_over: asked several times a second whether to give up.
 
         Raises:
             Away: the host cannot be reached now, or it is over.
-            Refused: it does not do it, with the reason; `Busy` if it may do it later.
+            Refused: it does not do it, with the reason.
         """
-        signed = sign(self._key, host, operation, arguments)
-        self.sent += len(signed.text) + len(signed.signature) + len(data)
-        question = {
-            "operation": "carry",
-            "host": host,
-            "text": signed.text,
-            "signature": signed.signature,
-            "data": data,
-        }
-        future = asyncio.run_coroutine_threadsafe(self._ask(question, _REQUEST_SECONDS), self._loop)
-        while True:
-            try:
-                answer = future.result(_CHECK_SECONDS)
-                break
-            except (NotYet, TimeoutError):
-                if future.done() or is_over():
-                    future.cancel()
-                    raise Away(f"{host} does not answer") from None
-            except (Closed, OSError) as error:
-                raise Away(f"{host} cannot be reached: {error}") from None
-        if answer.get("absent"):
-            raise Away(f"{host} is not connected")
-        if "refused" in answer:
-            kind = Busy if answer.get("busy") is True else Refused
-            raise kind(str(answer["refused"])[:2000])
+        found = self._found(self._send("ask", host=host, operation=operation, arguments=arguments), is_over)
+        return {**found, "data": base64.b64decode(found["data"])} if "data" in found else found
+
+    def fetch(
+        self, host: str, key: str, content: str, size: int, path: Path, is_over: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Append to a file what it lacks of a file of an attempt, given by its hash.
+
+        Raises:
+            Away, Refused: see `ask`.
+        """
+        self._found(self._send("fetch", host=host, key=key, content=content, size=size, path=str(path)), is_over)
+
+    def put(self, host: str, content: str, source: bytes | Path, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Send a host the contents of a hash.
+
+        Raises:
+            Away, Refused: see `ask`.
+        """
+        path, text = ("", source.decode()) if isinstance(source, bytes) else (str(source), "")
+        self._found(self._send("put", host=host, content=content, path=path, text=text), is_over)
+
+    def _submit(self, task: Task) -> None:
+        order = task.order
+        self._send(
+            "submit",
+            key=order.key,
+            order=order.to_json(),
+            resources=task.resources,
+            priority=task.priority,
+            run=self.run,
+            host=task.host,
+            without=list(task.without),
+        )
+
+    def _send(self, operation: str, /, **arguments: Any) -> Future[Mapping[str, Any]]:
+        """Give the courier a request."""
+        answer: Future[Mapping[str, Any]] = Future()
+        with self._turn:
+            if self._outbox is None:
+                answer.set_exception(Away("the scheduler is away"))
+                return answer
+            self._number += 1
+            self._asked[self._number] = answer
+            self._outbox.put(json.dumps({"id": self._number, "do": operation, "with": arguments}) + "\n")
         return answer
 
-    async def _ask(self, question: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
-        if self._line is None:
-            raise Closed("the hub is away")
-        return await self._line.ask(question, seconds)
-
-    def _begin(self) -> None:
-        self._holding = self._loop.create_task(self._hold())
-
-    async def _end(self) -> None:
-        """End the connection and whatever waits for it."""
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-
-    async def _hold(self) -> None:
+    def _found(self, answer: Future[Mapping[str, Any]], is_over: Callable[[], bool] = lambda: False) -> Any:
         while True:
             try:
-                connection = await dial(self._fleet.hub, self._context, _ANSWERS_WITHIN)
-            except (OSError, TimeoutError) as error:
-                self._problem = _in_words(error)
-                self._note(error)
-                await asyncio.sleep(_POLL_SECONDS)
-                continue
-            line = Line(connection)
-            reading = asyncio.create_task(line.run())
-            try:
-                await self._poll(line)
-            except (Closed, OSError, TimeoutError) as error:
-                self._problem = _in_words(error)
-                self._note(error)
-            finally:
-                self._line = None
-                await line.end(reading)
-            await asyncio.sleep(_POLL_SECONDS)
+                found = answer.result(_CHECK_SECONDS)
+                break
+            except (NotYet, TimeoutError):
+                if is_over():
+                    raise Away("it is over") from None
+        if isinstance(found, dict) and "refused" in found:
+            raise Refused(str(found["refused"])[:2000])
+        return found
 
-    def _note(self, error: BaseException) -> None:
-        """Wait no longer for a first answer of a hub that closes every connection: it is another fleet's."""
-        self._closed += isinstance(error, Closed)
-        if self._closed >= _CLOSED_OFTEN:
-            self._first.set()
+    def _hold(self) -> None:
+        """Run the courier, again and again."""
+        with TemporaryDirectory(ignore_cleanup_errors=True) as home:
+            while not self._closing.is_set():
+                process = subprocess.Popen(
+                    worker_command(COURIER, str(self._fleet.path), self._fleet.hub),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    text=True,
+                    cwd="/",
+                    env={"HOME": home, "LANG": "C.UTF-8"},
+                    start_new_session=True,
+                )
+                with self._turn:
+                    outbox: queue.SimpleQueue[str] = queue.SimpleQueue()
+                    self._outbox = outbox
+                writing = threading.Thread(target=_write, args=(process, outbox), daemon=True)
+                writing.start()
+                if self._closing.is_set():  # since just now
+                    outbox.put("")
+                self._read(process)
+                self._lose(process, outbox)
+                writing.join(_AGAIN)
+                self._closing.wait(_AGAIN)
 
-    async def _poll(self, line: Line) -> None:
-        while True:
-            answer = await line.ask({"operation": "hosts"}, _ANSWERS_WITHIN)
-            self._listing = _listing(answer)
-            self._line = line
-            self._first.set()
-            await asyncio.sleep(_POLL_SECONDS)
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None  # noqa: S101 - it is a pipe
+        with process.stdout as lines:
+            for line in lines:
+                with suppress(ValueError, KeyError, TypeError, AttributeError):
+                    self._take(json.loads(line))
+
+    def _lose(self, process: subprocess.Popen[str], outbox: queue.SimpleQueue[str]) -> None:
+        """The courier has ended."""
+        outbox.put("")
+        with self._turn:
+            self._is_up.clear()
+            self._outbox = None
+            lost, self._asked = self._asked, {}
+        for answer in lost.values():
+            answer.set_exception(Away("the scheduler is away"))
+        process.wait()
+        self._first.set()
+
+    def _take(self, message: Mapping[str, Any]) -> None:
+        """A line of the courier."""
+        if "hosts" in message:
+            self._meet(message["hosts"])
+        elif "begun" in message:
+            self._begun(message["begun"])
+        elif "ended" in message:
+            with self._turn:
+                task = self.tasks.get(message["ended"])
+                if task is not None:
+                    task.ended = str(message["how"])
+        elif "to" in message:
+            with self._turn:
+                answer = self._asked.pop(int(message["to"]), None)
+            if answer is not None and "away" in message:
+                answer.set_exception(Away(str(message["away"])))
+            elif answer is not None:
+                answer.set_result(message["found"])
+        elif "away" in message:
+            self._problem = str(message["away"])
+
+    def _meet(self, hosts: Mapping[str, Mapping[str, Any]]) -> None:
+        now = time.monotonic()
+        with self._turn:
+            self.hosts = {name: report for name, report in hosts.items() if isinstance(report, dict)}
+            if not self._is_up.is_set():
+                self._seen = dict.fromkeys(self._seen, now)  # they join again
+                self._is_up.set()
+                for task in self.tasks.values():
+                    task.ended = ""
+                    self._submit(task)
+            self._seen.update(dict.fromkeys(hosts, now))
+        self._first.set()
+
+    def _begun(self, message: Mapping[str, Any]) -> None:
+        with self._turn:
+            task = self.tasks.get(str(message["key"]))
+            if task is not None:
+                task.share = Share(tuple(map(int, message["cores"])), int(message["memory"]), int(message["jobs"]))
+                task.start, task.host, task.ended = str(message["start"]), str(message["host"]), ""
 
 
-def _in_words(error: BaseException) -> str:
-    """The system's reason behind an error of Dask's."""
-    while (cause := error.__cause__) is not None:
-        error = cause
-    if isinstance(error, Closed):
-        return "it closed the connection"
-    reason = error.strerror if isinstance(error, OSError) else None
-    return reason or str(error) or type(error).__name__
-
-
-def _listing(answer: Mapping[str, Any]) -> Listing:
-    try:
-        hosts = [
-            HostState(
-                name=str(each["name"]),
-                connected=bool(each["connected"]),
-                ended=bool(each["ended"]),
-                silent=float(each["silent"]),
-                since=float(each["since"]),
-                report=dict(each["report"]),
-            )
-            for each in answer["hosts"]
-        ]
-        return Listing({host.name: host for host in hosts}, time.monotonic(), float(answer["up"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise Closed(f"the hub answers in another form: {error!r}") from error
+def _write(process: subprocess.Popen[str], outbox: queue.SimpleQueue[str]) -> None:
+    """Write what is in an outbox, up to an empty line: in a thread, so that nobody waits for a courier that is busy."""
+    assert process.stdin is not None  # noqa: S101 - it is a pipe
+    with suppress(OSError), process.stdin as stream:
+        while line := outbox.get():
+            stream.write(line)
+            stream.flush()

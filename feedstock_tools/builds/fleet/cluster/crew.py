@@ -13,7 +13,7 @@ from feedstock_tools.builds.runs.crew import Crew, Watch
 class JobCrew:
     """Builds rows on the hosts of another crew, and lets a pool submit jobs that become such hosts; see `Crew`."""
 
-    outlives_run = True
+    places_rows = True
 
     def __init__(self, crew: Crew, pool: Pool, rows: Sequence[Row]) -> None:
         """Add a pool to a crew.

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from uuid import uuid4
 
+from feedstock_tools.builds.fleet.certificates import write_private
 from feedstock_tools.builds.fleet.cluster.script import JobKind
 from feedstock_tools.builds.fleet.folder import FleetFolder, add_host
-from feedstock_tools.builds.fleet.trust.certificates import write_private
 from feedstock_tools.errors import InputError
 from feedstock_tools.files.temporary import remove
 from feedstock_tools.reading import read_text

@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from feedstock_tools.builds.fleet.carrying.link import Link
+from feedstock_tools.builds.fleet.certificates import write_private
 from feedstock_tools.builds.fleet.folder import FleetFolder
 from feedstock_tools.builds.fleet.local import HUB
-from feedstock_tools.builds.fleet.trust.certificates import write_private
 from feedstock_tools.errors import WorkError
 from feedstock_tools.processes import process_lives, start_time, this_machine, worker_command
 

@@ -145,17 +145,17 @@ class Pool:
 
     def _coming(self, living: Mapping[str, Job]) -> list[Host]:
         """The jobs that could take a row and have none: in the queue, beginning, or idle."""
-        present = {state.name: state for state in self._link.listing.hosts.values() if state.is_present}
-        busy = {name for name, state in present.items() if any(each.get("runs") for each in state.attempts)}
+        present = self._link.hosts
+        busy = {name for name, report in present.items() if report.get("builds")}
         hosts = {name: self._kinds[kind_of_host(name)].host(name) for name in living if name not in busy}
         for name in hosts.keys() & present.keys():
-            left = present[name].report.get("left")
+            left = present[name].get("left")
             hosts[name] = replace(hosts[name], left=left if isinstance(left, float) else None)
         return list(hosts.values())
 
     def _note_ended(self, jobs: Mapping[str, Job]) -> None:
         """Report jobs that did not end by themselves, and count those that never became hosts."""
-        self._connected |= {state.name for state in self._link.listing.hosts.values() if state.connected}
+        self._connected |= self._link.hosts.keys()
         for host, known in list(self._known.items()):
             job = jobs.get(host)
             if job is not None and not job.is_over:

@@ -39,7 +39,7 @@ class JobKind:
         cores: of a job; `memory` in bytes, `seconds` its time limit (None: the partition's), `gpus` their number.
         rows: the most rows that a job builds in parallel.
         labels: see `Host`.
-        idle: a job ends when it has had nothing to do for so long, in seconds; `lease` of its builds likewise.
+        idle: a job ends when it has had nothing to do for so long, in seconds.
         head: the first lines of the job's script, with its directives and what the site runs first.
         python: on the nodes; `root` is a folder there, in which the shell replaces variables.
     """
@@ -54,7 +54,6 @@ class JobKind:
     rows: int
     labels: tuple[str, ...]
     idle: float
-    lease: float
     head: str
     python: str
     root: str
@@ -84,7 +83,6 @@ class JobKind:
             "memory": self.memory,
             "gpus": self.gpus,
             "labels": list(self.labels),
-            "lease": self.lease,
             "idle": self.idle,
             "allocation": self.host(name).left,
             "temporary": True,
@@ -150,7 +148,6 @@ def kind_of(name: str, settings: JobSettings) -> JobKind:
         rows=settings.jobs,
         labels=settings.labels,
         idle=time_of(settings.idle),
-        lease=time_of(settings.lease),
         head="\n".join([job.shebang, job.job_header, *prologue]),
         python=python,
         root=root,

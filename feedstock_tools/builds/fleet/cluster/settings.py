@@ -119,9 +119,6 @@ class JobSettings(BaseModel):
     idle: Annotated[str, AfterValidator(_pause)] = Field(
         default="5 min", description="A job ends when it has had nothing to do for so long."
     )
-    lease: Annotated[str, AfterValidator(_pause)] = Field(
-        default="60 s", description="How long its builds go on while it is cut off from the hub."
-    )
 
 
 class _Variables(BaseModel):

@@ -7,14 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from feedstock_tools.builds.engines.choice import Engines
-from feedstock_tools.builds.engines.contract import Built, Event, Output
+from feedstock_tools.builds.engines.contract import Built, Event, Failed, Output
 from feedstock_tools.builds.fleet.host.after_build import after_build
+from feedstock_tools.builds.fleet.host.fitness import why_unfit
 from feedstock_tools.builds.fleet.host.spool import AFTER_BUILD, append, keep, slot_of
 from feedstock_tools.builds.fleet.host.store import Store
-from feedstock_tools.builds.fleet.orders.order import Channel, Made, Order, row_of
+from feedstock_tools.builds.fleet.orders.order import Channel, Made, Order, Refused, row_of
 from feedstock_tools.builds.fleet.results.events import Delivered, Finished
-from feedstock_tools.builds.fleet.trust.signing import Refused
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, now
+from feedstock_tools.builds.plan.hosts import Share
 from feedstock_tools.builds.plan.refusals import refuse
 from feedstock_tools.builds.plan.rendering import PlannedInputs
 from feedstock_tools.builds.plan.row import Ended
@@ -32,11 +33,12 @@ from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.files.locks import locked_in_place
 
 
-def perform(folder: Path, root: Path, order: Order) -> None:
+def perform(folder: Path, root: Path, order: Order, share: Share) -> None:
     """Build the row of an order.
 
     Args:
         folder: of the attempt; `root` is the folder of the host's worker.
+        share: the row's share of the host.
 
     Raises:
         FeedstockError: the row cannot be built on this host.
@@ -47,7 +49,8 @@ def perform(folder: Path, root: Path, order: Order) -> None:
     artifacts = Artifacts(root / "caches").apart(slot / "artifacts")
     workspace = _laid_out(slot, artifacts, order, store)
     with Ledger(artifacts.ledger) as ledger:
-        row = row_of(order, {made.output: _brought(order, made, artifacts, ledger, store) for made in order.made})
+        brought = {made.output: _brought(order, made, artifacts, ledger, store) for made in order.made}
+        row = row_of(order, brought, share)
         for channel in {made.channel for made in order.made}:
             index_channel(artifacts.root / channel)
         site = _site(workspace, order, root, store)
@@ -56,7 +59,7 @@ def perform(folder: Path, root: Path, order: Order) -> None:
             raise WorkError(f"this host has {engine.name} {engine.version}, but the plan is for {order.engine_version}")
         refuse(provide_compilers(workspace, [row], {row.configuration: site.channels}, unwatched), some=1)
         station = open_station(site, ledger, engine, os.environ)
-        report = _Report(folder, artifacts, ledger)
+        report = _Report(folder, root, artifacts, ledger)
         ended = build_row(site, station, row, None, report.watch)
         if (folder / AFTER_BUILD).exists():
             after_build(report.packages, os.environ, report.tell)
@@ -130,8 +133,10 @@ def _channel(channel: Channel, root: Path, store: Store) -> str:
 class _Report:
     """Records what happens in an attempt, and keeps its packages and its log for the client."""
 
-    def __init__(self, folder: Path, artifacts: Artifacts, ledger: Ledger) -> None:
+    def __init__(self, folder: Path, root: Path, artifacts: Artifacts, ledger: Ledger) -> None:
         self._folder = folder
+        self._root = root
+        self._unfit: str | None = None
         self._artifacts = artifacts
         self._ledger = ledger
         self._shown = Throttle()
@@ -154,6 +159,8 @@ class _Report:
         for shown in self._shown.of(event, full=False):
             if isinstance(shown, Built):
                 self._deliver(shown)
+            elif isinstance(shown, Failed) and (unfit := why_unfit(self._root)):
+                self._unfit = unfit  # the row has not failed: it begins elsewhere
             elif not isinstance(shown, NextAttempt):
                 append(self._folder, shown)
 
@@ -182,6 +189,9 @@ class _Report:
     def finish(self, ended: Ended | None) -> None:
         """The end of the build."""
         log = self._log()
+        if self._unfit:
+            append(self._folder, Finished("unfit", self._unfit))
+            return
         if ended is None or log is None:
             append(self._folder, Finished("built"))
             return

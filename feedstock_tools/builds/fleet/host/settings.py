@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from feedstock_tools import __version__
 from feedstock_tools.builds.engines.choice import ENGINES
 from feedstock_tools.builds.engines.embedded.engine import RattlerBuild
 from feedstock_tools.builds.plan.hosts import Capacity, Host
@@ -18,11 +19,10 @@ from feedstock_tools.reading import read_text
 SETTINGS = "host.json"
 #: The engine of a host whose settings name none.
 EMBEDDED = "rattler-build"
-#: The default lease in seconds: how long a build goes on while its host is cut off.
-LEASE = 60.0
-_SHORTEST_LEASE = 3.0
-#: The number of a host's reports within a lease, and the longest pause between two, in seconds.
-_REPORTS, _LONGEST_PAUSE = 6, 2.0
+#: Tags of hosts that stay for so long, in seconds: powers of two from a minute to a month.
+LASTS = tuple(60.0 * 2**power for power in range(16))
+#: More of a resource than all rows together ask for: it says what a host has, and not how much.
+PLENTY = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class HostSettings:
 
     Attributes:
         host: what it is for `decide`.
-        hub: `host:port`; `root` is the folder for all that it does; `lease` in seconds.
+        hub: `host:port`; `root` is the folder for all that it does.
         idle: it ends when nothing has been built for so long, in seconds; None to stay.
         temporary: the folder for all that it does is removed at its end.
         after_build: each build is followed by the package's hello-world and benchmark.
@@ -40,22 +40,40 @@ class HostSettings:
     host: Host
     hub: str
     root: Path
-    lease: float
     idle: float | None = None
     temporary: bool = False
     after_build: bool = False
 
-    @property
-    def every(self) -> float:
-        """The pause between two reports, in seconds."""
-        return min(_LONGEST_PAUSE, self.lease / _REPORTS)
+    def resources(self, left: float | None) -> dict[str, float]:
+        """The host as Dask's scheduler sees it: amounts of rows, cores, MiB and GPUs, and plenty of what it has.
+
+        Args:
+            left: the seconds until its allocation ends; None for a host without an end.
+        """
+        host = self.host
+        has = [
+            f"version {__version__}",
+            *(f"platform {subdir}" for subdir in host.platforms or ()),
+            *(f"engine {engine}" for engine in host.engines or ()),
+            *(f"image {image}" for image in host.images or ()),
+            *(["any image"] if host.images is None else []),
+            *(f"label {label}" for label in host.labels),
+            *(["stays"] if not host.preempted else []),
+            *(f"lasts {seconds:.0f} s" for seconds in LASTS if left is None or seconds <= left),
+        ]
+        return {
+            "rows": host.jobs,
+            "cores": len(host.capacity.cores),
+            "memory": host.capacity.memory >> 20,
+            "gpus": host.gpus or 0,
+            **dict.fromkeys(has, PLENTY),
+        }
 
     @property
     def report(self) -> dict[str, Any]:
         """The part of a report that does not change."""
         host = self.host
         return {
-            "lease": self.lease,
             "builder": Platform.here().subdir,
             "cores": list(host.capacity.cores),
             "memory": host.capacity.memory,
@@ -97,7 +115,6 @@ def read_settings(folder: Path) -> HostSettings:
             host=host,
             hub=str(content["hub"]),
             root=Path(content["root"]),
-            lease=max(_SHORTEST_LEASE, float(content.get("lease") or LEASE)),
             idle=_seconds(content.get("idle")),
             temporary=bool(content.get("temporary")),
             after_build=bool(content.get("after_build")),

@@ -1,9 +1,10 @@
-"""The folder of an attempt on a host: its order, what has happened, and what it made, until the client has taken it.
+"""The folder of an attempt on a host: its order, what has happened, and what it made. It is named for the order's key.
 
 order.json   the order
-lease        until when it may go on
+start        a name for this attempt, other than that of any before
 events       what happened, a line of JSON each
 files/       packages and the log, by hash
+messages     what its process printed
 stop         asks the attempt to end
 after-build  asks for the package's hello-world and benchmark after the build
 """
@@ -16,7 +17,8 @@ from pathlib import Path
 from feedstock_tools.builds.fleet.results.events import HostEvent, line_of
 from feedstock_tools.digests import digest_of_values
 
-ORDER, EVENTS, FILES, STOP = "order.json", "events", "files", "stop"
+ORDER, START, EVENTS, FILES, MESSAGES = "order.json", "start", "events", "files", "messages"
+STOP = "stop"
 AFTER_BUILD = "after-build"
 
 

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from feedstock_tools.builds.fleet.orders.bundle import Bundle
-from feedstock_tools.builds.fleet.trust.signing import Refused
+from feedstock_tools.builds.fleet.orders.order import Refused
 from feedstock_tools.files.temporary import remove
 
 _HASH = re.compile("[0-9a-f]{64}")

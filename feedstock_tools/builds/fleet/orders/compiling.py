@@ -1,23 +1,20 @@
-"""Orders for the rows of a run: what they share, and what a host must have before it can perform one."""
+"""Orders for the rows of a run: what they share, and the files that a host may lack."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os.path import commonpath
 from pathlib import Path
-from uuid import uuid4
 
 from feedstock_tools import __version__
 from feedstock_tools.builds.engines.comparable import DEFAULT_EPOCH
 from feedstock_tools.builds.engines.contract import Engine
-from feedstock_tools.builds.fleet.carrying.link import Link
 from feedstock_tools.builds.fleet.orders.bundle import Packed, pack, refuse_credentials
 from feedstock_tools.builds.fleet.orders.order import Channel, Made, Order, row_json
 from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.builds.plan.agenda import Agenda
-from feedstock_tools.builds.plan.row import Row
+from feedstock_tools.builds.plan.row import Row, Running
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.channel.properties import Channels, local_folder
 from feedstock_tools.errors import InputError
@@ -26,10 +23,6 @@ from feedstock_tools.redaction import redacted
 
 #: What engines read of a feedstock besides the recipe: the spec, its settings, configurations and scripts.
 _OWN = ("feedstock.yaml", "conda-forge.yml", ".ci_support", ".scripts")
-#: Bytes of a file that travel at once.
-_PART = 1 << 20
-#: A host lacks documents of bundles first, and files of them then.
-_ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,24 +80,26 @@ def parcels_of(workspace: Workspace, agenda: Agenda) -> Parcels:
 
 
 def compile_order(
-    owner: str,
     parcels: Parcels,
     row: Row,
+    running: Running,
     engine: Engine,
     choice: Channels,
     wanted: Sequence[str],
     done: Sequence[BuildRecord],
+    again: str = "",
 ) -> Order:
-    """An order for one attempt at a running row.
+    """An order for one attempt at a row.
 
     Args:
-        owner: see `Order`.
+        running: the number of the attempt and its limits; a share without cores sets none.
         wanted: the names of the outputs to build; `done` are the records of the others.
+        again: see `Order`.
     """
+    needs = row.wanted.needs
     return Order(
-        attempt=uuid4().hex,
-        owner=owner,
-        number=row.at.attempt,
+        number=running.attempt,
+        again=again,
         version=__version__,
         engine=engine.name,
         engine_version=engine.version,
@@ -126,65 +121,28 @@ def compile_order(
             for name in choice.names
         ),
         origin=choice.properties.origin,
-        share=row.at.share,
-        seconds=row.at.seconds,
-        log_limit=row.at.log_limit,
+        cores=needs.cores,
+        memory=needs.memory,
+        memory_per_job=needs.memory_per_job,
+        remembered=needs.remembered,
+        jobs=running.share.jobs if running.attempt > 1 else None,
+        seconds=running.seconds,
+        log_limit=running.log_limit,
         epoch=parcels.epoch,
     )
 
 
-class Delivery:
-    """Sends hosts what they lack: each file once, whatever number of rows and runs needs it."""
+class Files:
+    """What hosts may lack, by hash: documents of bundles as bytes, and the places of files on this machine."""
 
-    def __init__(self, link: Link, parcels: Parcels, artifacts: Path) -> None:
-        self._link = link
+    def __init__(self, parcels: Parcels, artifacts: Path) -> None:
         self._artifacts = artifacts
-        self._documents: dict[str, bytes] = {}
-        self._files: dict[str, Path] = {}
+        self._sources: dict[str, bytes | Path] = {}
         for packed in (parcels.files, *parcels.channels.values()):
-            self._documents[packed.bundle.identity] = packed.bundle.document
-            self._files.update(packed.files)
-        self._turns: dict[str, threading.Lock] = {}
-        self._turn = threading.Lock()
+            self._sources[packed.bundle.identity] = packed.bundle.document
+            self._sources.update(packed.files)
 
-    def provide(self, host: str, order: Order) -> None:
-        """Send a host all that an order needs and the host lacks.
-
-        Raises:
-            Away: the host cannot be reached.
-            Refused: it does not take a file.
-            InputError: a file has disappeared.
-        """
-        bundles = [order.bundle, *(channel.bundle for channel in order.channels if channel.bundle)]
+    def source(self, content: str, order: Order) -> bytes | Path | None:
+        """The contents of a hash that an order needs, or the file that has them; None for any other hash."""
         made = {each.sha256: self._artifacts / each.channel / each.file for each in order.made}
-        with self._turn:
-            turn = self._turns.setdefault(host, threading.Lock())
-        with turn:
-            for _ in range(_ROUNDS):
-                for content in self._lacks(host, bundles, list(made)):
-                    self._send(host, content, made)
-
-    def _lacks(self, host: str, bundles: Sequence[str], files: Sequence[str]) -> list[str]:
-        known = {*self._documents, *self._files, *files}
-        answer = self._link.ask(host, "lacks", {"bundles": bundles, "files": files}).get("lacks")
-        return [content for content in answer if content in known] if isinstance(answer, list) else []
-
-    def _send(self, host: str, content: str, made: Mapping[str, Path]) -> None:
-        if content in self._documents:
-            document = self._documents[content]
-            for offset in range(0, len(document), _PART):
-                self._put(host, content, offset, document[offset : offset + _PART], len(document))
-            return
-        path = made.get(content) or self._files[content]
-        size = path.stat().st_size
-        with path.open("rb") as stream:
-            offset = 0
-            while offset < size or not offset:
-                data = stream.read(_PART)
-                self._put(host, content, offset, data, size)
-                offset += len(data)
-                if not data:
-                    return
-
-    def _put(self, host: str, content: str, offset: int, data: bytes, size: int) -> None:
-        self._link.ask(host, "put", {"content": content, "offset": offset, "size": size}, data)
+        return made.get(content) or self._sources.get(content)

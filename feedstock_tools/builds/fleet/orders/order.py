@@ -1,10 +1,11 @@
-"""An order: one attempt at one row for one host, as plain JSON. It names files by their hashes, and no program."""
+"""An order: one attempt at one row for any host, as plain JSON. It names files by their hashes, and no program."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from feedstock_tools.builds.ledger import BuildRecord
@@ -13,6 +14,10 @@ from feedstock_tools.builds.plan.needs import Needs
 from feedstock_tools.builds.plan.row import Row, Running, Wanted
 from feedstock_tools.digests import digest_of_values
 from feedstock_tools.feedstock.planned import PlannedConfiguration
+
+
+class Refused(Exception):  # noqa: N818 - not an error of the program
+    """A host does not do what it was sent; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +40,13 @@ class Made:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Order:
     """One attempt.
 
     Attributes:
-        attempt: its unique name, 32 hexadecimal digits; `number` counts the attempts at the row from 1.
-        owner: of the result: the same for all runs that fill one artifacts folder.
+        number: of the attempt at the row, from 1.
+        again: makes it another order than those before, for a row that is built once more; else empty.
         version: of feedstock-tools; a host of another version refuses.
         engine: its name; `engine_version` is part of the identities, so a host with another one refuses.
         bundle: the identity of the files; `feedstock` is the feedstock's folder in it, `recipe` the recipe's path.
@@ -49,14 +54,15 @@ class Order:
         identities: output → its identity in the ledger; `inputs` → the parts of that.
         wanted: the names of the outputs to build; `made` are the others.
         channels: as chosen by the client; `origin` is theirs.
-        share: of the host.
+        cores: what the row needs; None for an equal part of its host. `memory`, `memory_per_job` and `remembered`
+            likewise; see `Needs`.
+        jobs: the most jobs for its tools; None for as many as its part of the host has cores and memory for.
         seconds: the time limit; None for none. `log_limit`: bytes of the log.
         epoch: the time in the packages, in seconds since 1970.
     """
 
-    attempt: str
-    owner: str
     number: int
+    again: str
     version: str
     engine: str
     engine_version: str
@@ -71,7 +77,11 @@ class Order:
     made: tuple[Made, ...]
     channels: tuple[Channel, ...]
     origin: str
-    share: Share
+    cores: int | None
+    memory: int | None
+    memory_per_job: int | None
+    remembered: int | None
+    jobs: int | None
     seconds: float | None
     log_limit: int
     epoch: int
@@ -83,9 +93,23 @@ class Order:
         return name
 
     @property
+    def needs(self) -> Needs:
+        """What it takes of a host."""
+        return Needs(self.cores, self.memory, memory_per_job=self.memory_per_job, remembered=self.remembered)
+
+    @cached_property
     def key(self) -> str:
-        """The same for all attempts at a row with the same inputs: a client takes its own over."""
-        return key_of(self.owner, self.name, self.identities)
+        """Its identity: the same for all orders of one row with the same inputs, whoever gives them and when.
+
+        They are one task of the scheduler, and a host gives back what it has built of it.
+        """
+        identity = [self.version, self.engine, self.name, dict(self.identities), self.number, self.again]
+        return digest_of_values(identity)[:32]
+
+    @property
+    def bundles(self) -> list[str]:
+        """The identities of all bundles that it needs."""
+        return [self.bundle, *(channel.bundle for channel in self.channels if channel.bundle)]
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -98,16 +122,13 @@ class Order:
         Raises:
             LookupError, TypeError, ValueError, AttributeError: it is another document.
         """
-        share = content["share"]
         order = cls(
             **{
                 **content,
-                "identities": dict(content["identities"]),
                 "pythons": tuple(content["pythons"]),
                 "wanted": tuple(content["wanted"]),
                 "made": tuple(Made(**each) for each in content["made"]),
                 "channels": tuple(Channel(**each) for each in content["channels"]),
-                "share": Share(tuple(share["cores"]), share["memory"], share["jobs"]),
             }
         )
         if not isinstance(order.name, str):
@@ -115,16 +136,12 @@ class Order:
         return order
 
 
-def key_of(owner: str, row: str, identities: Mapping[str, str]) -> str:
-    """The key of an order for a row; see `Order.key`."""
-    return digest_of_values([owner, row, dict(identities)])
-
-
-def row_of(order: Order, made: Mapping[str, BuildRecord]) -> Row:
+def row_of(order: Order, made: Mapping[str, BuildRecord], share: Share) -> Row:
     """The row of an order as the host that builds it sees it.
 
     Args:
         made: the records of the outputs that are built, in the host's own ledger.
+        share: its share of the host.
     """
     configuration = PlannedConfiguration.from_json(order.row)
     (row,) = configuration.rows
@@ -135,9 +152,9 @@ def row_of(order: Order, made: Mapping[str, BuildRecord]) -> Row:
         done=made,
         missing=missing,
         makes=missing,
-        needs=Needs(len(order.share.cores), order.share.memory, platform=configuration.platform),
+        needs=Needs(len(share.cores), share.memory, platform=configuration.platform),
     )
-    running = Running("", order.share, order.number, order.seconds, order.log_limit)
+    running = Running("", share, order.number, order.seconds, order.log_limit)
     return Row(configuration.name, row, wanted, running)
 
 

@@ -18,7 +18,7 @@ from feedstock_tools.builds.fleet.provision.setup import CONFIGURED, INSTALLED, 
 #: What a host and a hub get of the fleet's private folder: nothing else that is secret leaves the client.
 FILES: Mapping[str, tuple[str, ...]] = {
     "hub": ("authority.crt", "own.crt", "own.key"),
-    "worker": ("authority.crt", "own.crt", "own.key", "orders.pub", "host.json"),
+    "worker": ("authority.crt", "own.crt", "own.key", "host.json"),
 }
 #: What the words of `fleet_toolchain` and `fleet_container` are among Debian's and Ubuntu's packages.
 _PACKAGES = {

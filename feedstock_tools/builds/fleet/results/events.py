@@ -49,8 +49,8 @@ class Finished:
     """The attempt has ended, and nothing follows.
 
     Attributes:
-        how: `built` (also without some outputs, after a failure), `lease` (it ran out), `stopped` (on request, or with
-            the host's worker), or `broken` (a reason of the host's own).
+        how: `built` (also without some outputs, after a failure), `stopped` (on request, or with the host's worker),
+            `broken` (the host cannot perform the order), or `unfit` (the host, not the row, is at fault).
         reason: of the last one.
         log: the SHA-256 of the log file; `log_size` its bytes.
     """

@@ -40,7 +40,7 @@ class Quarantine:
         Args:
             attempt: its name, 32 hexadecimal digits.
         """
-        self._folder = artifacts.quarantine / attempt
+        self._folder = artifacts.quarantine / f"{attempt}-{host}"
         self._attempt = attempt
         self._host = host
         self._row = row
@@ -53,6 +53,7 @@ class Quarantine:
 
         Raises:
             Away: the host cannot be reached; what has come is kept for the next time.
+            Refused: the host does not have it.
             Rejected: its size or its contents are others than the host said.
             WorkError: it cannot be written.
         """
@@ -61,13 +62,7 @@ class Quarantine:
         path = self._folder / content
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            with path.open("ab") as stream:
-                while (offset := stream.tell()) < size:
-                    request = {"attempt": self._attempt, "content": content, "offset": offset}
-                    data = link.ask(self._host, "file", request, is_over=is_over).get("data")
-                    if not isinstance(data, bytes) or not data or offset + len(data) > size:
-                        raise Rejected(f"it is not of {size} bytes, as its host said")
-                    stream.write(data)
+            link.fetch(self._host, self._attempt, content, size, path, is_over)
             if _hash_of(path) != content:
                 raise Rejected("its bytes are others than those that its host gave the sha256 of")
         except OSError as error:

@@ -1,14 +1,13 @@
-"""The certificates of a fleet: an authority of its own, and one certificate for the hub, the client and each host.
+"""The certificates of a fleet: an authority of its own, and one for the scheduler, each client and each host.
 
-A certificate names its role, and TLS lets none be used for another: only the hub's is one of a server, and the hub
-tells clients and hosts apart by the role (`role_of`). They are valid for a few months, since a fleet is rented.
+Dask asks of a peer that the fleet's authority has signed its certificate, and nothing else: whoever has one may do what
+a client may (SECURITY.md). They are valid for a few months, since a fleet is rented.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,14 +16,11 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.changes import replacing
 
 if TYPE_CHECKING:
-    from ssl import SSLContext
-
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
     from cryptography.x509 import Certificate
+    from distributed import Security
 
 Role = Literal["hub", "host", "client"]
-#: The name in the hub's certificate, whatever its address is.
-HUB = "hub.fleet.invalid"
 AUTHORITY, AUTHORITY_KEY = "authority.crt", "authority.key"
 CERTIFICATE, KEY = "own.crt", "own.key"
 _VALID, _RENEWED_BEFORE = timedelta(days=180), timedelta(days=30)
@@ -87,15 +83,17 @@ def issue(authority: Path, folder: Path, role: Role, name: str) -> None:
     refuse_bad_name(name)
     signer, signer_key = _authority(authority)
     key = ec.generate_private_key(ec.SECP256R1())
-    use = x509.oid.ExtendedKeyUsageOID.SERVER_AUTH if role == "hub" else x509.oid.ExtendedKeyUsageOID.CLIENT_AUTH
+    uses = [x509.oid.ExtendedKeyUsageOID.CLIENT_AUTH]
+    if role != "client":  # the scheduler and the workers of Dask connect to each other
+        uses.append(x509.oid.ExtendedKeyUsageOID.SERVER_AUTH)
     usage = {each: each == "digital_signature" for each in _USES}
     certificate = (
         _builder(_name(name, role), signer.subject)
         .public_key(key.public_key())
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.KeyUsage(**usage), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([use]), critical=True)
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(HUB if role == "hub" else name)]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage(uses), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer_key.public_key()), critical=False)
         .sign(signer_key, hashes.SHA256())
     )
@@ -130,53 +128,34 @@ def write_private(path: Path, content: bytes) -> None:
         stream.write(content)
 
 
-def hub_context(folder: Path) -> SSLContext:
-    """TLS for the hub: whoever connects needs a certificate of the fleet.
+def security(folder: Path, role: Role) -> Security:
+    """TLS 1.3 for Dask, with the certificate in a folder.
 
     Raises:
-        InputError: the files in the folder are missing or damaged.
+        InputError: a file is missing.
     """
     import ssl
 
-    return _context(folder, ssl.Purpose.CLIENT_AUTH)
+    from distributed import Security
 
-
-def client_context(folder: Path) -> SSLContext:
-    """TLS for a host or a client, which talk to the hub of their fleet only.
-
-    Raises:
-        InputError: the files in the folder are missing or damaged.
-    """
-    import ssl
-
-    return _context(folder, ssl.Purpose.SERVER_AUTH)
-
-
-def role_of(certificate: Mapping[str, Any]) -> tuple[str, str]:
-    """The role and the name in a certificate of a peer, in the form of Python's `getpeercert`; empty if it has none."""
-    subject = {key: value for part in certificate.get("subject", ()) for key, value in part}
-    return subject.get("organizationalUnitName", ""), subject.get("commonName", "")
+    missing = [name for name in (AUTHORITY, CERTIFICATE, KEY) if not (folder / name).is_file()]
+    if missing:
+        hint = "`feedstock-tools fleet new` makes the certificates of a fleet."
+        raise InputError(f"the certificates cannot be read: {', '.join(missing)} is missing", path=folder, hint=hint)
+    name = {"hub": "scheduler", "host": "worker", "client": "client"}[role]
+    own = {f"tls_{name}_cert": str(folder / CERTIFICATE), f"tls_{name}_key": str(folder / KEY)}
+    return Security(
+        require_encryption=True,
+        tls_ca_file=str(folder / AUTHORITY),
+        tls_min_version=ssl.TLSVersion.TLSv1_3,
+        **own,
+    )
 
 
 _USES = (
     *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement"),
     *("key_cert_sign", "crl_sign", "encipher_only", "decipher_only"),
 )
-
-
-def _context(folder: Path, purpose: Any) -> SSLContext:
-    import ssl
-
-    try:
-        context = ssl.create_default_context(purpose, cafile=str(folder / AUTHORITY))
-        context.load_cert_chain(folder / CERTIFICATE, folder / KEY)
-    except (OSError, ssl.SSLError) as error:
-        hint = "`feedstock-tools fleet new` makes the certificates of a fleet."
-        raise InputError(f"the certificates cannot be read: {error}", path=folder, hint=hint) from error
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.verify_mode = ssl.CERT_REQUIRED
-    context.check_hostname = purpose == ssl.Purpose.SERVER_AUTH
-    return context
 
 
 def _authority(folder: Path) -> tuple[Certificate, EllipticCurvePrivateKey]:
