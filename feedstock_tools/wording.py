@@ -13,6 +13,16 @@ from feedstock_tools.errors import InputError
 #: turn the direction of a line around, and lone surrogates, which represent bytes that are not UTF-8.
 _UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
+#: Lines that a runner of workflows obeys: GitHub's begin with `::`, older ones and those of Azure are anywhere.
+_COMMAND = re.compile(r"^(\s*):(?=:)|#(?=#(?:vso)?\[)", re.MULTILINE)
+#: What Markdown acts on: punctuation, some only where a text begins, and after these characters mentions, references
+#: and addresses.
+_MARKS = re.compile(
+    r"([\\`*\[\]<>|~&$!]|(?<!\w)_|_(?!\w)|^[#=+-])|(?<=[@#])(?=\w)|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE
+)
+_BAR = re.compile(r"(\\*)\|")
+_BREAKS = re.compile(r"[\n\t\u2028\u2029]")
+
 _NONE: frozenset[int] = frozenset()
 #: The characters below which no column of a table is cut.
 _NARROW = 12
@@ -43,12 +53,63 @@ def some_of(names: Sequence[str], most: int = 1) -> str:
 
 
 def shown(text: str) -> str:
-    """A text that a terminal shows unchanged and never acts on: names may come from untrusted files.
+    """A text that a terminal shows unchanged, and on which neither it nor the log of a workflow acts: names may come
+    from untrusted files.
 
     >>> print(shown("linux_64_\\x1b[2J\\x07"))
     linux_64_\\x1b[2J\\x07
+    >>> print(shown("::error::no"))
+    \\x3a:error::no
     """
-    return _UNSHOWN.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
+    text = _UNSHOWN.sub(_escaped, text)
+    if "::" not in text and "##" not in text:
+        return text
+    return _COMMAND.sub(lambda match: f"{match[1]}\\x3a" if match[1] is not None else "\\x23", text)
+
+
+def named(name: str) -> str:
+    """A stranger's name in a line of a terminal or a log, which it does not leave.
+
+    >>> print(named("file\\nNothing to mend."))
+    file\\nNothing to mend.
+    """
+    return _BREAKS.sub(_escaped, shown(name))
+
+
+def code(name: str) -> str:
+    """A stranger's name in Markdown, as code: no mark in it, mention or address counts.
+
+    >>> code("a"), code("`@b")
+    ('`a`', '`` `@b ``')
+    """
+    text = named(name) or " "
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return f"{fence} {text} {fence}" if len(fence) > 1 else f"{fence}{text}{fence}"
+
+
+def markup(text: str) -> str:
+    """A text with words of strangers in a line of Markdown, in which no mark, mention or address counts.
+
+    >>> print(markup("<b> of @me"))
+    \\<b\\> of @\u200bme
+    """
+    return _MARKS.sub(lambda match: f"\\{match[1]}" if match[1] else "\u200b", named(text))
+
+
+def html_code(name: str) -> str:
+    """A stranger's name in HTML within Markdown, as code: no mention counts in it."""
+    return f"<code>{named(name).replace('&', '&amp;').replace('<', '&lt;')}</code>"
+
+
+def fenced(lines: Iterable[str], language: str = "") -> str:
+    """Lines of strangers as a block of code in Markdown, which none of them ends."""
+    text = "\n".join(map(shown, lines))
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=2))
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")
 
 
 def shown_log(text: str) -> str:
@@ -119,13 +180,19 @@ def values_of(value: object, *names: str) -> dict[str, Any]:
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[int] = _NONE) -> list[str]:
-    """Lines of a table of Markdown; what its cells say must be escaped.
+    """Lines of a table of Markdown; what its cells say must be `code` or `markup`.
 
     Args:
         right: the numbers of the columns that are aligned to the right.
     """
     rule = ["--:" if at in right else "---" for at in range(len(head))]
-    return [f"| {' | '.join(head)} |", f"|{'|'.join(rule)}|", *(f"| {' | '.join(row)} |" for row in rows)]
+    lines = [[_BAR.sub(_in_cell, cell) for cell in row] for row in rows]
+    return [f"| {' | '.join(head)} |", f"|{'|'.join(rule)}|", *(f"| {' | '.join(row)} |" for row in lines)]
+
+
+def _in_cell(bar: re.Match[str]) -> str:
+    """A bar with an odd number of backslashes, which ends no cell."""
+    return f"{bar[1]}|" if len(bar[1]) % 2 else f"{bar[1]}\\|"
 
 
 def table(
@@ -145,7 +212,7 @@ def table(
             after the other until it fits, by their names; then the cells of the column `cut` are cut in the middle,
             and then the widest.
     """
-    whole = [list(row) for row in (head, *rows)]
+    whole = [list(map(named, row)) for row in (head, *rows)]
     kept = list(range(len(head)))
     for name in spare:
         if width is None or _width_of([[row[at] for at in kept] for row in whole]) <= width:
@@ -199,8 +266,9 @@ def aligned(rows: Sequence[Sequence[str]], *, right: frozenset[int] = _NONE) -> 
     Raises:
         ValueError: the rows have different numbers of cells.
     """
-    widths = _widths(rows)
-    return ["  ".join(_cells(row, widths, right)).rstrip() for row in rows]
+    lines = [list(map(named, row)) for row in rows]
+    widths = _widths(lines)
+    return ["  ".join(_cells(row, widths, right)).rstrip() for row in lines]
 
 
 def _cells(row: Sequence[str], widths: Sequence[int], right: frozenset[int]) -> list[str]:

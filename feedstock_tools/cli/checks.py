@@ -17,7 +17,7 @@ from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import command
 from feedstock_tools.cli.fetched import chosen_release, pinning_at, readable_pinning
 from feedstock_tools.cli.opening import tidy
-from feedstock_tools.cli.printing import say_diff, say_result, table_width, write_page
+from feedstock_tools.cli.printing import say_commands, say_diff, say_result, table_width, write_page
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.folder import Feedstock, find_feedstock
 from feedstock_tools.stages import stage
@@ -269,8 +269,11 @@ def lint(feedstock: Path, fix: bool, strict: bool, form: _Form, choice: _Choice)
         tuple(each for each in sorted((*ours.findings, *theirs.findings)) if choice.includes(each.rule)),
         tuple(each for each in (*ours.checks, *theirs.checks) if choice.includes(each.name)),
     )
-    forms = {form.as_json: report.report_values, form.sarif: report.findings_sarif, form.github: report.findings_github}
-    say_result(forms.get(True, report.findings_lines)(found))
+    forms = {form.as_json: report.report_values, form.sarif: report.findings_sarif}
+    if form.github:
+        say_commands(report.findings_github(found))
+    else:
+        say_result(forms.get(True, report.findings_lines)(found))
     return options.status_of(found.verdict, strict=strict)
 
 

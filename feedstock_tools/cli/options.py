@@ -273,6 +273,9 @@ pinning = option(
     metavar="DIR|FILE|VERSION",
     meaning="Pinning to use: a folder, its file, a fetched version, or none",
 )
+offline = click.option(
+    "--offline", is_flag=True, help="Fetch no pinning where none was fetched yet: that is an error then."
+)
 strict = click.option("--strict", is_flag=True, help="Exit with 1 as well if a check could not be completed.")
 rules = option(
     "--rules",

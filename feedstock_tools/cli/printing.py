@@ -127,6 +127,11 @@ def say_result(result: object) -> None:
         _print(json.dumps(_plain(result), indent=2))
 
 
+def say_commands(commands: str) -> None:
+    """Print commands of a workflow, in which the words of strangers are escaped already."""
+    _print(redacted(commands), nl=False)
+
+
 def say_or_write(text: str, output: Path | None) -> None:
     """Print a text, or write it to a file."""
     from feedstock_tools.files.changes import write_whole

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from io import StringIO
 from keyword import iskeyword
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -170,6 +171,7 @@ def run(command: click.Command, name: str, value: object = None, bounds: Bounds 
     """
     _open_closed_streams()
     try:
+        _refuse_folder()
         widen(os.environ.get(VARIABLE, ""))
     except InputError as error:
         say_error(f"error: {error}")
@@ -190,6 +192,22 @@ def run(command: click.Command, name: str, value: object = None, bounds: Bounds 
     interruption.ignore()
     gc.freeze()  # Python collects all garbage at its end, which takes a tenth of a rerender
     sys.exit(status)
+
+
+def _refuse_folder() -> None:
+    """Refuse a current folder that is gone, or that the engine of recipe.yaml cannot name.
+
+    Raises:
+        InputError: it is one of these.
+    """
+    try:
+        here = Path.cwd()
+    except OSError as error:
+        raise InputError("the current folder is gone", hint="Change to a folder that exists.") from error
+    try:
+        str(here).encode()
+    except UnicodeEncodeError as error:
+        raise InputError("the name of the current folder is not UTF-8", path=here, hint="Rename it.") from error
 
 
 def _hold(bounds: Bounds, program: str) -> None:

@@ -27,7 +27,7 @@ from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
 from feedstock_tools.stages import stage
-from feedstock_tools.wording import counted
+from feedstock_tools.wording import counted, named
 
 if TYPE_CHECKING:
     from feedstock_tools.files.changes import Changes
@@ -80,7 +80,7 @@ class _Many:
 @click.option("--verify", is_flag=True, help="Write nothing; run conda-smithy from PATH in a copy and compare.")
 @options.smithy
 @click.option("--online", is_flag=True, help="Look up the feedstock's number at Azure, for the README (5 s at most).")
-@click.option("--offline", is_flag=True, help="Fetch no pinning where none was fetched yet: that is an error then.")
+@options.offline
 @options.commit("conda-smithy's message")
 @options.jobs
 @click.option(
@@ -298,13 +298,13 @@ def _behind_spec(feedstock: Path) -> str | None:
 def _say_report(report: Mapping[str, Any], *, err: bool, with_jobs: bool) -> None:
     """Print what changes, a line each, and the notes; on stderr beside a diff."""
     for change in report["changes"]:
-        say(f"{change['change']} {change['file']}", err=err)
+        say(named(f"{change['change']} {change['file']}"), err=err)
     for warning in report["warnings"]:
-        say_note(f"warning: {warning}")
+        say_note(named(f"warning: {warning}"))
     for note in report["notes"]:
-        say_note(f"note: {note}")
+        say_note(named(f"note: {note}"))
     for job in report["stale_jobs"] if with_jobs else ():
-        say(f"stale {job}", err=err)
+        say(named(f"stale {job}"), err=err)
 
 
 def _report(result: Rerender, changes: Changes, behind: str | None) -> dict[str, Any]:

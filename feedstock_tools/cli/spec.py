@@ -116,11 +116,14 @@ def _released(name: str, version: str | None, output: Path | None) -> tuple[Proj
 @command("import")
 @options.folder
 @options.pinning
+@options.offline
 @options.dry_run
 @options.as_json
 @options.force
 @click.option("--update", is_flag=True, help="Take a change of the generated files into the feedstock.yaml.")
-def import_(feedstock: Path, pinning: str | None, dry_run: bool, as_json: bool, force: bool, update: bool) -> int:
+def import_(
+    feedstock: Path, pinning: str | None, offline: bool, dry_run: bool, as_json: bool, force: bool, update: bool
+) -> int:
     """Write a feedstock.yaml whose generated recipe renders to what the recipe of FEEDSTOCK renders to.
 
     The recipe and the generated one are rendered in every configuration and rerendered; the exit code is 1 if they
@@ -133,10 +136,10 @@ def import_(feedstock: Path, pinning: str | None, dry_run: bool, as_json: bool, 
         raise click.UsageError("--update excludes --force and --json")
     folder = find_feedstock(feedstock, Path()).folder
     if update:
-        return _update(folder, required_pinning(pinning, folder), dry_run=dry_run)
+        return _update(folder, required_pinning(pinning, folder, offline=offline), dry_run=dry_run)
     if not (force or dry_run):
         refuse_spec(folder)
-    imported = import_recipe(folder, pinning=required_pinning(pinning, folder))
+    imported = import_recipe(folder, pinning=required_pinning(pinning, folder, offline=offline))
     if not dry_run:
         path = imported.write(force=force)
         if not as_json:

@@ -19,6 +19,7 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.locks import locked_in_place
 from feedstock_tools.files.temporary import new_folder, owned_name, remove, remove_leftovers
 from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes
+from feedstock_tools.wording import named
 
 _ALL_MAY_RUN = 0o111
 
@@ -86,6 +87,7 @@ def file_diff(name: str, before: bytes | None, after: bytes | None) -> Iterator[
     """The lines of a unified diff of one file, each with its line ending; None: there is no file."""
     import difflib
 
+    name = named(name)
     yield from (
         line if line.endswith("\n") else f"{line}\n"
         for line in difflib.unified_diff(

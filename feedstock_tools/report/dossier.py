@@ -30,9 +30,9 @@ from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.reading import LARGEST_SETTINGS, read_bytes
 from feedstock_tools.redaction import Redaction, known_secrets, redacted, secrets_in_file
-from feedstock_tools.report.matrix import log_file, printable
+from feedstock_tools.report.matrix import log_file
 from feedstock_tools.report.run import are_same, comparison_words
-from feedstock_tools.wording import duration, moment, size_text
+from feedstock_tools.wording import code, duration, markup, moment, named, size_text
 
 if TYPE_CHECKING:
     from feedstock_tools.channel.targets import Target
@@ -306,9 +306,16 @@ def dossier_page(
         tests: the runs of `test` on their packages; `log` is empty for one whose log is gone.
         uploaded: the target with the packages.
     """
-    # Markdown, which HTML escaping would spoil: `cell` escapes each text.
+    # Markdown, which HTML escaping would spoil: `cell` escapes each text, `code` each name.
     environment = text_templates()
-    environment.filters |= {"cell": cell, "duration": duration, "moment": moment, "size": size_text}
+    environment.filters |= {
+        "cell": markup,
+        "code": code,
+        "named": named,
+        "duration": duration,
+        "moment": moment,
+        "size": size_text,
+    }
     views = [_view(matrix, state, tests) for state in chosen]
     files = sorted({package.file for view in views for record in view["records"] for package in record.packages})
     return environment.get_template("dossier.md.j2").render(
@@ -323,14 +330,6 @@ def dossier_page(
         uploaded=uploaded,
         copying=copying(uploaded, files),
     )
-
-
-def cell(text: str) -> str:
-    """A text escaped for a line or a table of Markdown."""
-    plain = " ".join(printable(text.replace("\n", " ")).split())
-    for special, instead in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("`", "'"), ("[", "\\["), ("@", "@\u200b")):
-        plain = plain.replace(special, instead)
-    return plain
 
 
 def copying(uploaded: Target | None, files: Sequence[str]) -> list[str]:

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.channel.properties import properties_of
 from feedstock_tools.report.run import are_same, comparison_words, packages_json, verified_json
-from feedstock_tools.wording import counted, duration, markdown_table, moment, size_text, table, values_of
+from feedstock_tools.wording import (
+    code,
+    counted,
+    duration,
+    fenced,
+    html_code,
+    markdown_table,
+    markup,
+    moment,
+    size_text,
+    table,
+    values_of,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -283,7 +295,7 @@ def _who(group: Group) -> str:
 def matrix_markdown(matrix: Matrix) -> str:
     """A table with a line for each configuration, and the problems below it, folded."""
     table_lines = lines(matrix)
-    out = [f"**{_inline(matrix.feedstock)}**: {_totals(table_lines)} ({moment(matrix.at)} UTC)", ""]
+    out = [f"**{markup(matrix.feedstock)}**: {_totals(table_lines)} ({moment(matrix.at)} UTC)", ""]
     out += markdown_table(_HEAD, map(_markdown_cells, table_lines))
     for group in groups(table_lines):
         out += ["", *_group_markdown(group)]
@@ -291,27 +303,13 @@ def matrix_markdown(matrix: Matrix) -> str:
 
 
 def _markdown_cells(line: Line) -> list[str]:
-    title, state, *rest = map(_inline, _cells(line))
-    return [f"`{title}`", state if state in ("done", "nothing") else f"**{state}**", *rest]
+    title, state, *rest = _cells(line)
+    return [code(title), state if state in ("done", "nothing") else f"**{state}**", *map(markup, rest)]
 
 
 def _group_markdown(group: Group) -> list[str]:
-    fence = "`" * (1 + max((len(run) for run in re.findall("`+", group.reason)), default=2))
-    return [
-        f"<details><summary>{group.state}: {_inline(_who(group))}</summary>",
-        "",
-        fence,
-        group.reason,
-        fence,
-        "",
-        "</details>",
-    ]
-
-
-def _inline(text: str) -> str:
-    """A text escaped for a cell of a table."""
-    plain = " ".join(text.split()).replace("`", "'")
-    return plain.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
+    summary = f"<summary>{group.state}: {html_code(_who(group))}</summary>"
+    return [f"<details>{summary}", "", fenced(group.reason.splitlines()), "", "</details>"]
 
 
 def matrix_json(matrix: Matrix) -> dict[str, Any]:

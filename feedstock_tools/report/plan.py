@@ -15,7 +15,7 @@ from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.check.findings import Check, checks_line, checks_values
 from feedstock_tools.report.html_pages import html_page
 from feedstock_tools.report.timeline import Job, draw
-from feedstock_tools.wording import counted, duration, markdown_table, size_text, table, values_of
+from feedstock_tools.wording import counted, duration, markdown_table, markup, size_text, table, values_of
 
 _HEAD = ("", "row", "builds", "cores", "memory", "disk", "GPU", "about", "image")
 _RIGHT = frozenset({0, 3, 4, 5, 7})
@@ -37,9 +37,9 @@ def plan_text(agenda: Agenda, width: int | None = None) -> str:
 def plan_markdown(agenda: Agenda) -> str:
     """The same, to paste into an issue."""
     host = local_host(agenda.capacity, agenda.jobs)
-    cells = (_cells(number, row, host) for number, row in enumerate(agenda.todo, 1))
+    cells = (tuple(map(markup, _cells(number, row, host))) for number, row in enumerate(agenda.todo, 1))
     rows = markdown_table(_HEAD, cells, right=_RIGHT) if agenda.todo else []
-    return "\n".join([*rows, "", *(f"- {note}" for note in _notes(agenda))]).lstrip()
+    return "\n".join([*rows, "", *(f"- {markup(note)}" for note in _notes(agenda))]).lstrip()
 
 
 def plan_json(agenda: Agenda) -> Mapping[str, Any]:

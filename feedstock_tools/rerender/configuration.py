@@ -43,8 +43,11 @@ class Configuration:
             within: the folder of the feedstock, which no link may lead out of.
 
         Raises:
-            InputError: it cannot be read, is not a mapping of lists, or its name does not begin with a platform.
+            InputError: it cannot be read, is not a mapping of lists, or its name does not begin with a platform or
+                cannot be shown in a line.
         """
+        if not path.stem.isprintable():
+            raise InputError("the name of a configuration has a line break or a control character", path=path)
         content = parse_with_numbers(read_text(path, LARGEST_SETTINGS, within=within), path, WholeNumber)
         if not isinstance(content, dict):
             raise InputError("a configuration must be a mapping of lists", path=path)

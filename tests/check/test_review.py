@@ -245,5 +245,5 @@ def test_a_comment_is_no_longer_than_github_takes() -> None:
 def test_texts_of_strangers_stay_texts() -> None:
     lint = (LintFinding("recipe/meta.yaml", 1, "license", "```\n</details>\x1b[31m"),)
     text = review_markdown(Review(Differences(), None, lint, (), 0), "main")
-    assert text.count("```") == 2
+    assert text.count("\n````\n") == 2
     assert "\x1b" not in text

@@ -22,6 +22,8 @@ from feedstock_tools.yaml_reading.nodes import Schema, parse_types
 from feedstock_tools.yaml_reading.quick import NotSimpleError, may_have_anchors, parse_block
 
 #: A number, which stays a text.
+#: Digits of a build number: channels and solvers read 64 bits.
+_MOST_DIGITS = 18
 _NUMBER = re.compile(r"[0-9][0-9.]*")
 #: Words that YAML's types give another value.
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null"})
@@ -87,8 +89,14 @@ class Meta:
 
     @property
     def build_number(self) -> int:
-        """The build number; 0 if it is missing or not yet a number."""
+        """The build number; 0 if it is missing or not yet a number.
+
+        Raises:
+            InputError: it has so many digits that no solver reads it.
+        """
         number = self.value("build", "number")
+        if isinstance(number, str) and len(number) > _MOST_DIGITS and number.isdecimal():
+            raise InputError(f"build/number has {len(number)} digits; it may have up to {_MOST_DIGITS}")
         try:
             return int(number) if number else 0
         except (TypeError, ValueError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from feedstock_tools.channel.packages.archive import FileDifference, PackageComparison
 from feedstock_tools.check.differences import Differences, JobChange, Lines, PackageChange
 from feedstock_tools.report.html_pages import html_page, shortened
-from feedstock_tools.wording import counted, shown, size_text, values_of
+from feedstock_tools.wording import code, counted, fenced, markup, named, size_text, values_of
 
 
 def comparison_text(found: PackageComparison) -> str:
@@ -21,7 +21,7 @@ def comparison_text(found: PackageComparison) -> str:
 
 def comparison_markdown(found: PackageComparison) -> str:
     """The verdict first, then the files."""
-    listed = [f"- `{each.path}`: {how_files_differ(each)}" for each in found.differences]
+    listed = [f"- {code(each.path)}: {markup(how_files_differ(each))}" for each in found.differences]
     return "\n".join([f"**{comparison_verdict(found)}**", *(["", *listed] if listed else []), ""])
 
 
@@ -37,9 +37,9 @@ def comparison_json(found: PackageComparison) -> Mapping[str, Any]:
 
 def _lines(found: PackageComparison) -> Iterator[str]:
     for each in found.differences:
-        yield f"{shown(each.path)}: {how_files_differ(each)}"
+        yield f"{named(each.path)}: {how_files_differ(each)}"
         if each.what == "text":
-            yield from (f"  {shown(line)}" for line in each.lines)
+            yield from (f"  {named(line)}" for line in each.lines)
 
 
 def how_files_differ(difference: FileDifference) -> str:
@@ -50,7 +50,7 @@ def how_files_differ(difference: FileDifference) -> str:
         "only in the second": f"only in the second package ({second})",
         "kind": "a file in one package, a link in the other",
         "mode": "executable in one package only",
-        "link": f"leads to {' and to '.join(map(shown, difference.lines))}",
+        "link": f"leads to {' and to '.join(map(named, difference.lines))}",
         "text": "another text",
         "bytes": f"other bytes from offset {difference.first_byte} on ({first}, {second})",
     }[difference.what]
@@ -77,15 +77,15 @@ def differences_text(differences: Differences) -> str:
     """The differences as lines of text, the verdict last."""
     lines = []
     for sign, title, names in _jobs(differences):
-        lines += [title, *(f"  {sign} {shown(name)}" for name in names)]
+        lines += [title, *(f"  {sign} {named(name)}" for name in names)]
     lines += ["Replaced jobs:", *(f"  {line}" for line in _replaced(differences))] if differences.jobs_replaced else []
     lines += [f"  {line}" if line.startswith("  ") else line for line in _values(differences.jobs_changed)]
     for sign, title, pairs in _packages(differences):
         lines += [title, *(f"  {sign} {names} in {jobs}" for names, jobs in _by_job(pairs))]
     for change in each_once(differences.packages_changed):
-        lines += [f"{shown(change.name)} in {_few(change.jobs)}:"]
+        lines += [f"{named(change.name)} in {_few(change.jobs)}:"]
         lines += [f"  {line}" for part in change.changes for line in _part(part)]
-    lines += ["Changed files:", *(f"  {shown(name)}" for name in differences.files)] if differences.files else []
+    lines += ["Changed files:", *(f"  {named(name)}" for name in differences.files)] if differences.files else []
     choices = _choices(differences)
     lines += ["What solvers take:", *(f"  {line}" for line in choices)] if choices else []
     return "".join(f"{line}\n" for line in [*lines, verdict(differences)])
@@ -95,32 +95,31 @@ def differences_markdown(differences: Differences) -> str:
     """The differences for a pull request: the verdict first, details folded."""
     blocks = [f"**{verdict(differences)}**"]
     for sign, title, names in _jobs(differences):
-        blocks.append("\n".join([f"{title[:-1]}:", "", *(f"- {sign} `{shown(name)}`" for name in names)]))
+        blocks.append("\n".join([f"{title[:-1]}:", "", *(f"- {sign} {code(name)}" for name in names)]))
     if differences.jobs_replaced:
-        blocks.append("\n".join(["Replaced jobs:", "", *(f"- {_html(line)}" for line in _replaced(differences))]))
+        listed = (f"- {line}" for line in _replaced(differences, code))
+        blocks.append("\n".join(["Replaced jobs:", "", *listed]))
     for sign, title, pairs in _packages(differences):
-        listed = (f"- {sign} {names} in {jobs}" for names, jobs in _by_job(pairs, "`"))
+        listed = (f"- {sign} {names} in {jobs}" for names, jobs in _by_job(pairs, code))
         blocks.append("\n".join([title, "", *listed]))
     if differences.files:
         more = len(differences.files) - _MOST_OF_PART
-        named = [f"- `{shown(name)}`" for name in differences.files[:_MOST_OF_PART]]
-        blocks.append("\n".join(["Changed files:", "", *named, *([f"- and {more} more"] if more > 0 else [])]))
+        files = [f"- {code(name)}" for name in differences.files[:_MOST_OF_PART]]
+        blocks.append("\n".join(["Changed files:", "", *files, *([f"- and {more} more"] if more > 0 else [])]))
     choices = _choices(differences)
     if choices:
-        blocks.append("\n".join(["What solvers take:", "", *(f"- {_html(line)}" for line in choices)]))
+        blocks.append("\n".join(["What solvers take:", "", *(f"- {markup(line)}" for line in choices)]))
     if changed := each_once(differences.packages_changed):
         lines = (
             line
             for change in changed
-            for line in (f"@@ {shown(change.name)} in {_few(change.jobs)} @@", *_short_parts(change.changes))
+            for line in (f"@@ {named(change.name)} in {_few(change.jobs)} @@", *_short_parts(change.changes))
         )
         summary = f"<summary>Changed packages: {counted(len(changed), 'change')}</summary>"
-        blocks.append(f"<details>{summary}\n\n```diff\n{chr(10).join(lines).replace('```', '` ` `')}\n```\n</details>")
+        blocks.append(f"<details>{summary}\n\n{fenced(lines, 'diff')}\n</details>")
     if differences.jobs_changed:
-        values = "\n".join(_values(differences.jobs_changed)[1:])
-        blocks.append(
-            f"<details><summary>Values of jobs</summary>\n\n```\n{values.replace('```', '` ` `')}\n```\n</details>"
-        )
+        values = fenced(_values(differences.jobs_changed)[1:])
+        blocks.append(f"<details><summary>Values of jobs</summary>\n\n{values}\n</details>")
     return "\n\n".join(blocks) + "\n"
 
 
@@ -162,8 +161,8 @@ def _jobs(differences: Differences) -> Iterator[tuple[str, str, Sequence[str]]]:
         yield "+", "New jobs:", differences.jobs_added
 
 
-def _replaced(differences: Differences) -> list[str]:
-    return [f"{shown(before)} -> {shown(after)}" for before, after in differences.jobs_replaced]
+def _replaced(differences: Differences, name: Callable[[str], str] = named) -> list[str]:
+    return [f"{name(before)} -> {name(after)}" for before, after in differences.jobs_replaced]
 
 
 def _packages(differences: Differences) -> Iterator[tuple[str, str, Sequence[tuple[str, str]]]]:
@@ -173,17 +172,17 @@ def _packages(differences: Differences) -> Iterator[tuple[str, str, Sequence[tup
         yield "+", "New packages:", differences.packages_added
 
 
-def _by_job(pairs: Sequence[tuple[str, str]], mark: str = "") -> list[tuple[str, str]]:
+def _by_job(pairs: Sequence[tuple[str, str]], written: Callable[[str], str] = named) -> list[tuple[str, str]]:
     """Packages and their jobs, a pair a line; of many pairs the packages of each job, jobs with the same ones once."""
     if len(pairs) <= _MOST_LINES:
-        return [(_few([name], mark), _few([job], mark)) for job, name in pairs]
+        return [(written(name), written(job)) for job, name in pairs]
     names: dict[str, list[str]] = {}
     for job, name in pairs:
         names.setdefault(job, []).append(name)
     jobs: dict[str, list[str]] = {}
     for job, packages in names.items():
-        jobs.setdefault(", ".join(f"{mark}{shown(name)}{mark}" for name in packages), []).append(job)
-    return [(packages, _few(alike, mark)) for packages, alike in jobs.items()]
+        jobs.setdefault(", ".join(map(written, packages)), []).append(job)
+    return [(packages, _few(alike, written)) for packages, alike in jobs.items()]
 
 
 def changed_values(changes: Sequence[JobChange]) -> dict[tuple[str, str, str], tuple[str, ...]]:
@@ -200,17 +199,17 @@ def _values(changes: Sequence[JobChange]) -> list[str]:
     groups = changed_values(changes)
     lines = ["Changed values of jobs:"] if groups else []
     for (key, before, after), jobs in groups.items():
-        lines.append(f"  {shown(key)}: {shown(before) or 'none'} -> {shown(after) or 'none'} in {_few(jobs)}")
+        lines.append(f"  {named(key)}: {named(before) or 'none'} -> {named(after) or 'none'} in {_few(jobs)}")
     return lines
 
 
 def _part(part: Lines) -> list[str]:
     return [
-        f"{shown(part.part)}:"
+        f"{named(part.part)}:"
         if part.removed or part.added
-        else f"{shown(part.part)}: same lines, repeated differently",
-        *(f"- {shown(line)}" for line in part.removed),
-        *(f"+ {shown(line)}" for line in part.added),
+        else f"{named(part.part)}: same lines, repeated differently",
+        *(f"- {named(line)}" for line in part.removed),
+        *(f"+ {named(line)}" for line in part.added),
     ]
 
 
@@ -226,18 +225,18 @@ def _short_parts(parts: Iterable[Lines]) -> Iterator[str]:
 def _choices(differences: Differences) -> list[str]:
     """What users get instead of what they got; or why that is unknown."""
     if differences.why_no_choices:
-        return [f"unknown: {shown(differences.why_no_choices)}"]
+        return [f"unknown: {named(differences.why_no_choices)}"]
     return [
-        f"{shown(choice.name)} on {', '.join(choice.platforms)} with {choice.machine}: "
+        f"{named(choice.name)} on {', '.join(choice.platforms)} with {choice.machine}: "
         f"{choice.after} instead of {choice.before}"
         for choice in differences.choices
     ]
 
 
-def _few(jobs: Sequence[str], mark: str = "") -> str:
+def _few(jobs: Sequence[str], written: Callable[[str], str] = named) -> str:
     if len(jobs) <= _NAMED:
-        return ", ".join(f"{mark}{shown(job)}{mark}" for job in jobs)
-    return f"{len(jobs)} jobs ({mark}{shown(jobs[0])}{mark} … {mark}{shown(jobs[-1])}{mark})"
+        return ", ".join(map(written, jobs))
+    return f"{len(jobs)} jobs ({written(jobs[0])} … {written(jobs[-1])})"
 
 
 #: A line that a part of a package lost, and the one that it got instead; empty for none.
@@ -350,10 +349,6 @@ def _parts(steps: Iterable[_Step]) -> Iterator[Lines]:
             tuple(before for _, before, _ in own if before),
             tuple(after for _, _, after in own if after),
         )
-
-
-def _html(text: str) -> str:
-    return shown(text).replace("&", "&amp;").replace("<", "&lt;")
 
 
 #: How much the page shows; the JSON has everything.

@@ -10,7 +10,7 @@ from feedstock_tools import __version__
 from feedstock_tools.check.findings import Finding, Report, checks_line, checks_values
 from feedstock_tools.check.linting.lint import RULES
 from feedstock_tools.check.linting.subject import LintFinding
-from feedstock_tools.wording import counted, shown, some_of
+from feedstock_tools.wording import counted, named, shown, some_of
 
 
 def findings_text(found: Report[Finding], count: int) -> str:
@@ -25,7 +25,7 @@ def grouped_findings(findings: Sequence[Finding], count: int) -> str:
         where.setdefault(replace(finding, configuration=""), []).append(finding.configuration)
     lines = []
     for finding, names in where.items():
-        lines.append(str(replace(finding, configuration=some_of(names))))
+        lines.append(named(str(replace(finding, configuration=some_of(names)))))
     remarks = sum(finding.weight == "remark" for finding in where)
     mistakes = counted(len(where) - remarks, "mistake") if len(where) > remarks else "No mistake"
     also = f", {counted(remarks, 'remark')}" if remarks else ""
@@ -40,7 +40,7 @@ def findings_lines(found: Report[LintFinding]) -> str:
 def listed_findings(findings: Sequence[LintFinding]) -> str:
     """One line for each finding, then their number."""
     lines = [
-        f"{found.path}:{found.line}:{found.column}: {_remark(found)}{shown(found.message)} [{found.rule}]"
+        f"{named(found.path)}:{found.line}:{found.column}: {_remark(found)}{named(found.message)} [{found.rule}]"
         for found in findings
     ]
     fixable = sum(found.fixable for found in findings)
@@ -98,7 +98,7 @@ def _result(found: LintFinding) -> dict[str, Any]:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return shown(text).replace("%", "%25").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:

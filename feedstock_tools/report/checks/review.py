@@ -13,7 +13,7 @@ from feedstock_tools.check.reviewing import Review, Stale
 from feedstock_tools.report.checks.differences import differences_json, differences_markdown
 from feedstock_tools.report.checks.linting import grouped_findings, listed_findings
 from feedstock_tools.report.checks.rehearsal import rehearsal_text
-from feedstock_tools.wording import counted, shown
+from feedstock_tools.wording import code, counted, fenced, markup
 
 #: GitHub refuses a comment of more than 65,536 characters.
 _LONGEST = 65_000
@@ -31,16 +31,16 @@ def review_markdown(review: Review, base: str, used: Sequence[str] = ()) -> str:
         base: the state that it is compared with, as the user named it.
         used: what the checks compared with, each with its date.
     """
-    checked = f"{_HEADLINES[review.verdict]} {shown(checks_line(review.checks))}"
-    parts = [f"### feedstock-tools review against `{shown(base)}`\n\n{checked}"]
-    parts += [f"Used: {shown(', '.join(used))}."] if used else []
+    checked = f"{_HEADLINES[review.verdict]} {markup(checks_line(review.checks))}"
+    parts = [f"### feedstock-tools review against {code(base)}\n\n{checked}"]
+    parts += [f"Used: {markup(', '.join(used))}."] if used else []
     parts += ["\n".join(f"- {line}" for line in _summary(review))]
     parts += [_differences(review), *_details(review)]
     text = "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
     if len(text) <= _LONGEST:
         return text
     short = "\n\n".join(parts[: parts.index(_differences(review))])
-    return f"{short}\n\nThe details are longer than a comment may be: see `feedstock-tools diff {shown(base)}`.\n"
+    return f"{short}\n\nThe details are longer than a comment may be: see {code(f'feedstock-tools diff {base}')}.\n"
 
 
 def review_json(review: Review, base: str, used: Sequence[str] = ()) -> dict[str, Any]:
@@ -64,24 +64,24 @@ def _summary(review: Review) -> Iterator[str]:
     """One line for each question of a reviewer."""
     stale = review.stale
     if stale is not None:
-        yield shown(_rerendered(stale))
+        yield _rerendered(stale)
         for lost in stale.lost:
-            yield f"after a rerender: {shown(lost)}"
+            yield f"after a rerender: {markup(lost)}"
     not_counted = f" ({counted(review.known, 'finding')} of the base not counted)" if review.known else ""
     yield f"`lint`: {_count(review.lint)}; `cuda check`: {_count(review.facts)}{not_counted}"
-    yield from (shown(f"build numbers: {remark}") for remark in review.numbers)
+    yield from (f"build numbers: {markup(remark)}" for remark in review.numbers)
     rehearsal = review.rehearsal
     if rehearsal is not None:
         where = (
             "on the stand-in channel" if rehearsal.why_incomplete is not None else f"in {', '.join(rehearsal.channels)}"
         )
-        yield f"`rehearse` {shown(where)}: {_environments(review, rehearsal)}"
+        yield f"`rehearse` {markup(where)}: {_environments(review, rehearsal)}"
 
 
 def _rerendered(stale: Stale) -> str:
     """Whether a rerender is missing, and which configurations everything else is about."""
     if stale.why_not:
-        reason = stale.why_not.partition("\n")[0]
+        reason = markup(stale.why_not.partition("\n")[0])
         return f"{'cannot be rerendered, nor can the base' if stale.base_too else '**cannot be rerendered**'}: {reason}"
     if not stale.files:
         return "rerendered"
@@ -129,8 +129,7 @@ def _details(review: Review) -> Iterator[str]:
 
 def _folded(title: str, lines: Sequence[str]) -> str:
     """A part that is opened by a click."""
-    kept = [shown(line).replace("```", "` ` `") for line in lines[:_LINES]]
+    kept = list(lines[:_LINES])
     if len(lines) > _LINES:
         kept.append(f"… and {len(lines) - _LINES} more lines")
-    body = "\n".join(kept)
-    return f"<details><summary>{title}</summary>\n\n```\n{body}\n```\n</details>"
+    return f"<details><summary>{title}</summary>\n\n{fenced(kept)}\n</details>"
