@@ -83,7 +83,7 @@ def test_nothing_is_said_where_users_get_the_same_as_before(tmp_path: Path, reci
 def test_the_answer_is_shown_in_every_form(tmp_path: Path) -> None:
     pair = states(tmp_path, PREFERRED, BUMPED, ("None", "12.6"), ("None", "12.9"))
     line = "libdemo on linux-64 with driver 12.0 and newer: CUDA 12.9 instead of CUDA 12.6"
-    words = [str(state) for state in pair]
+    words = ["--folders", *map(str, pair)]
     shown = command.run(command.tool("diff", *words), tmp_path).stdout
     assert (
         "What solvers take:\n  demo on linux-64 with driver 12.0 and newer: CUDA 12.9 instead of CUDA 12.6\n" in shown

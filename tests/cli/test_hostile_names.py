@@ -48,7 +48,7 @@ def test_what_is_no_command_is_shown_as_it_is(text: str) -> None:
 
 def rendered(markdown: str) -> str:
     """HTML of Markdown with tables."""
-    return MarkdownIt("commonmark").enable("table").render(markdown).strip()
+    return str(MarkdownIt("commonmark").enable("table").render(markdown)).strip()
 
 
 def test_a_name_is_code_in_markdown() -> None:

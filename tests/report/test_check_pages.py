@@ -133,7 +133,7 @@ def test_diff_writes_the_page_beside_another_form(tmp_path: Path) -> None:
     feedstock.joinpath("recipe").mkdir()
     feedstock.joinpath("recipe", "meta.yaml").write_text("package:\n  name: demo\n  version: '1'\n")
     page = tmp_path / "page.html"
-    words = [str(feedstock), str(feedstock), "--feedstock", str(feedstock), "--html", str(page)]
+    words = ["--folders", str(feedstock), str(feedstock), "--feedstock", str(feedstock), "--html", str(page)]
     alone = CliRunner().invoke(diff, words, catch_exceptions=False, standalone_mode=False)
     assert alone.output == f"wrote {page}\n"
     assert "What a change of demo means" in page.read_text(encoding="utf-8")

@@ -92,7 +92,7 @@ class Meta:
         """The build number; 0 if it is missing or not yet a number.
 
         Raises:
-            InputError: it has so many digits that no solver reads it.
+            InputError: it has more digits than a solver reads.
         """
         number = self.value("build", "number")
         if isinstance(number, str) and len(number) > _MOST_DIGITS and number.isdecimal():
