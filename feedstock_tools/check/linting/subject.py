@@ -99,10 +99,10 @@ class Subject:
     @cached_property
     def _outputs(self) -> dict[str, Owner]:
         outputs = (owner for owner in outputs_of(self.recipe) if owner.kind == "output")
-        return {name: output for output in outputs for name in output.written_names[:1]}
+        return {name: output for output in outputs for name in (*output.written_names[:1], output.name)}
 
     def output(self, name: str) -> Owner | None:
-        """The output as it is written, if its name is."""
+        """The output as it is written, if its name is, or follows from the variables of the recipe."""
         return self._outputs.get(name)
 
     def finding(

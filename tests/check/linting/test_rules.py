@@ -97,6 +97,12 @@ def test_a_rule_finds_its_mistake(tmp_path: Path, old: str, new: str, rule: str,
     assert rule in RULES
 
 
+def test_an_output_with_a_name_from_a_variable_is_known(tmp_path: Path) -> None:
+    recipe = "{% set short = 'demo' %}\n" + META.replace("  - name: demo\n", "  - name: {{ short }}\n")
+    recipe = recipe.replace('"libdemo", exact=True) }}\nabout', '"libdemo") }}\nabout')
+    assert [each.rule for each in found_in(feedstock(tmp_path, recipe))] == ["loose-metapackage"]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
