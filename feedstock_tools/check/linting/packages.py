@@ -103,6 +103,10 @@ def ambiguous_builds(subject: Subject) -> Iterator[LintFinding]:
         yield subject.finding(subject.place_of(name), "ambiguous-builds", message, weight=findings[0].weight)
 
 
+#: What conda-forge's linter looks for in the family of a license, else in its name, that must come with its text.
+_NEED_FILE = ("gpl", "bsd", "mit", "apache", "psf")
+
+
 def licenses(subject: Subject) -> Iterator[LintFinding]:
     """A license that is not an SPDX expression or an obsolete one, and a license file that is missing."""
     recipe = subject.recipe
@@ -116,9 +120,10 @@ def licenses(subject: Subject) -> Iterator[LintFinding]:
         elif obsolete := obsolete_license(text):
             yield subject.finding(entry.start, "license", obsolete, weight="remark")
     own, others = (list(recipe.entries(*above, "about", "license_file")) for above in ((), ("outputs", "*")))
-    licensed = [*of_recipe, *recipe.entries("about", "license_family")]
-    if not own and (not others if recipe.has_templates and licensed else not recipe.has_templates):
-        at = [*licensed, *recipe.entries("about")]
+    licensed = [*recipe.entries("about", "license_family"), *of_recipe]
+    needed = not recipe.has_templates or any(word in licensed[0].value.text.lower() for word in _NEED_FILE if licensed)
+    if not own and (needed or (licensed and not others)):
+        at = [*of_recipe, *licensed, *recipe.entries("about")]
         yield subject.finding(at[0].start if at else 0, "license-file", "no license_file is below 'about'")
 
 

@@ -275,6 +275,12 @@ about:
     assert {"output-tests", "abi3audit", "bld-bat"} <= found
 
 
+def test_a_license_file_of_an_output_does_not_stand_for_that_of_the_recipe(tmp_path: Path) -> None:
+    outputs = "outputs:\n  - name: demo\n    about:\n      license_file: LICENSE\nabout:\n"
+    folder = feedstock(tmp_path, V0.replace("  license_file: LICENSE\n", "").replace("about:\n", outputs))
+    assert len(found_by(folder, "license-file")) == 1
+
+
 def test_conda_forge_yml_turns_rules_off(tmp_path: Path) -> None:
     folder = feedstock(tmp_path, V0.replace("    - setuptools\n", ""))
     assert found_by(folder, "build-backend")
