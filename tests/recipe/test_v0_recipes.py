@@ -234,9 +234,9 @@ def test_a_recipe_is_rendered_once_for_variants_that_its_templates_cannot_tell_a
 ) -> None:
     seen: list[tuple[Path, str | None]] = []
 
-    def counted(path: Path, template: str | None, text: str, context: Mapping[str, Any]) -> str:
+    def counted(path: Path, template: str | None, text: str, context: Mapping[str, Any], **more: Any) -> str:
         seen.append((path, template))
-        return jinja.render(path, template, text, context)
+        return jinja.render(path, template, text, context, **more)
 
     monkeypatch.setattr(v0, "render", counted)
     (tmp_path / "meta.yaml").write_text(f"{HEAD}requirements:\n  host:\n    {host}\n    - zlib\n")
@@ -252,3 +252,16 @@ def test_a_script_too_long_for_a_file_name_is_not_a_file(tmp_path: Path) -> None
     recipe.write_text(f"package: {{name: a, version: 1}}\noutputs:\n- {{name: b, script: {'x' * 300}.sh}}\n")
     (output,) = render_recipe(read_recipe(tmp_path), VariantConfig({}), Platform.parse("linux-64"), environ={}).outputs
     assert output.name == "b"
+
+
+def test_selectors_of_an_imported_file_count(tmp_path: Path) -> None:
+    (tmp_path / "names.jinja").write_text("{% set v = '1' %}  # [py < 312]\n{% set v = '2' %}  # [py >= 312]\n")
+    (tmp_path / "meta.yaml").write_text(
+        "{% from 'names.jinja' import v %}\npackage:\n  name: demo\n  version: {{ v }}\n"
+        "requirements:\n  host: [python]\n  run: [python]\n"
+    )
+    rules = CondaBuildRules()
+    pythons = VariantConfig({"python": ("3.11", "3.12")})
+    config = combine([defaults(LINUX, rules), pythons])
+    outputs = render_recipe(read_recipe(tmp_path, rules), config, LINUX).outputs
+    assert sorted(output.version for output in outputs) == ["1", "2"]

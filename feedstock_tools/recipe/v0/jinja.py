@@ -28,6 +28,10 @@ from jinja2.visitor import NodeTransformer
 from feedstock_tools.bounds.limits import BoundError, most, step
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import is_file, read_text
+from feedstock_tools.variants.selectors import has_selectors
+
+#: Applies selectors to the text of a file.
+Select = Callable[[str, Path], str]
 
 #: The limits of one rendering: steps of loops, filters and calls; characters and items of all values; of the text.
 _MOST_STEPS = 100_000
@@ -256,7 +260,8 @@ class _Environment(Sandbox):
     intercepted_binops = frozenset({"*", "**", "+", "%", "//", "/", "-"})
 
     def __init__(self, recipe: Path, undefined: type[jinja2.Undefined]) -> None:
-        super().__init__(undefined=undefined, loader=_Included(recipe), finalize=self._charge, optimized=False)
+        self.included = _Included(recipe)
+        super().__init__(undefined=undefined, loader=self.included, finalize=self._charge, optimized=False)
         self.begin()
         self.globals = {"range": _bounded_range, "dict": dict, "namespace": jinja2.utils.Namespace}
         filters = {**self.filters, **_BOUNDED_FILTERS}
@@ -368,10 +373,11 @@ FAILURES = (
 
 
 class _Included(jinja2.BaseLoader):
-    """Templates beside the recipe, and nowhere else."""
+    """Templates beside the recipe, and nowhere else; their selectors are applied by `select` of the rendering."""
 
     def __init__(self, recipe: Path) -> None:
         self._folder = recipe.parent
+        self.select: Select | None = None
 
     def get_source(self, environment: jinja2.Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
         path = self._folder.joinpath(*split_template_path(template))
@@ -379,6 +385,8 @@ class _Included(jinja2.BaseLoader):
             raise jinja2.TemplateNotFound(template)
         text = read_text(path, within=self._folder)
         changed = path.stat().st_mtime_ns
+        if self.select is not None and has_selectors(text):
+            return self.select(text, path), str(path), lambda: False  # another rendering may select other lines
         return text, str(path), lambda: is_file(path) and path.stat().st_mtime_ns == changed
 
 
@@ -406,11 +414,13 @@ def render(
     text: str,
     context: Mapping[str, Any],
     undefined: type[jinja2.Undefined] = _Undefined,
+    select: Select | None = None,
 ) -> str:
     """Render the text of a recipe after selectors have been applied.
 
     `template`, if given, renders to the same with the selectors as conditions in `context`, and is compiled once
-    for all variants. `undefined` is the kind of an undefined name; default: one that renders as nothing.
+    for all variants. `undefined` is the kind of an undefined name; default: one that renders as nothing. `select`
+    applies selectors to the text of an included file.
 
     Raises:
         InputError: the template is invalid, does something forbidden in the sandbox, or exceeds a limit; with the line.
@@ -420,7 +430,9 @@ def render(
     try:
         with step(recipe):
             chosen = template if template and _compiles(recipe, template, undefined) else text
-            return _rendered(*_compiled(recipe, chosen, undefined), context)  # type: ignore[arg-type]
+            environment, compiled = _compiled(recipe, chosen, undefined)  # type: ignore[arg-type]
+            environment.included.select = select
+            return _rendered(environment, compiled, context)
     except jinja2.TemplateSyntaxError as error:
         raise InputError(f"the template is invalid: {error.message}", path=recipe) from error
     except _TooMuchError as error:

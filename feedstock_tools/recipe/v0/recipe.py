@@ -8,6 +8,7 @@ these keys' values.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,6 +38,8 @@ Watch = Callable[[Meta, RenderedOutput], None]
 #: More renderings than any recipe of conda-forge needs on one platform.
 _MOST_RENDERINGS = 20_000
 
+#: A statement that brings in another file.
+_LOADS = re.compile(r"\{%[-+]?\s*(?:from|import|include)\b")
 #: Keys that can determine how a recipe renders although its text lacks them.
 _ALWAYS_RELEVANT = frozenset(
     ("python", "numpy", "perl", "lua", "r_base", "target_platform", "channel_targets", "cdt_name", "cdt_arch")
@@ -141,10 +144,11 @@ class _Rendering:
         self.finder = usage_finder(self.space.keys, self.recipe.raw, self.rules)
         self.names_package = "PKG_" in self.recipe.raw
         tokens = self.recipe.tokens
+        loads = _LOADS.search(self.recipe.raw) is not None  # files whose selectors may read any key
         self.relevant = tuple(
             key
             for key in sorted(self.space.keys)
-            if key in tokens or key in _ALWAYS_RELEVANT or "_compiler" in key or "_stdlib" in key
+            if loads or key in tokens or key in _ALWAYS_RELEVANT or "_compiler" in key or "_stdlib" in key
         )
         self._relevant_values = values_of(self.relevant)
 
@@ -307,10 +311,13 @@ class _Rendering:
         template = self.recipe.template
         if template is not None:
             context.update(view.holds)
-        text = render(path, template, view.template, context)
+        text = render(path, template, view.template, context, select=partial(self._selected, namespace))
         if has_selectors(text):
             text, _ = select_lines(text, namespace, self.rules, path)
         return self._rendered.setdefault(key, parse_rendered(text, path))
+
+    def _selected(self, namespace: Namespace, text: str, path: Path) -> str:
+        return select_lines(text, namespace, self.rules, path)[0]
 
     def _used(self, meta: Meta, *, force_top_level: bool = False, force_global: bool = False) -> frozenset[str]:
         """The variables that a package uses (metadata.py: get_used_vars)."""
