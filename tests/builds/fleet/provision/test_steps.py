@@ -165,7 +165,7 @@ def test_a_host_gets_its_own_certificate_and_nothing_else_that_is_secret(
         path.name if path.parent == fleet.path else path.relative_to(fleet.path).as_posix(): path.read_bytes()
         for path in fleet.path.rglob("*.key")
     }
-    assert len(secrets) == 6  # of the authority, the client, the orders, the hub, and two hosts
+    assert len(secrets) == 5  # of the authority, the client, the hub, and two hosts
     for name, path in files.items():
         content = path.read_bytes()
         assert b"ghp_notforhosts" not in content and str(tmp_path).encode() not in content, name
