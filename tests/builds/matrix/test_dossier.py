@@ -85,7 +85,7 @@ def test_uploaded_packages_are_searched_in_their_channel(gpu_feedstock: TinyFeed
     published = gpu_feedstock.run("publish", "uploaded", ROW, "--channel", str(gpu_feedstock.channel))
     assert published.returncode == 0, published.stderr
     assert dossier(gpu_feedstock, ROW, *target).returncode == 0
-    assert "When this page was created, file://" in (gpu_feedstock.folder / "dossier" / "README.md").read_text()
+    assert "When this page was created, `file://" in (gpu_feedstock.folder / "dossier" / "README.md").read_text()
     package = next((gpu_feedstock.folder / "uploaded").glob("*/libtiny-*.conda"))
     package.write_bytes(b"another")
     run = dossier(gpu_feedstock, ROW, *target)
