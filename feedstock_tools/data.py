@@ -34,6 +34,20 @@ def cache_root(environment: Mapping[str, str]) -> Path:
     return root / "feedstock-tools"
 
 
+def state_root(environment: Mapping[str, str]) -> Path:
+    """The folder of what this program keeps for the user and cannot make again, by this system's conventions."""
+    home = Path(environment.get("HOME") or environment.get("USERPROFILE") or Path.home())
+    if environment.get("XDG_STATE_HOME"):
+        root = Path(environment["XDG_STATE_HOME"])
+    elif sys.platform == "win32":
+        root = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        root = home / "Library" / "Application Support"
+    else:
+        root = home / ".local" / "state"
+    return root / "feedstock-tools"
+
+
 def text_templates(opening: str = "{", closing: str = "}") -> Environment:
     """Jinja for the templates of plain texts: a missing value is an error, and values are not escaped.
 

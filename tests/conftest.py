@@ -56,6 +56,14 @@ def _caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     return (folder / str(number) for number in itertools.count())
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The state folder of the user of this run, with one key: what one worker has built counts for all."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(of_this_run(tmp_path_factory) / "state"))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _own_cache(_caches: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep tests out of the cache of the user who runs them.

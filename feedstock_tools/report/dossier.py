@@ -230,7 +230,7 @@ def _test_json(test: TestRecord | ComparisonRecord) -> dict[str, Any]:
 
 def _build_json(record: BuildRecord, redaction: Redaction) -> dict[str, Any]:
     """A build in a form for others: without this machine's processes, and without credentials."""
-    left_out = ("id", "process", "packages", "channels", "command", "log")
+    left_out = ("id", "process", "packages", "channels", "command", "log", "seal", "brought")
     shown = {name: value for name, value in asdict(record).items() if name not in left_out}
     packages = [{"file": package.file, "size": package.size, "sha256": package.sha256} for package in record.packages]
     channels = [redacted(channel) for channel in record.channels]

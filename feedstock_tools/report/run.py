@@ -97,7 +97,11 @@ def channel_notes(agenda: Agenda) -> Iterator[str]:
 
 
 def again_notes(agenda: Agenda) -> Iterator[str]:
-    """Which rows are built again, and what has changed since they were built."""
+    """Which rows are built again, and what has changed since they were built; and whether this user can seal builds."""
+    from feedstock_tools.builds.ledger.seal import key_of_user
+
+    if key_of_user() is None:
+        yield "Builds get no seal, since no key can be kept in the user's folder: `publish` needs `collect` first."
     rows: dict[tuple[str, ...], list[str]] = {}
     for name, changed in agenda.again.items():
         rows.setdefault(changed, []).append(name)

@@ -33,11 +33,12 @@ from feedstock_tools.builds.ledger.records import (
     record_of,
     stored,
 )
+from feedstock_tools.builds.ledger.seal import is_sealed, key_of_user, seal_of
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
 
 #: The number of the form. It grows with each change of the statements below; ledgers of another form are refused.
-FORM = 4
+FORM = 5
 _STATEMENTS = """
 CREATE TABLE builds (
     id INTEGER PRIMARY KEY,
@@ -64,7 +65,8 @@ CREATE TABLE builds (
     inputs TEXT NOT NULL DEFAULT '{}',
     "values" TEXT NOT NULL DEFAULT '{}',
     command TEXT NOT NULL DEFAULT '',
-    seen TEXT NOT NULL DEFAULT ''
+    seen TEXT NOT NULL DEFAULT '',
+    seal TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX builds_by_identity ON builds (identity, result);
 CREATE INDEX builds_by_place ON builds (row, output, result);
@@ -130,9 +132,11 @@ _BESIDE = ("-journal", "-wal", "-shm")
 _MOST_PACKAGES = 1000
 #: Builds of one identity that are read as running; more than one is a ledger of runs that were killed.
 _MOST_RUNNING = 100
+#: Builds of one identity that another user sealed, before the search for one of this user ends.
+_MOST_BROUGHT = 1000
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 #: The columns that change when a build ends.
-_ENDING = ("result", "reason", "ended", "seconds", "peak_memory", "marks")
+_ENDING = ("result", "reason", "ended", "seconds", "peak_memory", "marks", "seal")
 _FREE = "Free some space, or give another folder with --output-dir. Nothing that was recorded before is lost."
 #: Codes of SQLite (https://www.sqlite.org/rescode.html), the particular ones first → what happened, and what to do.
 _REASONS = {
@@ -170,6 +174,7 @@ class Ledger:
             WorkError: also if it has another form than this version writes.
         """
         self.path = path
+        self._key = key_of_user()
         self._turn = threading.RLock()
         self._opened = False
         with self._explained():
@@ -225,7 +230,8 @@ class Ledger:
         self.finish(record, environments)
 
     def finish(self, record: BuildRecord, environments: Sequence[EnvironmentRecord] = ()) -> None:
-        """Record the end of a build, with its packages and environments, all or nothing."""
+        """Record the end of a build, with its packages and environments, all or nothing, under the user's seal."""
+        record = replace(record, seal="" if self._key is None else seal_of(record, self._key))
         changes = ", ".join(f"{column} = ?" for column in _ENDING)
         with self._explained(), self._transaction():
             self._database.execute(
@@ -254,7 +260,7 @@ class Ledger:
         marks = ", ".join("?" for _ in identities)
         settled = []
         for record in self._records(f"result = 'running' AND (row = ? OR identity IN ({marks}))", (row, *identities)):
-            done = self.holds(record)
+            done = self.counts(record) and self.holds(record)
             reason = "" if done else "the run that made it was killed"
             ended = replace(record, result="done" if done else "interrupted", reason=reason, ended=now())
             self.finish(ended)
@@ -271,6 +277,7 @@ class Ledger:
         chosen = "SELECT id FROM builds WHERE identity = ? AND result = 'done'"
         seen: dict[Path, tuple[int, int] | None] = {}
         digests: dict[Path, str] = {}
+        brought = 0
         with self._explained(), self._undamaged():
             rows = self._database.execute(
                 f"SELECT {_PACKAGE_OF_BUILD} FROM packages WHERE build IN ({chosen}) ORDER BY build DESC",  # noqa: S608
@@ -279,7 +286,11 @@ class Ledger:
             for number, of_build in groupby(rows, key=itemgetter(0)):
                 packages = packages_of([row[1:] for row in islice(of_build, _MOST_PACKAGES)])
                 if all(self._is_intact(package, seen, digests) for package in packages):
-                    return int(number)
+                    if self.counts(self._numbered([number])[0]):
+                        return int(number)
+                    brought += 1
+                if brought > _MOST_BROUGHT:
+                    break
         return None
 
     def identities_done(self, identities: Iterable[str]) -> frozenset[str]:
@@ -323,7 +334,8 @@ class Ledger:
         found = {record.id: record for record in self._numbered({*chosen, *(ids[0] for ids in done.values())})}
         for ids in done.values():
             newest_done = found[ids[0]]
-            if len(ids) > 1 and not self.holds(newest_done) and (held := self.done(newest_done.identity)) is not None:
+            is_it = self.counts(newest_done) and self.holds(newest_done)
+            if len(ids) > 1 and not is_it and (held := self.done(newest_done.identity)) is not None:
                 found[held.id] = held
         return tuple(sorted(found.values(), key=_number))
 
@@ -400,6 +412,10 @@ class Ledger:
                 found += (record_of(kind, row) for row in rows)
         return tuple(sorted(found, key=_age))
 
+    def counts(self, record: BuildRecord) -> bool:
+        """Whether a build is this user's; where no key can be kept, nobody can tell, and all count for building."""
+        return not record.brought or self._key is None
+
     def holds(self, record: BuildRecord) -> bool:
         """Whether the channel holds the packages of a build, unchanged since they were recorded."""
         return bool(record.packages) and all(self.is_intact(package) for package in record.packages)
@@ -459,7 +475,8 @@ class Ledger:
                     of_build.append(package)
                     if len(of_build) > _MOST_PACKAGES:
                         raise ValueError(f"build {build} has more than {_MOST_PACKAGES} packages")
-            return [build_of(row, packages.get(row[-1], ())) for row in rows]
+            records = [build_of(row, packages.get(row[-1], ())) for row in rows]
+            return [record if is_sealed(record, self._key) else replace(record, brought=True) for record in records]
 
     def _prepare(self) -> None:
         reason = _why_no_ledger(self._database)

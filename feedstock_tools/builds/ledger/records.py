@@ -80,6 +80,8 @@ class BuildRecord:
         values: the row's variant.
         command: the command line.
         seen: the time of the run's last sign of life, like `started`; empty before the first.
+        seal: made with the user's key (`ledger.seal`).
+        brought: this user has not built it: its seal is missing, or another's.
         id: its number in the ledger; None before it is recorded.
     """
 
@@ -107,7 +109,9 @@ class BuildRecord:
     values: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
     seen: str = ""
+    seal: str = field(default="", compare=False, repr=False)
     packages: tuple[PackageRecord, ...] = ()
+    brought: bool = False
     id: int | None = None
 
     TABLE: ClassVar[str] = "builds"
@@ -204,7 +208,10 @@ def now() -> str:
 #: A record with a table of its own.
 _Stored = TypeVar("_Stored", BuildRecord, TestRecord, ComparisonRecord)
 _STORED: tuple[type[Any], ...] = (BuildRecord, TestRecord, ComparisonRecord)
-_COLUMNS = {kind: tuple(each.name for each in fields(kind) if each.name not in ("packages", "id")) for kind in _STORED}
+_COLUMNS = {
+    kind: tuple(each.name for each in fields(kind) if each.name not in ("packages", "brought", "id"))
+    for kind in _STORED
+}
 #: The columns that hold JSON, by the beginning of the field's annotation.
 _LISTS = {kind: {each.name for each in fields(kind) if str(each.type).startswith("tuple")} for kind in _STORED}
 _OBJECTS = {kind: {each.name for each in fields(kind) if str(each.type).startswith("Mapping")} for kind in _STORED}
@@ -344,6 +351,7 @@ def _is_number(value: Any) -> bool:
 
 _PLAIN: Mapping[Any, _Check] = {
     str: _is_text,
+    bool: lambda value: isinstance(value, bool),
     int: _is_whole,
     float: _is_number,
     Any: lambda _value: True,

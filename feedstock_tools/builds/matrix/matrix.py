@@ -26,6 +26,7 @@ _LAST = 1000
 #: attempt ended so; `stale`: built, from other inputs; `missing`: never built; `refused`: not built and cannot be built
 #: here; `nothing`: a configuration without outputs.
 STATES = ("running", "failed", "interrupted", "stale", "missing", "refused", "done", "nothing")
+_BROUGHT = "brought, not built by this user: move the artifacts away and `collect` them, or build it"
 #: A run on another machine without a sign of life for this long counts as dead.
 SILENT = timedelta(minutes=10)
 
@@ -121,7 +122,7 @@ def _intact(ledger: Ledger, builds: Sequence[BuildRecord], candidates: Candidate
     newest: dict[str, int | None] = {}
     for record in reversed(builds):
         counts = record.result == "done" and record.identity in wanted and record.identity not in newest
-        if counts and ledger.holds(record):
+        if counts and ledger.counts(record) and ledger.holds(record):
             newest[record.identity] = record.id
     return frozenset(newest.values())
 
@@ -273,6 +274,8 @@ def _output_state(
     done = next((record for record in tried if record.result == "done" and record.id in around.intact), None)
     if done:
         return OutputState(output, rows, "done", done)
+    if tried and tried[0].result == "done" and tried[0].brought:
+        return OutputState(output, rows, "missing", tried[0], _BROUGHT)
     if tried and tried[0].result == "done":
         return OutputState(output, rows, "missing", tried[0], "its package was removed or changed since it was built")
     if tried:

@@ -117,7 +117,7 @@ def collect(folders: Sequence[Path], artifacts: Artifacts, feedstock: Feedstock 
         if not parts:
             raise refusals.error()
         ledger = stack.enter_context(Ledger(artifacts.ledger))
-        recorded = ledger.builds()
+        recorded = tuple(record for record in ledger.builds() if ledger.counts(record))
         if feedstock is not None:
             outputs_of_ledgers = {part.root: {record.output for record in part.builds} for part in parts}
             for root, mistake in parts_of_other_feedstocks(

@@ -114,6 +114,8 @@ def _checked(matrix: Matrix, target: Target, observer: PublishObserver, *, compl
         chosen, untested = _tested(matrix, chosen, untested, observer), {}
     _refuse_to_leave(chosen, target)
     packages = _packages(matrix, chosen)
+    brought = sorted({package.file for record in _records(chosen) if record.brought for package in record.packages})
+    wrong += [f"{file} was brought: nothing shows that this user built it; `collect` checks it" for file in brought]
     wrong += [untested_in_words(reason, sorted(files)) for reason, files in untested.items()]
     wrong += [reason for package in packages if (reason := _why_not(package))]
     if wrong:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -308,3 +310,43 @@ def test_a_run_gives_signs_of_life_for_its_own_running_builds(tmp_path: Path) ->
         ledger.begin(replace(BEGUN, machine="here", process="3:4"))
         ledger.give_sign("here", "1:2")
         assert [bool(record.seen) for record in ledger.builds()] == [False, True, False]
+
+
+def test_a_record_without_the_seal_of_this_user_is_brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with Ledger(path) as ledger:
+        done = finished(ledger, package(tmp_path))
+        assert ledger.done("i1") == done
+    key = tmp_path / "of another" / "feedstock-tools" / "ledger.key"
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "of another"))
+    with Ledger(path) as ledger:
+        assert ledger.done("i1") is None
+        assert [each.brought for each in ledger.builds_of(["i1"])] == [True]
+    assert key.stat().st_mode & 0o777 == 0o600 or sys.platform == "win32"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE builds SET identity = 'i2'",
+        "UPDATE builds SET marks = '{}', seal = ''",
+        "UPDATE packages SET sha256 = '1'",
+    ],
+)
+def test_a_seal_covers_what_decides_whether_a_build_counts(tmp_path: Path, change: str) -> None:
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        finished(ledger, package(tmp_path))
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as database, database:
+        database.execute(change)
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        assert [each.brought for each in ledger.builds()] == [True]
+        assert ledger.done("i1") is ledger.done("i2") is None
+
+
+def test_a_brought_promise_is_not_settled_as_done(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        done = finished(ledger, package(tmp_path))
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as database, database:
+        database.execute("UPDATE builds SET result = 'running'")
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        assert [each.result for each in ledger.settle(done.row)] == ["interrupted"]

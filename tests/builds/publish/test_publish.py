@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,9 +62,42 @@ def test_a_configuration_that_is_not_complete_does_not_go(gpu_feedstock: TinyFee
     assert not (tmp_path / "channel").exists()
 
 
+def mark(feedstock: TinyFeedstock, marks: dict[str, str], rows: str = "") -> None:
+    """Give the builds of rows with such an ending other marks."""
+    with Ledger(feedstock.artifacts / "ledger.sqlite") as ledger:
+        for record in ledger.builds():
+            if record.row.endswith(rows):
+                ledger.finish(replace(record, marks=marks))
+
+
+def test_what_came_with_a_feedstock_is_not_published_until_it_is_collected(
+    gpu_feedstock: TinyFeedstock, tmp_path: Path
+) -> None:
+    stranger = {"XDG_STATE_HOME": str(tmp_path / "another user")}
+    run = publish(gpu_feedstock, str(tmp_path / "channel"), BUILT, **stranger)
+    assert run.returncode == 1
+    assert "is not complete, but missing" in run.stderr
+    shown = gpu_feedstock.run("status", "--channel", str(gpu_feedstock.channel), **stranger).stdout
+    assert "brought, not built by this user" in " ".join(shown.split())
+    moved = gpu_feedstock.artifacts.rename(tmp_path / "moved")
+    assert gpu_feedstock.run("collect", str(moved), **stranger).returncode == 0
+    assert results(publish(gpu_feedstock, str(tmp_path / "channel"), BUILT, "--json", **stranger)) == {"published"}
+
+
+def test_without_a_place_for_a_key_nothing_is_published(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    nowhere = {"XDG_STATE_HOME": str(tmp_path / "file")}
+    run = gpu_feedstock.run("build", BUILT, "--channel", str(gpu_feedstock.channel), **nowhere)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "no key can be kept in the user's folder" in run.stdout + run.stderr
+    run = publish(gpu_feedstock, str(tmp_path / "channel"), BUILT, **nowhere)
+    assert run.returncode == 1
+    assert "was brought: nothing shows that this user built it" in run.stderr
+    assert not (tmp_path / "channel").exists()
+
+
 def test_untested_packages_do_not_go(gpu_feedstock: TinyFeedstock, tmp_path: Path) -> None:
-    with sqlite3.connect(gpu_feedstock.artifacts / "ledger.sqlite") as ledger:
-        ledger.execute("UPDATE builds SET marks = ?", (json.dumps({"tests": "left out", "tests-reason": "no GPU"}),))
+    mark(gpu_feedstock, {"tests": "left out", "tests-reason": "no GPU"})
     run = publish(gpu_feedstock, str(tmp_path / "channel"), BUILT)
     assert run.returncode == 1
     assert "not tested: no GPU" in run.stderr
@@ -74,9 +107,7 @@ def test_untested_packages_do_not_go(gpu_feedstock: TinyFeedstock, tmp_path: Pat
 def test_without_a_name_rows_with_untested_packages_are_left_out(
     whole_feedstock: TinyFeedstock, tmp_path: Path
 ) -> None:
-    marks = json.dumps({"tests": "left out", "tests-reason": "no GPU"})
-    with sqlite3.connect(whole_feedstock.artifacts / "ledger.sqlite") as ledger:
-        ledger.execute("UPDATE builds SET marks = ? WHERE row LIKE '%_py3.12'", (marks,))
+    mark(whole_feedstock, {"tests": "left out", "tests-reason": "no GPU"}, "_py3.12")
     run = publish(whole_feedstock, str(tmp_path / "channel"))
     assert run.returncode == 0, run.stderr
     assert "Left out with all of their rows: " in run.stdout
@@ -132,8 +163,7 @@ def test_the_last_test_is_the_newest_whatever_was_recorded_last(gpu_feedstock: T
 
 
 def test_stand_in_builds_stay_on_the_machine(gpu_feedstock: TinyFeedstock) -> None:
-    with sqlite3.connect(gpu_feedstock.artifacts / "ledger.sqlite") as ledger:
-        ledger.execute("UPDATE builds SET marks = ?", (json.dumps({"channel": "stand-in"}),))
+    mark(gpu_feedstock, {"channel": "stand-in"})
     run = publish(gpu_feedstock, "prefix:mine", BUILT)
     assert run.returncode == 2
     assert "cannot leave this machine" in run.stderr

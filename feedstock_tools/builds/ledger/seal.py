@@ -1,0 +1,66 @@
+"""The seal of a build's record: what tells builds of this user from records that came with a feedstock.
+
+A ledger lies among the artifacts, where a clone or an archive may bring one. The key lies in the user's own state
+folder, so nobody else can seal.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import secrets
+from functools import cache
+from pathlib import Path
+
+from feedstock_tools.builds.ledger.records import BuildRecord
+from feedstock_tools.data import state_root
+
+_KEY = "ledger.key"
+_SIZE = 32
+#: What a seal covers: all that decides whether a build counts, and where its packages may go.
+_COVERED = ("identity", "configuration", "row", "output", "result", "engine", "machine")
+
+
+def key_of_user() -> bytes | None:
+    """The key of the user of this process, made if there is none; None where none can be kept."""
+    return _key(state_root(os.environ) / _KEY)
+
+
+@cache
+def _key(path: Path) -> bytes | None:
+    try:
+        try:
+            key = path.read_bytes()
+        except FileNotFoundError:
+            key = _made(path)
+    except OSError:
+        return None
+    return key if len(key) == _SIZE else None
+
+
+def _made(path: Path) -> bytes:
+    """A new key in a file that nobody else may read; of two processes that make one the first wins."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    own = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+        stream.write(secrets.token_bytes(_SIZE))
+    try:
+        path.hardlink_to(own)
+    except FileExistsError:
+        pass
+    finally:
+        own.unlink()
+    return path.read_bytes()
+
+
+def seal_of(record: BuildRecord, key: bytes) -> str:
+    """The seal of a record and its packages."""
+    packages = sorted((each.channel, each.file, each.size, each.sha256) for each in record.packages)
+    covered = [getattr(record, name) for name in _COVERED]
+    text = json.dumps([*covered, list(record.channels), sorted(record.marks.items()), packages])
+    return hmac.new(key, text.encode("utf-8", "surrogatepass"), "sha256").hexdigest()
+
+
+def is_sealed(record: BuildRecord, key: bytes | None) -> bool:
+    return key is not None and hmac.compare_digest(record.seal.encode(), seal_of(record, key).encode())
