@@ -273,7 +273,7 @@ class Ledger:
         return None if held is None else self._numbered([held])[0]
 
     def _newest_held(self, identity: str) -> int | None:
-        """The number of that build; a file is looked at once, however many builds are recorded to have made it."""
+        """The number of that build; it reads the state of a file once, however many builds made it."""
         chosen = "SELECT id FROM builds WHERE identity = ? AND result = 'done'"
         seen: dict[Path, tuple[int, int] | None] = {}
         digests: dict[Path, str] = {}
@@ -413,7 +413,7 @@ class Ledger:
         return tuple(sorted(found, key=_age))
 
     def counts(self, record: BuildRecord) -> bool:
-        """Whether a build is this user's; where no key can be kept, nobody can tell, and all count for building."""
+        """Whether a build is this user's; where no key can be kept this is unknown, and all count for building."""
         return not record.brought or self._key is None
 
     def holds(self, record: BuildRecord) -> bool:
@@ -427,7 +427,7 @@ class Ledger:
     def _is_intact(
         self, package: PackageRecord, seen: dict[Path, tuple[int, int] | None], digests: dict[Path, str]
     ) -> bool:
-        """The same, with the sizes and times of files that were looked at before, and their hashes."""
+        """The same, with the known sizes and times of files, and their hashes."""
         path = self.path.parent / package.channel / package.file
         try:
             if path not in seen:
