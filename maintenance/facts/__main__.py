@@ -100,7 +100,7 @@ def _frameworks(index: str, again: bool, names: tuple[str, ...]) -> None:
 
 @program.command("verdicts")
 def _verdicts() -> None:
-    """Hold what `cuda resolve` and `gpu` answer about frameworks against the tables of their wheels."""
+    """Compare what `cuda resolve` and `gpu` answer about frameworks with the tables of their wheels."""
     sys.exit(min(1, wheel_verdicts.check()))
 
 

@@ -1,4 +1,4 @@
-"""Hold the answers about frameworks against the tables of their wheels, by rules of their own.
+"""Compare the answers about frameworks with the tables of their wheels, by independent rules.
 
 For each of the last eight minor versions of some frameworks, GPUs of every kind, and platforms, what `cuda resolve` and
 `gpu` answer must be what the list of architectures in the wheel says by NVIDIA's rules (CUDA Programming Guide, Compute
@@ -18,7 +18,7 @@ from feedstock_tools.pins.judge import card_named, judge_wheel
 from maintenance.facts.framework_wheels import TABLES
 from maintenance.facts.records import Entry, read_table, say
 
-#: Frameworks as they are asked for, and the tables of their wheels.
+#: Frameworks by the names that users give, and the tables of their wheels.
 FRAMEWORKS: Mapping[str, tuple[str, ...]] = {
     "torch": ("torch",),
     "tensorflow": ("tensorflow",),
