@@ -13,7 +13,7 @@ from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import Group
 from feedstock_tools.cli.printing import say, say_error, say_note, say_result
 from feedstock_tools.stages import stage
-from feedstock_tools.wording import counted, duration, table
+from feedstock_tools.wording import counted, duration, table, time_of
 
 _FOLDER = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 _INDEX = options.option(
@@ -111,3 +111,31 @@ def list_(
     if rows:
         say(table(("feedstock", "recipe", "jobs", "CUDA", "providers"), rows, right=frozenset({2, 3})))
     say_note(counted(len(rows), "feedstock"))
+
+
+@many.command("impact", short_help="Show which feedstocks a change of the pinning rebuilds, and in which order.")
+@_FOLDER
+@click.argument("before", type=click.Path(path_type=Path, exists=True))
+@click.argument("after", type=click.Path(path_type=Path, exists=True))
+@_INDEX
+@options.jobs
+@options.option("--every", is_flag=True, meaning="Render every feedstock again, as a check")
+@options.option("--job-time", metavar="TIME", default="1 h", meaning="Time of a job, for the sum", default_text="1 h")
+@options.as_json
+def impact(
+    folder: Path, before: Path, after: Path, file: Path | None, jobs: int, every: bool, job_time: str, as_json: bool
+) -> None:
+    """Show what becomes of the indexed feedstocks of DIR when the pinning BEFORE becomes AFTER.
+
+    BEFORE and AFTER are folders laid out as the conda-forge-pinning package, its feedstock, or its variant file. Only
+    feedstocks that could change are rendered again: those that mention a changed key, one zipped with it, or have a
+    migration that changed.
+    """
+    from feedstock_tools.many.impact import impact as impact_of
+    from feedstock_tools.many.index import INDEX, opened_index
+    from feedstock_tools.report.many import impact_json, impact_text
+
+    seconds = time_of(job_time)
+    with released(), opened_index(file or folder / INDEX) as found:
+        result = impact_of(found, before, after, every=every, jobs=jobs)
+    say_result((impact_json if as_json else impact_text)(result, seconds))
