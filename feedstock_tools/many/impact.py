@@ -207,7 +207,7 @@ def impact(
     for member, words, migrations in index.members():
         why = change.why(words, migrations)
         if why or every:
-            reasons[member.name] = why or "every feedstock was asked for"
+            reasons[member.name] = why or "--every"
             wanted.append(member)
         else:
             untouched.append(member.name)
