@@ -101,12 +101,14 @@ def worker(folder: Path) -> int:
 def status(fleet: str | None, as_json: bool) -> int:
     """Show the hosts of a fleet: whether they are connected, what they have, and what they build."""
     from feedstock_tools.builds.fleet.carrying.link import Link
+    from feedstock_tools.builds.fleet.provision.hosts import why_unfit
     from feedstock_tools.report.fleet import status_json, status_text
 
     found = chosen_fleet(fleet)
     with Link(found) as link:
         hosts, runs = link.hosts, link.runs()
-    away = [host for host in found.hosts if host not in hosts]
+    reasons = why_unfit(found)
+    away = {host: reasons.get(host, "") for host in found.hosts if host not in hosts}
     say_result((status_json if as_json else status_text)(hosts, away, runs))
     return 0 if hosts else 1
 

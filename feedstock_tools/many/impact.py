@@ -1,7 +1,7 @@
 """What a change of the pinning does to the feedstocks of an index: jobs, packages, and the order of rebuilding.
 
 A feedstock is rendered again only if it could change: it mentions a changed key, or one that is zipped with it, or has
-a migration that changed. All others are proven untouched by the names that the index knows.
+a migration that changed. All others count as untouched by the names that the index knows; `every` renders them too.
 """
 
 from __future__ import annotations

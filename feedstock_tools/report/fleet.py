@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 _REPORTED = ("builder", "cores", "memory", "jobs", "gpus", "labels", "version", "unfit", "builds")
 
 
-def status_text(hosts: Hosts, away: Sequence[str], runs: Mapping[str, int]) -> str:
+def status_text(hosts: Hosts, away: Mapping[str, str], runs: Mapping[str, int]) -> str:
     """A line for each host, one for each build on it, and one for each run.
 
     Args:
         hosts: those that are there, with their reports.
-        away: the names of those that should be there and are not.
+        away: the names of those that should be there and are not, each with the reason as far as known.
         runs: name → the number of rows that have not ended.
     """
     if not hosts and not away:
         return "No host has joined the scheduler."
     head = ("host", "state", "platform", "cores", "memory", "builds")
-    rows = [*(_cells(name, report) for name, report in sorted(hosts.items())), *(_away(name) for name in away)]
+    rows = [*(_cells(name, report) for name, report in sorted(hosts.items())), *(_away(*each) for each in away.items())]
     lines = [
         *(line for name, report in sorted(hosts.items()) for line in _builds(name, report)),
         *(f"run {shown(run)}: {counted(count, 'row')} to build" for run, count in sorted(runs.items())),
@@ -36,13 +36,19 @@ def status_text(hosts: Hosts, away: Sequence[str], runs: Mapping[str, int]) -> s
     return "\n".join([table(head, rows), *([""] if lines else []), *lines])
 
 
-def status_json(hosts: Hosts, away: Sequence[str], runs: Mapping[str, int]) -> dict[str, Any]:
+def status_json(hosts: Hosts, away: Mapping[str, str], runs: Mapping[str, int]) -> dict[str, Any]:
     """The same for programs."""
     present = [
         {"name": name, "present": True, **{key: report.get(key) for key in _REPORTED}}
         for name, report in sorted(hosts.items())
     ]
-    return {"hosts": [*present, *({"name": name, "present": False} for name in away)], "runs": dict(runs)}
+    return {
+        "hosts": [
+            *present,
+            *({"name": name, "present": False, "unfit": reason or None} for name, reason in away.items()),
+        ],
+        "runs": dict(runs),
+    }
 
 
 def jobs_text(jobs: Sequence[Job]) -> str:
@@ -75,8 +81,8 @@ def _cells(name: str, report: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _away(name: str) -> tuple[str, ...]:
-    return name, "away", "", "", "", ""
+def _away(name: str, reason: str) -> tuple[str, ...]:
+    return name, shown(f"away: {reason}" if reason else "away"), "", "", "", ""
 
 
 def _builds(name: str, report: Mapping[str, Any]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from feedstock_tools.builds.plan.agenda import agenda
 from feedstock_tools.builds.plan.hosts import Capacity
 from feedstock_tools.builds.plan.workspace import open_workspace
 from feedstock_tools.errors import InputError
+from feedstock_tools.report.fleet import status_json, status_text
 from tests.support import command
 from tests.support.feedstocks import HERE, TinyFeedstock
 from tests.support.fleets import Fleet, fleet_in
@@ -209,3 +210,10 @@ def test_an_inventory_is_never_found_in_a_folder(tmp_path: Path) -> None:
     for words in (["up"], ["down"], ["test"], ["slurm", "up"]):
         run = _run(feedstock, "fleet", *words)
         assert run.returncode == 2 and "no inventory is named" in run.stderr, run.stderr
+
+
+def test_a_host_that_is_away_is_shown_with_the_reason_that_was_found() -> None:
+    away = {"h1": "its clock is 180 s behind", "h2": ""}
+    lines = status_text({}, away, {}).splitlines()[2:]
+    assert [line.strip() for line in lines] == ["h1    away: its clock is 180 s behind", "h2    away"]
+    assert [each["unfit"] for each in status_json({}, away, {})["hosts"]] == ["its clock is 180 s behind", None]
