@@ -22,7 +22,6 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _HUB = re.compile(r"([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\]):[0-9]{1,5}")
 _VERSION = re.compile(rf"[0-9]+(\.[0-9]+)*([a-z0-9.]*)|{RECIPE}")
 LIBRARIES = ("compilers", "openblas", "fftw", "hdf5")
-_SHORTEST_LEASE = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,6 @@ class Plan:
     labels: tuple[str, ...] = ()
     price: float = 0.0
     preempted: float = 0.0
-    lease: float = 60.0
     container: str = "none"
     toolchain: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
@@ -105,17 +103,14 @@ def _whole(least: int) -> Callable[[Any], int]:
     return read
 
 
-def _number(least: float) -> Callable[[Any], float]:
-    def read(value: Any) -> float:
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            number = -1.0
-        if not least <= number < float("inf"):
-            raise ValueError(f"a number from {least:g} on")
-        return number
-
-    return read
+def _number(value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise ValueError("a number from 0 on")
+    return number
 
 
 def _size(value: Any) -> int:
@@ -151,9 +146,8 @@ SETTINGS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "fleet_memory": ("memory", _size),
     "fleet_gpus": ("gpus", _whole(0)),
     "fleet_labels": ("labels", _words()),
-    "fleet_price": ("price", _number(0)),
-    "fleet_preempted": ("preempted", _number(0)),
-    "fleet_lease": ("lease", _number(_SHORTEST_LEASE)),
+    "fleet_price": ("price", _number),
+    "fleet_preempted": ("preempted", _number),
     "fleet_container": ("container", _one_of("none", "podman", "docker")),
     "fleet_toolchain": ("toolchain", _words(*LIBRARIES)),
     "fleet_modules": ("modules", _words()),

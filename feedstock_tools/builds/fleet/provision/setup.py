@@ -103,6 +103,5 @@ def host_settings(plan: Plan) -> dict[str, object]:
         "labels": list(plan.labels),
         "price": plan.price,
         "preempted": plan.preempted,
-        "lease": plan.lease,
         "after_build": plan.after_build,
     }

@@ -89,7 +89,6 @@ def test_a_plugin_of_a_cloud_is_left_to_ansible(tmp_path: Path) -> None:
             "Expected: a list of some of compilers, openblas, fftw, hdf5",
         ),
         ("all:\n  vars:\n    fleet_modules: ['$(id)']\n", 3, "Expected: a list of words"),
-        ("all:\n  vars:\n    fleet_lease: 1\n", 3, "Expected: a number from 3 on"),
         ("all:\n  vars:\n    fleet_price: .inf\n", 3, "Expected: a number from 0 on"),
         ("all:\n  vars:\n    fleet_after_build: perhaps\n", 3, "Expected: true or false"),
         ("all:\n  vars:\n    fleet_python: '2.7'\n", 3, "fleet_python is '2.7'"),

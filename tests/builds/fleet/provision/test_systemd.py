@@ -68,7 +68,6 @@ all:
   vars:
     fleet_name: units
     fleet_hub: {here}:{free_port()}
-    fleet_lease: 8
     ansible_user: root
     ansible_ssh_private_key_file: {host.key}
     ansible_ssh_common_args: {options}
