@@ -52,7 +52,7 @@ from tests.support.wheels import write_wheel
 _ONE = f"{GPU}_py3.11"
 #: Files whose bytes differ from run to run: only that they exist is compared.
 _BY_NAME = re.compile(
-    r".*\.conda$|(.*/)?repodata\.json$|.*/ledger\.sqlite$|.*\.html$|(.*/)?(\.cache|pkg_cache|dossier)/|cache/|config/|scripts/"
+    r".*\.conda$|(.*/)?repodata\.json$|(.*/)?[\w.-]+\.sqlite$|.*\.html$|(.*/)?(\.cache|pkg_cache|dossier)/|cache/|config/|scripts/"
 )
 #: What is not compared at all: the ledger's own files, locks, which stay wherever one was held, and the folders that
 #: rattler unpacks packages into before it moves them to their place in its cache.
@@ -243,7 +243,8 @@ SCENARIOS = {
     "clean": Scenario(_BUILT, "clean --yes"),
     "rehearse": Scenario((_unsolved,), f"rehearse {_PAGE} {_CHANNEL}", "solver-feedstock", ends=1),
     "plan": Scenario((_simulated,), f"plan --simulate {{world}}/hosts.yaml --time 1h {_PAGE} {_CHANNEL}"),
-    "diff": Scenario((_two,), f"diff {{world}}/before {_PAGE}", _WAVEKIT),
+    "diff": Scenario((_two,), f"diff --folders {{world}}/before . {_PAGE}", _WAVEKIT),
+    "many index": Scenario((_two,), "many index {world}", "."),
     "cuda show": Scenario((), "cuda show -o {world}/table.txt", "."),
     "fleet wheelhouse": Scenario((_hosts,), "fleet wheelhouse", ".", _PIP),
     "fleet up --script": Scenario(_WHEELHOUSE, f"fleet up {_FLEET} --script {{world}}/scripts", ".", _PIP),
@@ -253,13 +254,13 @@ SCENARIOS = {
 #: Commands that write as another one does, with the same functions.
 ALIKE = {
     **{f"edit {each}": "edit" for each in ("add-cuda", "add-python", "drop-cuda", "drop-python", "maintainer")},
-    **{f"edit {each}": "edit" for each in ("provider", "requirement", "version")},
+    **{f"edit {each}": "edit" for each in ("migration", "provider", "requirement", "version")},
     **{"pinning update": "pinning fetch", "cuda graph": "cuda show", "env": "cuda show"},
 }
 #: Commands that serve until they are ended, with the tests that kill them.
 SERVING = {
-    "fleet hub": "test_a_hub_that_is_killed_and_restarted_costs_no_build",
-    "fleet worker": "test_a_killed_worker_leaves_no_process_and_the_next_one_knows_the_attempt",
+    "fleet hub": "test_a_scheduler_that_is_killed_and_restarted_costs_no_build",
+    "fleet worker": "test_a_killed_worker_leaves_no_process",
     "fleet try": "test_a_killed_host_leaves_no_process_and_its_rows_begin_elsewhere",
     "fleet slurm up": "test_a_job_that_is_cancelled_and_a_node_that_dies_cost_no_package",
     "fleet slurm down": "test_a_job_that_is_cancelled_and_a_node_that_dies_cost_no_package",
@@ -270,7 +271,7 @@ ONLY_READING = frozenset(
         *(f"cuda {each}" for each in ("archs", "audit", "binary", "check", "explain", "resolve")),
         *(f"fleet {each}" for each in ("slurm status", "status", "stop", "test")),
         *("completion", "gpu", "lint", "outputs", "pinning", "pinning list", "pinning show", "review", "schema"),
-        *("search", "smithy", "smithy list", "why"),
+        *("many impact", "many list", "search", "smithy", "smithy list", "why"),
     }
 )
 

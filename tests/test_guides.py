@@ -32,16 +32,24 @@ _LEFT_OUT = {
 DEMO = """\
 package:
   name: demo
-  version: 1.0
+  version: "1.0"
 build:
   number: 0
   skip: true  # [win]
 requirements:
   host:
     - zlib
+test:
+  commands:
+    - demo
 about:
+  home: https://example.org
+  summary: A demo
   license: MIT
   license_file: LICENSE
+extra:
+  recipe-maintainers:
+    - somebody
 """
 PINNING = "zlib:\n- '1.3'\n"
 AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@localhost")

@@ -47,6 +47,7 @@ OUTSIDE = (
 #: RATTLER_AUTH_FILE and NETRC say where the user's credentials for channels are.
 _MAY = {
     "builds/fleet/local.py": "os.environ",
+    "builds/ledger/seal.py": "os.environ",
     "channel/http.py": "os.environ",
     "feedstock/git.py": "os.environ",
     "files/temporary.py": "os.environ",

@@ -155,7 +155,7 @@ class Terminal(_Display):
 
     def begin(self, row: Row) -> None:
         self._hidden.clear()
-        self.say(f"\n{self.fold.begin}== {described(row)}")
+        self._write(f"\n{self.fold.begin}== {shown(described(row))}")
 
     def event(self, row: Row, event: Event | NextAttempt) -> None:
         if isinstance(event, NextAttempt):
@@ -179,7 +179,7 @@ class Terminal(_Display):
 
     def end(self, row: Row) -> None:
         if self.fold.end:
-            self.say(self.fold.end)
+            self._write(self.fold.end)
 
 
 class Failures(Terminal):
@@ -264,10 +264,10 @@ class Lines(_Display):
         self._ended += 1
         outcome = "failed" if row.failed else "done"
         if self._fold.begin:
-            self.say(f"{self._fold.begin}== {described(row)}: {outcome}")
+            self._write(f"{self._fold.begin}== {shown(described(row))}: {outcome}")
             if log := self._logs.pop(row.name, None):
                 self._write(shown_log(log.read().decode(errors="replace").removesuffix("\n")))
-            self.say(self._fold.end)
+            self._write(self._fold.end)
         self.say(f"{row.title}: {outcome} ({self._ended} of {self._total})")
 
     def progress(self, progress: Progress) -> None:

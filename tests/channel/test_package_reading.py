@@ -6,6 +6,7 @@ import bz2
 import io
 import json
 import os
+import struct
 import tarfile
 import tempfile
 import zipfile
@@ -329,3 +330,23 @@ def test_the_metadata_of_a_written_package_is_that_of_its_index(tmp_path: Path) 
     metadata = PackageMetadata("bomb", "1", "0", 0, "noarch")
     path = write_package(tmp_path, metadata, [PackageFile("lib/a", b"x"), PackageFile("lib/b", link="a")])
     assert read_package(path) == verify_package(path) == metadata
+
+
+def test_sizes_that_older_pythons_write_twice_are_one_size(tmp_path: Path) -> None:
+    path = tmp_path / "bomb-1-0.conda"
+    with zipfile.ZipFile(conda(tmp_path, name="other")) as old, zipfile.ZipFile(path, "w") as new:
+        for name in old.namelist():
+            with new.open(zipfile.ZipInfo(name.replace("other", "bomb")), "w", force_zip64=True) as target:
+                target.write(old.read(name))
+    content = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        for each in archive.infolist():
+            sizes = struct.pack("<2L", each.compress_size, each.file_size)
+            content[each.header_offset + 18 : each.header_offset + 26] = sizes  # as before Python 3.11.4
+    path.write_bytes(content)
+    assert read_package(path).name == "bomb"
+    with zipfile.ZipFile(path) as archive:
+        content[archive.infolist()[0].header_offset + 18] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(WorkError, match=r"fields of another kind|differs from the directory"):
+        read_package(path)

@@ -14,7 +14,7 @@ from tests.check.linting.feedstocks import META, V1, feedstock
 from tests.support import command
 
 GUARD = '        - __cuda  # [cuda_compiler_version != "None"]\n'
-BUILD = '        - {{ compiler("c") }}\n      host:\n        - zlib\n'
+BUILD = '        - {{ compiler("c") }}\n        - {{ stdlib("c") }}\n      host:\n        - zlib\n'
 CUDA = '        - {{ compiler("cuda") }}  # [cuda_compiler_version != "None"]\n'
 NUMBERS = '  number: 1  # [cuda_compiler_version == "None"]\n  number: 201  # [cuda_compiler_version != "None"]\n'
 #: Solvers prefer the CUDA build: its number is higher.

@@ -27,7 +27,7 @@ def test_toolkits_are_in_the_order_of_their_versions() -> None:
 def test_every_fact_names_sources_that_are_listed(toolkit: Toolkit) -> None:
     unsourced = {"version", "sources", "era", "architectures", "least_driver"}
     optional = toolkit.__dataclass_fields__.keys() - unsourced
-    known = {fact for fact in optional if getattr(toolkit, fact) is not None}
+    known = {fact for fact in optional if getattr(toolkit, fact) not in (None, ())}
     assert set(toolkit.sources) == {"era", "architectures", "least_driver"} | known
     assert {name for names in toolkit.sources.values() for name in names} <= set(FACTS.sources)
 

@@ -100,7 +100,7 @@ def test_an_edit_that_the_spec_cannot_say_is_named(feedstock: Path) -> None:
     recipe = (feedstock / "recipe/recipe.yaml").read_text()
     refused = edit(feedstock, "requirement", "pin", "libaec >=1.1", "--write")
     assert refused.returncode == 1
-    assert "the spec cannot say this edit\nnot in the spec: outputs.demo.requirements.host: " in refused.stderr
+    assert "the spec cannot say this edit\n  not in the spec: outputs.demo.requirements.host: " in refused.stderr
     assert (feedstock / "feedstock.yaml").read_text() == SPEC
     assert (feedstock / "recipe/recipe.yaml").read_text() == recipe
 

@@ -84,7 +84,7 @@ def test_a_version_that_has_a_tag_is_refused_and_so_is_an_older_one(repository: 
 
 def test_a_checkout_with_untracked_files_is_refused(repository: Path) -> None:
     (repository / "notes.txt").write_text("to do")
-    with pytest.raises(InputError, match=r"the checkout is not clean:\n\?\? notes.txt"):
+    with pytest.raises(InputError, match=r"the checkout is not clean:\n  \?\? notes.txt"):
         releasing.check_ready(repository, "0.2.0")
 
 

@@ -118,7 +118,7 @@ REFUSED = {
     ),
     "the packages": (
         META.replace("# a reason", "# [py != 'x']"),
-        "compared 1 configuration: 1 would build other packages\nlinux_64_: demo: - run: zlib",
+        "compared 1 configuration: 1 would build other packages\n  linux_64_: demo: - run: zlib",
     ),
 }
 

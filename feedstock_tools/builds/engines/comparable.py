@@ -127,9 +127,19 @@ def comparable_bytecode(content: bytes, source: str, epoch: int) -> bytes:
 
 
 def _renamed(found: re.Match[bytes], form: str, source: bytes) -> bytes:
-    """A string in the format of `marshal`: its type, its length, its characters."""
+    """A string in the format of `marshal`: its type, which follows from its length, its length, its characters."""
     (length,) = struct.unpack(form, found[2])
-    return found[1] + struct.pack(form, len(source)) + source if length == len(found[3]) else found[0]
+    if length != len(found[3]):
+        return found[0]
+    flag, kind = found[1][0] & 0x80, found[1][0] & 0x7F
+    if len(source) < 256 and source.isascii():
+        return bytes([flag | _SHORT.get(kind, kind), len(source)]) + source
+    return bytes([flag | _LONG.get(kind, kind)]) + struct.pack("<I", len(source)) + source
+
+
+#: The types of texts of up to 255 characters of ASCII, and of longer ones.
+_SHORT = {ord("a"): ord("z"), ord("A"): ord("Z"), ord("u"): ord("z")}
+_LONG = {short: long for long, short in _SHORT.items() if long != ord("u")}
 
 
 def with_digests(paths: bytes, changed: Mapping[str, bytes]) -> bytes:

@@ -402,9 +402,12 @@ def _end_of_header(stream: BinaryIO, member: zipfile.ZipInfo) -> int:
     header = stream.read(_ZIP_MEMBER.size)
     magic, _, flags, method, _, _, crc, packed, size, length, extra_length = _ZIP_MEMBER.unpack(header)
     name, extra = stream.read(length), stream.read(extra_length)
-    if packed == size == 0xFFFFFFFF and extra[:4] == b"\1\0\x10\0" and len(extra) == 20:
-        size, packed = struct.unpack("<2Q", extra[4:])
-        extra = b""
+    if extra[:4] == b"\1\0\x10\0" and len(extra) == 20:
+        sizes = struct.unpack("<2Q", extra[4:])
+        if packed == size == 0xFFFFFFFF:
+            size, packed = sizes
+        if sizes == (size, packed):  # Python before 3.11.4 repeats them here, and so do packages of conda-build
+            extra = b""
     its = (b"PK\3\4", 0, member.compress_type, member.CRC, member.file_size, member.compress_size)
     is_stored = (method, packed, member.flag_bits & ~0x800) == (zipfile.ZIP_STORED, size, 0)
     if (

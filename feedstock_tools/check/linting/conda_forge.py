@@ -43,13 +43,14 @@ class SmithyRule:
     """A rule of conda-forge's linter: in one format alone if `format` says so, and what turns it off."""
 
     rule: Rule
-    find: _Finder
     weight: Weight
     format: str
     skip: str
 
 
 SMITHY_RULES: dict[str, SmithyRule] = {}
+#: The name of a rule → what finds its mistakes.
+FINDERS: dict[str, _Finder] = {}
 
 
 def rule(
@@ -65,7 +66,8 @@ def rule(
     """Make a function a rule: its name, conda-smithy's identifiers, and what it finds."""
 
     def named(find: _Finder) -> _Finder:
-        SMITHY_RULES[name] = SmithyRule(Rule(meaning, needs, smithy), find, weight, only, skip)
+        SMITHY_RULES[name] = SmithyRule(Rule(meaning, needs, smithy), weight, only, skip)
+        FINDERS[name] = find
         return find
 
     return named

@@ -10,7 +10,7 @@ from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.check.findings import Check, Report, Weight
 from feedstock_tools.check.linting import feedstock_files  # noqa: F401 - adds its rules to those of conda-forge
-from feedstock_tools.check.linting.conda_forge import SMITHY_RULES, Found
+from feedstock_tools.check.linting.conda_forge import FINDERS, SMITHY_RULES, Found
 from feedstock_tools.check.linting.packages import (
     ambiguous_builds,
     collisions,
@@ -72,8 +72,8 @@ def lint_feedstock(
     Raises:
         InputError: the feedstock lacks a recipe, or a file cannot be read.
 
-    >>> [found.rule for found in lint_feedstock(Path("solver-feedstock")).findings]
-    ['license-file']
+    >>> [found.rule for found in lint_feedstock(Path("solver-feedstock")).findings][-2:]
+    ['about-item', 'license-file']
     """
     if bounds is not None:
         return run_bounded(partial(lint_feedstock, feedstock, pinning=pinning), bounds)
@@ -119,7 +119,7 @@ def _found(reading: Reading) -> Iterator[tuple[str, Weight, Found]]:
     off = {part.text for part in reading.settings("linter", "skip")}
     for name, rule in SMITHY_RULES.items():
         if rule.skip not in off - {""} and rule.format in {"", reading.recipe.path.name}:
-            yield from ((name, found.weight or rule.weight, found) for found in rule.find(reading))
+            yield from ((name, found.weight or rule.weight, found) for found in FINDERS[name](reading))
 
 
 def _smithy_findings(subject: Subject) -> Iterator[LintFinding]:

@@ -23,7 +23,7 @@ def test_lines_show_the_end_of_a_log_that_ends_in_a_failure() -> None:
 
     shown = stream.getvalue().splitlines()
     assert "  line 5" not in shown
-    assert shown[-2:] == ["  line 99", f"{WORK.name}: libdemo failed: its build script failed"]
+    assert shown[-2:] == ["  line 99", f"{WORK.title}: libdemo failed: its build script failed"]
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
