@@ -25,6 +25,7 @@ INDEX = ".feedstock-tools-index.sqlite"
 #: Changes with the tables, and so does the program's version, whose readings may differ.
 _FORM = f"1 {__version__}"
 _TABLES = """
+BEGIN;
 CREATE TABLE form (form TEXT NOT NULL);
 CREATE TABLE feedstock (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, path TEXT NOT NULL, tree TEXT NOT NULL,
@@ -260,9 +261,9 @@ def opened_index(path: Path, *, make: bool = False) -> Iterator[Index]:
             path.unlink(missing_ok=True)
         with closing(_connected(path)) as connection:
             if form != _FORM:
-                connection.executescript(_TABLES)
-                with connection:
-                    connection.execute("INSERT INTO form VALUES (?)", (_FORM,))
+                connection.executescript(_TABLES)  # Its transaction takes in the next line: a kill leaves all or none.
+                connection.execute("INSERT INTO form VALUES (?)", (_FORM,))
+                connection.commit()
             yield Index(connection)
     except sqlite3.DatabaseError as error:
         raise InputError(f"is no index: {error}", path=path, hint="Remove it, or name another file.") from error

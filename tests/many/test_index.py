@@ -57,6 +57,15 @@ def test_only_what_has_changed_is_read_again_and_what_is_gone_is_forgotten(tmp_p
     assert left == (0,)
 
 
+def test_an_index_whose_making_was_interrupted_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace(tmp_path)
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr("feedstock_tools.many.index._FORM", object())  # its insertion fails after the tables
+        with pytest.raises(InputError):
+            updated(tmp_path)
+    assert set(updated(tmp_path).values()) == {"read"}
+
+
 def test_of_a_repository_the_last_commit_counts_also_of_a_bare_one(tmp_path: Path) -> None:
     made = feedstock(tmp_path / "clones" / "base-feedstock", "base", host=("zlib",))
     for words in (("init", "-q"), ("add", "-A"), ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one")):
