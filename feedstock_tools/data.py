@@ -22,29 +22,24 @@ def data_folder(name: str) -> Path:
 
 def cache_root(environment: Mapping[str, str]) -> Path:
     """The folder of this program in the user's cache, by this system's conventions."""
-    home = Path(environment.get("HOME") or environment.get("USERPROFILE") or Path.home())
-    if environment.get("XDG_CACHE_HOME"):
-        root = Path(environment["XDG_CACHE_HOME"])
-    elif sys.platform == "win32":
-        root = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        root = home / "Library" / "Caches"
-    else:
-        root = home / ".cache"
-    return root / "feedstock-tools"
+    return _root(environment, "XDG_CACHE_HOME", ".cache", "Caches")
 
 
 def state_root(environment: Mapping[str, str]) -> Path:
     """The folder of what this program keeps for the user and cannot make again, by this system's conventions."""
+    return _root(environment, "XDG_STATE_HOME", ".local/state", "Application Support")
+
+
+def _root(environment: Mapping[str, str], variable: str, usual: str, on_macos: str) -> Path:
     home = Path(environment.get("HOME") or environment.get("USERPROFILE") or Path.home())
-    if environment.get("XDG_STATE_HOME"):
-        root = Path(environment["XDG_STATE_HOME"])
+    if environment.get(variable):
+        root = Path(environment[variable])
     elif sys.platform == "win32":
         root = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
     elif sys.platform == "darwin":
-        root = home / "Library" / "Application Support"
+        root = home / "Library" / on_macos
     else:
-        root = home / ".local" / "state"
+        root = home / usual
     return root / "feedstock-tools"
 
 

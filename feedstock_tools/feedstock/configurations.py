@@ -10,6 +10,7 @@ from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow, select, with_traits
 from feedstock_tools.reading import CI_SUPPORT
 from feedstock_tools.rerender.configuration import (
+    NO_LOOP,
     Configuration,
     cuda_version,
     python_version,
@@ -72,7 +73,8 @@ def _planned(configurations: Sequence[Configuration]) -> tuple[PlannedConfigurat
                 channels=_channels(configuration.values.get("channel_sources", ())),
             )
             for configuration in configurations
-        ]
+        ],
+        NO_LOOP,
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from itertools import combinations
@@ -265,23 +265,25 @@ def select(names: Sequence[str], configurations: Sequence[PlannedConfiguration])
     return tuple(chosen.values())
 
 
-#: Keys that tell a CI service what to do, and those that a short name has anyway.
-_NO_TRAITS = frozenset(
-    {"channel_sources", "channel_targets", "docker_image", "github_actions_labels", "target_platform"}
-)
 #: The most keys that tell rows apart.
 _MOST_TRAITS = 3
 _NOT_IN_A_TRAIT = re.compile(r"[^A-Za-z0-9.+-]+")
 
 
-def with_traits(configurations: Sequence[PlannedConfiguration]) -> tuple[PlannedConfiguration, ...]:
+def with_traits(
+    configurations: Sequence[PlannedConfiguration], without: Collection[str] = ()
+) -> tuple[PlannedConfiguration, ...]:
     """All configurations of a feedstock, their rows with the traits that tell them apart: by the fewest keys, and of
-    those by the ones with the shortest values."""
+    those by the ones with the shortest values.
+
+    Args:
+        without: keys that are no traits.
+    """
     kinds: dict[tuple[str, str | None], list[PlannedRow]] = {}
     for configuration in configurations:
         for row in configuration.rows:
             kinds.setdefault((configuration.platform, row.cuda), []).append(row)
-    traits = {name: texts for rows in kinds.values() for name, texts in _traits_of(rows).items()}
+    traits = {name: texts for rows in kinds.values() for name, texts in _traits_of(rows, without).items()}
     if not any(traits.values()):
         return tuple(configurations)
     return tuple(
@@ -289,16 +291,16 @@ def with_traits(configurations: Sequence[PlannedConfiguration]) -> tuple[Planned
     )
 
 
-def _traits_of(rows: Sequence[PlannedRow]) -> dict[str, tuple[str, ...]]:
+def _traits_of(rows: Sequence[PlannedRow], without: Collection[str]) -> dict[str, tuple[str, ...]]:
     """The traits of rows for one platform and CUDA version, by the rows' names; none where nothing tells them apart."""
     keys: tuple[str, ...] = ()
     if len({row.python for row in rows}) < len(rows):
-        keys = _telling_apart(rows)
+        keys = _telling_apart(rows, without)
     return {row.name: tuple(_trait(key, row.values.get(key, "")) for key in keys) for row in rows}
 
 
-def _telling_apart(rows: Sequence[PlannedRow]) -> tuple[str, ...]:
-    names = dict.fromkeys(key for row in rows for key in row.values if key not in _NO_TRAITS)
+def _telling_apart(rows: Sequence[PlannedRow], without: Collection[str]) -> tuple[str, ...]:
+    names = dict.fromkeys(key for row in rows for key in row.values if key not in without)
     texts = {key: [_trait(key, row.values.get(key, "")) for row in rows] for key in names}
     varying = {key: column for key, column in texts.items() if len(set(column)) > 1}
     for number in range(1, _MOST_TRAITS + 1):

@@ -53,8 +53,8 @@ class Indexed:
 
     Attributes:
         error: why it, or a job of it, cannot be rendered; empty if all can.
-        words: all names that its recipe, its settings and its migrations mention: a key that is none of them, and is
-            zipped with none of them, changes nothing.
+        words: all names that its recipe, its settings and its migrations mention: a key that is not
+            among them, and is zipped with none of them, changes nothing.
         migrations: its own, by file name, with their time stamps.
     """
 

@@ -258,10 +258,11 @@ def each_once(changes: Sequence[PackageChange]) -> list[PackageChange]:
     for step, found in _with_all_values(places, names).items():
         alike.setdefault(frozenset(found), []).append(step)
     jobs = dict.fromkeys(job for change in changes for job in change.jobs)
+    order = {job: at for at, job in enumerate(jobs)}
     return [
         PackageChange(
             _title(found, names),
-            tuple(job for job in jobs if any(job == each for _, each in found)),
+            tuple(sorted({job for _, job in found}, key=order.__getitem__)),
             tuple(_parts(steps)),
         )
         for found, steps in sorted(alike.items(), key=lambda each: -len(each[0]))
