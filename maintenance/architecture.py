@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import networkx as nx
@@ -140,12 +142,22 @@ def _from_the_top(graph: nx.DiGraph[str]) -> list[str]:
     return list(nx.lexicographical_topological_sort(graph))
 
 
-def mermaid(graph: nx.DiGraph[str], suffix: str = "/") -> str:
-    """The rooms as a Mermaid flowchart, from the highest to the lowest."""
+def products(within: str = "") -> set[str]:
+    """The rooms with one door, as the import contract has them; within a room, or those of the package."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    protected = (each.get("protected_modules", [""])[0] for each in settings["tool"]["importlinter"]["contracts"])
+    doors = (name.removesuffix(".*").split(".")[1:] for name in protected if name.endswith(".*"))
+    return {room for *above, room in doors if ".".join(above) == within}
+
+
+def mermaid(graph: nx.DiGraph[str], with_one_door: AbstractSet[str] = frozenset()) -> str:
+    """The rooms as a Mermaid flowchart, from the highest to the lowest; those with one door have two side walls."""
     lines = ["```mermaid", "flowchart TB"]
     order = _from_the_top(graph)
-    files = {"ground", "api"}
-    lines += [f'    {room}["{room if room in files else room + suffix}"]' for room in order]
+    names = {room: f'"{room}"' if room in ("ground", "api") else f'"{room}/"' for room in order}
+    lines += [
+        f"    {room}[[{names[room]}]]" if room in with_one_door else f"    {room}[{names[room]}]" for room in order
+    ]
     for room, other in sorted(drawn(graph).edges, key=lambda edge: (order.index(edge[0]), order.index(edge[1]))):
         arrow = "-->" if graph[room][other]["at_top"] else "-.->"
         lines.append(f"    {room} {arrow} {other}")
@@ -186,7 +198,8 @@ def updated(page: str, package: Path = PACKAGE) -> str:
         found = re.search(rf"<!-- {mark}: .*? -->\n(.*?)<!-- end of {mark} -->", page, re.DOTALL)
         if found is None:
             raise ValueError(f"docs/architecture.md has no marks for {mark}")
-        page = f"{page[: found.start(1)]}\n{mermaid(graph)}\n\n{table(graph, purposes)}\n\n{page[found.end(1) :]}"
+        picture = mermaid(graph, products(within))
+        page = f"{page[: found.start(1)]}\n{picture}\n\n{table(graph, purposes)}\n\n{page[found.end(1) :]}"
     return page
 
 

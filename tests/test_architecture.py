@@ -37,10 +37,12 @@ def test_every_room_imports_only_rooms_below_it_in_the_contract() -> None:
 
 
 #: Rooms with one door.
-PRODUCTS = {"enable_gpu", "importing", "to_v1"}
+PRODUCTS = architecture.products()
 
 
 def test_products_are_loaded_by_the_commands_that_need_them_alone() -> None:
+    assert {"enable_gpu", "importing", "to_v1"} == PRODUCTS
+    assert architecture.products("builds") == {"fleet", "stand_in"}
     eager = {
         name
         for name, targets in IMPORTS(PACKAGE).items()

@@ -24,10 +24,7 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.wording import counted, table
 
 if TYPE_CHECKING:
-    from feedstock_tools.builds.fleet.cluster.queue import Job
-    from feedstock_tools.builds.fleet.folder import FleetFolder
-    from feedstock_tools.builds.fleet.provision.inventory import Inventory
-    from feedstock_tools.builds.fleet.provision.playing import Played
+    from feedstock_tools.builds.fleet import FleetFolder, Inventory, Job, Played
 
 _HOSTS = click.argument("hosts", nargs=-1, metavar="[HOST]...")
 _FLEET = options.fleet("the only one")
@@ -61,7 +58,7 @@ def new(name: str, hub: str, hosts: tuple[str, ...], root: str) -> None:
     machine.
     """
     refuse_without_extra()
-    from feedstock_tools.builds.fleet.folder import add_host, fleets_root, make_fleet
+    from feedstock_tools.builds.fleet import add_host, fleets_root, make_fleet
 
     if not hub.rpartition(":")[0] or not hub.rpartition(":")[2].isdigit():
         raise click.UsageError("--hub takes the address and the port of the hub, such as 203.0.113.7:8786")
@@ -80,9 +77,9 @@ def new(name: str, hub: str, hosts: tuple[str, ...], root: str) -> None:
 def hub(folder: Path, address: str) -> int:
     """Serve as the hub of a fleet, with the files in FOLDER, until Ctrl-C or SIGTERM."""
     refuse_without_extra()
-    from feedstock_tools.builds.fleet.hub import main
+    from feedstock_tools.builds.fleet import serve_hub
 
-    return main(str(folder), address)
+    return serve_hub(str(folder), address)
 
 
 @fleet.command("worker", short_help="Build on this machine for a fleet.")
@@ -90,9 +87,9 @@ def hub(folder: Path, address: str) -> int:
 def worker(folder: Path) -> int:
     """Build on this machine what the client of a fleet orders, with the files in FOLDER, until Ctrl-C or SIGTERM."""
     refuse_without_extra()
-    from feedstock_tools.builds.fleet.worker import main
+    from feedstock_tools.builds.fleet import serve_host
 
-    return main(str(folder))
+    return serve_host(str(folder))
 
 
 @fleet.command("status", short_help="Show the hosts of a fleet and what they do.")
@@ -100,8 +97,7 @@ def worker(folder: Path) -> int:
 @options.as_json
 def status(fleet: str | None, as_json: bool) -> int:
     """Show the hosts of a fleet: whether they are connected, what they have, and what they build."""
-    from feedstock_tools.builds.fleet.carrying.link import Link
-    from feedstock_tools.builds.fleet.provision.hosts import why_unfit
+    from feedstock_tools.builds.fleet import Link, why_unfit
     from feedstock_tools.report.fleet import status_json, status_text
 
     found = chosen_fleet(fleet)
@@ -121,7 +117,7 @@ def stop(run: str | None, fleet: str | None) -> int:
 
     `fleet status` shows the runs. The hosts stay up.
     """
-    from feedstock_tools.builds.fleet.carrying.link import Link
+    from feedstock_tools.builds.fleet import Link
 
     with Link(chosen_fleet(fleet)) as link:
         runs = link.runs()
@@ -156,8 +152,7 @@ def try_(hosts: int) -> None:
     """
     refuse_without_extra()
     from feedstock_tools.builds.engines.process.supervision import signals_as_exit
-    from feedstock_tools.builds.fleet.folder import fleets_root
-    from feedstock_tools.builds.fleet.local import local_fleet
+    from feedstock_tools.builds.fleet import fleets_root, local_fleet
     from feedstock_tools.files.temporary import remove
 
     folder = fleets_root(os.environ) / "local"
@@ -188,16 +183,17 @@ def up(hosts: tuple[str, ...], fleet: str | None, machines: str | None, script: 
 
     A second `up` changes nothing. It runs Ansible, which reaches the hosts by SSH.
     """
-    from feedstock_tools.builds.fleet.provision import hosts as provision
+    from feedstock_tools.builds.fleet import up as make_hosts
+    from feedstock_tools.builds.fleet import write_scripts
 
     tidy()
     _called(machines, "up", fleet)
     chosen = _chosen(fleet, hosts)
     if script is not None:
-        for folder in provision.write_scripts(chosen, script, os.environ, say):
+        for folder in write_scripts(chosen, script, os.environ, say):
             say(f"Wrote {folder}. Copy it to the machine, and run there as root: bash provision.sh up")
         return 0
-    return _report(provision.up(chosen, os.environ, _progress), "up")
+    return _report(make_hosts(chosen, os.environ, _progress), "up")
 
 
 @fleet.command("down", short_help="Remove all that `up` has made on hosts.")
@@ -209,7 +205,7 @@ def down(hosts: tuple[str, ...], fleet: str | None, machines: str | None) -> int
 
     Packages that the client has not fetched yet are lost.
     """
-    from feedstock_tools.builds.fleet.provision.hosts import down as remove
+    from feedstock_tools.builds.fleet import down as remove
 
     chosen = _chosen(fleet, hosts)
     status = _report(remove(chosen, os.environ, _progress), "down")
@@ -224,7 +220,7 @@ def down(hosts: tuple[str, ...], fleet: str | None, machines: str | None) -> int
 @options.as_json
 def test(hosts: tuple[str, ...], fleet: str | None, as_json: bool) -> int:
     """Try on each host a hello-world, its service, compilers, libraries and GPUs, as its inventory switches them on."""
-    from feedstock_tools.builds.fleet.provision.hosts import check
+    from feedstock_tools.builds.fleet import check
 
     played, tests = check(_chosen(fleet, hosts), os.environ, _quiet if as_json else _progress)
     if as_json:
@@ -248,16 +244,16 @@ def wheelhouse(python: str, machine: str | None, numpy: str) -> None:
 
     `up` does it by itself. Afterwards it needs no package index.
     """
-    from feedstock_tools.builds.fleet.provision import wheelhouse as wheels
+    from feedstock_tools.builds.fleet import Target
+    from feedstock_tools.builds.fleet import wheelhouse as archive_of_wheels
 
     tidy()
-    target = wheels.Target(python, machine or platform.machine(), numpy)
-    say(str(wheels.wheelhouse(target, os.environ, say_note).path))
+    target = Target(python, machine or platform.machine(), numpy)
+    say(str(archive_of_wheels(target, os.environ, say_note).path))
 
 
 def _chosen(fleet: str | None, hosts: Sequence[str]) -> Inventory:
-    from feedstock_tools.builds.fleet.provision.hosts import chosen_hosts
-    from feedstock_tools.builds.fleet.provision.inventory import read_inventory
+    from feedstock_tools.builds.fleet import chosen_hosts, read_inventory
 
     refuse_without_extra()
     return chosen_hosts(read_inventory(inventory_of(fleet), os.environ), hosts)
@@ -272,7 +268,7 @@ def _called(machines: str | None, command: str, fleet: str | None) -> None:
     """
     if machines is None:
         return
-    from feedstock_tools.builds.fleet.folder import fleet_name
+    from feedstock_tools.builds.fleet import fleet_name
 
     path = Path(machines)
     program = str(path.absolute()) if path.is_file() else shutil.which(machines)
@@ -320,12 +316,7 @@ def slurm_up(fleet: str | None) -> None:
     Starts its hub on this machine unless it answers, and submits the least number of jobs of each kind.
     """
     refuse_without_extra("dask_jobqueue")
-    from feedstock_tools.builds.fleet.cluster.folder import write_kinds
-    from feedstock_tools.builds.fleet.cluster.hub_process import ensure_hub
-    from feedstock_tools.builds.fleet.cluster.pool import submit_jobs
-    from feedstock_tools.builds.fleet.cluster.queue import jobs_of
-    from feedstock_tools.builds.fleet.cluster.script import kind_of
-    from feedstock_tools.builds.fleet.cluster.settings import read_slurm
+    from feedstock_tools.builds.fleet import ensure_hub, jobs_of, kind_of, read_slurm, submit_jobs, write_kinds
 
     settings = read_slurm(inventory_of(fleet))
     kinds = [kind_of(name, given) for name, given in settings.kinds.items()]
@@ -347,7 +338,7 @@ def slurm_up(fleet: str | None) -> None:
 @options.as_json
 def slurm_status(fleet: str | None, as_json: bool) -> int:
     """Show the jobs of a fleet, with those that ended a few minutes ago; exit code 1 if none waits or runs."""
-    from feedstock_tools.builds.fleet.cluster.queue import jobs_of
+    from feedstock_tools.builds.fleet import jobs_of
     from feedstock_tools.report.fleet import jobs_json, jobs_text
 
     jobs = jobs_of(chosen_fleet(fleet).name, os.environ)
@@ -362,9 +353,7 @@ def slurm_down(fleet: str | None) -> None:
 
     The keys of the fleet go too, unless it has other hosts.
     """
-    from feedstock_tools.builds.fleet.cluster.folder import job_kinds, remove_jobs, remove_kinds
-    from feedstock_tools.builds.fleet.cluster.hub_process import end_hub
-    from feedstock_tools.builds.fleet.cluster.queue import cancel, jobs_of
+    from feedstock_tools.builds.fleet import cancel, end_hub, job_kinds, jobs_of, remove_jobs, remove_kinds
     from feedstock_tools.files.temporary import remove
 
     found = chosen_fleet(fleet)
@@ -388,7 +377,7 @@ def _wait_for_end(fleet: FleetFolder, jobs: list[Job]) -> None:
     Raises:
         WorkError: some go on.
     """
-    from feedstock_tools.builds.fleet.cluster.queue import jobs_of
+    from feedstock_tools.builds.fleet import jobs_of
 
     numbers, end = {job.number for job in jobs}, time.monotonic() + 120
     while numbers:
@@ -407,8 +396,7 @@ def _named_fleet(name: str, hub: str | None) -> FleetFolder:
     Raises:
         InputError: there is one with another hub.
     """
-    from feedstock_tools.builds.fleet.folder import fleets_root, make_fleet, open_fleet
-    from feedstock_tools.builds.fleet.local import free_port
+    from feedstock_tools.builds.fleet import fleets_root, free_port, make_fleet, open_fleet
     from feedstock_tools.processes import this_machine
 
     path = fleets_root(os.environ) / name
@@ -428,7 +416,7 @@ def chosen_fleet(given: str | None) -> FleetFolder:
         InputError: there is none, or the extra is not installed.
     """
     refuse_without_extra()
-    from feedstock_tools.builds.fleet.folder import find_fleet
+    from feedstock_tools.builds.fleet import find_fleet
 
     return find_fleet("" if given in (None, options.ONLY_FLEET) else str(given), Path.cwd(), os.environ)
 

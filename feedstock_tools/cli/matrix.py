@@ -18,8 +18,7 @@ from feedstock_tools.errors import FeedstockError, InputError, Mistake
 from feedstock_tools.wording import size_of, time_of
 
 if TYPE_CHECKING:
-    from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts
-    from feedstock_tools.builds.fleet.simulation.simulate import Simulation
+    from feedstock_tools.builds.fleet import SimulatedHosts, Simulation
     from feedstock_tools.builds.plan.agenda import Agenda
     from feedstock_tools.check.findings import Verdict
 
@@ -140,9 +139,7 @@ def _simulated(
     Raises:
         InputError: the hosts or times are invalid, the time of a row is unknown, or a row that was named fits no host.
     """
-    from feedstock_tools.builds.fleet.simulation.hosts import read_hosts
-    from feedstock_tools.builds.fleet.simulation.simulate import courses
-    from feedstock_tools.builds.fleet.simulation.times import read_times, with_times
+    from feedstock_tools.builds.fleet import courses, read_hosts, read_times, with_times
     from feedstock_tools.builds.plan.hosts import local_host
 
     hosts = read_hosts(settings.hosts or "", local_host(planned.capacity, planned.jobs))

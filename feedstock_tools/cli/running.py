@@ -20,9 +20,7 @@ from feedstock_tools.report import run as text
 from feedstock_tools.wording import counted, shown
 
 if TYPE_CHECKING:
-    from feedstock_tools.builds.fleet.carrying.link import Link
-    from feedstock_tools.builds.fleet.cluster.script import JobKind
-    from feedstock_tools.builds.fleet.folder import FleetFolder
+    from feedstock_tools.builds.fleet import FleetFolder, JobKind, Link
     from feedstock_tools.builds.ledger import ComparisonRecord
     from feedstock_tools.builds.plan.agenda import Agenda
     from feedstock_tools.builds.plan.hosts import Capacity, Host, Limits
@@ -128,9 +126,7 @@ def build_on_fleet(
         InputError: a name matches nothing, or no host can build its configuration.
         WorkError: the fleet, the artifacts folder or the ledger cannot be used.
     """
-    from feedstock_tools.builds.fleet.carrying.link import Link
-    from feedstock_tools.builds.fleet.cluster.pool import Pool
-    from feedstock_tools.builds.fleet.run import run_name, run_on_fleet
+    from feedstock_tools.builds.fleet import Link, Pool, run_name, run_on_fleet
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.hosts import Capacity
     from feedstock_tools.builds.runs.run import refuse_no_room
@@ -408,7 +404,7 @@ def _builders(link: Link, fleet: FleetFolder, *, twice: bool) -> _Builders:
     Raises:
         InputError: there are too few hosts, and no job may become one.
     """
-    from feedstock_tools.builds.fleet.cluster.folder import job_kinds
+    from feedstock_tools.builds.fleet import job_kinds
 
     kinds = job_kinds(fleet)
     present = _present_hosts(link, fleet, may_come=bool(kinds))
@@ -427,7 +423,7 @@ def _present_hosts(link: Link, fleet: FleetFolder, *, may_come: bool) -> list[Ho
     Raises:
         InputError: there is none.
     """
-    from feedstock_tools.builds.fleet.host.settings import host_of
+    from feedstock_tools.builds.fleet import host_of
 
     end = time.monotonic() + _APPEAR_WITHIN
     while True:

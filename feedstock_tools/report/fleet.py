@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from feedstock_tools.wording import counted, duration, shown, size_text, table
 
 if TYPE_CHECKING:
-    from feedstock_tools.builds.fleet.cluster.queue import Job
+    from feedstock_tools.builds.fleet import Job
 
     Hosts = Mapping[str, Mapping[str, Any]]
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts
-from feedstock_tools.builds.fleet.simulation.simulate import HostUse, Simulation
+from feedstock_tools.builds.fleet import HostUse, SimulatedHosts, Simulation
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.hosts import Host, local_host, portion_on
 from feedstock_tools.builds.plan.refusals import in_words
