@@ -85,7 +85,8 @@ class Commit:
 def main_line(repository: Path) -> Iterator[Commit]:
     """The commits of the main line that changed the recipe, conda-forge.yml or migrations, newest first."""
     words = ["log", "--first-parent", "-m", "--name-status", "--no-renames", "--format=C %H"]
-    name, paths = "", {}
+    name = ""
+    paths: dict[str, str] = {}
     for line in git(repository, *words, "--", "recipe", FORGE, MIGRATIONS).decode(errors="replace").splitlines():
         if line.startswith("C "):
             if paths:

@@ -254,7 +254,8 @@ SCENARIOS = {
 #: Commands that write as another one does, with the same functions.
 ALIKE = {
     **{f"edit {each}": "edit" for each in ("add-cuda", "add-python", "drop-cuda", "drop-python", "maintainer")},
-    **{f"edit {each}": "edit" for each in ("migration", "provider", "requirement", "version")},
+    **{f"edit {each}": "edit" for each in ("migration", "provider", "requirement", "version", "pinning", "setting")},
+    **{f"edit {each}": "edit" for each in ("license-file", "noarch", "python-min", "stdlib")},
     **{"pinning update": "pinning fetch", "cuda graph": "cuda show", "env": "cuda show"},
 }
 #: Commands that serve until they are ended, with the tests that kill them.

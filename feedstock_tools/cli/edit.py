@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -458,6 +459,75 @@ def _migration(action: str, name: str, file: Path | None, pinning: str | None) -
     found = None if file else pinning_of(pinning)
     source = file or (found.migrations_folder if found else None)
     return f"Rebuild for {name.removesuffix('.yaml')}", lambda draft: add_migration(draft, name, source)
+
+
+@_edit("pinning")
+@click.argument("action", type=click.Choice(["open", "close"]))
+@click.argument("migration", metavar="KEY=VERSION|NAME")
+@click.option(
+    "--with", "pairs", multiple=True, metavar="KEY=VALUE", help="Key that moves with the version (repeatable)."
+)
+def _pinning(action: str, migration: str, pairs: tuple[str, ...]) -> tuple[str, Edit]:
+    """Open a migration to KEY=VERSION in a clone of conda-forge's pinning, or close the migration NAME there."""
+    from feedstock_tools.edit.migrations import close_migration, open_migration
+
+    if action == "close":
+        return f"Close out migration for {migration}", lambda draft: close_migration(draft, migration)
+    ((key, version),) = _values("pinning open", (migration,)).items()
+    others, at = _values("--with", pairs), time.time()
+    return f"Update pin for {key}", lambda draft: open_migration(draft, key, version, others, at)
+
+
+@_edit("setting")
+@click.argument("action", type=click.Choice(["set", "drop"]))
+@click.argument("setting", metavar="KEY=VALUE|KEY")
+def _setting(action: str, setting: str) -> tuple[str, Edit]:
+    """Set or drop a KEY of conda-forge.yml, such as bot.automerge=true; the VALUE is written as it is given."""
+    from feedstock_tools.edit.platforms import drop_setting, set_setting
+
+    if action == "drop":
+        return f"Drop the setting {setting}", lambda draft: drop_setting(draft, setting)
+    ((key, value),) = _values("setting set", (setting,)).items()
+    return f"Set {setting}", lambda draft: set_setting(draft, key, value)
+
+
+@_edit("noarch")
+@click.argument("kind", type=click.Choice(["python", "generic"]))
+def _noarch(kind: str) -> tuple[str, Edit]:
+    """Build one package for all platforms: set build.noarch."""
+    from feedstock_tools.edit.keys import set_noarch
+
+    return f"Build noarch: {kind}", _of_recipe(set_noarch, kind)
+
+
+@_edit("license-file")
+@click.argument("path")
+def _license_file(path: str) -> tuple[str, Edit]:
+    """Name the file with the license: PATH in the source."""
+    from feedstock_tools.edit.keys import set_license_file
+
+    return f"Name the license file {path}", _of_recipe(set_license_file, path)
+
+
+def _by_rules(name: str, title: str, *rules: str) -> None:
+    """An edit that writes anew what rules of conda-forge's linter find."""
+
+    @_edit(name, help=f"{title}: what `lint --fix` does for {' and '.join(rules)}.")
+    @options.pinning
+    def _rules(pinning: str | None) -> tuple[str, Edit]:
+        from feedstock_tools.check.linting.lint import rewritten
+
+        found = pinning_of(pinning)
+
+        def change(draft: Draft) -> Draft:
+            edits = rewritten(draft, *rules, pinning=found.path if found else None)
+            return draft.with_recipe(lambda recipe: recipe.changed(edits))
+
+        return title, change
+
+
+_by_rules("stdlib", "Require the standard library of C beside compilers", "stdlib")
+_by_rules("python-min", "Require python_min in noarch packages", "python-bound", "python-min")
 
 
 @_edit("platform")

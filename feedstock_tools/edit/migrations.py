@@ -1,16 +1,26 @@
-"""Migrations of the pinning that a feedstock joins or leaves, as conda-forge's bot lays them."""
+"""Migrations as conda-forge's bot makes them: a feedstock joins or leaves one, the pinning opens or closes it."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+import yaml
 
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.variants.versions import identity
 from feedstock_tools.edit.version import raise_build_number
+from feedstock_tools.edit.writing import added_item, removed_items
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import CI_SUPPORT
-from feedstock_tools.recipe.written.document import Document, read_document
+from feedstock_tools.recipe.written.document import VARIANT_FILES, Document, Part, TextEdit, read_document
 from feedstock_tools.wording import nearest
+
+#: Where the feedstock of the pinning has its migrations.
+_PINNED = Path("recipe/migrations")
+_KEY = re.compile(r"[a-z_][a-z0-9_]*")
+_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z._*+!-]{0,63}")
 
 
 def add_migration(draft: Draft, name: str, migrations: Path | None) -> Draft:
@@ -69,3 +79,68 @@ def _bump(migration: Document) -> int:
     if not entry.value.text.isdecimal() or len(entry.value.text) > 4:
         raise migration.mistake("expected a whole number here", entry.value)
     return int(entry.value.text)
+
+
+def open_migration(draft: Draft, key: str, version: str, others: Mapping[str, str], at: float) -> Draft:
+    """Open a migration in the feedstock of the pinning: a file that gives `key` another version.
+
+    Args:
+        others: versions of other keys that move with it.
+        at: the seconds since 1970 that the bot orders migrations by.
+
+    Raises:
+        InputError: the pinning has no such key, or that migration already.
+    """
+    pinned = _pinned(draft)
+    values = {key: version, **others}
+    for name, value in values.items():
+        if not (_KEY.fullmatch(name) and _VERSION.fullmatch(value)):
+            raise InputError(f"'{name}={value}' is not a key of the pinning with a version", hint="Expected zlib=1.4.")
+        if not any(entry.value.items for entry in pinned.entries(name)):
+            keys = [entry.key for entry in (pinned.root.entries if pinned.root else ())]
+            raise pinned.mistake(f"the pinning has no key '{name}'", hint=nearest(name, keys, "Add it first."))
+    path = draft.folder / _PINNED / f"{key}{version.replace('.', '')}.yaml"
+    if draft.document(path) is not None or path.exists():
+        raise InputError("the pinning has this migration already", path=path)
+    migrator = {"build_number": 1, "commit_message": f"Rebuild for {key} {version}", "kind": "version"}
+    content = {"__migrator": {**migrator, "migration_number": 1}, "migrator_ts": at}
+    content |= {name: [value] for name, value in values.items()}
+    return draft.with_document(Document(path, yaml.safe_dump(content)))
+
+
+def close_migration(draft: Draft, name: str) -> Draft:
+    """Close a migration in the feedstock of the pinning: its values become the pinning's, and its file goes.
+
+    Raises:
+        InputError: there is no such migration, or the pinning has a list that it does not fit.
+    """
+    migration = _found(name, draft.folder / _PINNED)
+    pinned = _pinned(draft)
+    if migration.root is None:
+        raise migration.mistake("the migration is empty")
+    changes: list[TextEdit] = []
+    for entry in migration.root.entries:
+        if entry.value.items:
+            changes += _taken(pinned, entry.key, migration, entry.value)
+    return draft.with_script(migration).with_document(pinned.changed(changes)).without(migration.path)
+
+
+def _pinned(draft: Draft) -> Document:
+    document = draft.file(VARIANT_FILES[0])
+    if document is None or not (draft.folder / _PINNED).is_dir():
+        hint = "Expected a clone of conda-forge-pinning-feedstock, with recipe/migrations."
+        raise InputError("this is not the feedstock of the pinning", path=draft.folder, hint=hint)
+    return document
+
+
+def _taken(pinned: Document, key: str, migration: Document, list_: Part) -> Iterator[TextEdit]:
+    """The changes that give a list of the pinning the items of a migration."""
+    lists = [entry.value for entry in pinned.entries(key)]
+    if len(lists) != 1 or lists[0].kind != "sequence":
+        raise migration.mistake(f"the pinning has {len(lists)} lists of '{key}'", list_, "Close it by hand.")
+    own = lists[0]
+    for old, new in zip(own.items, list_.items, strict=False):
+        yield TextEdit(old.start, old.end, new.source)
+    yield from removed_items(pinned, own, own.items[len(list_.items) :])
+    for new in list_.items[len(own.items) :]:
+        yield from added_item(pinned, own, new.source, sort=False)

@@ -1,11 +1,14 @@
-"""Platforms that a feedstock builds for, and the CI services that build them: keys of its conda-forge.yml."""
+"""Platforms that a feedstock builds for, the CI services that build them, and other keys of its conda-forge.yml."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from feedstock_tools.edit.draft import Draft
-from feedstock_tools.edit.writing import added_entry, added_line, removed_entry, replaced
+from feedstock_tools.edit.writing import added_entry, removed_entry, removed_items, replaced
 from feedstock_tools.errors import InputError
-from feedstock_tools.recipe.written.document import Document, Part, TextEdit
+from feedstock_tools.recipe.written.document import Document, TextEdit
+from feedstock_tools.wording import nearest
 
 _FORGE = "conda-forge.yml"
 #: Platforms that conda-forge builds only if a feedstock requests them, and the platforms that cross-compile them.
@@ -48,10 +51,10 @@ def add_platform(draft: Draft, platform: str, *, native: bool = False) -> Draft:
                 f"{name} was built on its own machines ({entry.value.text}), and is cross-compiled now"
             )
     if native:
-        return _unskipped(draft.with_document(_with_value(forge, "provider", name, "default")), name)
-    forge = _with_value(forge, "build_platform", name, origin)
+        return _unskipped(draft.with_document(with_setting(forge, ("provider", name), "default")), name)
+    forge = with_setting(forge, ("build_platform", name), origin)
     if not list(forge.entries("test")) and not list(forge.entries("test_on_native_only")):
-        forge = with_key(forge, "test", "native_and_emulated")
+        forge = with_setting(forge, ("test",), "native_and_emulated")
     return _unskipped(draft.with_document(forge), name)
 
 
@@ -68,57 +71,73 @@ def set_provider(draft: Draft, platform: str, provider: str) -> Draft:
     if name not in _PLATFORMS or provider not in PROVIDERS:
         hint = f"Expected one of {', '.join(_PLATFORMS)}, and one of {', '.join(PROVIDERS)}."
         raise InputError(f"'{platform}' is not a platform, or '{provider}' is not a CI service", hint=hint)
-    return draft.with_document(_with_value(_forge(draft), "provider", name, provider))
+    return draft.with_document(with_setting(_forge(draft), ("provider", name), provider))
 
 
 def _forge(draft: Draft) -> Document:
     return draft.file(_FORGE) or Document(draft.folder / _FORGE, "")
 
 
-def _with_value(document: Document, key: str, name: str, value: str) -> Document:
-    """The document with `key: {name: value}`."""
-    for entry in document.entries(key, name):
+def set_setting(draft: Draft, key: str, value: str) -> Draft:
+    """Set a `key` of conda-forge.yml in the feedstock of `draft`, such as `bot.automerge`, to a `value` as in YAML.
+
+    A new key comes last, as conda-forge's bot writes it.
+
+    Raises:
+        InputError: the key is below a value that cannot have keys, or has a list or mapping for its own.
+
+    >>> set_setting(open_draft(Path("solver-feedstock")), "bot.automerge", "true").changes().listed()
+    (('change', 'conda-forge.yml'),)
+    """
+    return draft.with_document(with_setting(_forge(draft), key.split("."), value, sort=False))
+
+
+def drop_setting(draft: Draft, key: str) -> Draft:
+    """Remove a `key` of conda-forge.yml in the feedstock of `draft`, and the mappings that it alone is in.
+
+    Raises:
+        InputError: conda-forge.yml has no such key.
+    """
+    forge, keys = _forge(draft), key.split(".")
+    found = [entry for depth in range(len(keys)) for entry in [*forge.entries(*keys[: depth + 1])][-1:]]
+    if forge.root is None or len(found) < len(keys):
+        known = [entry.key for entry in forge.root.entries] if forge.root else []
+        raise forge.mistake(
+            f"there is no setting '{key}'", hint=nearest(key, known, "Expected one such as bot.automerge.")
+        )
+    mappings = [forge.root, *(entry.value for entry in found)]
+    depth = next((depth for depth in reversed(range(len(keys))) if len(mappings[depth].entries) > 1), 0)
+    return draft.with_document(forge.changed(removed_items(forge, mappings[depth], [found[depth]])))
+
+
+def with_setting(document: Document, keys: Sequence[str], value: str, *, sort: bool = True) -> Document:
+    """The document with a value at `keys`: in place of the old one, or with a new key at its place or at the end."""
+    for entry in document.entries(*keys):
         return document.changed(replaced(document, entry.value, value))
-    for entry in document.entries(key):
-        if entry.value.entries:
-            return document.changed(_added(document, entry.value, name, value))
-        if entry.value.source:
-            raise document.mistake(f"expected a mapping at {key}", entry)
-        line = f"{document.newline}  {name}: {value}"
-        start = entry.start + len(entry.key) + 1
-        changed = document.text[:start] + line + document.text[start:]
-        return Document(document.path, changed)
-    return _with_lines(document, f"{key}:{document.newline}  {name}: {value}", key)
-
-
-def _added(document: Document, mapping: Part, name: str, value: str) -> list[TextEdit]:
+    depth = next(depth for depth in reversed(range(len(keys))) if not depth or list(document.entries(*keys[:depth])))
+    outer = next(document.entries(*keys[:depth]), None) if depth else None
+    mapping = outer.value if outer is not None else document.root
+    key, *inner = keys[depth:]
+    lines = [f"{'  ' * level}{name}:" for level, name in enumerate(inner, 1)]
+    lines = [*lines[:-1], f"{lines[-1]} {value}"] if lines else [value]
+    if mapping is None:
+        written = f"{key}: {value}" if not inner else document.newline.join([f"{key}:", *lines])
+        return Document(document.path, document.text + written + document.newline)
     if mapping.is_flow:
-        end = mapping.entries[-1].end
-        return [TextEdit(end, end, f", {name}: {value}")]
-    after = next((entry for entry in reversed(mapping.entries) if entry.key < name), None)
-    return added_entry(document, mapping, name, [value], after, before=mapping.entries[0])
-
-
-def with_key(document: Document, key: str, value: str) -> Document:
-    """The document with `key: value` at its top level: a new value of the key, or a new key at its place."""
-    for entry in document.entries(key):
-        return document.changed(replaced(document, entry.value, value))
-    return _with_lines(document, f"{key}: {value}", key)
-
-
-def _with_lines(document: Document, lines: str, key: str) -> Document:
-    """The document with a key at its top level: at its place if the keys are sorted, else at the end."""
-    root = document.root
-    if root is None:
-        return Document(document.path, document.text + lines + document.newline)
-    if root.is_flow:
-        first, *nested = lines.split(f"{document.newline}  ")
-        end = root.entries[-1].end if root.entries else root.start + 1
-        text = f"{', ' if root.entries else ''}{first}{''.join(f' {{{line}}}' for line in nested)}"
-        return document.changed([TextEdit(end, end, text)])
-    keys = [entry.key for entry in root.entries]
-    before = next((entry for entry in root.entries if entry.key > key), None) if keys == sorted(keys) else None
-    return document.changed(added_line(document, lines, before=before.start if before else None, after=root.end))
+        text = "".join(f"{name}: {{" for name in keys[depth:-1]) + f"{keys[-1]}: {value}" + "}" * len(inner)
+        end = mapping.entries[-1].end if mapping.entries else mapping.start + 1
+        return document.changed([TextEdit(end, end, f", {text}" if mapping.entries else text)])
+    if mapping.entries:
+        names = [entry.key for entry in mapping.entries]
+        sort = sort and names == sorted(names)
+        before = next((entry for entry in mapping.entries if entry.key > key), None) if sort else None
+        return document.changed(added_entry(document, mapping, key, lines, before=before))
+    if outer is None or mapping.source:
+        raise document.mistake(f"expected a mapping at {'.'.join(keys[:depth]) or 'the top'}", outer)
+    indent = " " * (document.column_of(outer.start) + 2)
+    start = outer.start + len(outer.key) + 1
+    added = [f"{key}: {value}"] if not inner else [f"{key}:", *lines]
+    return document.changed([TextEdit(start, start, "".join(f"{document.newline}{indent}{line}" for line in added))])
 
 
 def _unskipped(draft: Draft, name: str) -> Draft:

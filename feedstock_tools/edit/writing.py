@@ -69,8 +69,8 @@ def _reads_back(text: str, like: Part | None) -> bool:
     value = parse_types(plain)
     if isinstance(value, str):
         return True
-    was_text = like is not None and like.source != "" and isinstance(parse_types(_TEMPLATE.sub("J", like.source)), str)
-    return not was_text and str(value) == text
+    old = parse_types(_TEMPLATE.sub("J", like.source)) if like is not None and like.source else None
+    return not isinstance(old, str) and (str(value) == text or isinstance(value, bool) == isinstance(old, bool) is True)
 
 
 def added_item(document: Document, list_: Part, text: str, comment: str = "", *, sort: bool = True) -> list[TextEdit]:
@@ -134,18 +134,19 @@ def added_entry(
     return added_line(document, written, after=(after or mapping.entries[-1]).end)
 
 
-def removed_items(document: Document, list_: Part, items: Collection[Part]) -> list[TextEdit]:
-    """Remove some items of a list: their lines with the comments in them, or in brackets their texts and commas."""
+def removed_items(document: Document, list_: Part, items: Collection[Part | Entry]) -> list[TextEdit]:
+    """Remove some items of a list, or keys: their lines with the comments in them, or in brackets texts and commas."""
     if not list_.is_flow:
         return [_without_lines(document, item.start, item.end) for item in items]
     changes: list[TextEdit] = []
     kept_end = None  # where the item before a run of removed ones ends
-    for is_gone, run in groupby(list_.items, key=lambda item: item in items):
+    children: Sequence[Part | Entry] = list_.items or list_.entries
+    for is_gone, run in groupby(children, key=lambda item: item in items):
         members = list(run)
         if not is_gone:
             kept_end = members[-1].end
             continue
-        following = next((item.start for item in list_.items if item.start > members[-1].start), None)
+        following = next((item.start for item in children if item.start > members[-1].start), None)
         if following is not None:
             changes.append(TextEdit(members[0].start, following, ""))
         else:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.edit.draft import Draft
-from feedstock_tools.edit.platforms import with_key
+from feedstock_tools.edit.platforms import with_setting
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.packages import Package
@@ -87,7 +87,9 @@ def to_v1(draft: Draft, *, keep_refused: bool = False) -> Draft:
     forge = draft.file(_FORGE) or Document(draft.folder / _FORGE, "")
     edited = draft if refusals and keep_refused else draft.without(meta.path)
     edited = edited.with_document(Document(path, converted.text.replace("\n", meta.newline)))
-    edited = replace(edited.with_document(with_key(forge, "conda_build_tool", "rattler-build")), recipe_path=path)
+    edited = replace(
+        edited.with_document(with_setting(forge, ("conda_build_tool",), "rattler-build")), recipe_path=path
+    )
     return edited.remarked(*remarks, *_size(meta.text, converted), *compared).refused(*refusals)
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from feedstock_tools.check.findings import Weight
 from feedstock_tools.check.linting.reading import PYTHON_MIN, Reading, is_empty, items_of
 from feedstock_tools.check.linting.subject import Need, Rule
-from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
+from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit, selector_in
 from feedstock_tools.recipe.written.owners import Owner
 from feedstock_tools.recipe.written.variables import expand
 from feedstock_tools.versions import InvalidVersionError, parse_version
@@ -287,7 +287,7 @@ def _pin_spaces(reading: Reading) -> Iterator[Found]:
 
 @rule("language-pins", "R-023, R-024", "Python or R is in host and not in run, or has a version in builds for each")
 def _language_pins(reading: Reading) -> Iterator[Found]:
-    if reading.outputs or reading.first("build", "noarch") is not None:
+    if reading.outputs or not reading.owners or reading.first("build", "noarch") is not None:
         return
     for language in ("python", "r-base"):
         host, run = (
@@ -374,7 +374,12 @@ def _stdlib(reading: Reading) -> Iterator[Found]:
         needing = [leaf for leaf in leaves if re.match(r"(m2w64_)?(c|cxx|fortran|rust|go-cgo)$", _language(leaf.text))]
         if needing and not any(_language(leaf.text, "stdlib") in {"c", "m2w64_c"} for leaf in leaves):
             call = '${{ stdlib("c") }}' if reading.is_v1 else '{{ stdlib("c") }}'
-            yield Found(needing[0], f"add `{call}` beside the compilers", _line_after(reading, needing[0], call))
+            last = {_language(leaf.text): leaf for leaf in needing}
+            chosen = last.get("c") or last.get("m2w64_c") or max(needing, key=lambda leaf: leaf.start)
+            edits = _line_after(reading, chosen, call)
+            if chosen is last.get("c") and "m2w64_c" in last:
+                edits += _line_after(reading, last["m2w64_c"], call.replace('"c"', '"m2w64_c"'))
+            yield Found(chosen, f"add `{call}` beside the compilers", edits)
 
 
 @rule("sysroot", "R-034", "a requirement on sysroot_linux instead of `stdlib('c')`", skip="lint_stdlib")
@@ -470,9 +475,10 @@ def _python_min(reading: Reading) -> Iterator[Found]:
                 text != "python" and text.split()[:1] == ["python"] and re.search(pattern, text) for text, _ in found
             ):
                 bare = next((at for text, at in found if text.split()[:1] == ["python"]), None)
-                edits: tuple[TextEdit, ...] = ()
-                if bare is not None and section != "tests":
-                    edits = _rewritten(reading, bare, "python", wanted) if bare.text == "python" else ()
+                right = _with_least(reading, bare.text, wanted) if bare is not None else ""
+                edits = _rewritten(reading, bare, bare.text, right) if bare is not None and right else ()
+                if section == "tests" and bare is None and not reading.is_v1:
+                    edits = _required_by_tests(reading, owner, wanted)
                 message = f"a noarch Python package has `{wanted}` in {section}"
                 yield Found(bare or owner.section("run") or owner.part, message, edits)
 
@@ -843,12 +849,45 @@ def _template_at(reading: Reading, part: Part) -> tuple[int, int] | None:
 
 
 def _line_after(reading: Reading, leaf: Part, text: str) -> tuple[TextEdit, ...]:
-    """The edit that adds an item below the line of another, with its selector."""
+    """The edit that adds an item below the line of another, with its selector as far to the right."""
     recipe = reading.recipe
     start = recipe.line_start(reading.place(leaf))
     end = recipe.line_end(start)
-    match = re.match(r"(\s*- )(?:\$?\{\{.*?\}\})(.*?)(\r?\n)", recipe.text[start:end])
-    return (TextEdit(end, end, f"{match[1]}{text}{match[2]}{match[3]}"),) if match else ()
+    match = re.match(r"(\s*- )(['\"]?)\$?\{\{.*?\}\}\2(.*?)(\r?\n)", recipe.text[start:end])
+    if match is None:
+        return ()
+    comment = f"  {match[3]}" if selector_in(match[3]) else ""
+    return (TextEdit(end, end, f"{match[1]}{text}{comment}{match[4]}"),)
+
+
+def _with_least(reading: Reading, text: str, wanted: str) -> str:
+    """A requirement of Python with python_min as its lower bound; '' where its own may be above that."""
+    bounds = [bound.strip() for bound in text.partition(" ")[2].split(",") if bound.strip()]
+    upper = [bound for bound in bounds if bound.startswith("<")]
+    lower = [bound.lstrip(">= ") for bound in bounds if bound.startswith(">=") and "{" not in bound]
+    pinned = reading.subject.pinned("python_min") if lower else ""
+    if len(upper) + len(lower) < len(bounds) or any(
+        not pinned or parse_version(bound) > parse_version(pinned) for bound in lower
+    ):
+        return ""
+    return ",".join([wanted, *(upper if ">=" in wanted else ())])
+
+
+def _required_by_tests(reading: Reading, owner: Owner, requirement: str) -> tuple[TextEdit, ...]:
+    """The edit that adds a requirement of the tests of a meta.yaml, with the list if there is none."""
+    recipe, required = reading.recipe, reading.values("test", "requires", part=owner.part)
+    test = reading.first("test", part=owner.part)
+    if test is None or not test.entries or test.is_flow:
+        return ()
+    if required:
+        start = recipe.line_start(reading.place(required[-1]))
+        end = recipe.line_end(start)
+        match = re.match(r"\s*- ", recipe.text[start:end])
+        return (TextEdit(end, end, f"{match[0]}{requirement}{recipe.newline}"),) if match else ()
+    start = recipe.line_start(reading.place(test.entries[0]))
+    indent = " " * reading.document.column_of(test.entries[0].start)
+    lines = f"{indent}requires:{recipe.newline}{indent}  - {requirement}{recipe.newline}"
+    return (TextEdit(start, start, lines),)
 
 
 def _selector_lines(document: Document) -> Iterator[tuple[int, str]]:

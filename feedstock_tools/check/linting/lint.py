@@ -130,10 +130,12 @@ def _smithy_findings(subject: Subject) -> Iterator[LintFinding]:
         yield subject.finding(at, name, found.message, document=found.document, fixable=fixable, weight=weight)
 
 
-def rewritten(files: WrittenFiles) -> Iterator[TextEdit]:
-    """What the rules of conda-forge's linter write anew in the recipe."""
-    for _, _, found in _found(read_recipe(Subject(files, ()))):
-        yield from found.edits
+def rewritten(files: WrittenFiles, *rules: str, pinning: Path | None = None) -> Iterator[TextEdit]:
+    """What the rules of conda-forge's linter write anew in the recipe; of these rules only, if any are given."""
+    against = find_pinning(pinning) if pinning is not None else None
+    for name, _, found in _found(read_recipe(Subject(files, (), against))):
+        if not rules or name in rules:
+            yield from found.edits
 
 
 def mendable(recipe: Document) -> dict[Part, list[Part]]:
