@@ -17,16 +17,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from email.message import Message
-from hashlib import new
-from http import HTTPStatus
 from http.client import HTTPException, HTTPMessage
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
-from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.errors import WorkError
 from feedstock_tools.files.locks import within
-from feedstock_tools.redaction import without_credentials
 
 #: Bytes of the largest file with credentials.
 _LARGEST_FILE = 1 << 20
@@ -248,34 +245,10 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         return following
 
 
-#: Bytes and seconds of one source; PyTorch's with all submodules has 0.3 GB.
-_LARGEST_SOURCE = 8 << 30
-_SOURCE_SECONDS = 3600
-_HINT = "Give its hash with --sha256."
 AZURE = "https://dev.azure.com"
 _LARGEST_ANSWER = 1024 * 1024
 #: The first status of HTTP that is not an answer.
 _NO_ANSWER = 400
-
-
-def hash_of(url: str, kind: str) -> str:
-    """Download a file without keeping it; gives its `sha256`, `sha1` or `md5` in hexadecimal digits.
-
-    Raises:
-        InputError: it is not an address of the web.
-        WorkError: the server does not answer with the file.
-    """
-    if urlsplit(url).scheme not in {"http", "https"}:
-        raise InputError(f"{without_credentials(url)} is not an address of the web", hint=_HINT)
-    digest = new(kind, usedforsecurity=False)
-    try:
-        status = ask(url, seconds=_SOURCE_SECONDS, largest=_LARGEST_SOURCE, take=digest.update).status
-        reason = "" if status == HTTPStatus.OK else f"the server answers {status}"
-    except NoAnswerError as error:
-        reason = str(error)
-    if reason:
-        raise WorkError(f"{without_credentials(url)} cannot be downloaded: {reason}", hint=_HINT)
-    return digest.hexdigest()
 
 
 def build_number(organisation: str, project: str, repository: str, *, server: str = AZURE, seconds: float = 5) -> int:

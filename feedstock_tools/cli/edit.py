@@ -289,17 +289,30 @@ def _version(
     Without --sha256, the sources are downloaded from the addresses that the recipe gives them. Sources that stay as
     they are are named; --commit refuses a new version without any new source.
     """
+    from feedstock_tools.channel.source_files import fetch_source
     from feedstock_tools.edit.sources import keeps_all_sources
     from feedstock_tools.edit.version import left_behind, set_version
+    from feedstock_tools.feedstock.patches import without_taken
+    from feedstock_tools.files.temporary import temporary_folder
 
     variables, sources = _values("--set", pairs), _numbered(moved)
 
     def update(draft: Draft) -> Draft:
-        before = draft.recipe
-        recipe = set_version(
-            before, version, sha256 or _downloaded, output=output, variables=variables, sources=sources
-        )
-        edited = draft.with_document(recipe).remarked(*left_behind(before, recipe, output))
+        before, archives = draft.recipe, dict[str, Path]()
+        with temporary_folder() as folder:
+
+            def downloaded(url: str, kind: str) -> str:
+                path = archives.setdefault(url, folder / str(len(archives)))
+                found = fetch_source(url, kind, path)
+                where = f"the hash that {found.published} has" if found.published else "upstream publishes no hash"
+                say_note(f"-- downloaded {url}: {where}")
+                return found.digest
+
+            recipe = set_version(
+                before, version, sha256 or downloaded, output=output, variables=variables, sources=sources
+            )
+            edited = draft.with_document(recipe).remarked(*left_behind(before, recipe, output))
+            edited = without_taken(edited, archives)
         if keep_sources or not keeps_all_sources(before, recipe):
             return edited
         return edited.doubted(
@@ -326,14 +339,6 @@ def _values(option: str, pairs: tuple[str, ...]) -> dict[str, str]:
         if not (name and equals):
             raise InputError(f"'{pair}' sets nothing", hint=f"Expected {option} NAME=VALUE.")
     return dict(pair.split("=", 1) for pair in pairs)
-
-
-def _downloaded(url: str, kind: str) -> str:
-    """The hash of what an address gives."""
-    from feedstock_tools.channel.http import hash_of
-
-    say_note(f"-- downloading {url}")
-    return hash_of(url, kind)
 
 
 @_edit("build-number")

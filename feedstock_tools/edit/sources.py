@@ -44,7 +44,7 @@ class SourceHash:
 
 def sources_of(document: Document) -> list[SourceHash]:
     """The hashes of all sources, of outputs too, in the order of the recipe; a shared statement counts once."""
-    hashes = (own for source in _written(document) for own in _hashes_of(document, source))
+    hashes = (own for source in written_sources(document) for own in _hashes_of(document, source))
     return list({each.place: each for each in hashes}.values())
 
 
@@ -68,7 +68,7 @@ def kept_sources(document: Document, moved: Document) -> list[tuple[int, str, st
     """The sources that a new version leaves as they are: their numbers from 1, place, and address."""
     names, variables = _changed_names(document, moved), read_variables(moved)
     kept = []
-    for number, (old, new) in enumerate(zip(_written(document), _written(moved), strict=True), 1):
+    for number, (old, new) in enumerate(zip(written_sources(document), written_sources(moved), strict=True), 1):
         texts = [leaf.text for leaf in _leaves(new)]
         if texts == [leaf.text for leaf in _leaves(old)] and not any(names_behind(t, variables) & names for t in texts):
             repository = [entry.value.text for key in ("git_url", "git") for entry in new.below(key)]
@@ -80,7 +80,7 @@ def kept_sources(document: Document, moved: Document) -> list[tuple[int, str, st
 def keeps_all_sources(document: Document, moved: Document) -> bool:
     """Whether a recipe has sources, and a new version moves none of them."""
     kept = kept_sources(document, moved)
-    return bool(kept) and len(kept) == len(_written(document))
+    return bool(kept) and len(kept) == len(written_sources(document))
 
 
 def following(document: Document, old: str, version: str) -> list[TextEdit]:
@@ -89,7 +89,7 @@ def following(document: Document, old: str, version: str) -> list[TextEdit]:
         return []  # a number alone may be anything
     pattern = re.compile(rf"(?<![0-9])(?<![0-9]\.){re.escape(old)}(?![0-9]|\.[0-9])")
     changes = []
-    for leaf in (leaf for source in _written(document) for leaf in _leaves(source)):
+    for leaf in (leaf for source in written_sources(document) for leaf in _leaves(source)):
         pieces = _TEMPLATE.split(leaf.text)
         text = "".join(piece if index % 2 else pattern.sub(version, piece) for index, piece in enumerate(pieces))
         changes += replaced(document, leaf, text) if text != leaf.text else []
@@ -106,7 +106,7 @@ def moved_source(document: Document, number: int, value: str) -> list[TextEdit]:
     Raises:
         InputError: there is no such source, or nothing in it that the value is for.
     """
-    sources = _written(document)
+    sources = written_sources(document)
     if not 0 < number <= len(sources):
         raise document.mistake(f"there is no source {number}", hint=f"Expected a number from 1 to {len(sources)}.")
     is_address = "://" in value
@@ -130,8 +130,8 @@ def moved_source(document: Document, number: int, value: str) -> list[TextEdit]:
     return replaced(document, places[0], value)
 
 
-def _written(document: Document) -> list[Part]:
-    """The sources as mappings, in the order of the recipe, but for folders beside it."""
+def written_sources(document: Document) -> list[Part]:
+    """The sources of a recipe as mappings, in the order of the recipe, but for folders beside it."""
 
     def within(part: Part) -> Iterator[Part]:
         if _addresses(part):

@@ -124,7 +124,8 @@ def left_behind(document: Document, moved: Document, output: str | None = None) 
         if any(_repeats(variable.literal, text) for text in old)
     ]
     kept = kept_sources(document, moved)
-    return (*remarks, *(f"{place}: source {number} is as before: {address}" for number, place, address in kept))
+    why = "is as before, since nothing in it follows the version"
+    return (*remarks, *(f"{place}: source {number} {why}: {address}" for number, place, address in kept))
 
 
 def _repeats(literal: str, version: str) -> bool:

@@ -1,4 +1,4 @@
-"""Git: the commit of a feedstock, where its branch left the main one, the files of a commit, and `--commit`.
+"""Git: the commit of a feedstock, where its branch left the main one, the files of a commit, patches, and `--commit`.
 
 A stranger may have made the repository, and git has many ways to start a program. So what reads names the repository
 itself and finds none inside a stranger's folder, takes no settings but the repository's own, of which those that start
@@ -180,6 +180,23 @@ def left_out(folder: Path, paths: Iterable[Path]) -> tuple[str, ...]:
     except FeedstockError:
         return ()
     return tuple(_names(found))
+
+
+def applies(folder: Path, patch: bytes, strip: int, *, reverse: bool = False) -> bool:
+    """Whether git would apply a patch to the files of a folder, which is in no repository, or take it back.
+
+    Args:
+        strip: how many folders at the beginning of the patch's paths do not count.
+
+    Raises:
+        WorkError: git cannot be run.
+    """
+    own = {key: value for key, value in os.environ.items() if not key.startswith("GIT_") or key == "GIT_EXEC_PATH"}
+    environment = {**own, **_READING, "GIT_CEILING_DIRECTORIES": str(folder.resolve().parent)}
+    words = ("apply", "--check", f"-p{strip}", *(("--reverse",) if reverse else ()))
+    with _running(_Place(folder, folder, folder), words, patch, environment=environment) as asked:
+        read_up_to(asked.stdout, _LONGEST_ANSWER)
+        return not asked.reason()
 
 
 @contextmanager

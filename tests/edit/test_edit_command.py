@@ -175,7 +175,10 @@ def test_a_version_over_the_old_source_is_not_committed(folder: Path) -> None:
     assert (refused.returncode, "built from the sources of the version before" in refused.stderr) == (2, True)
     assert 'version = "1.2"' in recipe(folder)
     shown = edit(folder, "version", "1.3")
-    assert "note: meta.yaml:9: source 1 is as before: https://example.org/demo12_rc.tar.gz" in shown.stderr
+    assert (
+        "note: meta.yaml:9: source 1 is as before, since nothing in it follows the version: https://example.org/demo12_rc.tar.gz"
+        in shown.stderr
+    )
     assert edit(folder, "version", "1.3", "--keep-sources", "--write").returncode == 0
 
 

@@ -326,7 +326,8 @@ def test_sources_that_a_new_version_leaves_as_they_are_are_named() -> None:
       - path: here
     """
     moved = move_to(meta(text), "1.3.0")
-    remark = "meta.yaml:6: source 2 is as before: https://example.org/data.git 6e13f13"
+    why = "is as before, since nothing in it follows the version"
+    remark = f"meta.yaml:6: source 2 {why}: https://example.org/data.git 6e13f13"
     assert left_behind(meta(text), moved) == (remark,)
     assert not keeps_all_sources(meta(text), moved)
     again = move_to(meta(text), "1.3.0", sources={2: "7f00000"})
