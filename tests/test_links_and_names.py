@@ -337,6 +337,7 @@ OWN_FILES = frozenset(
         "pins/driver.py",
         "processes.py",
         "recipe/v1_engine.py",
+        "feedstock/patches.py",
         "redaction.py",
         "rerender/many.py",
         "rerender/smithy/release.py",
