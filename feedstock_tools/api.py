@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from feedstock_tools.bot import RerenderMessage, rerender_feedstock
     from feedstock_tools.bounds.limits import SOLVING, BoundError, Bounds
     from feedstock_tools.builds.ledger.records import BuildRecord, PackageRecord, TestRecord
     from feedstock_tools.builds.matrix.matrix import ConfigurationState, Matrix, OutputState, read_matrix
@@ -141,6 +142,7 @@ __all__ = [
     "RehearsalChannels",
     "Release",
     "Rerender",
+    "RerenderMessage",
     "RerenderedFeedstock",
     "Review",
     "Row",
@@ -198,6 +200,7 @@ __all__ = [
     "read_matrix",
     "rehearse",
     "rerender",
+    "rerender_feedstock",
     "rerender_many",
     "resolve",
     "review_feedstock",
@@ -212,6 +215,7 @@ __all__ = [
 
 #: Module → the names that it provides; `name=other` if the module calls it differently.
 _WHERE = {
+    "bot": "RerenderMessage rerender_feedstock",
     "bounds.limits": "BoundError Bounds SOLVING",
     "builds.ledger.records": "BuildRecord PackageRecord TestRecord",
     "builds.matrix.matrix": "ConfigurationState Matrix OutputState read_matrix",

@@ -19,7 +19,7 @@ from click.core import ParameterSource
 
 from feedstock_tools.bounds.limits import released
 from feedstock_tools.cli import options
-from feedstock_tools.cli.commands import command
+from feedstock_tools.cli.commands import Command
 from feedstock_tools.cli.fetched import chosen_release, pinning_at, required_pinning
 from feedstock_tools.cli.opening import commit_changes, refuse_without_feedstock, repository_of, tidy
 from feedstock_tools.cli.printing import say, say_diff, say_note, say_result
@@ -51,13 +51,18 @@ class _How:
 
 @dataclass(frozen=True, slots=True)
 class _Modes:
-    """What becomes of the result: only checked, shown, printed as JSON, compared with conda-smithy, or committed."""
+    """What becomes of the result: checked, shown, printed as JSON, compared with conda-smithy, staged, committed."""
 
     check: bool
     show_diff: bool
     as_json: bool
     verify: bool
+    stage: bool
     commit: str | None
+
+    @property
+    def is_for_git(self) -> bool:
+        return self.stage or self.commit is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,25 @@ class _Many:
     resume: Path | None
 
 
-@command("rerender")
+class _LikeSmithys(Command):
+    """A command that also takes the options of `conda smithy rerender`, for scripts that call either."""
+
+    _SPELLINGS: Mapping[str, str] = {
+        "-e": "--pinning",
+        "--exclusive-config-file": "--pinning",
+        "-c": "--commit",
+        "--feedstock_directory": "--feedstock",
+    }
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments with its own spellings in place of conda-smithy's."""
+        words = [word.partition("=") for word in args if word != "--no-check-uptodate"]
+        return super().parse_args(
+            ctx, [self._SPELLINGS.get(name, name) + equals + value for name, equals, value in words]
+        )
+
+
+@click.command("rerender", cls=_LikeSmithys)
 @options.folders
 @options.pinning
 @options.rules
@@ -81,6 +104,7 @@ class _Many:
 @options.smithy
 @click.option("--online", is_flag=True, help="Look up the feedstock's number at Azure, for the README (5 s at most).")
 @options.offline
+@click.option("--stage", is_flag=True, help="Stage the changes in git, as conda-smithy does.")
 @options.commit("conda-smithy's message")
 @options.jobs
 @click.option(
@@ -121,7 +145,7 @@ def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
     _refuse_mixtures(feedstock, modes)
     refuse_without_feedstock(feedstock)
     gc.disable()  # a short process without reference cycles: collecting garbage would take a third of its time
-    repository = repository_of(feedstock, modes.commit)
+    repository = repository_of(feedstock, "" if modes.is_for_git else None)
     pinning = required_pinning(how.pinning, feedstock, offline=how.offline)
     result = _rerendered(feedstock, pinning, how)
     if modes.verify:
@@ -131,17 +155,19 @@ def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
     if modes.show_diff:
         say_diff(changes.diff())
     report = _report(result, changes, _behind_spec(feedstock))
-    if modes.as_json:
-        say_result(report)
-    else:
+    if not modes.as_json:
         _say_report(report, err=modes.show_diff, with_jobs=modes.check)
-    if modes.check and changes:
-        raise SystemExit(1)
     if not modes.check:
         tidy(feedstock)
         changes.apply()
+    if repository is not None and modes.stage:
+        report["message"] = _message(result, pinning) if repository.stage(changes) else None
+    if modes.as_json:
+        say_result(report)
+    if modes.check and changes:
+        raise SystemExit(1)
     say_note(f"{counted(len(result.configurations), 'configuration')}, {counted(len(changes.paths), 'change')}")
-    if repository is not None:
+    if repository is not None and modes.commit is not None:
         commit_changes(repository, changes, _message(result, pinning), modes.commit)
 
 
@@ -169,8 +195,8 @@ def _rerender_many(feedstocks: Sequence[Path], how: _How, modes: _Modes, many: _
     from feedstock_tools.rerender.many import opened_record, rerender_many
     from feedstock_tools.rerender.smithy import chosen_rules
 
-    if modes.show_diff or modes.verify or modes.commit or how.online or how.platforms:
-        raise click.UsageError("--diff, --verify, --commit, --online and --platform are for one feedstock")
+    if modes.show_diff or modes.verify or modes.stage or modes.commit or how.online or how.platforms:
+        raise click.UsageError("--diff, --verify, --stage, --commit, --online and --platform are for one feedstock")
     pinning = required_pinning(how.pinning, Path(os.devnull), offline=how.offline)
     release = chosen_release(how.smithy, how.rules)
     rules = chosen_rules(how.rules, release)
@@ -246,8 +272,8 @@ def _say_summary(found: Sequence[RerenderedFeedstock], now: int, seconds: float)
 def _refuse_mixtures(feedstock: Path, modes: _Modes) -> None:
     if modes.as_json and (modes.show_diff or modes.verify):
         raise click.UsageError("--json excludes --diff and --verify")
-    if modes.commit is not None and (modes.check or modes.verify):
-        raise click.UsageError("--commit excludes --check and --verify")
+    if modes.is_for_git and (modes.check or modes.verify):
+        raise click.UsageError("--commit and --stage exclude --check and --verify")
     if modes.commit is not None and feedstock == Path() and Path(modes.commit).is_dir():
         raise click.UsageError(f"--commit takes '{modes.commit}' for the message: write the folder before --commit")
 

@@ -494,15 +494,18 @@ class Repository:
         Raises:
             WorkError: git fails; the changed files stay, staged or not.
         """
-        self._stage(changes)
-        committed = self._run("rev-parse", "--verify", "--quiet", "HEAD^{tree}", accepted=(0, 1)).stdout
-        if self._run("write-tree", "--missing-ok").stdout == committed:
+        if not self.stage(changes):
             return False
         editing = ("--edit", "--no-status", "--no-verbose") if edit else ()  # they would ask submodules and diff tools
         self._run("commit", "--message", message, *editing, quiet=not edit)
         return True
 
-    def _stage(self, changes: Changes) -> None:
+    def stage(self, changes: Changes) -> bool:
+        """Stage changes that were applied, ignored files too; whether the index differs from the last commit.
+
+        Raises:
+            WorkError: git fails.
+        """
         written = [path for path in changes.seen.keys() | changes.files.keys() if path.is_file()]
         tracked = _names(self._run("ls-files", "-z", "--deleted", "--", CI_SUPPORT).stdout)
         gone = {path for path in changes.seen.keys() | changes.files.keys() if not path.exists()}
@@ -511,6 +514,8 @@ class Repository:
         self._update(("--force-remove",), self._tracked(gone))
         for way, executable in (("--chmod=+x", True), ("--chmod=-x", False)):
             self._update((way,), [path for path in written if bool(path.stat().st_mode & 0o100) is executable])
+        committed = self._run("rev-parse", "--verify", "--quiet", "HEAD^{tree}", accepted=(0, 1)).stdout
+        return self._run("write-tree", "--missing-ok").stdout != committed
 
     def _tracked(self, gone: Iterable[Path]) -> list[Path]:
         """The files in the index at or below some paths."""

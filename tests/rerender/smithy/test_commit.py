@@ -77,6 +77,16 @@ def test_everything_that_was_written_and_removed_is_committed_with_its_modes(
     assert "nothing to commit" in rerender(feedstock, release, "--commit").stderr or "committed" in message
 
 
+def test_the_options_of_conda_smithy_are_taken(feedstock: Path, tmp_path: Path) -> None:
+    pinning = tmp_path / "pinning.yaml"
+    pinning.write_text("c_compiler: [gcc]\n")
+    words = ["--feedstock_directory", str(feedstock), "-c", "auto", f"--exclusive-config-file={pinning}"]
+    done = CliRunner().invoke(command, [*words, "--no-check-uptodate", "--smithy", "none"])
+    assert done.exit_code == 0, done.output
+    assert git(feedstock, "log", "-1", "--format=%s").startswith("MNT: Re-rendered with conda-smithy")
+    assert CliRunner().invoke(command, [str(feedstock), "-e", "nowhere.yaml"]).exit_code != 0
+
+
 def test_an_earlier_rerender_is_committed_too(feedstock: Path, release: Path) -> None:
     rerender(feedstock, release, "--commit", "one platform fewer")
     assert git(feedstock, "log", "-1", "--format=%s").strip() == "one platform fewer"
