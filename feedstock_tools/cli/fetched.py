@@ -22,6 +22,7 @@ from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_note, say_result
 from feedstock_tools.data import cache_root
 from feedstock_tools.errors import FeedstockError, InputError
+from feedstock_tools.reading import read_text
 
 if TYPE_CHECKING:
     from feedstock_tools.rerender.smithy import Release
@@ -129,6 +130,23 @@ def fetch_release(version: str | None, channels: tuple[str, ...], cache: Path | 
     say(f"conda-smithy {kept.version}")
     say(f"  from        {kept.channel}")
     say(f"  folder      {kept.folder}")
+
+
+def version_of_pinning(pinning: Path) -> str | None:
+    """The version of a pinning: of a clone of its feedstock what it would build, the time of its commit; None if it has
+    none.
+    """
+    from feedstock_tools.feedstock.git import commit_of, epoch_of
+
+    found = pinning_at(pinning)
+    recipe = found.folder / "meta.yaml"
+    if found.version or found.folder.name != "recipe" or not recipe.is_file():
+        return found.version
+    is_clone = (found.folder.parent / ".git").exists()
+    if not is_clone or "name: conda-forge-pinning" not in read_text(recipe, within=found.folder):
+        return None
+    epoch = None if commit_of(found.folder.parent).endswith("+") else epoch_of(found.folder.parent, {})
+    return None if epoch is None else datetime.fromtimestamp(epoch, UTC).strftime("%Y.%m.%d.%H.%M.%S")
 
 
 def readable_pinning(requested: str | None, feedstock: Path) -> Path | NoPinning | None:

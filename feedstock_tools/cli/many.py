@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -11,7 +16,8 @@ import click
 from feedstock_tools.bounds.limits import released
 from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import Group
-from feedstock_tools.cli.printing import say, say_error, say_note, say_result
+from feedstock_tools.cli.fetched import chosen_release, required_pinning, version_of_pinning
+from feedstock_tools.cli.printing import say, say_error, say_note, say_result, write_page
 from feedstock_tools.stages import stage
 from feedstock_tools.wording import counted, duration, table, time_of
 
@@ -115,27 +121,146 @@ def list_(
 
 @many.command("impact", short_help="Show which feedstocks a change of the pinning rebuilds, and in which order.")
 @_FOLDER
-@click.argument("before", type=click.Path(path_type=Path, exists=True))
-@click.argument("after", type=click.Path(path_type=Path, exists=True))
+@click.argument("before")
+@click.argument("after")
 @_INDEX
 @options.jobs
 @options.option("--every", is_flag=True, meaning="Render every feedstock again, as a check")
 @options.option("--job-time", metavar="TIME", default="1 h", meaning="Time of a job, for the sum", default_text="1 h")
+@options.html
+@options.markdown
 @options.as_json
 def impact(
-    folder: Path, before: Path, after: Path, file: Path | None, jobs: int, every: bool, job_time: str, as_json: bool
+    folder: Path,
+    before: str,
+    after: str,
+    file: Path | None,
+    jobs: int,
+    every: bool,
+    job_time: str,
+    html: Path | None,
+    markdown: bool,
+    as_json: bool,
 ) -> None:
     """Show what becomes of the indexed feedstocks of DIR when the pinning BEFORE becomes AFTER.
 
-    BEFORE and AFTER are folders laid out as the conda-forge-pinning package, its feedstock, or its variant file. Only
-    feedstocks that could change are rendered again: those that mention a changed key, one zipped with it, or have a
-    migration that changed.
+    BEFORE and AFTER are folders laid out as the conda-forge-pinning package, its feedstock, or its variant file; or
+    CLONE@REVISION of a clone of its feedstock, such as a pull request's branch. AFTER may be a migration, which is
+    added to BEFORE. Only feedstocks that could change are rendered again: those that mention a changed key, one zipped
+    with it, or have a migration that changed.
     """
     from feedstock_tools.many.impact import impact as impact_of
     from feedstock_tools.many.index import INDEX, opened_index
-    from feedstock_tools.report.many import impact_json, impact_text
+    from feedstock_tools.report.many import impact_json, impact_markdown, impact_page, impact_text
 
+    options.refuse_both(as_json, markdown)
     seconds = time_of(job_time)
-    with released(), opened_index(file or folder / INDEX) as found:
-        result = impact_of(found, before, after, every=every, jobs=jobs)
-    say_result((impact_json if as_json else impact_text)(result, seconds))
+    with released(), opened_index(file or folder / INDEX) as found, _pinning(before) as old, _pinning(after) as new:
+        result = impact_of(found, old, new, every=every, jobs=jobs)
+    if html is not None:
+        write_page(html, impact_page(result, seconds), beside=as_json or markdown)
+    if html is None or as_json or markdown:
+        say_result((impact_json if as_json else impact_markdown if markdown else impact_text)(result, seconds))
+    if result.missed:
+        raise SystemExit(1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Which:
+    """Which feedstocks to migrate: only some, not some, up to a number."""
+
+    only: tuple[str, ...]
+    exclude: tuple[str, ...]
+    limit: int | None
+
+    def of(self, names: Iterable[str]) -> tuple[str, ...]:
+        found = (name for name in names if name not in self.exclude and (not self.only or name in self.only))
+        return tuple(islice(found, self.limit))
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """What a rerender follows."""
+
+    pinning: str | None
+    offline: bool
+    rules: str | None
+    smithy: str | None
+
+
+@many.command("migrate", short_help="Commit a migration to the feedstocks that need it, one branch in each.")
+@_FOLDER
+@click.argument("migration", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@_INDEX
+@options.pinning
+@options.offline
+@options.rules
+@options.smithy
+@options.option("--branch", metavar="NAME", meaning="Name of the new branches", default_text="the migration's")
+@options.option("--only", metavar="NAME", repeatable=True, meaning="Only this feedstock")
+@options.option("--exclude", metavar="NAME", repeatable=True, meaning="Not this feedstock")
+@options.option("--limit", type=click.IntRange(1), metavar="N", meaning="Stop after this many, in order")
+@options.jobs
+@options.dry_run
+@options.as_json
+@options.gathered("how", _How)
+@options.gathered("which", _Which)
+def migrate(
+    folder: Path,
+    migration: Path,
+    file: Path | None,
+    branch: str | None,
+    how: _How,
+    which: _Which,
+    jobs: int,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Lay the migration in a file on the indexed feedstocks of DIR whose jobs it changes, in the order of rebuilding.
+
+    In each clone, a new branch gets one commit on the last one: the migration, the raised build number and the
+    rerender, with conda-smithy's message and the jobs that change. Work trees stay as they are; nothing is pushed. A
+    feedstock that has the branch is done, so an interrupted run goes on.
+    """
+    from feedstock_tools.many.impact import impact as impact_of
+    from feedstock_tools.many.index import INDEX, opened_index
+    from feedstock_tools.many.migrate import Laid, Plan
+    from feedstock_tools.many.migrate import migrate as each_laid
+    from feedstock_tools.rerender.many import read_migration
+    from feedstock_tools.rerender.smithy import chosen_rules
+
+    pinning = required_pinning(how.pinning, Path(os.devnull), offline=how.offline)
+    if pinning is None:
+        raise click.UsageError("a migration changes what a pinning says: name one with --pinning")
+    release = chosen_release(how.smithy, how.rules)
+    rules = chosen_rules(how.rules, release)
+    version = version_of_pinning(pinning)
+    plan = Plan(read_migration(migration), pinning, rules, branch or migration.stem, release, version)
+    with released(), opened_index(file or folder / INDEX) as index:
+        found = impact_of(index, pinning, migration, jobs=jobs)
+        names = which.of(name for layer in found.layers for name in layer)
+        refused = {each.name: each.error for each in found.failed}
+        laid = [Laid(name, "refused", refused[name]) for name in which.of(refused)]
+        if dry_run:
+            laid += [Laid(name, "needed") for name in names]
+        for each in () if dry_run else each_laid(index, names, plan, os.environ, jobs=jobs):
+            laid.append(each)
+            stage(f"many migrate: {len(laid)} of {counted(len(names), 'feedstock')} done")
+    if as_json:
+        say_result([asdict(each) for each in laid])
+    elif laid:
+        say(table(("feedstock", "outcome", ""), [(each.name, each.outcome, each.detail) for each in laid]))
+    counts = Counter(each.outcome for each in laid)
+    say_note(f"{counted(len(laid), 'feedstock')}: {', '.join(f'{counts[each]} {each}' for each in sorted(counts))}")
+    if counts["refused"]:
+        raise SystemExit(1)
+
+
+def _pinning(named: str) -> AbstractContextManager[Path]:
+    """A folder or file, or what a revision of a clone has."""
+    from feedstock_tools.feedstock.git import checked_out
+
+    clone, _, revision = named.rpartition("@")
+    if clone and not Path(named).exists():
+        return checked_out(Path(clone), revision)
+    return nullcontext(Path(named))

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,16 +19,16 @@ from click.core import ParameterSource
 from feedstock_tools.bounds.limits import released
 from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import Command
-from feedstock_tools.cli.fetched import chosen_release, pinning_at, required_pinning
+from feedstock_tools.cli.fetched import chosen_release, required_pinning, version_of_pinning
 from feedstock_tools.cli.opening import commit_changes, refuse_without_feedstock, repository_of, tidy
 from feedstock_tools.cli.printing import say, say_diff, say_note, say_result
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.reading import read_text
 from feedstock_tools.stages import stage
 from feedstock_tools.wording import counted, named
 
 if TYPE_CHECKING:
+    from feedstock_tools.feedstock.git import Repository
     from feedstock_tools.files.changes import Changes
     from feedstock_tools.rerender.many import RerenderedFeedstock
     from feedstock_tools.rerender.rerendering import Rerender
@@ -173,21 +172,7 @@ def _rerender_one(feedstock: Path, how: _How, modes: _Modes) -> None:
 
 def _message(result: Rerender, pinning: Path | None) -> str:
     """The message that conda-smithy gives a rerender."""
-    found = pinning_at(pinning) if pinning else None
-    return result.rules.commit_message((found.version or _version_of_clone(found.folder)) if found else None)
-
-
-def _version_of_clone(folder: Path) -> str | None:
-    """The version that a clone of the pinning's feedstock would build: the time of its commit; None if this is none."""
-    from feedstock_tools.feedstock.git import commit_of, epoch_of
-
-    recipe = folder / "meta.yaml"
-    if folder.name != "recipe" or not (folder.parent / ".git").exists() or not recipe.is_file():
-        return None
-    if "name: conda-forge-pinning" not in read_text(recipe, within=folder) or commit_of(folder.parent).endswith("+"):
-        return None
-    epoch = epoch_of(folder.parent, {})
-    return None if epoch is None else datetime.fromtimestamp(epoch, UTC).strftime("%Y.%m.%d.%H.%M.%S")
+    return result.rules.commit_message(version_of_pinning(pinning) if pinning else None)
 
 
 def _rerender_many(feedstocks: Sequence[Path], how: _How, modes: _Modes, many: _Many) -> None:
@@ -195,8 +180,9 @@ def _rerender_many(feedstocks: Sequence[Path], how: _How, modes: _Modes, many: _
     from feedstock_tools.rerender.many import opened_record, rerender_many
     from feedstock_tools.rerender.smithy import chosen_rules
 
-    if modes.show_diff or modes.verify or modes.stage or modes.commit or how.online or how.platforms:
-        raise click.UsageError("--diff, --verify, --stage, --commit, --online and --platform are for one feedstock")
+    if modes.show_diff or modes.verify or modes.stage or how.online or how.platforms:
+        raise click.UsageError("--diff, --verify, --stage, --online and --platform are for one feedstock")
+    repositories = {each: repository_of(each, modes.commit) for each in feedstocks}
     pinning = required_pinning(how.pinning, Path(os.devnull), offline=how.offline)
     release = chosen_release(how.smithy, how.rules)
     rules = chosen_rules(how.rules, release)
@@ -209,6 +195,7 @@ def _rerender_many(feedstocks: Sequence[Path], how: _How, modes: _Modes, many: _
         "writing": "no" if modes.check else "yes",
     }
     began = time.monotonic()
+    version = version_of_pinning(pinning) if pinning and modes.commit is not None else None
     outcomes: list[RerenderedFeedstock] = []
     opened = opened_record(many.resume, depends_on) if many.resume else nullcontext()
     with opened as record, released():  # each feedstock has bounds of its own
@@ -224,6 +211,9 @@ def _rerender_many(feedstocks: Sequence[Path], how: _How, modes: _Modes, many: _
             write=not modes.check,
             jobs=many.jobs,
         ):
+            repository = repositories[outcome.feedstock]
+            if repository is not None and modes.commit is not None and outcome.changes:
+                _commit_outcome(repository, outcome, rules.commit_message(version), modes.commit)
             if record is not None:
                 record.add(outcome)
             outcomes.append(outcome)
@@ -236,6 +226,13 @@ def _rerender_many(feedstocks: Sequence[Path], how: _How, modes: _Modes, many: _
     bad = {"refused", "failed", "changed"} if modes.check else {"refused", "failed"}
     if any(outcome.outcome in bad for outcome in outcomes):
         raise SystemExit(1)
+
+
+def _commit_outcome(repository: Repository, done: RerenderedFeedstock, own: str, requested: str) -> None:
+    from feedstock_tools.files.changes import Changes
+
+    paths = dict.fromkeys(repository.feedstock / name for _, name in done.changes)
+    commit_changes(repository, Changes(repository.feedstock, {}, seen=paths), own, requested)
 
 
 def _digest(path: Path | None) -> str | None:

@@ -45,6 +45,7 @@ _LARGEST_TEXT = 1 << 20
 #: Bytes of an answer, such as the names of 100,000 files.
 _LONGEST_ANSWER = 32 << 20
 _LONGEST_REASON = 4000
+_BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+-]{0,200}")
 _REVISION = re.compile(r"[A-Za-z0-9_./@{}^~+-]{1,250}")
 #: The main branch of a feedstock, as the clones of maintainers know it.
 _MAIN = tuple(
@@ -222,6 +223,59 @@ def checked_out(feedstock: Path, revision: str) -> Iterator[Path]:
         except FeedstockError as error:
             raise type(error)(f"commit '{revision}' is refused: {error.mistakes[0].message}", path=feedstock) from error
         yield folder
+
+
+def has_branch(repository: Path, branch: str) -> bool:
+    """Whether a repository has a branch of its own with this name; it may be bare."""
+    return bool(_commit(_repository_at(repository), f"refs/heads/{branch}"))
+
+
+#: The content of a file and whether it may be run.
+Content = tuple[bytes, bool]
+
+
+def commit_on_branch(
+    repository: Path, branch: str, files: Mapping[str, Content | None], message: str, environment: Mapping[str, str]
+) -> str:
+    """Commit changes to the files of a repository's last commit on a new branch, and give the commit.
+
+    The branch appears with its commit or not at all. Work tree and index are not touched, no hook runs, nothing is
+    signed. The repository may be bare.
+
+    Args:
+        files: by their names in the repository; None deletes a file.
+        environment: says, with the user's settings of git, who commits.
+
+    Raises:
+        InputError: the branch exists, or has no valid name; or git does not know who commits.
+        WorkError: git is missing or fails.
+    """
+    place = _repository_at(repository)
+    if not _BRANCH.fullmatch(branch):
+        raise InputError(f"'{branch}' is not a name of a branch", path=repository)
+    if has_branch(repository, branch):
+        raise InputError(f"the branch {branch} exists", path=repository, hint="Name another, or delete it.")
+    own = _of_the_user(environment) | {"GIT_DIR": str(place.repository), "GIT_WORK_TREE": str(place.top)}
+    with _running(place, ("var", "GIT_COMMITTER_IDENT"), environment=own) as asked:
+        committer = asked.stdout.read(_LONGEST_REASON).strip()
+        if reason := asked.reason():
+            raise InputError(f"git does not know who commits: {reason}", path=repository)
+    text = message.encode()
+    stream = [b"commit refs/heads/" + branch.encode(), b"\ncommitter " + committer, b"\ndata %d\n" % len(text) + text]
+    stream += [b"\nfrom " + _commit(place, "HEAD").encode() + b"\n"]
+    for name, content in sorted(files.items()):
+        path = b'"' + re.sub(rb'(["\\])', rb"\\\1", os.fsencode(name)).replace(b"\n", b"\\n") + b'"'
+        if content is None:
+            stream.append(b"D " + path + b"\n")
+        else:
+            data, executable = content
+            mode = b"755" if executable else b"644"
+            stream += [b"M 100" + mode + b" inline " + path + b"\n", b"data %d\n" % len(data), data, b"\n"]
+    words = ("-c", f"core.hooksPath={os.devnull}", "fast-import", "--quiet", "--done")
+    with _running(place, words, b"".join([*stream, b"done\n"]), environment=own) as imports:
+        if reason := imports.reason():
+            raise WorkError(f"git fast-import failed: {reason}", path=repository)
+    return _commit(place, f"refs/heads/{branch}")
 
 
 @contextmanager

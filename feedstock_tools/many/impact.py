@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from feedstock_tools.many.index import Index
 from feedstock_tools.many.workspace import Member, opened
 from feedstock_tools.reading import LARGEST_SETTINGS, read_text
 from feedstock_tools.rerender.configuration import Configuration
+from feedstock_tools.rerender.many import Migration, migrated, read_migration
 from feedstock_tools.rerender.outputs import output_files
 from feedstock_tools.rerender.rerendering import Request, rerendered
 from feedstock_tools.rerender.rules import Rules
@@ -114,6 +115,7 @@ class Impact:
         same: those that were rendered again and stay the same, with the reason why they were.
         untouched: those that need no rendering.
         failed: those that fail to render with one of the pinnings.
+        missed: with `every`, those that change although the names in the index rule it out; there should be none.
         layers: the order in which the changed ones are rebuilt: each needs only packages of earlier layers.
         cycles: groups that need each other, each with the packages by which they do; they share a layer.
     """
@@ -123,26 +125,29 @@ class Impact:
     same: Mapping[str, str]
     untouched: tuple[str, ...]
     failed: tuple[Touched, ...]
+    missed: tuple[str, ...] = ()
     layers: tuple[tuple[str, ...], ...] = ()
-    cycles: tuple[Mapping[str, str], ...] = field(default=())
+    cycles: tuple[Mapping[str, str], ...] = ()
 
 
-def change_of(before: Path, after: Path, rules: Rules) -> Change:
-    """What differs between two pinnings.
+def change_of(before: Path, after: Path | Migration, rules: Rules) -> Change:
+    """What differs between two pinnings, or what a migration sets.
 
     Raises:
         InputError: one cannot be read.
     """
-    pinnings = find_pinning(before), find_pinning(after)
-    old, new = (_blocks(pinning.config) for pinning in pinnings)
+    pinnings = [find_pinning(path) for path in (before, *([after] if isinstance(after, Path) else []))]
+    old, new = _blocks(pinnings[0].config), _blocks(pinnings[-1].config)
     keys = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+    if isinstance(after, Migration):
+        keys, new = set(after.keys), _blocks(after.path)
     for part in keys & _ABOUT_KEYS:
         for block in (old, new):
             keys |= set(_NAMES.findall("\n".join(block.get(part, ()))))
     keys -= _ABOUT_KEYS
     groups = {group for block in (old, new) for group in _groups(block)}
     zipped = {key for group in groups if keys & set(group) for key in group}
-    olds, news = (_migrations(pinning) for pinning in pinnings)
+    olds, news = _migrations(pinnings[0]), _migrations(pinnings[-1])
     names = {name for name in olds.keys() | news.keys() if olds.get(name) != news.get(name)}
     stamps = {
         found[1]
@@ -191,7 +196,7 @@ def impact(
     """What a change of the pinning does to the feedstocks of an index.
 
     Args:
-        before: a pinning as `rerender` takes it; and so is `after`.
+        before: a pinning as `rerender` takes it; and so is `after`, or a migration to add to the first.
         every: render every feedstock again, as a check.
         jobs: how many processes work in parallel.
         bounds: for each feedstock.
@@ -200,37 +205,53 @@ def impact(
         InputError: a pinning cannot be read.
     """
     rules = Rules.newest()
-    change = change_of(before, after, rules)
+    new = read_migration(after) if is_migration(after) else after
+    change = change_of(before, new, rules)
     reasons: dict[str, str] = {}
     untouched: list[str] = []
     wanted: list[Member] = []
     for member, words, migrations in index.members():
         why = change.why(words, migrations)
         if why or every:
-            reasons[member.name] = why or "--every"
+            reasons[member.name] = why or _NO_REASON
             wanted.append(member)
         else:
             untouched.append(member.name)
     results: list[Touched] = []
-    for member, found in each_bounded(partial(_touched, before, after, rules), wanted, jobs, bounds):
+    for member, found in each_bounded(partial(_touched, before, new, rules), wanted, jobs, bounds):
         results.append(Touched(member.name, error=str(found)) if isinstance(found, FeedstockError) else found)
     results.sort(key=lambda each: each.name)
     changed = tuple(each for each in results if each.is_changed and not each.error)
     failed = tuple(each for each in results if each.error)
     same = {each.name: reasons[each.name] for each in results if not each.is_changed and not each.error}
+    missed = tuple(each.name for each in changed if reasons[each.name] == _NO_REASON)
     layers, cycles = _order([each.name for each in changed], index.edges([each.name for each in changed]))
-    return Impact(change, changed, same, tuple(untouched), failed, layers, cycles)
+    return Impact(change, changed, same, tuple(untouched), failed, missed, layers, cycles)
 
 
-def _touched(before: Path, after: Path, rules: Rules, member: Member) -> Touched:
+#: Why a feedstock was rendered again that the index rules out.
+_NO_REASON = "--every"
+
+
+def is_migration(path: Path) -> bool:
+    """Whether a file is a migration, by its key `__migrator`, and not a pinning's."""
+    return path.is_file() and "__migrator" in _blocks(path)
+
+
+def _touched(before: Path, after: Path | Migration, rules: Rules, member: Member) -> Touched:
     with opened(member) as folder:
-        rendered = {}
-        for when, pinning in (("before", before), ("after", after)):
-            try:
-                rendered[when] = rerendered(Request(folder, rules, pinning))
-            except InputError as error:
-                return Touched(member.name, error=f"{when} the change: {error.mistakes[0].message}")
-        old, new = rendered["before"], rendered["after"]
+        when = "before"
+        try:
+            old = rerendered(Request(folder, rules, before))
+            when = "after"
+            if isinstance(after, Path):
+                new = rerendered(Request(folder, rules, after))
+            elif member.name in after.excluded:
+                new = old
+            else:
+                new = migrated(after, Request(folder, rules, before), old)[0] or old
+        except InputError as error:
+            return Touched(member.name, error=f"{when} the change: {error.mistakes[0].message}")
         changed = {name for name in old.files.keys() & new.files.keys() if old.files[name] != new.files[name]}
         names = changed | (old.files.keys() ^ new.files.keys())
         if not names:

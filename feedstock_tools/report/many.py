@@ -1,13 +1,18 @@
-"""What a change of the pinning does to many feedstocks, as text and as values."""
+"""What a change of the pinning does to many feedstocks: as text, Markdown, a page, and values."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from feedstock_tools.many.impact import Impact
-from feedstock_tools.wording import counted, duration, table
+from feedstock_tools.report.html_pages import html_page
+from feedstock_tools.wording import code, counted, duration, markup, named, table
 
-_MOST = 40
+#: Keys and feedstocks that are named before the rest is counted, and packages of a feedstock.
+_MOST, _MOST_PACKAGES = 40, 50
+_HEAD = ("layer", "feedstock", "new jobs", "gone", "changed", "new packages")
+_NUMBERS = frozenset({0, 2, 3, 4, 5})
 
 
 def impact_text(impact: Impact, seconds: float) -> str:
@@ -16,32 +21,83 @@ def impact_text(impact: Impact, seconds: float) -> str:
     Args:
         seconds: the time of a job.
     """
+    rows = [tuple(map(str, row)) for row in _rows(impact)]
+    lines = [table(_HEAD, rows, right=_NUMBERS)] if rows else []
+    lines += [f"Cycle: {cycle}." for cycle in _cycles(impact)]
+    lines += [f"Fails: {named(each.name)}: {named(each.error)}" for each in impact.failed]
+    lines += [f"Changes although the index rules it out: {named(name)}" for name in impact.missed]
+    return "\n".join([*lines, *_summary(impact, seconds)])
+
+
+def impact_markdown(impact: Impact, seconds: float) -> str:
+    """The same for a pull request: the sums first, feedstocks folded, of each kind up to 40."""
+    changed, cost, left = _summary(impact, seconds)
+    blocks = [f"**{cost}**", f"{markup(changed)} {left}"]
+    if rows := _rows(impact):
+        lines = [" | ".join(_HEAD), " | ".join("---:" if at in _NUMBERS else "---" for at in range(len(_HEAD)))]
+        lines += [" | ".join([str(row[0]), code(str(row[1])), *map(str, row[2:])]) for row in rows[:_MOST]]
+        more = f"\n\nand {len(rows) - _MOST} more" if len(rows) > _MOST else ""
+        blocks.append(_folded("Order of rebuilding", "\n".join(f"| {line} |" for line in lines) + more))
+    if impact.cycles:
+        blocks.append("\n".join(f"- Cycle: {markup(cycle)}" for cycle in _cycles(impact)))
+    if impact.failed:
+        lines = [f"- {code(each.name)}: {markup(each.error)}" for each in impact.failed[:_MOST]]
+        blocks.append(_folded(f"Fail to render: {len(impact.failed)}", "\n".join(lines)))
+    return "\n\n".join(blocks) + "\n"
+
+
+def impact_page(impact: Impact, seconds: float) -> str:
+    """The same as a page: the layers, in each the feedstocks with most jobs first."""
+    layers: dict[int, list[tuple[Any, ...]]] = {}
+    for row in _rows(impact):
+        layers.setdefault(row[0], []).append(row[1:])
+    packages = {each.name: each.packages for each in impact.changed}
+    summary = _summary(impact, seconds)
+    cycles, most = list(_cycles(impact)), _MOST_PACKAGES
+    return html_page(
+        "impact",
+        head=_HEAD[1:],
+        layers=layers,
+        packages=packages,
+        most=most,
+        cycles=cycles,
+        failed=impact.failed,
+        summary=summary,
+    )
+
+
+def _rows(impact: Impact) -> list[tuple[int, str, int, int, int, int]]:
+    """Layer, name, and the numbers of each changed feedstock, in the order of rebuilding."""
     layer_of = {name: number for number, layer in enumerate(impact.layers, 1) for name in layer}
     changed = sorted(impact.changed, key=lambda each: (layer_of[each.name], -each.rebuilt, each.name))
-    head = ("layer", "feedstock", "new jobs", "gone", "changed", "new packages")
-    rows = [
-        (
-            str(layer_of[each.name]),
-            each.name,
-            *(str(len(names)) for names in (each.added, each.removed, each.changed, each.packages)),
-        )
+    return [
+        (layer_of[each.name], each.name, len(each.added), len(each.removed), len(each.changed), len(each.packages))
         for each in changed
     ]
-    jobs = sum(each.rebuilt for each in changed)
-    lines = [table(head, rows, right=frozenset({0, 2, 3, 4, 5}))] if rows else []
-    lines += [
-        f"Cycle: {', '.join(f'{pair} ({package})' for pair, package in cycle.items())}." for cycle in impact.cycles
-    ]
-    lines += [f"Fails: {each.name}: {each.error}" for each in impact.failed]
+
+
+def _cycles(impact: Impact) -> Iterator[str]:
+    for cycle in impact.cycles:
+        yield ", ".join(f"{pair} ({package})" for pair, package in cycle.items())
+
+
+def _summary(impact: Impact, seconds: float) -> tuple[str, str, str]:
+    """What changed, what it costs, and what is left alone."""
     keys = sorted(impact.change.keys)
     shown = ", ".join(keys[:_MOST]) + (f" and {len(keys) - _MOST} more" if len(keys) > _MOST else "")
     migrations = f"; {counted(len(impact.change.migrations), 'migration')}" if impact.change.migrations else ""
-    lines.append(f"Changed: {shown or 'no key'}{migrations}.")
-    rebuilt, layers = counted(len(changed), "feedstock"), counted(len(impact.layers), "layer")
-    lines.append(f"{rebuilt} to rebuild in {layers}: {counted(jobs, 'job')}, {duration(jobs * seconds)}.")
+    jobs = sum(each.rebuilt for each in impact.changed)
+    rebuilt, layers = counted(len(impact.changed), "feedstock"), counted(len(impact.layers), "layer")
     again, left, failed = len(impact.same), len(impact.untouched), len(impact.failed)
-    lines.append(f"{again} rendered again and the same, {left} untouched, {failed} failed.")
-    return "\n".join(lines)
+    return (
+        f"Changed: {shown or 'no key'}{migrations}.",
+        f"{rebuilt} to rebuild in {layers}: {counted(jobs, 'job')}, {duration(jobs * seconds)}.",
+        f"{again} rendered again and the same, {left} untouched, {failed} failed.",
+    )
+
+
+def _folded(title: str, text: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
 
 
 def impact_json(impact: Impact, seconds: float) -> dict[str, Any]:
@@ -62,5 +118,6 @@ def impact_json(impact: Impact, seconds: float) -> dict[str, Any]:
         "same": dict(impact.same),
         "untouched": impact.untouched,
         "failed": {each.name: each.error for each in impact.failed},
+        "missed": impact.missed,
         "seconds": sum(each.rebuilt for each in impact.changed) * seconds,
     }

@@ -50,22 +50,22 @@ class RerenderedFeedstock:
 
 
 @dataclass(frozen=True)
-class _Order:
-    pinning: Path | None
-    rules: Rules
-    smithy: Release | None
-    migration: _Migration | None
-    write: bool
-
-
-@dataclass(frozen=True)
-class _Migration:
+class Migration:
     """A migration as far as it decides which feedstocks need it: `excluded` feedstocks, and the `keys` that it sets."""
 
     path: Path
     text: str
     excluded: frozenset[str]
     keys: frozenset[str]
+
+
+@dataclass(frozen=True)
+class _Order:
+    pinning: Path | None
+    rules: Rules
+    smithy: Release | None
+    migration: Migration | None
+    write: bool
 
 
 def rerender_many(
@@ -96,7 +96,7 @@ def rerender_many(
     >>> found.outcome, found.changes[0]
     ('changed', ('change', '.ci_support/linux_64_cuda_compiler_version12.9.yaml'))
     """
-    read = None if migration is None else _read_migration(migration)
+    read = None if migration is None else read_migration(migration)
     for name in _NEEDED_LATER:  # before processes are forked
         import_module(name)
     order = _Order(pinning, rules or Rules.newest(), smithy, read, write)
@@ -127,13 +127,23 @@ def _outcome(order: _Order, feedstock: Path) -> RerenderedFeedstock:
     if order.migration is None:
         return _applied(order, feedstock, rerendered(request))
     before = rerendered(replace(request, smithy=None))
-    reason = _why_not(order.migration, feedstock, before.configurations)
-    if reason:
-        return RerenderedFeedstock(feedstock, "not needed", reason)
-    after = rerendered(replace(request, migrations=(order.migration.path,)))
-    if after.files == before.files:
-        return RerenderedFeedstock(feedstock, "not needed", _already(order.migration, before.configurations))
-    return _applied(order, feedstock, after)
+    after, reason = migrated(order.migration, request, before)
+    return _applied(order, feedstock, after) if after else RerenderedFeedstock(feedstock, "not needed", reason)
+
+
+def migrated(migration: Migration, request: Request, before: Rerender) -> tuple[Rerender | None, str]:
+    """A feedstock with a migration, or None and why it does not need it.
+
+    Args:
+        before: its rerender without the migration.
+
+    Raises:
+        InputError: it cannot be rendered with the migration.
+    """
+    if reason := _why_not(migration, request.feedstock, before.configurations):
+        return None, reason
+    after = rerendered(replace(request, migrations=(migration.path,)))
+    return (None, _already(migration, before.configurations)) if after.files == before.files else (after, "")
 
 
 def _applied(order: _Order, feedstock: Path, result: Rerender) -> RerenderedFeedstock:
@@ -145,7 +155,12 @@ def _applied(order: _Order, feedstock: Path, result: Rerender) -> RerenderedFeed
     return RerenderedFeedstock(feedstock, "changed" if listed else "unchanged", "", listed, tuple(notes))
 
 
-def _read_migration(path: Path) -> _Migration:
+def read_migration(path: Path) -> Migration:
+    """Read a migration.
+
+    Raises:
+        InputError: the file is something else.
+    """
     text = read_text(path, within=None)
     content = parse_texts(text, path) or {}
     settings = content.get("__migrator") if isinstance(content, dict) else None
@@ -153,10 +168,10 @@ def _read_migration(path: Path) -> _Migration:
         raise InputError("is not a migration: it must be a mapping with a __migrator", path=path)
     excluded = settings.get("exclude")
     names = frozenset(name for name in excluded if isinstance(name, str)) if isinstance(excluded, list) else frozenset()
-    return _Migration(path, text, names, frozenset(str(key).replace("-", "_") for key in content) - _NO_VARIABLES)
+    return Migration(path, text, names, frozenset(str(key).replace("-", "_") for key in content) - _NO_VARIABLES)
 
 
-def _why_not(migration: _Migration, feedstock: Path, configurations: Iterable[Configuration]) -> str:
+def _why_not(migration: Migration, feedstock: Path, configurations: Iterable[Configuration]) -> str:
     """Why a feedstock needs no migration, as far as its configurations without it tell; empty if it may need it."""
     name = feedstock.resolve().name.removesuffix("-feedstock")
     if name in migration.excluded:
@@ -170,7 +185,7 @@ def _why_not(migration: _Migration, feedstock: Path, configurations: Iterable[Co
     return ""
 
 
-def _already(migration: _Migration, configurations: Iterable[Configuration]) -> str:
+def _already(migration: Migration, configurations: Iterable[Configuration]) -> str:
     """The values that configurations have for the keys of a migration that does not change them."""
     found: dict[str, set[str]] = {}
     for configuration in configurations:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from feedstock_tools.many.impact import impact
+import pytest
+
+from feedstock_tools.many.impact import Change, impact
 from feedstock_tools.many.index import INDEX, opened_index
+from tests.support import command
+from tests.support.git import committed
 from tests.support.workspaces import feedstock
 
 PINNING = "libbase:\n- 1\nzlib:\n- 1\nbzip2:\n- 1\nzip_keys:\n-\n  - bzip2\n  - xz\nxz:\n- 5\n"
@@ -36,3 +40,52 @@ def test_only_feedstocks_that_could_change_are_rendered_and_come_in_the_order_of
         assert "other" not in impact(index, before, zipped).untouched, (
             "it uses a key that is zipped with the changed one"
         )
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """Feedstocks `base`, `app`, which builds with it, and `other`; all use zlib or xz."""
+    folder = tmp_path / "w"
+    feedstock(folder / "base-feedstock", "base", host=("zlib",), makes=("libbase",))
+    feedstock(folder / "app-feedstock", "app", host=("zlib", "libbase"))
+    feedstock(folder / "other-feedstock", "other", host=("xz",))
+    with opened_index(folder / INDEX, make=True) as index:
+        assert {each.outcome for each in index.update(folder, 1)} == {"read"}
+    return folder
+
+
+def test_a_migration_is_a_change_too_but_not_of_those_that_it_excludes(workspace: Path, tmp_path: Path) -> None:
+    migration = tmp_path / "zlib2.yaml"
+    migration.write_text("__migrator:\n  kind: version\n  exclude: [app]\nmigrator_ts: 1\nzlib:\n- 2\n")
+    with opened_index(workspace / INDEX) as index:
+        found = impact(index, pinning(tmp_path / "before", PINNING), migration)
+    assert found.change.keys == {"zlib"}
+    assert (found.layers, found.untouched, list(found.same)) == ((("base",),), ("other",), ["app"])
+
+
+def test_what_the_index_rules_out_and_changes_is_named(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = pinning(tmp_path / "before", PINNING)
+    after = pinning(tmp_path / "after", PINNING.replace("zlib:\n- 1", "zlib:\n- 2"))
+    monkeypatch.setattr(Change, "why", lambda *_: "")
+    with opened_index(workspace / INDEX) as index:
+        assert impact(index, before, after).missed == ()
+        assert impact(index, before, after, every=True).missed == ("app", "base")
+
+
+def test_the_command_takes_revisions_and_prints_markdown_and_a_page(workspace: Path, tmp_path: Path) -> None:
+    clone = tmp_path / "pinning-feedstock"
+    clone.mkdir()
+    pinning(clone / "recipe", PINNING)
+    committed(clone)
+    (clone / "recipe/conda_build_config.yaml").write_text(PINNING.replace("zlib:\n- 1", "zlib:\n- 2"))
+    page = tmp_path / "impact.html"
+    words = ("many", "impact", str(workspace))
+    done = command.run(command.tool(*words, f"{clone}@HEAD", str(clone), "--markdown", "--html", str(page)))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("**2 feedstocks to rebuild in 2 layers: 6 jobs, 6 h 00 min.**\n")
+    assert "| 1 | `base` | 0 | 0 | 3 | 6 |" in done.stdout
+    text = page.read_text()
+    assert "Layer 2" in text and "libbase-1.0" in text.replace("<wbr>", "")
+    assert command.run(command.tool(*words, f"{clone}@nowhere", str(clone))).returncode == 2
