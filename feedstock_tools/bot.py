@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
+from feedstock_tools.processes import PACKAGES
 
 
 class RerenderMessage(str):
@@ -57,12 +58,19 @@ def rerender_feedstock(
     Raises:
         InputError: the feedstock, its recipe or the file cannot be read.
         WorkError: it did not end in time, or cannot be written.
+
+    >>> message = rerender_feedstock("clone", exclusive_config_file="../pinning/conda_build_config.yaml")
+    >>> message.is_nontrivial, message.changed[0]
+    (True, '.ci_support/linux_64_cuda_compiler_version12.9.yaml')
     """
-    command = [sys.executable, "-m", "feedstock_tools", "rerender", "--stage", "--json", "--feedstock", feedstock_dir]
+    words = ["-P", "-m", "feedstock_tools", "rerender", "--stage", "--json", "--feedstock", feedstock_dir]
     if exclusive_config_file is not None:
-        command += ["--pinning", Path(feedstock_dir) / exclusive_config_file]
+        words += ["--pinning", Path(feedstock_dir) / exclusive_config_file]
+    same = {**os.environ, "PYTHONPATH": os.pathsep.join([str(PACKAGES), *filter(None, sys.path)])}
     try:
-        run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout)
+        run = subprocess.run(
+            [sys.executable, *words], env=same, capture_output=True, text=True, check=False, timeout=timeout
+        )
     except subprocess.TimeoutExpired as error:
         raise WorkError(f"the rerender did not end within {timeout:g} s", path=Path(feedstock_dir)) from error
     if run.returncode:

@@ -196,10 +196,14 @@ class _How:
 @options.offline
 @options.rules
 @options.smithy
-@options.option("--branch", metavar="NAME", meaning="Name of the new branches", default_text="the migration's")
+@options.option(
+    "--new-branch", "branch", metavar="NAME", meaning="Name of the new branches", default_text="the migration's"
+)
 @options.option("--only", metavar="NAME", repeatable=True, meaning="Only this feedstock")
 @options.option("--exclude", metavar="NAME", repeatable=True, meaning="Not this feedstock")
-@options.option("--limit", type=click.IntRange(1), metavar="N", meaning="Stop after this many, in order")
+@options.option(
+    "--first", "limit", type=click.IntRange(1), metavar="N", meaning="Only the first N in the order of rebuilding"
+)
 @options.jobs
 @options.dry_run
 @options.as_json

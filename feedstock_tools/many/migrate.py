@@ -18,6 +18,7 @@ from feedstock_tools.errors import FeedstockError, InputError
 from feedstock_tools.feedstock.git import Content, commit_on_branch, has_branch
 from feedstock_tools.many.index import Index
 from feedstock_tools.many.workspace import Member, opened
+from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes
 from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.many import Migration, migrated
 from feedstock_tools.rerender.rerendering import Request, rerendered
@@ -124,7 +125,9 @@ def _prepared(plan: Plan, member: Member) -> _Prepared:
 
 
 def _content(path: Path) -> Content | None:
-    return (path.read_bytes(), bool(path.stat().st_mode & 0o100)) if path.is_file() else None
+    return (
+        (read_bytes(path, LARGEST_SCRIPT, within=None), bool(path.stat().st_mode & 0o100)) if path.is_file() else None
+    )
 
 
 def _body(migration: str, old: Iterable[Configuration], new: Iterable[Configuration]) -> Iterator[str]:

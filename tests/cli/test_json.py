@@ -57,7 +57,12 @@ CALLS: dict[str, list[str]] = {
 #: Lists that are empty for this feedstock.
 MAY_BE_EMPTY = {"pinning list", "smithy list", "cuda fetch", "cuda audit", "cuda binary", "cuda check", "lint"}
 #: Commands that need more than a feedstock: tests/builds/fleet and tests/many have their tests.
-ELSEWHERE = {"fleet slurm status", "fleet status", "fleet test", "many impact", "many index", "many list"}
+ELSEWHERE = {
+    "fleet slurm status",
+    "fleet status",
+    "fleet test",
+    *(f"many {each}" for each in ("impact", "index", "list", "migrate")),
+}
 #: Commands that always print JSON.
 ALWAYS = {"schema": ["schema"]}
 #: Commands that have nothing to read: they write files and name them, or show a diff.

@@ -68,10 +68,13 @@ def test_each_feedstock_that_needs_it_gets_one_commit_in_the_order_of_rebuilding
 
 
 def test_an_interrupted_run_goes_on_and_some_can_be_left_out(workspace: Path) -> None:
-    assert [each["name"] for each in migrate(workspace, "--limit", "1")] == ["base"]
+    assert [each["name"] for each in migrate(workspace, "--first", "1")] == ["base"]
     assert [(each["name"], each["outcome"]) for each in migrate(workspace)] == [("base", "done"), ("app", "committed")]
-    assert migrate(workspace, "--branch", "again", "--exclude", "base", "--only", "base") == []
-    assert [each["outcome"] for each in migrate(workspace, "--branch", "again", "--dry-run")] == ["needed", "needed"]
+    assert migrate(workspace, "--new-branch", "again", "--exclude", "base", "--only", "base") == []
+    assert [each["outcome"] for each in migrate(workspace, "--new-branch", "again", "--dry-run")] == [
+        "needed",
+        "needed",
+    ]
     assert git(workspace / "base-feedstock", "branch", "--list", "again") == ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from tests.support.git import committed
 from tests.support.paths import ROOT
 from tests.support.smithy_release import write_release
 
@@ -41,8 +42,10 @@ _NO_PACKAGES = '{"packages": {}, "packages.conda": {}}'
 
 
 def make_library_folder(folder: Path) -> None:
-    """Make feedstocks with and without CUDA, a spec, a pinning, a channel without packages, and a conda-smithy."""
+    """Make feedstocks with and without CUDA, a clone, a spec, a pinning, a channel without packages, a conda-smithy."""
     shutil.copytree(ROOT / "tests" / "rerender" / "solver-feedstock", folder / "solver-feedstock")
+    shutil.copytree(ROOT / "tests" / "rerender" / "solver-feedstock", folder / "clone")
+    committed(folder / "clone")
     write_release(folder / "smithy")
     tour = (ROOT / "docs" / "five-minutes.md").read_text(encoding="utf-8")
     spec = tour[tour.index("```yaml\nname: hello\n") + len("```yaml\n") :].partition("```")[0]
