@@ -1,7 +1,7 @@
 """Which build users get, by the driver of their machine: of one state of a feedstock, and before and after a change.
 
-A solver is asked twice, with the builds of the feedstock in one order and in the reverse order: if the answers differ,
-only time stamps decide, and the build that is uploaded last wins.
+A solver is asked once for each CUDA version, with its builds (or those for CPU) as the newest, or twice where there is
+one: if the answers differ, only time stamps decide, and the build that is uploaded last wins.
 
 A change is judged from metadata alone: the packages of both states are a small channel. Of their requirements only
 those on each other, on the machine and on `cuda-version` are kept; nothing is fetched. What users have before is the
@@ -77,8 +77,8 @@ class Pick:
     """The build that a solver chooses for an output's name, on a machine whose driver has a CUDA version (None: no
     GPU).
 
-    `build` is `version build`, None if there is none. `by_time` is the other build that it chooses if the two were
-    built in reverse order. `mistake` describes the mistake, None for the intended build.
+    `build` is `version build`, None if there is none. `by_time` are the other builds that it chooses if these were
+    built last. `mistake` describes the mistake, None for the intended build.
     """
 
     platform: str
@@ -86,7 +86,7 @@ class Pick:
     name: str
     build: str | None
     cuda: str | None
-    by_time: str | None = None
+    by_time: tuple[str, ...] = ()
     mistake: str | None = None
 
 
@@ -159,30 +159,35 @@ def _names(shelf: _Shelf, outputs: frozenset[str]) -> list[str]:
 
 
 async def _pick(shelf: _Shelf, name: str, driver: str | None, solver: ManySolves) -> Pick:
-    """Solve for a name on a machine, in both build orders."""
+    """Solve for a name on a machine, in several build orders."""
     versions = sorted({record.version for record in shelf.records if record.name == name})
     spec = f"{name} =={versions[0]}" if len(versions) == 1 else name
     question = Question((spec,), shelf.platform, virtual_packages(shelf.platform, cuda=driver))
     picked: list[str | None] = []
     reason = None
-    for step in (1, -1):
-        count = len(shelf.records)
-        stamped = [
-            replace(record, timestamp=(count + step * place) * 1000) for place, record in enumerate(shelf.records)
-        ]
+    for order in _orders(shelf, name):
+        stamped = [replace(record, timestamp=place * 1000) for place, record in enumerate(order, 1)]
         answer = await solver.solve(question, stamped)
         reason = answer.reason
         package = answer.packages.get(name)
         picked.append(f"{package.version} {package.build}" if package else None)
-    build, other = picked
+    build, *_ = picked
+    others = tuple(dict.fromkeys(other for other in picked if other is not None and other != build))
     cudas = shelf.cudas.get(f"{name}-{build.replace(' ', '-')}", set()) if build else set()
     cuda = max((version for version in cudas if version), key=parse_version, default=None)
-    if build is not None and build != other:
-        mistake: str | None = "only time stamps decide which build users get"
-    else:
-        mistake = _mistake(shelf, name, driver, build, cudas, reason)
-        other = None
-    return Pick(shelf.platform.subdir, driver, name, build, cuda, other, mistake)
+    decided = "only time stamps decide which build users get"
+    mistake = decided if others else _mistake(shelf, name, driver, build, cudas, reason)
+    return Pick(shelf.platform.subdir, driver, name, build, cuda, others, mistake)
+
+
+def _orders(shelf: _Shelf, name: str) -> Iterator[Sequence[Record]]:
+    """The orders in which the packages may have been built, oldest first: each flavour of a name last."""
+    flavours = sorted(shelf.of(name), key=str)
+    if len(flavours) == 1:
+        yield from (shelf.records, shelf.records[::-1])
+        return
+    for flavour in flavours:
+        yield sorted(shelf.records, key=lambda record: flavour in shelf.cudas[record.distribution])
 
 
 def _mistake(
@@ -313,7 +318,7 @@ def _label(pick: Pick, channel: _Channel) -> str:
         record = offer.package.record
         if (offer.platform.subdir, record.name) == (pick.platform, pick.name):
             by_build.setdefault(f"{record.version} {record.build}", []).append(offer)
-    found = [by_build[build] for build in (pick.build, pick.by_time) if build is not None]
+    found = [by_build[build] for build in (pick.build, *pick.by_time) if build is not None]
     old = ""
     if channel.new and found:
         new = [offers for offers in found if any(offer.package.record.url in channel.new for offer in offers)]
@@ -423,8 +428,12 @@ def _channel(jobs: Sequence[Packages]) -> _Channel:
 
 
 def _patterns(package: Package, names: set[str]) -> Iterator[tuple[str, str]]:
-    """The requirements of a package on certain builds of others, which are not in the small channel."""
-    for spec in package.run:
+    """The requirements of a package on certain builds of others, which are not in the small channel.
+
+    A constraint is one where the package links what it names, so that a run export requires it.
+    """
+    linked = {name_in(spec).lower() for spec in (*package.run, *(package.host or ()))}
+    for spec in (*package.run, *(spec for spec in package.constrains if name_in(spec).lower() in linked)):
         words = spec.split() if isinstance(spec, str) else []
         if len(words) == 3 and words[0] not in names and not words[0].startswith(("__", "python")):
             yield words[0], words[2]

@@ -113,7 +113,7 @@ class Rehearsal:
         """The inverse of `to_json`; `KeyError` or `TypeError` for any other document."""
         return cls(
             environments=tuple(Environment(**content) for content in document["environments"]),
-            picks=tuple(Pick(**content) for content in document["picks"]),
+            picks=tuple(Pick(**content | {"by_time": tuple(content["by_time"])}) for content in document["picks"]),
             channels=tuple(document["channels"]),
             solved=int(document["solved"]),
             why_incomplete=document["stand_in"],

@@ -68,6 +68,22 @@ def test_equal_build_numbers_are_left_to_time(tmp_path: Path) -> None:
     assert found == [("driver 12.0 and newer", "CPU or CUDA 12.9 (whichever is newer)", "CUDA 12.9")]
 
 
+def test_every_cuda_version_that_time_alone_may_choose_is_named(tmp_path: Path) -> None:
+    equal = BUMPED.replace("number: 202", "number: 2")
+    found = of_library(tmp_path, PREFERRED, equal, ("None", "12.9"), ("None", "12.9", "13.0"))
+    assert ("driver 13.0 and newer", "CPU or CUDA 12.9 or CUDA 13.0 (whichever is newer)", "CUDA 12.9") in found
+
+
+def test_a_constraint_on_the_builds_of_a_linked_package_leaves_the_choice_to_it(tmp_path: Path) -> None:
+    string = '{% set kind = "cuda" if cuda_compiler_version != "None" else "cpu" %}\n'
+    equal = BUMPED.replace("number: 202", "number: 2").replace("1.2", "1.3")
+    constrained = equal.replace("        - zlib\n", "        - zlib\n        - torch\n", 1).replace(
+        GUARD, f"{GUARD}      run_constrained:\n        - torch * {{{{ kind }}}}*\n", 1
+    )
+    found = of_library(tmp_path, PREFERRED, string + constrained, ("None", "12.9"), ("None", "12.9"))
+    assert found == [("driver 12.0 and newer", "CPU or CUDA 12.9 (as torch prefers)", "CUDA 12.9")]
+
+
 def test_a_build_number_that_does_not_grow_leaves_users_the_build_from_before(tmp_path: Path) -> None:
     lower = PREFERRED.replace("number: 201", "number: 101")
     found = of_library(tmp_path, PREFERRED, lower, ("None", "12.6"), ("None", "12.9"))

@@ -85,7 +85,7 @@ def _mistakes(picks: Iterable[Pick]) -> Iterator[Problem]:
     for (platform, mistake), group in groups.items():
         first, lines = group[0], [mistake]
         if first.by_time:
-            lines.append(f"{first.name} with {_machine([first])} is {first.build} or {first.by_time},")
+            lines.append(f"{first.name} with {_machine([first])} is {' or '.join([str(first.build), *first.by_time])},")
             lines.append("whichever was built last. Let build numbers grow with the CUDA version.")
         names = tuple(dict.fromkeys(pick.name for pick in group))
         machines = tuple(dict.fromkeys(_machine([pick]) for pick in group))
