@@ -92,7 +92,9 @@ def made_up_rehearsal() -> Rehearsal:
     ]
     picks = [
         Pick("linux-64", None, "hello", "1.0 cpu_0", None),
-        Pick("linux-64", "12.4", "hello", "1.0 cuda129_0", "12.9", "1.0 cpu_0", f"only time stamps decide {HOSTILE}"),
+        Pick(
+            "linux-64", "12.4", "hello", "1.0 cuda129_0", "12.9", ("1.0 cpu_0",), f"only time stamps decide {HOSTILE}"
+        ),
         Pick("linux-64", "12.9", "hello", "1.0 cuda129_0", "12.9"),
     ]
     return Rehearsal(tuple(environments), tuple(picks), ("https://example.org/channel",), 31)
