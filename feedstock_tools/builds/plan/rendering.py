@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.digests import digest_of_files, digest_of_values, files_below, stamp_of_files
@@ -70,11 +71,12 @@ def render_outputs(
         rendered = [plain(output) for output in renderings]
         sources.update(local_sources(rendered, recipe.parent))
         engine = engines.get(platform.subdir, "")
-        outputs = promise_row(rendered, recipe.parent, engine, digest)
+        image = _image_of(row, engine)
+        outputs = promise_row(rendered, recipe.parent, engine, digest, image)
         used = {}
         for name, heir in _heirs(zip(outputs, renderings, strict=True)).items():
             with suppress(InputError):  # then it runs for each of its heirs
-                used[name] = _used_by_staging(heir, recipe, row, platform, builder)
+                used[name] = {**_used_by_staging(heir, recipe, row, platform, builder), **image}
         return replace(
             row, outputs=outputs, shared=tuple(_shared_builds(rendered, used, outputs, recipe.parent, digest, row.cuda))
         )
@@ -90,8 +92,18 @@ def render_outputs(
     return tuple(complete(configuration) for configuration in configurations), sources
 
 
+def _image_of(row: PlannedRow, engine: str) -> dict[str, str]:
+    """The value of a row that is part of whatever an engine builds in containers, in the form of the row's values."""
+    in_container = engine.startswith("container ")
+    return {key: value for key, value in row.values.items() if in_container and key == "docker_image"}
+
+
 def promise_row(
-    rendered: Iterable[RenderedV1], recipe_folder: Path, engine: str, digest: Digest = digest_of_files
+    rendered: Iterable[RenderedV1],
+    recipe_folder: Path,
+    engine: str,
+    digest: Digest = digest_of_files,
+    image: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[PlannedOutput, ...]:
     """The planned outputs of a rendered row, with their identities.
 
@@ -100,6 +112,7 @@ def promise_row(
         recipe_folder: its files (scripts, patches, tests) are part of every output's identity.
         engine: name and version of the engine, part of the identity too.
         digest: returns the hash of files and folders; for many rows, a cached one.
+        image: the container's image, by the key of variants; it is part of the identity too.
     """
     files = digest(sorted(path for path in recipe_folder.iterdir() if path.name not in _RENDERED_FILES))
     outputs: dict[str, PlannedOutput] = {}
@@ -107,7 +120,8 @@ def promise_row(
     own = {output.name for output in pending}
     for rendered_output in pending:
         sources = digest(_sources(rendered_output.content, recipe_folder))
-        output = _promise(rendered_output, own, outputs, {"engine": engine, "files": files, "sources": sources})
+        common = {"engine": engine, "files": files, "sources": sources}
+        output = _promise(rendered_output, own, outputs, common, image)
         outputs[output.name] = output
     return tuple(outputs.values())
 
@@ -204,12 +218,13 @@ def _promise(
     own: set[str],
     earlier: Mapping[str, PlannedOutput],
     common: Mapping[str, str],
+    image: Mapping[str, str],
 ) -> PlannedOutput:
     content, name = rendered.content, rendered.name
     needed = tuple(sorted(_names_in(content.get("requirements") or {}) & own - {name}))
     inputs = {
         "recipe": digest_of_values(content),
-        "variant": digest_of_values(dict(rendered.variant)),
+        "variant": digest_of_values({**rendered.variant, **image}),
         "siblings": digest_of_values({sibling: earlier[sibling].identity for sibling in needed if sibling in earlier}),
         **common,
     }
@@ -341,7 +356,7 @@ def _complete_row(
     rendered = render_recipe(recipe, config, builder)
     built = {output.name: output for output in rendered.outputs if not output.skip}
     top = shared_top_level(recipe, config, builder) or TopLevel("", frozenset(), {})
-    image = {"docker_image"} if parts["engine"].startswith("container ") else set()
+    image = _image_of(row, parts["engine"]).keys()
 
     def inputs_of(content: Any, used: AbstractSet[str]) -> dict[str, str]:
         values = {key: value for key, value in row.values.items() if key in used | image}

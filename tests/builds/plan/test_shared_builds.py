@@ -95,15 +95,35 @@ def test_a_stamp_of_files_that_changed_after_planning_began_is_none(tmp_path: Pa
     assert PlannedInputs.of(tmp_path / "recipe.yaml", [], time.time_ns() + 1_000_000_000).stamp
 
 
-def test_an_image_is_part_of_what_a_container_builds(tmp_path: Path) -> None:
-    (tmp_path / "meta.yaml").write_text(f"{_top()}\n{OUTPUTS}")
+#: A recipe of each format with a shared build and two outputs that inherit from it.
+FORMATS = {
+    "meta.yaml": f"{_top()}\n{OUTPUTS}",
+    "recipe.yaml": """\
+recipe: {name: a-split, version: 1}
+build: {number: 0}
+outputs:
+  - staging: {name: made}
+    build: {script: make}
+  - package: {name: liba}
+    inherit: made
+    build: {files: [lib/**]}
+  - package: {name: py-a}
+    inherit: made
+    build: {script: cp a $PREFIX}
+""",
+}
+
+
+@pytest.mark.parametrize("file", FORMATS)
+@pytest.mark.parametrize(("engine", "number"), [("container 1", 2), ("conda-build 1", 1), ("rattler-build 1", 1)])
+def test_an_image_is_part_of_what_a_container_builds(tmp_path: Path, file: str, engine: str, number: int) -> None:
+    (tmp_path / file).write_text(FORMATS[file])
     (tmp_path / "build.sh").write_text("make\n")
     (first, *_) = rows(("x",))
     images = tuple(replace(first, values={**first.values, "docker_image": image}) for image in ("alma8", "alma9"))
-    for engine, number in (("container .scripts 1", 2), ("conda-build 1", 1)):
-        configuration = PlannedConfiguration("linux_64_", "linux-64", images)
-        (complete,), _ = render_outputs([configuration], tmp_path / "recipe.yaml", {"linux-64": engine})
-        assert len({build.identity for row in complete.rows for build in (*row.shared, *row.outputs)}) == 3 * number
+    configuration = PlannedConfiguration("linux_64_", "linux-64", images)
+    (complete,), _ = render_outputs([configuration], tmp_path / "recipe.yaml", {"linux-64": engine})
+    assert len({build.identity for row in complete.rows for build in (*row.shared, *row.outputs)}) == 3 * number
 
 
 def test_an_output_that_rows_make_the_same_has_one_identity(tmp_path: Path) -> None:
