@@ -261,9 +261,10 @@ def lint(feedstock: Path, fix: bool, strict: bool, form: _Form, choice: _Choice)
         if rule not in RULES:
             raise click.UsageError(f"there is no rule '{rule}'; the rules are {', '.join(RULES)}")
     folder = find_feedstock(feedstock, Path()).folder
+    against = readable_pinning(choice.pinning, folder)
     if fix:
-        _mend(folder)
-    ours = lint_feedstock(folder, pinning=readable_pinning(choice.pinning, folder))
+        _mend(folder, against if isinstance(against, Path) else None)
+    ours = lint_feedstock(folder, pinning=against)
     theirs = _of_smithy(read_files(folder), choice)
     found = Report(
         tuple(each for each in sorted((*ours.findings, *theirs.findings)) if choice.includes(each.rule)),
@@ -277,7 +278,7 @@ def lint(feedstock: Path, fix: bool, strict: bool, form: _Form, choice: _Choice)
     return options.status_of(found.verdict, strict=strict)
 
 
-def _mend(folder: Path) -> None:
+def _mend(folder: Path, pinning: Path | None) -> None:
     """Mend what can be mended safely in the recipe, and show the change."""
     from feedstock_tools.check.linting.lint import mendable, rewritten
     from feedstock_tools.edit.draft import open_draft
@@ -286,7 +287,7 @@ def _mend(folder: Path) -> None:
     draft = open_draft(folder)
     recipe = draft.recipe
     edits = [edit for list_, items in mendable(recipe).items() for edit in removed_items(recipe, list_, items)]
-    for edit in rewritten(draft):
+    for edit in rewritten(draft, pinning=pinning):
         if all(edit.end < other.start or other.end < edit.start for other in edits):
             edits.append(edit)
     changes = draft.with_document(recipe.changed(edits)).changes()

@@ -13,7 +13,7 @@ import click
 
 from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import Command, Group, is_folder
-from feedstock_tools.cli.fetched import pinning_of
+from feedstock_tools.cli.fetched import pinning_at, required_pinning
 from feedstock_tools.cli.opening import commit_changes, repository_of, tidy
 from feedstock_tools.cli.printing import say_diff, say_note
 from feedstock_tools.errors import InputError, WorkError
@@ -21,6 +21,7 @@ from feedstock_tools.feedstock.folder import find_feedstock
 from feedstock_tools.reading import SPEC_NAME
 
 if TYPE_CHECKING:
+    from feedstock_tools.channel.fetched import Pinning
     from feedstock_tools.edit.draft import Draft
     from feedstock_tools.edit.variants.lists import VersionKey
     from feedstock_tools.recipe.written.document import Document
@@ -42,6 +43,7 @@ class Ending:
     feedstock: Path | None
     write: bool
     commit: str | None
+    pinning: str | None = None
     anyway: bool = False
 
 
@@ -172,7 +174,7 @@ def _finish_in_spec(folder: Path, steps: Sequence[Step], ending: Ending) -> int:
         texts.pop(name, None)
         if document is not None:
             texts[name] = document.text
-    found = pinning_of(None)
+    found = _pinning_for(folder, ending.pinning)
     updated = edited_spec(folder, texts, pinning=found.path if found else None)
     seen = {path: known.text.encode() for path in others if (known := draft.original.get(path)) is not None}
     spec = Changes(
@@ -208,18 +210,35 @@ def _merged(endings: Sequence[Ending]) -> Ending:
     """The options of all edits of a call together.
 
     Raises:
-        UsageError: they name several feedstocks.
+        UsageError: they name several feedstocks or pinnings.
     """
     folders = {ending.feedstock for ending in endings if ending.feedstock is not None}
     if len(folders) > 1:
         raise click.UsageError("the edits of one call are for one feedstock")
     commits = [ending.commit for ending in endings if ending.commit is not None]
+    pinnings = {ending.pinning for ending in endings if ending.pinning is not None}
+    if len(pinnings) > 1:
+        raise click.UsageError("the edits of one call take one pinning")
     return Ending(
         next(iter(folders), None),
         any(ending.write for ending in endings),
         commits[-1] if commits else None,
+        next(iter(pinnings), None),
         any(ending.anyway for ending in endings),
     )
+
+
+def _pinning_for(feedstock: Path, requested: str | None) -> Pinning | None:
+    """The pinning that the edits of a call are made with; found, or fetched, when the first of them needs it.
+
+    Raises:
+        InputError: there is none, and the user did not say that none is needed.
+    """
+    known: dict[str | None, Pinning | None] = click.get_current_context().meta.setdefault(__name__, {})
+    if requested not in known:
+        path = required_pinning(requested, feedstock)
+        known[requested] = pinning_at(path) if path else None
+    return known[requested]
 
 
 @click.group("edit", cls=EditGroup, no_args_is_help=True)
@@ -231,16 +250,22 @@ def edit() -> None:
     """
 
 
-def _edit(name: str, **settings: Any) -> Callable[[Callable[..., tuple[str, Edit]]], click.Command]:
-    """A command of the group: its function gives the edit and what it is called."""
+def _edit(
+    name: str, *, needs_pinning: bool = False, **settings: Any
+) -> Callable[[Callable[..., tuple[str, Edit]]], click.Command]:
+    """A command of the group: its function gives the edit and what it is called.
+
+    Every edit takes a pinning, since what is edited in a generated recipe is taken into the spec with one.
+    """
 
     def decorate(function: Callable[..., tuple[str, Edit]]) -> click.Command:
         @wraps(function)
-        def run(feedstock: Path | None, write: bool, commit: str | None, **values: Any) -> Step:
-            title, change = function(**values)
-            return title, change, Ending(feedstock, write, commit, values.get("anyway", False))
+        def run(feedstock: Path | None, write: bool, commit: str | None, pinning: str | None, **values: Any) -> Step:
+            title, change = function(**values, **({"pinning": pinning} if needs_pinning else {}))
+            return title, change, Ending(feedstock, write, commit, pinning, values.get("anyway", False))
 
-        return edit.command(name, cls=Command, **settings)(options.feedstock(_WRITE(_COMMIT(run))))
+        decorated = options.feedstock(options.pinning(_WRITE(_COMMIT(run))))
+        return edit.command(name, cls=Command, **settings)(decorated)
 
     return decorate
 
@@ -399,7 +424,11 @@ def _requirement(action: str, requirement: str, **given: str | None) -> tuple[st
 def _add_and_drop(word: str, title: str) -> None:
     """The edits that add and drop a version of CUDA or Python."""
 
-    @_edit(f"add-{word}", help=f"Build for {title} VERSION too: in the recipe's variant file, or by a migration.")
+    @_edit(
+        f"add-{word}",
+        needs_pinning=True,
+        help=f"Build for {title} VERSION too: in the recipe's variant file, or by a migration.",
+    )
     @click.argument("version")
     @click.option(
         "--with",
@@ -414,24 +443,34 @@ def _add_and_drop(word: str, title: str) -> None:
         metavar="FILE",
         help="Migration to apply, whether or not the pinning has it (the feedstock keeps it as its own).",
     )
-    @options.pinning
     def _add(version: str, pairs: tuple[str, ...], migration: Path | None, pinning: str | None) -> tuple[str, Edit]:
         from feedstock_tools.edit.variants import versions
 
-        key, values, found = _key(title), _values("--with", pairs), pinning_of(pinning)
-        source = migration or (found.migrations_folder if found else None)
-        pinned = found.path if found else None
-        return f"Add {title} {version}", lambda draft: versions.add_version(draft, key, version, source, values, pinned)
+        key, values = _key(title), _values("--with", pairs)
 
-    @_edit(f"drop-{word}", help=f"Stop building for {title} VERSION: unlist it, remove its migration, or skip it.")
+        def change(draft: Draft) -> Draft:
+            found = _pinning_for(draft.folder, pinning)
+            source = migration or (found.migrations_folder if found else None)
+            return versions.add_version(draft, key, version, source, values, found.path if found else None)
+
+        return f"Add {title} {version}", change
+
+    @_edit(
+        f"drop-{word}",
+        needs_pinning=True,
+        help=f"Stop building for {title} VERSION: unlist it, remove its migration, or skip it.",
+    )
     @click.argument("version")
-    @options.pinning
     def _drop(version: str, pinning: str | None) -> tuple[str, Edit]:
         from feedstock_tools.edit.variants import versions
 
-        key, found = _key(title), pinning_of(pinning)
-        pinned = found.path if found else None
-        return f"Drop {title} {version}", lambda draft: versions.drop_version(draft, key, version, pinned)
+        key = _key(title)
+
+        def change(draft: Draft) -> Draft:
+            found = _pinning_for(draft.folder, pinning)
+            return versions.drop_version(draft, key, version, found.path if found else None)
+
+        return f"Drop {title} {version}", change
 
 
 def _key(title: str) -> VersionKey:
@@ -444,7 +483,7 @@ _add_and_drop("cuda", "CUDA")
 _add_and_drop("python", "Python")
 
 
-@_edit("migration")
+@_edit("migration", needs_pinning=True)
 @click.argument("action", type=click.Choice(["add", "drop"]))
 @click.argument("name")
 @click.option(
@@ -454,16 +493,18 @@ _add_and_drop("python", "Python")
     metavar="FILE",
     help="Migration to apply, whether or not the pinning has it (its name is that of the file).",
 )
-@options.pinning
 def _migration(action: str, name: str, file: Path | None, pinning: str | None) -> tuple[str, Edit]:
     """Add or drop the migration NAME of the pinning, as conda-forge's bot does; added, it raises the build number."""
     from feedstock_tools.edit.migrations import add_migration, drop_migration
 
     if action == "drop":
         return f"Drop migration {name}", lambda draft: drop_migration(draft, name)
-    found = None if file else pinning_of(pinning)
-    source = file or (found.migrations_folder if found else None)
-    return f"Rebuild for {name.removesuffix('.yaml')}", lambda draft: add_migration(draft, name, source)
+
+    def change(draft: Draft) -> Draft:
+        found = None if file else _pinning_for(draft.folder, pinning)
+        return add_migration(draft, name, file or (found.migrations_folder if found else None))
+
+    return f"Rebuild for {name.removesuffix('.yaml')}", change
 
 
 @_edit("pinning")
@@ -517,14 +558,12 @@ def _license_file(path: str) -> tuple[str, Edit]:
 def _by_rules(name: str, title: str, *rules: str) -> None:
     """An edit that writes anew what rules of conda-forge's linter find."""
 
-    @_edit(name, help=f"{title}: what `lint --fix` does for {' and '.join(rules)}.")
-    @options.pinning
+    @_edit(name, needs_pinning=True, help=f"{title}: what `lint --fix` does for {' and '.join(rules)}.")
     def _rules(pinning: str | None) -> tuple[str, Edit]:
         from feedstock_tools.check.linting.lint import rewritten
 
-        found = pinning_of(pinning)
-
         def change(draft: Draft) -> Draft:
+            found = _pinning_for(draft.folder, pinning)
             edits = rewritten(draft, *rules, pinning=found.path if found else None)
             return draft.with_recipe(lambda recipe: recipe.changed(edits))
 
@@ -556,7 +595,7 @@ def _provider(platform: str, service: str) -> tuple[str, Edit]:
     return f"Build {platform} on {service}", lambda draft: set_provider(draft, platform, service)
 
 
-@_edit("enable-gpu")
+@_edit("enable-gpu", needs_pinning=True)
 @click.option(
     "--library",
     "libraries",
@@ -621,7 +660,6 @@ def _provider(platform: str, service: str) -> tuple[str, Edit]:
     help="File of the package that holds GPU code in CUDA builds alone, such as lib/libx.so (repeatable).",
 )
 @click.option("--test", "tests", multiple=True, metavar="COMMAND", help="Test of CUDA builds (repeatable).")
-@options.pinning
 def _enable_gpu(pinning: str | None, **wishes: Any) -> tuple[str, Edit]:
     """Build the recipe for CUDA too, beside each build for CPUs.
 
@@ -630,9 +668,13 @@ def _enable_gpu(pinning: str | None, **wishes: Any) -> tuple[str, Edit]:
     """
     from feedstock_tools.enable_gpu import GpuWishes, enable_gpu
 
-    found = pinning_of(pinning)
     wanted = GpuWishes(**wishes)
-    return "Build for CUDA too", lambda draft: enable_gpu(draft, wanted, found.path if found else None)
+
+    def change(draft: Draft) -> Draft:
+        found = _pinning_for(draft.folder, pinning)
+        return enable_gpu(draft, wanted, found.path if found else None)
+
+    return "Build for CUDA too", change
 
 
 @_edit("to-v1")

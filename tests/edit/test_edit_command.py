@@ -58,6 +58,30 @@ zip_keys:
     - cuda_compiler
     - cuda_compiler_version
 """
+SPEC = f"""\
+name: demo
+version: 1.0.0
+sources: [{{url: https://example.org/demo.tar.gz, sha256: {"a" * 64}}}]
+platforms: {{linux-64: }}
+python: [3.12]
+outputs:
+  - name: demo
+    kind: python
+    script: {{template: pip}}
+    requirements: {{host: [pip, setuptools]}}
+    test: {{imports: [demo]}}
+about: {{homepage: https://example.org, license: MIT, license_file: LICENSE, summary: A demo}}
+maintainers: [anna]
+"""
+UNREACHABLE = """\
+from feedstock_tools.channel import fetching
+from feedstock_tools.errors import WorkError
+
+def fetch_package(*words):
+    raise WorkError("no network")
+
+fetching.fetch_package = fetch_package
+"""
 MIGRATION = """\
 migrator_ts: 1755016036
 __migrator:
@@ -79,6 +103,11 @@ def folder(tmp_path: Path) -> Path:
 
 def edit(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return command.run(command.tool("edit", *words), folder)
+
+
+def unpinned(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """An edit of versions with no pinning, and meant so."""
+    return edit(folder, *words, "--pinning", "none")
 
 
 def recipe(folder: Path) -> str:
@@ -193,7 +222,7 @@ def test_a_version_over_the_old_source_is_not_committed(folder: Path) -> None:
         (("requirement", "add", "x", "--section", "run", "--of", "lib"), "the recipe has no output 'lib'"),
         (("version", "1.3"), "cannot be downloaded"),
         (("vers", "1.3"), "Did you mean 'version'?"),
-        (("drop-python", "three"), "'three' is not a version of Python"),
+        (("drop-python", "three", "--pinning", "none"), "'three' is not a version of Python"),
         (("provider", "linux-64", "jenkins"), "'jenkins' is not a CI service"),
     ],
 )
@@ -209,13 +238,13 @@ def test_a_mistake_writes_nothing(folder: Path, words: tuple[str, ...], message:
 
 def test_cuda_is_added_to_the_list_and_to_what_is_zipped_with_it(folder: Path) -> None:
     (folder / "recipe/conda_build_config.yaml").write_text(VARIANTS)
-    ended = edit(folder, "add-cuda", "13.0", "--write")
+    ended = unpinned(folder, "add-cuda", "13.0", "--write")
     assert "copied from its neighbour: cuda_compiler: cuda-nvcc" in ended.stderr
     expected = VARIANTS.replace("12.9  # [linux]", "12.9  # [linux]\n  - 13.0  # [linux]")
     expected = expected.replace("cuda-nvcc  # [linux]", "cuda-nvcc  # [linux]\n  - cuda-nvcc  # [linux]")
     assert (folder / "recipe/conda_build_config.yaml").read_text() == expected
-    assert "13.0 is built already" in edit(folder, "add-cuda", "13.0").stderr
-    edit(folder, "drop-cuda", "13.0", "--write")
+    assert "13.0 is built already" in unpinned(folder, "add-cuda", "13.0").stderr
+    unpinned(folder, "drop-cuda", "13.0", "--write")
     assert (folder / "recipe/conda_build_config.yaml").read_text() == VARIANTS
 
 
@@ -224,17 +253,17 @@ def test_cuda_comes_and_goes_by_the_migration_of_the_pinning(folder: Path) -> No
     assert ended.returncode == 0, ended.stderr
     migration = folder / ".ci_support/migrations/cuda130.yaml"
     assert migration.read_text() == MIGRATION
-    assert edit(folder, "drop-cuda", "13.0", "--write").returncode == 0
+    assert unpinned(folder, "drop-cuda", "13.0", "--write").returncode == 0
     assert not migration.exists()
 
 
 def test_a_version_that_the_pinning_has_is_skipped_and_built_again(folder: Path) -> None:
-    assert edit(folder, "drop-cuda", "12.9", "--write").returncode == 0
+    assert unpinned(folder, "drop-cuda", "12.9", "--write").returncode == 0
     skipped = RECIPE.replace("[py<39]\n", '[py<39]\n  skip: true  # [cuda_compiler_version == "12.9"]\n')
     assert recipe(folder) == skipped
-    assert edit(folder, "add-cuda", "12.9", "--write").returncode == 0
+    assert unpinned(folder, "add-cuda", "12.9", "--write").returncode == 0
     assert recipe(folder) == RECIPE
-    assert edit(folder, "drop-python", "3.9", "--write").returncode == 0
+    assert unpinned(folder, "drop-python", "3.9", "--write").returncode == 0
     assert recipe(folder) == RECIPE.replace("py<39", "py<310")
 
 
@@ -244,9 +273,45 @@ def test_a_version_that_nothing_adds_is_an_error(folder: Path) -> None:
     assert "the recipe lists no versions, and no migration of the pinning adds it" in ended.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("add-cuda", "13.0"),
+        ("drop-cuda", "12.9"),
+        ("add-python", "3.9"),
+        ("migration", "add", "cuda130"),
+        ("enable-gpu",),
+        ("python-min",),
+        ("stdlib",),
+    ],
+)
+def test_what_needs_a_pinning_is_not_edited_without_one(folder: Path, words: tuple[str, ...]) -> None:
+    ended = command.run(command.patched(UNREACHABLE, "edit", "build-number", "9", *words, "--write"), folder)
+    assert (ended.returncode, recipe(folder)) == (2, RECIPE)
+    assert "pinning: none was fetched yet; fetching the newest" in ended.stderr
+    assert "the jobs follow from conda-forge's pinning, and it cannot be fetched: no network" in ended.stderr
+    assert "'--pinning none' says that the feedstock needs none" in ended.stderr
+
+
+def test_a_generated_recipe_is_edited_with_the_pinning_that_is_named(tmp_path: Path) -> None:
+    (tmp_path / "feedstock.yaml").write_text(SPEC)
+    assert command.run(command.tool("generate", "."), tmp_path).returncode == 0
+    words = ("edit", "maintainer", "add", "berta")
+    refused = command.run(command.patched(UNREACHABLE, *words), tmp_path)
+    assert (refused.returncode, "the spec takes its versions" in refused.stderr) == (2, True)
+    place = write_pinning(tmp_path / "pinning", "python:\n  - 3.12.* *_cpython\npython_min:\n  - '3.10'\n")
+    named = command.run(command.patched(UNREACHABLE, *words, "--pinning", str(place)), tmp_path)
+    assert (named.returncode, "of unknown version" in named.stderr) == (0, True), named.stderr
+
+
+def test_one_call_takes_one_pinning(folder: Path) -> None:
+    ended = unpinned(folder, "add-cuda", "13.0", "--pinning", str(pinning(folder)), "drop-python", "3.9")
+    assert (ended.returncode, "the edits of one call take one pinning" in ended.stderr) == (2, True)
+
+
 def test_dropping_lists_what_still_mentions_the_version(folder: Path) -> None:
     (folder / "recipe/meta.yaml").write_text(RECIPE.replace("- scipy", '- scipy  # [cuda_compiler_version == "12.9"]'))
-    assert "meta.yaml:25 mentions CUDA 12.9" in edit(folder, "drop-cuda", "12.9").stderr
+    assert "meta.yaml:25 mentions CUDA 12.9" in unpinned(folder, "drop-cuda", "12.9").stderr
 
 
 @pytest.mark.parametrize(("before", "more"), [("{}", ""), ("{bot: {automerge: true}}", "bot: {automerge: true}, ")])
@@ -285,7 +350,7 @@ def test_platforms_and_providers_are_keys_of_conda_forge_yml(folder: Path) -> No
 )
 def test_a_skip_loses_or_gets_the_version(words: tuple[str, ...], before: str, after: str, folder: Path) -> None:
     (folder / "recipe/meta.yaml").write_text(RECIPE.replace("py<39", before))
-    assert edit(folder, *words, "--write").returncode == 0
+    assert unpinned(folder, *words, "--write").returncode == 0
     assert recipe(folder) == RECIPE.replace("py<39", after)
 
 
@@ -294,9 +359,9 @@ def test_a_limit_in_a_recipe_yaml_is_raised_and_lowered(folder: Path) -> None:
     path = folder / "recipe/recipe.yaml"
     text = 'package: {name: x, version: "1"}\nbuild:\n  number: 0\n  skip:\n    - win\n    - match(python, "<3.11")\n'
     path.write_text(text)
-    assert edit(folder, "drop-python", "3.11", "--write").returncode == 0
+    assert unpinned(folder, "drop-python", "3.11", "--write").returncode == 0
     assert path.read_text() == text.replace("3.11", "3.12")
-    assert edit(folder, "add-python", "3.11", "--write").returncode == 0
+    assert unpinned(folder, "add-python", "3.11", "--write").returncode == 0
     assert path.read_text() == text
 
 
@@ -327,10 +392,10 @@ docker_image:                  # [linux]
 """
     path = folder / "recipe/conda_build_config.yaml"
     path.write_text(text)
-    assert edit(folder, "drop-cuda", "10.2", "--write").returncode == 0
+    assert unpinned(folder, "drop-cuda", "10.2", "--write").returncode == 0
     expected = [line for line in text.splitlines() if "10.2" not in line]
     assert path.read_text().splitlines() == expected
-    ended = edit(folder, "add-cuda", "10.2", "--write")
+    ended = unpinned(folder, "add-cuda", "10.2", "--write")
     assert ended.returncode == 0
     assert "  - 10.2                       # [linux64]\n" in path.read_text()
 
@@ -362,12 +427,12 @@ cdt_name:
 """
     path = folder / "recipe/conda_build_config.yaml"
     path.write_text(text)
-    assert edit(folder, "drop-cuda", "11.0", "--write").returncode == 0
+    assert unpinned(folder, "drop-cuda", "11.0", "--write").returncode == 0
     gone = ("11.0", "cos7")
     assert path.read_text().splitlines() == [
         line for line in text.splitlines() if not any(word in line for word in gone)
     ]
-    assert edit(folder, "add-cuda", "11.2", "--write").returncode == 0
+    assert unpinned(folder, "add-cuda", "11.2", "--write").returncode == 0
     assert "  - anvil-cuda:11.2          # [linux64 and native]\n" in path.read_text()
     assert "  - 11.2                     # [linux64]\n" in path.read_text()
     assert path.read_text().count("cos6") == 3
