@@ -10,11 +10,13 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import posixpath
 import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
@@ -45,12 +47,13 @@ _EXTENDED = (
 )
 
 #: Kinds of archives by their first bytes.
-_ZIP, _TAR = "zip", "tar"
+_ZIP, _TAR, _BZIP2 = "zip", "tar", b"BZh"
 _COMPRESSED: dict[bytes, Callable[[IO[bytes]], _Source]] = {
     b"\x1f\x8b": lambda packed: gzip.GzipFile(fileobj=packed),
-    b"BZh": lambda packed: bz2.BZ2File(packed),
+    _BZIP2: lambda packed: bz2.BZ2File(packed),
     b"\xfd7zXZ\x00": lambda packed: _Xz(packed),
 }
+_METADATA = "info/index.json"
 #: Archives that cannot be read here, by their first bytes.
 _UNREADABLE = {
     b"\x28\xb5\x2f\xfd": "a Zstandard file",
@@ -210,6 +213,8 @@ def _members(path: Path, folder: Path, budget: _Budget, depth: int) -> Iterator[
     try:
         if kind == _ZIP:
             yield from _of_zip(path, part, budget)
+        elif kind == _BZIP2 and _is_package(path, part):
+            yield from _of_package(path, budget, PACKAGE_SUFFIXES[1])
         else:
             with path.open("rb") as packed:
                 stream = _COMPRESSED[kind](packed) if isinstance(kind, bytes) else packed
@@ -224,7 +229,7 @@ def _of_zip(path: Path, part: Path, budget: _Budget) -> Iterator[tuple[str, Path
     with zipfile.ZipFile(path) as archive:
         entries = archive.infolist()
         if any(entry.filename.startswith("pkg-") and entry.filename.endswith(".tar.zst") for entry in entries):
-            yield from _of_conda(path, budget)
+            yield from _of_package(path, budget, PACKAGE_SUFFIXES[0])
             return
         for entry in entries:
             budget.count()
@@ -235,10 +240,17 @@ def _of_zip(path: Path, part: Path, budget: _Budget) -> Iterator[tuple[str, Path
             yield entry.filename, part
 
 
-def _of_conda(path: Path, budget: _Budget) -> Iterator[tuple[str, Path]]:
-    """A conda package, whose parts are Zstandard archives that rattler reads."""
+def _is_package(path: Path, part: Path) -> bool:
+    """Whether a tar with bzip2 is a conda package: some reader may find its metadata in it."""
+    budget = _Budget(path)
+    with path.open("rb") as packed, closing(_of_stream(_Stream(bz2.BZ2File(packed), budget), part, budget)) as files:
+        return any(posixpath.normpath(name) == _METADATA for name, _ in files)
+
+
+def _of_package(path: Path, budget: _Budget, suffix: str) -> Iterator[tuple[str, Path]]:
+    """A conda package, in the one reading that all have of it."""
     with temporary_folder() as holding, temporary_folder() as folder:
-        package = holding / f"package{PACKAGE_SUFFIXES[0]}"  # rattler goes by the name
+        package = holding / f"package{suffix}"
         shutil.copyfile(path, package)
         try:
             unpack(package, folder)
@@ -252,7 +264,7 @@ def _of_conda(path: Path, budget: _Budget) -> Iterator[tuple[str, Path]]:
                 yield file.relative_to(folder).as_posix(), file
 
 
-def _of_stream(stream: _Stream, part: Path, budget: _Budget) -> Iterator[tuple[str, Path]]:
+def _of_stream(stream: _Stream, part: Path, budget: _Budget) -> Generator[tuple[str, Path], None, None]:
     """The files of a tar; of any other compressed file, the file itself under no name."""
     block = stream.read(_BLOCK)
     if _header(block) is None:

@@ -119,6 +119,25 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, name: str, content: bytes, 
     assert '"not_read"' in listed.output
 
 
+@pytest.mark.parametrize(
+    ("second", "reason"),
+    [("info/index.json", "two"), ("./info//index.json", "plainly"), ("lib/libk.so", "two"), ("a/../x", "plainly")],
+)
+def test_a_package_has_the_one_reading_that_all_have_of_it(tmp_path: Path, second: str, reason: str) -> None:
+    index = b'{"name": "k", "version": "1.0", "build": "0", "build_number": 0, "subdir": "linux-64", "depends": []}'
+    package = tmp_path / "k-1.0-0.tar.bz2"
+    for more in ((), ((second, b"none"),)):
+        with tarfile.open(package, "w:bz2") as archive:
+            for name, content in (("info/index.json", index), ("lib/libk.so", PTX), *more):
+                entry = tarfile.TarInfo(name)
+                entry.size = len(content)
+                archive.addfile(entry, io.BytesIO(content))
+        if not more:
+            assert list(gpu_code(package)) == ["lib/libk.so"]
+    with pytest.raises(WorkError, match=reason):
+        gpu_code(package)
+
+
 def test_an_encrypted_zip_is_said(tmp_path: Path) -> None:
     content = bytearray(zipped({"libk.so": PTX}, zipfile.ZIP_STORED))
     content[6] |= 1
