@@ -128,8 +128,8 @@ LIMITS = {
     "`init` reads": (
         f"a project's page up to {package_index._LARGEST_PAGE >> 20} MB",
         f"an archive up to {package_index._LARGEST_ARCHIVE >> 20} MB",
+        f"the first {package_index._LARGEST_TEXT >> 20} MB",
     ),
-    "of an archive only texts": (f"of each the first {package_index._LARGEST_TEXT >> 20} MB",),
 }
 
 
