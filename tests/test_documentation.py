@@ -13,7 +13,8 @@ from click.testing import CliRunner
 
 from feedstock_tools.cli import program
 from feedstock_tools.errors import FeedstockError
-from tests.support.options import COMMANDS
+from maintenance import drawn
+from maintenance.drawn import COMMANDS
 from tests.support.paths import ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/README.md")])
@@ -118,6 +119,12 @@ def test_the_commands_of_a_page_exist(page: Path) -> None:
             assert name in COMMANDS or words[0] in program.COMMANDS, call
             known = {spelling for each in COMMANDS.values() for option in each.params for spelling in option.opts}
             assert {word.partition("=")[0] for word in words if word.startswith("--")} <= known | {"--help"}, call
+
+
+@pytest.mark.parametrize("page", [*ROOT.glob("docs/*.md")], ids=lambda page: page.name)
+def test_what_pages_say_of_options_and_rules_is_drawn_from_the_code(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert drawn.updated(text) == text, "run: python -m maintenance.drawn"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 import yaml
 
+from maintenance.drawn import COMMANDS
 from tests.support import command
 from tests.support.needs import needs
-from tests.support.options import COMMANDS
 from tests.support.paths import ROOT
 
 ACTION = ROOT / "action.yml"

@@ -8,8 +8,8 @@ import pytest
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
 from feedstock_tools.channel.packages.archive import write_package
+from maintenance.drawn import COMMANDS, taken
 from tests.support.feedstocks import GPU, HERE, TinyFeedstock, copy_of_example
-from tests.support.options import COMMANDS, taken
 from tests.support.smithy_release import write_package_of_release
 
 #: A call of each command in the folder of the tiny feedstock with a row built; `CHANNEL` stands for its channel.

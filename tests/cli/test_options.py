@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.options import COMMANDS, Taken, documented, shared, taken
+from maintenance.drawn import COMMANDS, Taken, shared, taken
 from tests.support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
@@ -16,11 +16,6 @@ def test_an_option_is_the_same_in_every_command(uses: list[Taken]) -> None:
     first = uses[0]
     for each in uses:
         assert (each.names, each.metavar, each.meaning) == (first.names, first.metavar, first.meaning), each.command
-
-
-def test_the_options_that_commands_share_are_documented_with_their_meaning() -> None:
-    listed = re.findall(r"^\| `-.*$", PAGE.partition("## Options")[2].partition("## How much")[0], re.MULTILINE)
-    assert listed == [documented(uses) for uses in shared().values()]
 
 
 def test_a_short_name_belongs_to_one_option() -> None:

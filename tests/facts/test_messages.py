@@ -16,7 +16,7 @@ from feedstock_tools.cli import program
 from feedstock_tools.cli.cuda import cuda as command
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.facts.messages import explain_message, load_messages
-from tests.support.options import leaves
+from maintenance.drawn import leaves
 from tests.support.paths import ROOT
 
 _PASTED = YAML(typ="safe").load(Path(__file__).with_name("messages.yaml"))

@@ -11,9 +11,9 @@ import sys
 
 import pytest
 
+from maintenance.drawn import COMMANDS
 from maintenance.kill_commands import ALIKE, ONLY_READING, SCENARIOS, SERVING, Worlds, kill_at_random
 from tests.support.needs import needs
-from tests.support.options import COMMANDS
 from tests.test_promises import defined_tests
 
 pytestmark = [

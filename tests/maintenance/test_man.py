@@ -9,9 +9,9 @@ import click
 import pytest
 
 from feedstock_tools.cli import program
+from maintenance.drawn import COMMANDS
 from maintenance.man import pages
 from tests.support.needs import needs
-from tests.support.options import COMMANDS
 
 PAGES = pages()
 

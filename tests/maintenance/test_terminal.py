@@ -10,10 +10,10 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from maintenance.drawn import COMMANDS
 from maintenance.terminal import COLUMNS, ROWS, TITLE, Terminal, drawn, played
 from maintenance.terminal import COMMANDS as SESSION
 from tests.support.needs import needs
-from tests.support.options import COMMANDS
 from tests.support.paths import ROOT
 
 pytestmark = needs("system", sys.platform != "win32", "pseudo-terminals, which Windows lacks")
