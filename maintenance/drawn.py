@@ -112,12 +112,11 @@ def _drawn(what: str) -> str:
 
 def _options(command: str) -> str:
     """The options of a command, or of all commands of a group, but for those of every command."""
-    found = {
-        each.name: each
-        for each in taken()
-        if (each.command == command or (each.command.startswith(f"{command} ") and each.command not in _OWN_PAGE))
-        and each.name not in _GLOBAL
-    }
+    found: dict[str, Taken] = {}
+    for each in taken():
+        within = each.command == command or each.command.startswith(f"{command} ")
+        if within and each.command not in _OWN_PAGE - {command} and each.name not in _GLOBAL:
+            found.setdefault(each.name, each)
     if not found:
         raise ValueError(f"no command '{command}' takes options")
     rows = (each.row(each.help.rstrip(".")) for each in found.values())
