@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LEAST_PYTHON = (3, 11)
 NEWEST_MINOR_TRIED = 20
 #: Seconds between two checks of pip's progress, and between two lines if the output is not a terminal.
-_TICK, _PAUSE = 0.2, 2.0
+_TICK, _PAUSE = 0.2, 300.0
 #: The time limits for a Python to start, and for pip or another process to create an environment, in seconds.
 _PROBE_SECONDS, _LONGEST = 30.0, 7200.0
 #: How long a step's output is read after its end, in seconds, if a process that it started holds it open.
@@ -292,11 +292,11 @@ def _step(line: str) -> str | None:
 
 
 class _Status:
-    """The current step and its duration: one changing line on a terminal, several lines elsewhere."""
+    """The current step and its duration: one changing line on a terminal, a line every five minutes elsewhere."""
 
     def __init__(self, began: float) -> None:
         self._began = began
-        self._shown = -_PAUSE
+        self._shown = 0.0
         self._text = ""
         self._live = sys.stderr.isatty()
 

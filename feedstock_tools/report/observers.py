@@ -13,6 +13,7 @@ from feedstock_tools.builds.engines.contract import Built, Event, Failed, Log, O
 from feedstock_tools.builds.engines.process.child import LastLines
 from feedstock_tools.builds.runs.logs import HeadAndTail
 from feedstock_tools.builds.runs.observer import NextAttempt
+from feedstock_tools.stages import stage
 from feedstock_tools.wording import counted, duration, shown, shown_log, size_text
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ _QUIET_STAGES = frozenset({"index_subdir", "get_or_create_subdir"})
 #: The processor time that showing a log may take at once, in seconds, and as a share of the run's time. Only a flood
 #: takes more, which nobody can read, and for which the build would have to wait.
 _AT_ONCE, _SHARE = 0.1, 0.05
-#: Seconds between two lines of progress.
-_PAUSE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,15 +373,15 @@ def _encoded(text: str) -> bytes:
 
 
 def fetching_in_lines(say: Callable[[str], None]) -> Watch:
-    """A `Watch` that reports a download in lines: at its start, every few seconds, and at its end."""
-    reported: dict[str, float] = {}
+    """A `Watch` that reports a download in a line at its start and one at its end; a sign of life has the rest."""
+    begun: set[str] = set()
 
     def watch(progress: Fetching) -> None:
-        last = reported.get(progress.what)
-        if progress.stage != "ready" and last is not None and progress.seconds - last < _PAUSE:
-            return
-        reported[progress.what] = progress.seconds
-        say(_line(progress, first=last is None))
+        line = _line(progress, first=progress.what not in begun)
+        if progress.stage == "ready" or progress.what not in begun:
+            say(line)
+        stage(line)
+        begun.add(progress.what)
 
     return watch
 

@@ -10,6 +10,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from feedstock_tools import stages
 from feedstock_tools.builds.plan.agenda import agenda
 from feedstock_tools.builds.plan.hosts import Capacity, Limits
 from feedstock_tools.builds.plan.workspace import open_workspace
@@ -134,8 +135,12 @@ def test_an_unwritable_folder_is_reported_before_anything_is_fetched(two_platfor
     assert "Fetching" not in ran.stdout
 
 
-def test_a_download_is_reported_at_its_start_every_two_seconds_and_at_its_end() -> None:
+def test_a_download_is_reported_at_its_start_and_its_end_and_by_signs_of_life_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     lines: list[str] = []
+    signs: list[str] = []
+    monkeypatch.setattr(stages, "_show", signs.append)
     watch = fetching_in_lines(lines.append)
     for tenth in range(50):
         watch(Fetching("zig", "fetching", tenth / 10, tenth * 2_000_000, 100_000_000, "there is no compiler on PATH"))
@@ -143,8 +148,6 @@ def test_a_download_is_reported_at_its_start_every_two_seconds_and_at_its_end() 
     watch(Fetching("zig", "ready", 6.1, size=100_000_000))
     assert lines == [
         "Fetching zig (100 MB): there is no compiler on PATH",
-        "Fetching zig: 40 MB of 100 MB after 2 s",
-        "Fetching zig: 80 MB of 100 MB after 4 s",
-        "Unpacking zig after 6 s",
         "zig: ready after 6 s, and kept for later builds",
     ]
+    assert {"Fetching zig: 40 MB of 100 MB after 2 s", "Unpacking zig after 6 s"} <= {*signs}
