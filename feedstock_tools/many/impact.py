@@ -219,7 +219,9 @@ def impact(
             untouched.append(member.name)
     results: list[Touched] = []
     for member, found in each_bounded(partial(_touched, before, new, rules), wanted, jobs, bounds):
-        results.append(Touched(member.name, error=str(found)) if isinstance(found, FeedstockError) else found)
+        if isinstance(found, FeedstockError):
+            found = Touched(member.name, error=found.mistakes[0].message)
+        results.append(found)
     results.sort(key=lambda each: each.name)
     changed = tuple(each for each in results if each.is_changed and not each.error)
     failed = tuple(each for each in results if each.error)
