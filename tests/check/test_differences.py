@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.check.differences import Lines, PackageChange, compare_feedstocks
+from feedstock_tools.check.choices import ChoiceChange
+from feedstock_tools.check.differences import Differences, JobChange, Lines, PackageChange, compare_feedstocks
 from feedstock_tools.report.checks.differences import (
     differences_json,
     differences_markdown,
@@ -267,3 +268,19 @@ def test_the_same_change_of_several_packages_is_listed_once() -> None:
         changed("demo", "a b", ("run", ("x 1", "y 1"), ("x 2", "z"))),
         changed("demo-gpu", "a b", ("run", ("demo 1 a, demo 1 b",), ("demo 2 a, demo 2 b",))),
     ]
+
+
+def test_the_comment_on_the_largest_change_stays_under_a_hundred_lines() -> None:
+    names = tuple(f"job{number}" for number in range(40))
+    found = Differences(
+        *(names, names, tuple(zip(names, names, strict=True))),
+        tuple(JobChange(name, ((name, "1", "2"),)) for name in names),
+        *(tuple((name, name) for name in names),) * 2,
+        tuple(PackageChange(name, (name,), (Lines(name, *each),)) for each in [(("a",), ("b",))] for name in names),
+        files=names,
+        choices=tuple(ChoiceChange(name, ("linux-64",), "no GPU", "CPU", "CUDA 12.9") for name in names),
+    )
+    text = differences_markdown(found)
+    assert text.count("\n") < 100
+    assert text.count("and 35 more: --json has all") == 8
+    assert "@@ job0 in job0 @@" in text

@@ -69,8 +69,10 @@ def comparison_verdict(found: PackageComparison) -> str:
 _NAMED = 3
 #: New or removed packages that have a line each; more are grouped by job.
 _MOST_LINES = 6
-#: Lines of a part of a package in Markdown.
+#: Lines of a part of a package, of a list, and of the details in Markdown.
 _MOST_OF_PART = 12
+_MOST_OF_LIST = 6
+_MOST_OF_PAGE = 80
 
 
 def differences_text(differences: Differences) -> str:
@@ -92,35 +94,36 @@ def differences_text(differences: Differences) -> str:
 
 
 def differences_markdown(differences: Differences) -> str:
-    """The differences for a pull request: the verdict first, details folded."""
-    blocks = [f"**{verdict(differences)}**"]
-    for sign, title, names in _jobs(differences):
-        blocks.append("\n".join([f"{title[:-1]}:", "", *(f"- {sign} {code(name)}" for name in names)]))
-    if differences.jobs_replaced:
-        listed = (f"- {line}" for line in _replaced(differences, code))
-        blocks.append("\n".join(["Replaced jobs:", "", *listed]))
+    """The differences for a pull request: the verdict first, details folded, under a hundred lines."""
+    lists = [(title, [f"{sign} {code(name)}" for name in names]) for sign, title, names in _jobs(differences)]
+    lists.append(("Replaced jobs:", _replaced(differences, code)))
     for sign, title, pairs in _packages(differences):
-        listed = (f"- {sign} {names} in {jobs}" for names, jobs in _by_job(pairs, code))
-        blocks.append("\n".join([title, "", *listed]))
-    if differences.files:
-        more = len(differences.files) - _MOST_OF_PART
-        files = [f"- {code(name)}" for name in differences.files[:_MOST_OF_PART]]
-        blocks.append("\n".join(["Changed files:", "", *files, *([f"- and {more} more"] if more > 0 else [])]))
-    choices = _choices(differences)
-    if choices:
-        blocks.append("\n".join(["What solvers take:", "", *(f"- {markup(line)}" for line in choices)]))
+        lists.append((title, [f"{sign} {names} in {jobs}" for names, jobs in _by_job(pairs, code)]))
+    lists.append(("Changed files:", [code(name) for name in differences.files]))
+    lists.append(("What solvers take:", [markup(line) for line in _choices(differences)]))
+    blocks = [f"**{verdict(differences)}**"]
+    for title, items in lists:
+        if items:
+            blocks.append("\n".join([title, "", *(f"- {item}" for item in _first(items, _MOST_OF_LIST))]))
+    values = _values(differences.jobs_changed)[1:]
+    left = _MOST_OF_PAGE - sum(block.count("\n") + 2 for block in blocks) - min(len(values), _MOST_OF_LIST)
     if changed := each_once(differences.packages_changed):
-        lines = (
+        lines = [
             line
             for change in changed
             for line in (f"@@ {named(change.name)} in {_few(change.jobs)} @@", *_short_parts(change.changes))
-        )
+        ]
         summary = f"<summary>Changed packages: {counted(len(changed), 'change')}</summary>"
-        blocks.append(f"<details>{summary}\n\n{fenced(lines, 'diff')}\n</details>")
-    if differences.jobs_changed:
-        values = fenced(_values(differences.jobs_changed)[1:])
-        blocks.append(f"<details><summary>Values of jobs</summary>\n\n{values}\n</details>")
+        blocks.append(f"<details>{summary}\n\n{fenced(_first(lines, max(left, _MOST_OF_PART)), 'diff')}\n</details>")
+    if values:
+        shown = fenced(_first(values, _MOST_OF_LIST))
+        blocks.append(f"<details><summary>Values of jobs</summary>\n\n{shown}\n</details>")
     return "\n\n".join(blocks) + "\n"
+
+
+def _first(lines: Sequence[str], most: int) -> Sequence[str]:
+    """The first lines, and how many more there are."""
+    return lines if len(lines) <= most else [*lines[: most - 1], f"and {len(lines) - most + 1} more: --json has all"]
 
 
 def differences_json(differences: Differences) -> dict[str, Any]:
