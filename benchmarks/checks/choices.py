@@ -32,6 +32,7 @@ from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.recipe.packages import name_in
 
+TOOLKITS = ("cuda-version", "cudatoolkit")
 _VERSION = re.compile(r"\d[\w.]*")
 
 
@@ -56,7 +57,7 @@ def stub(spec: str, like: Record, number: int) -> Record:
 def complete(jobs: Sequence[Packages]) -> list[Offer]:
     """The packages with all that they require."""
     names = {name_in(spec).lower() for job in jobs for package in job for spec in (*package.run, *package.constrains)}
-    names |= {package.name.lower() for job in jobs for package in job} | {"cuda-version"}
+    names |= {package.name.lower() for job in jobs for package in job} | {*TOOLKITS}
     return [
         Offer(package.platform, choices.cuda_version(package.output.variant), choices._promised(package, job, names))
         for job in jobs
@@ -64,8 +65,10 @@ def complete(jobs: Sequence[Packages]) -> list[Offer]:
     ]
 
 
-async def flavours(offers: Sequence[Offer], name: str, platform: object, driver: str | None) -> set[str]:
-    """What a solver may take, with all requirements."""
+async def flavours(
+    offers: Sequence[Offer], new: frozenset[str], name: str, platform: object, driver: str | None
+) -> set[str]:
+    """What a solver may take, with all requirements; packages with the URLs `new` are newer than the others."""
     here = [offer for offer in offers if offer.platform == platform]
     records = {offer.package.record.distribution: offer.package.record for offer in here}
     cudas: dict[str, set[str | None]] = {}
@@ -81,7 +84,7 @@ async def flavours(offers: Sequence[Offer], name: str, platform: object, driver:
     found: set[str] = set()
     try:
         for last in sorted({cuda for each in cudas.values() for cuda in each}, key=str):
-            order = sorted(records.values(), key=lambda record: last in cudas[record.distribution])
+            order = sorted(records.values(), key=lambda each: (each.url in new, last in cudas[each.distribution]))
             stamped = [replace(record, timestamp=at * 1000) for at, record in enumerate((*stubs, *order), 1)]
             question = Question((name,), here[0].platform, virtual_packages(here[0].platform, cuda=driver))
             package = (await solver.solve(question, stamped)).packages.get(name)
@@ -103,14 +106,14 @@ def compared(before: Path, after: Path, counts: Counter[str]) -> list[str]:
     ours = asyncio.run(choices._labels(channel, drivers))
     kept = {offer.package.record.distribution for offer in channel.offers}
     offers = [offer for offer in (*complete(new), *complete(old)) if offer.package.record.distribution in kept]
-    toolkits = [offer for offer in channel.offers if offer.package.record.name == "cuda-version"]
+    toolkits = [offer for offer in channel.offers if offer.package.record.name in TOOLKITS]
     counts["pairs"] += 1
     wrong = []
     for (subdir, name, driver), label in ours.items():
-        if name == "cuda-version" or (driver is not None and driver not in drivers):
+        if name in TOOLKITS or (driver is not None and driver not in drivers):
             continue
         platform = next(offer.platform for offer in offers if offer.platform.subdir == subdir)
-        theirs = asyncio.run(flavours([*offers, *toolkits], name, platform, driver))
+        theirs = asyncio.run(flavours([*offers, *toolkits], channel.new, name, platform, driver))
         said = set(label.partition(" (")[0].split(" or "))
         result = "equal" if said == theirs else "another package decides" if " (as " in label and theirs <= said else ""
         result = result or ("no solution with stubs" if not theirs else "different")

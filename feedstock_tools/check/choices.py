@@ -219,6 +219,8 @@ def _mistake(
 
 
 _CUDA = "cuda-version"
+#: What builds for CUDA 11 and older require in its place.
+_TOOLKIT = "cudatoolkit"
 #: conda-forge's compilers of CUDA, whose run exports require the driver: cuda-nvcc since 12.0, nvcc before.
 _COMPILERS = ("cuda-nvcc_", "nvcc_")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -259,7 +261,7 @@ def changed_choices(before: Sequence[Packages], after: Sequence[Packages]) -> tu
     if not any(offer.cuda for offer in (*old.offers, *new.offers)):
         return ()
     drivers = _drivers((*old.offers, *new.offers))
-    names = {record.name for record in old.records} & {record.name for record in new.records} - {_CUDA}
+    names = {record.name for record in old.records} & {record.name for record in new.records} - {_CUDA, _TOOLKIT}
     got = wait_for(_labels(old, drivers))
     gets = wait_for(_labels(_after(old, new), drivers))
     return tuple(_grouped(got, gets, names, drivers))
@@ -413,8 +415,8 @@ def _pair(version: str) -> tuple[int, int]:
 
 
 def _channel(jobs: Sequence[Packages]) -> _Channel:
-    """The packages of a state, and a `cuda-version` for each CUDA version, without any other requirement."""
-    names = {package.name.lower() for job in jobs for package in job} | {_CUDA}
+    """The packages of a state, and `cuda-version` and `cudatoolkit` for each CUDA version, without any others."""
+    names = {package.name.lower() for job in jobs for package in job} | {_CUDA, _TOOLKIT}
     offers: list[Offer] = []
     elsewhere: dict[str, frozenset[tuple[str, str]]] = {}
     for job in jobs:
@@ -423,7 +425,8 @@ def _channel(jobs: Sequence[Packages]) -> _Channel:
             offers.append(Offer(package.platform, cuda_version(package.output.variant), promised))
             elsewhere[promised.record.url] = frozenset(_patterns(package, names))
     versions = sorted({(offer.platform, offer.cuda) for offer in offers if offer.cuda})
-    stubs = (Offer(platform, cuda, _toolkit(platform, cuda)) for platform, cuda in versions)
+    kinds = ((_CUDA, ""), (_TOOLKIT, ""), (_TOOLKIT, ".99"))  # of `11.2` and of `>=11.2.2`
+    stubs = (Offer(at, cuda, _toolkit(at, cuda, name, patch)) for at, cuda in versions for name, patch in kinds)
     return _Channel((*offers, *stubs), elsewhere)
 
 
@@ -439,12 +442,12 @@ def _patterns(package: Package, names: set[str]) -> Iterator[tuple[str, str]]:
             yield words[0], words[2]
 
 
-def _toolkit(platform: Platform, cuda: str) -> Promised:
-    """`cuda-version` as conda-forge has it: installable with a driver of its major version, or without one."""
+def _toolkit(platform: Platform, cuda: str, name: str, patch: str) -> Promised:
+    """A version of CUDA as conda-forge has it: installable with a driver of its major version, or without one."""
     major = parse_version(cuda).major
     nothing = frozenset[str]()
     used = UsedVariables(nothing, nothing, nothing, nothing)
-    output = RenderedOutput(_CUDA, cuda, 0, "0", "generic", {}, {}, VariantSpace(()), used)
+    output = RenderedOutput(name, f"{cuda}{patch}", 0, "0", "generic", {}, {}, VariantSpace(()), used)
     return promise(Package(platform, output), (), (f"__cuda >={major if major >= 11 else cuda}",), RunExports())
 
 

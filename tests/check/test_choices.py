@@ -74,6 +74,13 @@ def test_every_cuda_version_that_time_alone_may_choose_is_named(tmp_path: Path) 
     assert ("driver 13.0 and newer", "CPU or CUDA 12.9 or CUDA 13.0 (whichever is newer)", "CUDA 12.9") in found
 
 
+def test_a_newer_cudatoolkit_is_preferred_whatever_was_built_last(tmp_path: Path) -> None:
+    guard = '        - cudatoolkit {{ cuda_compiler_version }}.*  # [cuda_compiler_version != "None"]\n'
+    after = BUMPED.replace("1.2", "1.3").replace(GUARD, f"{GUARD}{guard}")
+    found = of_library(tmp_path, PREFERRED, after, ("10.1",), ("10.1", "10.2"))
+    assert ("driver 10.2 and newer", "CUDA 10.2", "CUDA 10.1") in found
+
+
 def test_a_constraint_on_the_builds_of_a_linked_package_leaves_the_choice_to_it(tmp_path: Path) -> None:
     string = '{% set kind = "cuda" if cuda_compiler_version != "None" else "cpu" %}\n'
     equal = BUMPED.replace("number: 202", "number: 2").replace("1.2", "1.3")
