@@ -252,6 +252,7 @@ def test_gpu_builds_without_anything_of_cuda_are_a_mistake() -> None:
         "GPL-2.0-or-later WITH Classpath-exception-2.0",
         "(MIT AND ISC) OR LicenseRef-Own",
         "EPL-1.0+",
+        "BOLA-1.1 OR GPL-2.0-only WITH rsync-linking-exception",
     ],
 )
 def test_an_spdx_expression_is_a_license(license_name: str) -> None:

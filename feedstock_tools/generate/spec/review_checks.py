@@ -53,7 +53,7 @@ def _check_license(content: dict[str, Any]) -> Iterator[Finding]:
 def _spdx() -> Mapping[str, frozenset[str]]:
     """The identifiers of licenses and of exceptions, which follow `WITH`, in the SPDX License List."""
     listed = json.loads(read_text(Path(__file__).with_name("spdx.json"), within=None))
-    return {kind: frozenset(listed[kind]) for kind in ("licenses", "exceptions")}
+    return {kind: frozenset([*listed[kind], *listed[f"newer {kind}"]]) for kind in ("licenses", "exceptions")}
 
 
 def license_mistake(text: str) -> tuple[str, str] | None:
