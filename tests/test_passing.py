@@ -99,6 +99,7 @@ def test_a_run_of_too_few_fails(tmp_path: Path, passing: int, more: str, status:
     record = tmp_path / "passing.toml"
     (tmp_path / "conftest.py").write_text(CONFTEST.format(record=str(record)))
     words = ["-c", "/dev/null", "--rootdir", str(tmp_path), "-p", "no:cacheprovider"]
+    words += ["--basetemp", str(tmp_path / "temporary")]  # in the usual place it would remove what earlier runs left
     workers = ["-p", "xdist.plugin", "-n", "2"] if status == 0 else []
     few = command.environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")  # the installed plugins take a second to import
     program = f"import pytest\nraise SystemExit(pytest.main({[*words, *workers, str(tmp_path)]}))"
