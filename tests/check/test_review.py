@@ -69,8 +69,8 @@ def edit(folder: Path, old: str, new: str) -> None:
 
 
 def reviewed(folder: Path, pinning: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    tool = command.tool("review", "--feedstock", str(folder), "--pinning", str(pinning), "--smithy", "none", *words)
-    return command.run(tool, folder)
+    given = ("--feedstock", str(folder), "--pinning", str(pinning), "--smithy", "none")
+    return command.here("review", *given, *words, folder=folder)
 
 
 def test_a_branch_that_changes_no_package_has_nothing_to_mend(feedstock: Path, pinning: Path) -> None:

@@ -84,11 +84,11 @@ def test_a_short_name_with_a_python_selects_its_packages_in_outputs_too(recipe_f
         spec.write_text(
             re.sub(r"^  (linux-aarch64|osx-64|osx-arm64|win-64):\n", "", text, flags=re.M), encoding="utf-8"
         )
-        assert command.run(command.tool("generate", str(folder))).returncode == 0
-        assert command.run(command.tool("rerender", str(folder))).returncode == 0
+        assert command.here("generate", str(folder)).returncode == 0
+        assert command.here("rerender", str(folder)).returncode == 0
 
     def files(name: str) -> set[str]:
-        run = command.run(command.tool("outputs", str(folder), name, "--json"))
+        run = command.here("outputs", str(folder), name, "--json")
         assert run.returncode == 0, run.stderr
         return {entry["file"] for entry in json.loads(run.stdout)}
 

@@ -39,7 +39,7 @@ def edit(path: Path, old: str, new: str) -> None:
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return command.run(command.tool(*words), folder)
+    return command.here(*words, folder=folder)
 
 
 def planned(folder: Path, channel: Path) -> Any:

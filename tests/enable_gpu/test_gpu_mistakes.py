@@ -54,7 +54,7 @@ def test_a_mistake_writes_nothing(
     recipe: str, words: tuple[str, ...], message: str, feedstock: Callable[..., Path], pinning: Path
 ) -> None:
     folder = feedstock(meta_yaml=recipe)
-    ended = command.run(command.tool("edit", "enable-gpu", *words, "--pinning", str(pinning), "--write"), folder)
+    ended = command.here("edit", "enable-gpu", *words, "--pinning", str(pinning), "--write", folder=folder)
     assert message in ended.stderr
     assert ended.returncode == 2
     assert "Traceback" not in ended.stderr
@@ -63,20 +63,20 @@ def test_a_mistake_writes_nothing(
 
 def test_an_output_that_does_not_exist_is_refused(feedstock: Callable[..., Path], pinning: Path) -> None:
     folder = feedstock(meta_yaml=OUTPUTS)
-    ended = command.run(command.tool("edit", "enable-gpu", "--of", "libdem", "--pinning", str(pinning)), folder)
+    ended = command.here("edit", "enable-gpu", "--of", "libdem", "--pinning", str(pinning), folder=folder)
     assert (ended.returncode, "Did you mean 'libdemo'?" in ended.stderr) == (2, True)
 
 
 def test_a_recipe_with_cuda_in_its_variant_file_is_refused(feedstock: Callable[..., Path], pinning: Path) -> None:
     folder = feedstock(meta_yaml=RECIPE, conda_build_config_yaml="# two\ncuda_compiler_version: [None, 12.9]\n")
-    ended = command.run(command.tool("edit", "enable-gpu", "--pinning", str(pinning)), folder)
+    ended = command.here("edit", "enable-gpu", "--pinning", str(pinning), folder=folder)
     assert "conda_build_config.yaml:2: the recipe builds for CUDA already" in ended.stderr
     assert ended.returncode == 2
 
 
 def test_a_comment_about_cuda_is_no_gpu_recipe(feedstock: Callable[..., Path], pinning: Path) -> None:
     folder = feedstock(meta_yaml="# without compiler('cuda') so far\n" + RECIPE)
-    ended = command.run(command.tool("edit", "enable-gpu", "--pinning", str(pinning)), folder)
+    ended = command.here("edit", "enable-gpu", "--pinning", str(pinning), folder=folder)
     assert ended.returncode == 0, ended.stderr
 
 
@@ -84,7 +84,7 @@ def test_it_works_together_with_other_edits(feedstock: Callable[..., Path], pinn
     folder = feedstock(meta_yaml=RECIPE)
     words = ["add-cuda", "13.0", "--pinning", str(pinning), "enable-gpu", "--library", "cublas", "--guard", "none"]
     words += ["--pinning", str(pinning), "build-number", "+1", "requirement", "add", "zlib", "--section", "host"]
-    ended = command.run(command.tool("edit", *words, "--write"), folder)
+    ended = command.here("edit", *words, "--write", folder=folder)
     assert ended.returncode == 0, ended.stderr
     text = (folder / "recipe/meta.yaml").read_text()
     assert text.startswith("{% set build = 1 %}\n{% set build = build + 100 * ")
@@ -94,5 +94,5 @@ def test_it_works_together_with_other_edits(feedstock: Callable[..., Path], pinn
 
 def test_keys_that_the_pinning_zips_with_cuda_are_named(feedstock: Callable[..., Path], pinning: Path) -> None:
     folder = feedstock(meta_yaml=RECIPE, conda_build_config_yaml="c_compiler_version:\n  - 12\n")
-    ended = command.run(command.tool("edit", "enable-gpu", "--pinning", str(pinning)), folder)
+    ended = command.here("edit", "enable-gpu", "--pinning", str(pinning), folder=folder)
     assert "note: conda_build_config.yaml:1 sets c_compiler_version, which the pinning zips" in ended.stderr

@@ -13,7 +13,7 @@ from tests.support.importing import META
 
 def test_the_command_writes_and_counts(v0: Path) -> None:
     words = ("import", str(v0), "--pinning", str(v0.parent / "pinning"))
-    done = command.run(command.tool(*words), v0)
+    done = command.here(*words, folder=v0)
 
     assert done.returncode == 0, done.stderr
     assert (v0 / "feedstock.yaml").is_file()
@@ -22,14 +22,14 @@ def test_the_command_writes_and_counts(v0: Path) -> None:
     assert "  output libsolver, build: 4 lines" in done.stdout.splitlines()
     assert done.stdout.endswith("the generated recipe renders to the same, tests, scripts and descriptions included\n")
 
-    again = command.run(command.tool(*words), v0)
+    again = command.here(*words, folder=v0)
     assert again.returncode == 2
     assert "is there already" in again.stderr
 
 
 def test_the_command_prints_json_and_writes_nothing_when_it_checks(v1: Path) -> None:
     words = ("import", str(v1), "--pinning", str(v1.parent / "pinning"), "--dry-run", "--json")
-    done = command.run(command.tool(*words), v1)
+    done = command.here(*words, folder=v1)
 
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["differences"] == []
@@ -51,7 +51,7 @@ def test_an_invalid_recipe_is_one_message_and_nothing_is_written(v0: Path, old: 
     assert old in META
     path.write_text(META.replace(old, new))
 
-    done = command.run(command.tool("import", str(v0), "--pinning", str(v0.parent / "pinning")), v0)
+    done = command.here("import", str(v0), "--pinning", str(v0.parent / "pinning"), folder=v0)
 
     assert done.returncode == 2
     assert done.stderr.count("error:") == 1

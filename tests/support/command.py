@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -11,7 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+from unittest import mock
 
+from feedstock_tools.cli import program
+from feedstock_tools.cli.completion import PROGRAM
 from tests.support.paths import ROOT
 
 _RUN = "import runpy; runpy.run_module('feedstock_tools', run_name='__main__', alter_sys=True)"
@@ -69,6 +74,29 @@ def run(
     """
     own = environment() if variables is None else variables
     return subprocess.run(command, cwd=folder, env=own, stdin=stdin, capture_output=True, text=True, check=False)
+
+
+def here(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Call feedstock-tools in this process: its answer is the same, and a start takes most commands longer than work.
+
+    Not for what a process is: signals, limits, closed streams, start-up.
+    """
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    with (
+        contextlib.chdir(folder or Path.cwd()),
+        mock.patch.object(sys, "argv", [PROGRAM, *arguments]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            status = program._status(program._group, PROGRAM, None)
+        except SystemExit as ended:
+            status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    texts = []
+    for stream in (out, err):
+        stream.seek(0)
+        texts.append(stream.read())
+    return subprocess.CompletedProcess(tool(*arguments), status, *texts)
 
 
 def measured(

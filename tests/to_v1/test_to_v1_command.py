@@ -52,7 +52,7 @@ def feedstock(tmp_path: Path) -> Path:
 
 
 def edit(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return command.run(command.tool("edit", "to-v1", *words), folder)
+    return command.here("edit", "to-v1", *words, folder=folder)
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -87,7 +87,7 @@ def test_write_replaces_the_recipe_and_names_the_build_tool(feedstock: Path) -> 
 
 def test_the_converted_feedstock_is_rerendered_to_the_same_packages(feedstock: Path) -> None:
     assert edit(feedstock, "--write").returncode == 0
-    listed = command.run(command.tool("outputs"), feedstock)
+    listed = command.here("outputs", folder=feedstock)
     assert listed.returncode == 0
     assert "linux-64/demo-1.2-h" in listed.stdout
     assert edit(feedstock).returncode == 2
