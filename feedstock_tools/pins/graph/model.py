@@ -9,7 +9,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from feedstock_tools.pins.graph.kinds import KINDS, newest_first, preferred
+from feedstock_tools.pins.graph.kinds import KINDS, Demand, newest_first, preferred
 
 if TYPE_CHECKING:
     import networkx
@@ -84,6 +84,16 @@ class Bound:
                 return True
         return False
 
+    def left(self, kind: str, versions: list[str], chosen: Chosen) -> list[str]:
+        """Those versions of a kind, not among the choices so far, with which these leave a way open."""
+        allowed: set[str] = set()
+        for way in self.ways:
+            if way.open_to(chosen):
+                if kind not in way.allowed:
+                    return versions
+                allowed |= way.allowed[kind]
+        return [version for version in versions if version in allowed]
+
     @property
     def sources(self) -> tuple[str, ...]:
         """The sources of the bound, each once."""
@@ -114,6 +124,22 @@ class PinGraph:
         """The versions of each kind in the order in which an answer tries them."""
         return MappingProxyType({kind: preferred(kind, versions) for kind, versions in self.versions.items()})
 
+    @cached_property
+    def needed(self) -> frozenset[str]:
+        """The kinds that some release needs."""
+        bounds = (bound for release in self.releases for bound in self.bounds_of(release))
+        return frozenset(name for bound in bounds for way in bound.ways for name in way.needed)
+
+    @cached_property
+    def _admitted(self) -> dict[Demand, frozenset[str]]:
+        return {}
+
+    def admitted(self, demand: Demand) -> frozenset[str]:
+        """The versions that meet a demand: read once, since the search for a conflict asks a thousand times."""
+        if demand not in self._admitted:
+            self._admitted[demand] = frozenset(filter(demand.admits, self.versions.get(demand.kind, ())))
+        return self._admitted[demand]
+
     def without_unknown(self) -> PinGraph:
         """The graph as it would be if all that is not known were possible."""
         return replace(self, bounds=tuple(bound for bound in self.bounds if not bound.unknown))
@@ -138,6 +164,11 @@ class PinGraph:
             found = self._bounds_by_kind[release, kind] = (on_kind, tuple(b for b in bounds if not b.restricts(kind)))
         return found
 
+    @cached_property
+    def _opened(self) -> dict[tuple[object, ...], dict[str, bool]]:
+        """By a kind and the choices that its bounds look at: which versions these leave open. A search asks often."""
+        return {}
+
     def bounds_of(self, release: Release) -> tuple[Bound, ...]:
         return self._bounds_of.get(release, ())
 
@@ -155,22 +186,21 @@ class PinGraph:
 
     def open_versions(self, chosen: Chosen, kind: str, versions: Iterable[str]) -> tuple[str, ...]:
         """Those versions of a kind, in their order, that are compatible with the choices so far."""
-        on_kind: list[Bound] = []
+        left, decided = list(versions), {other: chosen[other] for other in chosen if other != kind}
         for other, version in chosen.items():
             if version is not None:
                 restricting, others = self._bounds_on(Release(other, version), kind)
                 if not all(bound.open_to(chosen) for bound in others):
                     return ()
-                on_kind += restricting
-        joined, opened = dict(chosen), []
-        for version in versions:
-            joined[kind] = version
-            for bound in (*self.bounds_of(Release(kind, version)), *on_kind):  # a loop, as in `Bound.open_to`
-                if not bound.open_to(joined):
-                    break
-            else:
-                opened.append(version)
-        return tuple(opened)
+                for bound in restricting:
+                    left = bound.left(kind, left, decided)
+        beside = self.beside.get(kind, frozenset())
+        known = self._opened.setdefault((kind, *((other, decided[other]) for other in decided if other in beside)), {})
+        for version in left:
+            if version not in known:
+                bounds = self.bounds_of(Release(kind, version))
+                known[version] = all(bound.open_to({**decided, kind: version}) for bound in bounds)
+        return tuple(version for version in left if known[version])
 
     def partners(self, release: Release, kind: str) -> tuple[str, ...]:
         """The versions of a kind that go with a release, by the bounds of both, newest first."""

@@ -57,13 +57,13 @@ class _Search:
     def __init__(self, graph: PinGraph, demands: Sequence[Demand], kinds: Sequence[str] = ()) -> None:
         self._graph = graph
         self._demanded = tuple(dict.fromkeys(demand.kind for demand in demands))
-        bounds = (bound for release in graph.releases for bound in graph.bounds_of(release))
-        needed = (name for bound in bounds for way in bound.ways for name in way.needed)
         #: The kinds that a set may have: those asked for, and those that some release needs.
-        self._possible = frozenset((*kinds, *self._demanded, *needed)) if kinds else frozenset(graph.versions)
+        self._possible = frozenset(kinds) | graph.needed | {*self._demanded} if kinds else frozenset(graph.versions)
         self._left = dict(graph.preferred)
         for demand in demands:
-            self._left[demand.kind] = tuple(filter(demand.admits, self._left.get(demand.kind, ())))
+            admitted = graph.admitted(demand)
+            left = self._left.get(demand.kind, ())
+            self._left[demand.kind] = tuple(version for version in left if version in admitted)
 
     def sets(self, kinds: Sequence[str], chosen: dict[str, str | None]) -> Iterator[dict[str, str | None]]:
         """Every choice for `kinds` on top of `chosen` that can still succeed, in order; None for a kind without
