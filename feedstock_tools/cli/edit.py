@@ -435,7 +435,7 @@ def _add_and_drop(word: str, title: str) -> None:
         "pairs",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Value zipped with the version, in place of its neighbour's or the migration's (repeatable).",
+        help="Value that goes with the version (in place of its neighbour's or the migration's; repeatable).",
     )
     @click.option(
         "--migration",
@@ -511,7 +511,7 @@ def _migration(action: str, name: str, file: Path | None, pinning: str | None) -
 @click.argument("action", type=click.Choice(["open", "close"]))
 @click.argument("migration", metavar="KEY=VERSION|NAME")
 @click.option(
-    "--with", "pairs", multiple=True, metavar="KEY=VALUE", help="Key that moves with the version (repeatable)."
+    "--with", "pairs", multiple=True, metavar="KEY=VALUE", help="Value that goes with the version (repeatable)."
 )
 def _pinning(action: str, migration: str, pairs: tuple[str, ...]) -> tuple[str, Edit]:
     """Open a migration to KEY=VERSION in a clone of conda-forge's pinning, or close the migration NAME there."""
