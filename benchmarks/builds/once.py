@@ -8,8 +8,9 @@
 `counts` holds the plan of the linux-64 configurations of feedstocks (`MIRROR/conda-forge+NAME-feedstock/repo`, newest
 commit) against conda-build's own rendering, by the Python of an installation of it; a `recipe.yaml` against one
 rendering of the whole configuration by rattler-build. `wall` builds a made-up feedstock: a compile that four Pythons
-share. `kills` sends SIGKILL while the compile runs, while an heir runs and between them, and counts the compiles of the
-next run. `cases` runs plain conda-build and both engines on the recipes of `tests/builds/plan/test_shared_builds.py`.
+share. `kills` sends SIGKILL while the compile runs, while an heir runs and between them, counts the compiles of the
+next run, and compares its packages, file by file, with those of a run that nothing ended. `cases` runs plain
+conda-build and both engines on the recipes of `tests/builds/plan/test_shared_builds.py`.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ from tests.support.feedstocks import HERE
 from tests.support.waiting import processes_below, wait_until
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+_EMBEDDED = ["--engine", "rattler-build", "--jobs", "2"]
+#: Package → for each build of it, its files with their texts.
+Contents = dict[str, list[list[str]]]
 #: What conda-build loops over in `build_tree`: the metadata of each top level of a configuration.
 RENDERED = """
 import json, os, sys
@@ -204,7 +208,7 @@ def _ours(feedstock: Path, channel: Path, *more: str) -> list[str]:
 
 
 def _wall(seconds: float, row: float, conda_build: str | None) -> int:
-    cases = {"rattler-build": ["--engine", "rattler-build", "--jobs", "2"]}
+    cases = {"rattler-build": _EMBEDDED}
     if conda_build:
         cases["conda-build"] = ["--engine", "conda-build", "--jobs", "2"]
     for name, more in cases.items():
@@ -248,20 +252,25 @@ class _MadeUp:
 
 def _kills(number: int) -> int:
     chance, wrong = random.Random(1), 0  # noqa: S311
+    with _MadeUp(0, 0, PYTHONS[:2]) as (folder, feedstock, channel):
+        subprocess.run(_ours(feedstock, channel, *_EMBEDDED), capture_output=True, env=environment(), check=True)
+        expected = _contents(feedstock / "build_artifacts", folder)
     for moment, allowed in (("compile", 2), ("compiled", 1), ("row", 1)):
         compiles = []
         for _ in range(number):
             with _MadeUp(0.5, 0.5, PYTHONS[:2]) as (folder, feedstock, channel):
-                compiles.append(_killed(folder, feedstock, channel, moment, chance))
+                compiles.append(_killed(folder, feedstock, channel, moment, chance, expected))
                 wrong += not 1 <= compiles[-1] <= allowed
             counted = {each: compiles.count(each) for each in sorted(set(compiles))}
             print(f"killed after '{moment}' {len(compiles)} times: compiles and how often: {counted}", flush=True)
     return 1 if wrong else 0
 
 
-def _killed(folder: Path, feedstock: Path, channel: Path, moment: str, chance: random.Random) -> int:
-    """Kill a build after a note, and run it again; the number of compiles, 0 if a package is missing."""
-    words = _ours(feedstock, channel, "--engine", "rattler-build", "--jobs", "2")
+def _killed(
+    folder: Path, feedstock: Path, channel: Path, moment: str, chance: random.Random, expected: Contents
+) -> int:
+    """Kill a build after a note, and run it again; the number of compiles, 0 if a package is missing or different."""
+    words = _ours(feedstock, channel, *_EMBEDDED)
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()) as run:
         wait_until(lambda: moment in _notes(folder) or run.poll() is not None)
         if moment == "compiled":
@@ -274,8 +283,23 @@ def _killed(folder: Path, feedstock: Path, channel: Path, moment: str, chance: r
     if again.returncode:
         print(again.stdout[-2000:], again.stderr[-2000:])
         return 0
-    packages = [*(feedstock / "build_artifacts").glob("*/*made-up-1.0-*.conda")]
-    return _notes(folder).count("compile") if len(packages) == 3 else 0
+    return _notes(folder).count("compile") if _contents(feedstock / "build_artifacts", folder) == expected else 0
+
+
+def _contents(output: Path, folder: Path) -> Contents:
+    """The files of each package of a channel folder, with their texts, by its name without a build string.
+
+    Args:
+        folder: for the unpacked packages.
+    """
+    found: Contents = {}
+    for package in sorted(path for subdir in (HERE.subdir, "noarch") for path in output.glob(f"{subdir}/*.conda")):
+        unpacked = folder / "unpacked" / package.stem
+        unpack_own(package, unpacked)
+        own = [path for path in unpacked.rglob("*") if path.is_file() and path.relative_to(unpacked).parts[0] != "info"]
+        texts = sorted(f"{path.relative_to(unpacked)} {path.read_text()}" for path in own)
+        found.setdefault(package.stem.rsplit("-", 2)[0], []).append(texts)
+    return found
 
 
 def _cases(conda_build: str, only: str) -> int:
@@ -331,14 +355,10 @@ def _case(
     ended = subprocess.run(words, capture_output=True, text=True, env=variables, check=False)
     if ended.returncode:
         print(engine, ended.stdout[-1500:], ended.stderr[-1500:])
-    files: dict[str, list[str]] = {}
-    for package in sorted(path for subdir in (HERE.subdir, "noarch") for path in output.glob(f"{subdir}/*.conda")):
-        unpacked = folder / "unpacked" / package.stem
-        unpack_own(package, unpacked)
-        own = [path for path in unpacked.rglob("*") if path.is_file() and path.relative_to(unpacked).parts[0] != "info"]
-        name = package.stem.rsplit("-", 2)[0]
-        files.setdefault(name, []).extend(sorted(f"{path.relative_to(unpacked)} {path.read_text()}" for path in own))
-    return _notes(folder).count("run"), {name: sorted(set(each)) for name, each in files.items()}
+    made = _contents(output, folder)
+    return _notes(folder).count("run"), {
+        name: sorted({text for texts in each for text in texts}) for name, each in made.items()
+    }
 
 
 if __name__ == "__main__":

@@ -128,10 +128,21 @@ def _ask(channel: str, artifacts: Artifacts, ask: Callable[[str], str | None] | 
     return reason
 
 
+@dataclass(frozen=True, slots=True)
+class ChannelsIdentity:
+    """The channels' part of a build's identity, and that of a shared build.
+
+    A shared build counts the packages that it was built with, whatever else a folder has.
+    """
+
+    contents: str
+    places: str
+
+
 def identity_of_channels(
     channels: Channels, platform: str, machine: Mapping[str, str], cudas: Collection[str] = ()
-) -> str:
-    """The channels' part of a build's identity: for a folder the hash of its repodata, for others the URL.
+) -> ChannelsIdentity:
+    """The identity of channels: for a folder the hash of its repodata, for others the URL.
 
     The contents of a remote channel change by the hour, which alone is not a reason to build again. The stand-in
     channel counts with the programs behind its packages.
@@ -143,15 +154,26 @@ def identity_of_channels(
     if channels.properties.made_here:
         from feedstock_tools.builds.stand_in import channel_identity
 
-        return f"{channels.properties.origin} {channel_identity(Platform.parse(platform), machine, cudas)}"
-    return sha256("\n".join(_identity(channel) for channel in channels.names).encode()).hexdigest()
+        made_here = f"{channels.properties.origin} {channel_identity(Platform.parse(platform), machine, cudas)}"
+        return ChannelsIdentity(made_here, made_here)
+    return ChannelsIdentity(_digest(map(_contents, channels.names)), _digest(map(_place, channels.names)))
 
 
-def _identity(channel: str) -> str:
+def _digest(lines: Iterable[str]) -> str:
+    return sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _contents(channel: str) -> str:
     folder = local_folder(channel)
-    if folder is not None:
-        repodata = sorted(folder.glob("*/repodata.json"))
-        return " ".join(["folder", *(f"{file.parent.name} {sha256_of(file)}" for file in repodata)])
+    if folder is None:
+        return _place(channel)
+    repodata = sorted(folder.glob("*/repodata.json"))
+    return " ".join(["folder", *(f"{file.parent.name} {sha256_of(file)}" for file in repodata)])
+
+
+def _place(channel: str) -> str:
+    if local_folder(channel) is not None:
+        return "folder"
     return channel if "://" in channel else f"https://conda.anaconda.org/{channel}"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from feedstock_tools.builds.channels import DEFAULT_CHANNELS, choose_channels, identity_of_channels
+from feedstock_tools.builds.channels import DEFAULT_CHANNELS, ChannelsIdentity, choose_channels, identity_of_channels
 from feedstock_tools.builds.ledger import BuildRecord, Ledger
 from feedstock_tools.builds.plan.hosts import Capacity
 from feedstock_tools.builds.plan.identity import PARTS, identity_on, inputs_on
@@ -185,7 +185,9 @@ def _after(rows: Sequence[Row], shared: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _units(workspace: Workspace, possible: Sequence[PlannedConfiguration], bases: Mapping[str, str]) -> dict[str, Unit]:
+def _units(
+    workspace: Workspace, possible: Sequence[PlannedConfiguration], bases: Mapping[str, ChannelsIdentity]
+) -> dict[str, Unit]:
     names = {configuration.name for configuration in possible if any(row.shared for row in configuration.rows)}
     whole = [configuration for configuration in workspace.plan.configurations if configuration.name in names]
     units: dict[str, Unit] = {}
@@ -199,7 +201,7 @@ def _units(workspace: Workspace, possible: Sequence[PlannedConfiguration], bases
     return units
 
 
-def _changed(row: Row, history: History, bases: Mapping[str, str]) -> tuple[str, ...]:
+def _changed(row: Row, history: History, bases: Mapping[str, ChannelsIdentity]) -> tuple[str, ...]:
     """What has changed since the last builds of a row's missing outputs; empty without any."""
     changed: set[str] = set()
     for output in row.wanted.missing:
@@ -212,7 +214,7 @@ def _changed(row: Row, history: History, bases: Mapping[str, str]) -> tuple[str,
 def _rows(
     workspace: Workspace,
     pairs: Sequence[tuple[PlannedConfiguration, PlannedRow]],
-    bases: Mapping[str, str],
+    bases: Mapping[str, ChannelsIdentity],
     declared: Declared,
 ) -> tuple[list[Row], History]:
     """Rows with their configurations, before their times are known, and the history of earlier builds.
@@ -245,7 +247,7 @@ def _rows(
     return rows, history
 
 
-def _done(ledger: Ledger, row: PlannedRow, base: str) -> dict[str, BuildRecord]:
+def _done(ledger: Ledger, row: PlannedRow, base: ChannelsIdentity) -> dict[str, BuildRecord]:
     """The records of a row's finished outputs, by name."""
     records = {output.name: ledger.done(identity_on(base, output)) for output in row.outputs}
     return {name: record for name, record in records.items() if record is not None}
@@ -259,7 +261,9 @@ def _engine_needs(workspace: Workspace, configuration: PlannedConfiguration, row
     return Needs(platform=configuration.platform, engine=engine.name, image=image or None)
 
 
-def _row(configuration: str, planned: PlannedRow, base: str, done: Mapping[str, BuildRecord], needs: Needs) -> Row:
+def _row(
+    configuration: str, planned: PlannedRow, base: ChannelsIdentity, done: Mapping[str, BuildRecord], needs: Needs
+) -> Row:
     missing = tuple(output for output in planned.outputs if output.name not in done)
     inherited = {name for output in missing for name in output.staging}
     wanted = Wanted(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 
-from feedstock_tools.builds.channels import identity_of_channels, possible_channels
+from feedstock_tools.builds.channels import ChannelsIdentity, identity_of_channels, possible_channels
 from feedstock_tools.channel.properties import properties_of
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput
 
@@ -39,22 +39,23 @@ class Candidate:
 Candidates = Mapping[tuple[str, str], tuple[Candidate, ...]]
 
 
-def identity_on(base: str, output: PlannedOutput) -> str:
+def identity_on(base: ChannelsIdentity, output: PlannedOutput) -> str:
     """The identity of an output's build in the ledger: from its plan, and the channels (`base`)."""
     return sha256(f"{output.identity}\n{_with_tools(base, output)}".encode()).hexdigest()
 
 
-def inputs_on(base: str, output: PlannedOutput) -> dict[str, str]:
+def inputs_on(base: ChannelsIdentity, output: PlannedOutput) -> dict[str, str]:
     """The parts of that identity, each with its digest, and the form of the identity."""
     return {**output.inputs, "channels": _with_tools(base, output), "form": FORM}
 
 
-def _with_tools(base: str, output: PlannedOutput) -> str:
+def _with_tools(base: ChannelsIdentity, output: PlannedOutput) -> str:
     """The channels' part of an output's identity; for channels made on the spot with the tools that it needs."""
-    if not output.tools or not properties_of(base.partition(" ")[0]).made_here:
-        return base
+    own = base.places if output.is_shared else base.contents
+    if not output.tools or not properties_of(own.partition(" ")[0]).made_here:
+        return own
     listed = "\n".join(f"{name} {digest}" for name, digest in sorted(output.tools.items()))
-    return f"{base} {sha256(listed.encode()).hexdigest()}"
+    return f"{own} {sha256(listed.encode()).hexdigest()}"
 
 
 def candidates_of(

@@ -46,7 +46,7 @@ class RowBuild:
     failed: Failed | None = None
     log_of_output: deque[str] = field(default_factory=lambda: deque(maxlen=_MESSAGES))
     promises: dict[str, PlannedOutput] = field(default_factory=dict)
-    environments: list[str] | None = None
+    environments: dict[str, str] | None = None
 
     @property
     def outputs(self) -> dict[str, PlannedOutput]:

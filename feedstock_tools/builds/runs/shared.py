@@ -75,21 +75,25 @@ def refuse_incomplete(artifacts: Artifacts, row: Row) -> None:
             raise WorkError(f"the shared build of {name} was removed or changed", path=folder, hint=hint)
 
 
-def environments_of(site: Site, station: Station, row: Row) -> list[str] | None:
-    """The packages that the environments of a shared build have if they are solved now; None if that is unknown."""
+def environments_of(site: Site, station: Station, row: Row) -> dict[str, str] | None:
+    """The packages that the environments of a shared build have if they are solved now, each with its digest.
+
+    None if that is unknown.
+    """
     from feedstock_tools.channel.solving import solve, virtual_packages
 
     if station.engine.own_channels:  # its heirs take packages that are made already
         return None
     (build,) = row.planned.outputs
     target = station.builder if site.target == "noarch" else site.target
-    solved: list[str] = []
+    solved: dict[str, str] = {}
     try:
         for environment, specs in build.environments.items():
             platform = Platform.parse(station.builder if environment == "build" else target)
             virtual = virtual_packages(platform, cuda=row.planned.cuda)
             records = solve(specs, station.channels.urls, platform, virtual=virtual) if specs else ()
-            solved += [f"{record.name} {record.version} {record.build} ({environment})" for record in records]
+            for record in records:
+                solved[f"{record.name} {record.version} {record.build} ({environment})"] = record.sha256
     except FeedstockError:
         return None
     return solved
@@ -148,7 +152,9 @@ def renewed(agenda: Agenda, artifacts: Artifacts, sites: Mapping[str, tuple[Site
         if before is None or now is None:
             say_aside(f"{name}: whether the packages that it was built with are still the channel's is unknown")
         elif before != now:
-            others = [each for each in now if each not in before] or [each for each in before if each not in now]
+            others = [each for each in now if before.get(each) != now[each]] or [
+                each for each in before if each not in now
+            ]
             more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
             say_aside(f"{name} is built again: the channels now have {', '.join(others[:_SHOWN])}{more} for it")
             with Locks.wait_for(artifacts.locks, [shared_lock(identity)]):

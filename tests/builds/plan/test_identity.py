@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from feedstock_tools.builds.channels import channels_named, identity_of_channels
+from feedstock_tools.builds.channels import ChannelsIdentity, channels_named, identity_of_channels
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, now
 from feedstock_tools.builds.matrix.matrix import read_matrix
 from feedstock_tools.builds.plan.agenda import agenda
@@ -57,7 +57,7 @@ def record(
     workspace: Workspace,
     chosen: tuple[PlannedConfiguration, ...],
     identity: Callable[[PlannedRow, PlannedOutput], str],
-    base: str | None = None,
+    base: ChannelsIdentity | None = None,
 ) -> None:
     """Record each output as done under an identity, with a package, and its inputs if its channels are given."""
     with Ledger(workspace.artifacts.ledger) as ledger:
@@ -82,7 +82,7 @@ def test_an_identity_is_the_hash_of_its_parts(recorded: dict[str, Any]) -> None:
     output = PlannedOutput("tiny", "1", "0", 0, "linux-64", recorded["identity"], inputs=recorded["inputs"])
     base = identity_of_channels(Channels(("conda-forge",)), "linux-64", {})
     assert identity_on(base, output) == recorded["on conda-forge"]
-    assert inputs_on(base, output) == {**recorded["inputs"], "channels": base, "form": FORM}
+    assert inputs_on(base, output) == {**recorded["inputs"], "channels": base.contents, "form": FORM}
 
 
 def test_a_feedstock_is_rendered_to_the_identities_that_it_had(feedstock: TinyFeedstock) -> None:
@@ -132,16 +132,16 @@ def test_an_output_that_no_engine_renders_has_no_candidates() -> None:
 def test_tools_of_the_stand_in_channel_count_where_a_build_needs_them() -> None:
     plain = PlannedOutput("tiny", "1", "0", 0, "linux-64", "identity")
     built = replace(plain, tools={"cmake": "1"})
-    stand_in = "stand-in abc"
+    stand_in, real = (ChannelsIdentity(text, text) for text in ("stand-in abc", "conda-forge"))
 
     assert identity_on(stand_in, plain) == sha256(b"identity\nstand-in abc").hexdigest()
-    assert inputs_on(stand_in, plain) == {"channels": stand_in, "form": FORM}
+    assert inputs_on(stand_in, plain) == {"channels": "stand-in abc", "form": FORM}
     assert identity_on(stand_in, built) not in (
         identity_on(stand_in, plain),
         identity_on(stand_in, replace(plain, tools={"cmake": "2"})),
     )
     assert inputs_on(stand_in, built).keys() == {"channels", "form"}, "the reason to build again is the channels"
-    assert identity_on("conda-forge", built) == identity_on("conda-forge", plain)
+    assert identity_on(real, built) == identity_on(real, plain)
 
 
 @pytest.mark.parametrize("example", ["gpuprobe", "gpukernel"])

@@ -15,7 +15,7 @@ from feedstock_tools.builds.engines.embedded.fixed_place import is_possible
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.runs.row_build import shared_lock
 from feedstock_tools.channel.folder import index_channel
-from feedstock_tools.channel.metadata import PackageMetadata
+from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
 from feedstock_tools.channel.packages.archive import write_package
 from feedstock_tools.channel.packages.reading import unpack_own
 from feedstock_tools.files.locks import Locks
@@ -227,21 +227,36 @@ def test_another_recipe_is_another_shared_build(counted: TinyFeedstock) -> None:
     assert runs(counted).count("shared") == 2
 
 
+@pytest.mark.parametrize("is_served", [True, False], ids=["served", "folder"])
 @pytest.mark.parametrize(("version", "shared_runs"), [("99", 2), ("0.1", 1)])
 def test_a_shared_build_runs_again_if_its_environments_would_have_other_packages(
-    counted: TinyFeedstock, tmp_path: Path, version: str, shared_runs: int
+    counted: TinyFeedstock, tmp_path: Path, version: str, shared_runs: int, is_served: bool
 ) -> None:
     folder = shutil.copytree(counted.channel, tmp_path / "channel")
     with serving(files(folder)) as address:
-        served = replace(counted, channel=address)
-        assert served.build(f"{CPU}_py3.11").returncode == 0
+        used = replace(counted, channel=address if is_served else folder)
+        assert used.build(f"{CPU}_py3.11").returncode == 0
         write_package(folder, PackageMetadata("tiny-compiler", version, "0", 0, HERE.subdir))
         index_channel(folder)
-        run = served.build(f"{CPU}_py3.12")
+        run = used.build(f"{CPU}_py3.12")
     assert run.returncode == 0, run.stdout + run.stderr
     said = "compiled is built again: the channels now have tiny-compiler 99 0 (build) for it"
     assert (said in run.stdout + run.stderr) == (shared_runs == 2)
     assert runs(counted).count("shared") == shared_runs
+
+
+def test_a_shared_build_runs_again_if_a_folder_has_another_package_of_the_same_name(
+    counted: TinyFeedstock, tmp_path: Path
+) -> None:
+    used = replace(counted, channel=tmp_path / "channel")
+    compiler = PackageMetadata("tiny-compiler", "99", "0", 0, HERE.subdir)
+    for text, python, shared_runs in ((b"one", "3.11", 1), (b"another", "3.12", 2)):
+        shutil.rmtree(tmp_path / "channel", ignore_errors=True)
+        folder = shutil.copytree(counted.channel, tmp_path / "channel")
+        write_package(folder, compiler, [PackageFile("share/text", text)])
+        index_channel(folder)
+        assert used.build(f"{CPU}_py{python}").returncode == 0
+        assert runs(counted).count("shared") == shared_runs
 
 
 def test_a_shared_build_that_an_edit_has_replaced_is_removed(counted: TinyFeedstock) -> None:
