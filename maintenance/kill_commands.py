@@ -263,14 +263,14 @@ SERVING = {
     "fleet hub": "test_a_scheduler_that_is_killed_and_restarted_costs_no_build",
     "fleet worker": "test_a_killed_worker_leaves_no_process",
     "fleet try": "test_a_killed_host_leaves_no_process_and_its_rows_begin_elsewhere",
-    "fleet slurm up": "test_a_job_that_is_cancelled_and_a_node_that_dies_cost_no_package",
-    "fleet slurm down": "test_a_job_that_is_cancelled_and_a_node_that_dies_cost_no_package",
+    "fleet cluster up": "test_a_job_that_is_cancelled_and_a_node_that_dies_cost_no_package",
+    "fleet cluster down": "test_a_job_that_is_cancelled_and_a_node_that_dies_cost_no_package",
 }
 #: Commands that write no file, apart from what any command may put into the user's cache.
 ONLY_READING = frozenset(
     {
         *(f"cuda {each}" for each in ("archs", "audit", "binary", "check", "explain", "resolve")),
-        *(f"fleet {each}" for each in ("slurm status", "status", "stop", "test")),
+        *(f"fleet {each}" for each in ("status", "stop", "test")),
         *("completion", "gpu", "lint", "outputs", "pinning", "pinning list", "pinning show", "review", "schema"),
         *("many impact", "many list", "search", "smithy", "smithy list", "why"),
     }

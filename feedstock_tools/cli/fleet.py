@@ -1,4 +1,4 @@
-"""`feedstock-tools fleet`: machines that build together: their certificates, programs and state, and jobs of Slurm."""
+"""`feedstock-tools fleet`: machines that build together: their certificates, programs, state, and jobs of a cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.wording import counted, table
 
 if TYPE_CHECKING:
-    from feedstock_tools.builds.fleet import FleetFolder, Inventory, Job, Played
+    from feedstock_tools.builds.fleet import FleetFolder, Inventory, Played
 
 _HOSTS = click.argument("hosts", nargs=-1, metavar="[HOST]...")
 _FLEET = options.fleet("the only one")
@@ -102,10 +102,10 @@ def status(fleet: str | None, as_json: bool) -> int:
 
     found = chosen_fleet(fleet)
     with Link(found) as link:
-        hosts, runs = link.hosts, link.runs()
+        hosts, runs, jobs = link.hosts, link.runs(), link.jobs
     reasons = why_unfit(found)
     away = {host: reasons.get(host, "") for host in found.hosts if host not in hosts}
-    say_result((status_json if as_json else status_text)(hosts, away, runs))
+    say_result((status_json if as_json else status_text)(hosts, away, runs, jobs))
     return 0 if hosts else 1
 
 
@@ -300,94 +300,63 @@ def _report(played: Sequence[Played], command: str) -> int:
     return 1 if failed else 0
 
 
-@fleet.group("slurm", short_help="Let jobs of a Slurm cluster build.")
-def slurm() -> None:
-    """Let jobs of a Slurm cluster build: those that `fleet_slurm` in the inventory allows.
+@fleet.group("cluster", short_help="Let jobs of a cluster build.")
+def cluster() -> None:
+    """Let jobs of a Slurm cluster build: those that `fleet_cluster` in the inventory allows.
 
-    `build --all --fleet` submits them while rows wait. A job that has nothing to do ends by itself.
+    The hub submits them while rows wait, and ends those that have nothing to do. PBS, LSF, SGE and HTCondor were not
+    tried.
     """
 
 
-@slurm.command("up", short_help="Make the fleet of an inventory, start its hub, submit its first jobs.")
+@cluster.command("up", short_help="Make the fleet of an inventory, and start its hub here.")
 @_INVENTORY_FILE
-def slurm_up(fleet: str | None) -> None:
-    """Make the fleet of an inventory, or bring it up to date.
+def cluster_up(fleet: str | None) -> None:
+    """Make the fleet of an inventory, or bring it up to date, and start its hub on this machine unless it runs.
 
-    Starts its hub on this machine unless it answers, and submits the least number of jobs of each kind.
+    Where the kinds of job have changed, the hub begins again, and so do the builds of its jobs.
     """
     refuse_without_extra("dask_jobqueue")
-    from feedstock_tools.builds.fleet import ensure_hub, jobs_of, kind_of, read_slurm, submit_jobs, write_kinds
+    from feedstock_tools.builds.fleet import end_hub, ensure_hub, job_kinds, kind_of, read_cluster, write_kinds
 
-    settings = read_slurm(inventory_of(fleet))
+    settings = read_cluster(inventory_of(fleet))
     kinds = [kind_of(name, given) for name, given in settings.kinds.items()]
-    jobs = jobs_of(settings.name, os.environ)  # refuses where there is no Slurm, before anything is made
+    for kind in kinds:
+        if shutil.which(kind.submits) is None:
+            hint = "Run this where the cluster's commands are: on a login node."
+            raise InputError(f"there is no {kind.submits} on PATH", hint=hint)
     made = _named_fleet(settings.name, settings.hub)
+    before = job_kinds(made.for_hub)
     write_kinds(made, kinds)
+    if before and before != job_kinds(made.for_hub):
+        end_hub(made)
     if ensure_hub(made):
         say(f"The hub of the fleet {made.name} runs at {made.hub}")
     for kind in kinds:
-        living = sum(job.lives and job.host.rpartition("-")[0] == kind.name for job in jobs)
-        submitted = submit_jobs(made, kind, kind.least - living, os.environ)
-        numbers = f": submitted {', '.join(submitted.values())}" if submitted else ""
-        say(f"{kind.name}: up to {kind.most} jobs while rows wait{numbers}")
+        say(f"{kind.name}: {kind.least} to {counted(kind.most, 'job')}")
     say(f"  feedstock-tools build --all --fleet={made.name}")
 
 
-@slurm.command("status", short_help="Show the jobs of a fleet.")
+@cluster.command("down", short_help="End the jobs of a fleet and its hub.")
 @_FLEET
-@options.as_json
-def slurm_status(fleet: str | None, as_json: bool) -> int:
-    """Show the jobs of a fleet, with those that ended a few minutes ago; exit code 1 if none waits or runs."""
-    from feedstock_tools.builds.fleet import jobs_of
-    from feedstock_tools.report.fleet import jobs_json, jobs_text
-
-    jobs = jobs_of(chosen_fleet(fleet).name, os.environ)
-    say_result((jobs_json if as_json else jobs_text)(jobs))
-    return 0 if any(job.lives for job in jobs) else 1
-
-
-@slurm.command("down", short_help="End the jobs of a fleet and its hub.")
-@_FLEET
-def slurm_down(fleet: str | None) -> None:
-    """End all jobs of a fleet, and its hub if `fleet slurm up` started it here; then remove their files.
+def cluster_down(fleet: str | None) -> None:
+    """End the hub that `fleet cluster up` has started here, which ends all its jobs; then remove their files.
 
     The keys of the fleet go too, unless it has other hosts.
     """
-    from feedstock_tools.builds.fleet import cancel, end_hub, job_kinds, jobs_of, remove_jobs, remove_kinds
+    from feedstock_tools.builds.fleet import end_hub, job_kinds, write_kinds
     from feedstock_tools.files.temporary import remove
 
     found = chosen_fleet(fleet)
-    if not job_kinds(found):
-        raise InputError(f"the fleet {found.name} has no jobs", hint="`feedstock-tools fleet slurm up` submits them.")
-    living = [job for job in jobs_of(found.name, os.environ) if job.lives]
-    cancel([job.number for job in living], os.environ)
-    _wait_for_end(found, living)
-    ended = end_hub(found)
-    remove_jobs(found, ())
-    remove_kinds(found)
-    if not found.hosts:
+    if not job_kinds(found.for_hub):
+        raise InputError(f"the fleet {found.name} has no jobs", hint="`feedstock-tools fleet cluster up` makes some.")
+    end_hub(found)
+    if found.hosts:
+        write_kinds(found, ())
+        remove(found.path / "jobs")
+    else:
         remove(found.path)
-    hub = " and its hub" if ended else ""
-    say(f"Ended {len(living)} jobs of the fleet {found.name}{hub}.")
-
-
-def _wait_for_end(fleet: FleetFolder, jobs: list[Job]) -> None:
-    """Wait until the jobs have ended: they remove what they have on their nodes.
-
-    Raises:
-        WorkError: some go on.
-    """
-    from feedstock_tools.builds.fleet import jobs_of
-
-    numbers, end = {job.number for job in jobs}, time.monotonic() + 120
-    while numbers:
-        left = {job.number for job in jobs_of(fleet.name, os.environ) if not job.is_over}
-        numbers &= left
-        if numbers and time.monotonic() > end:
-            hint = "Run the command again when the cluster has ended them."
-            raise WorkError(f"the jobs {', '.join(sorted(numbers))} have not ended yet", hint=hint)
-        if numbers:
-            time.sleep(1)
+    say(f"Ended the hub of the fleet {found.name} and its jobs.")
 
 
 def _named_fleet(name: str, hub: str | None) -> FleetFolder:
@@ -404,7 +373,7 @@ def _named_fleet(name: str, hub: str | None) -> FleetFolder:
         return make_fleet(path, name, hub or f"{this_machine()}:{free_port()}")
     fleet = open_fleet(path)
     if hub not in (None, fleet.hub):
-        hint = "`feedstock-tools fleet slurm down` removes it; hosts know their hub."
+        hint = "`feedstock-tools fleet cluster down` removes it; hosts know their hub."
         raise InputError(f"the fleet {name} has its hub at {fleet.hub}, not at {hub}", hint=hint)
     return fleet
 

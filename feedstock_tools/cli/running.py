@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -126,7 +125,7 @@ def build_on_fleet(
         InputError: a name matches nothing, or no host can build its configuration.
         WorkError: the fleet, the artifacts folder or the ledger cannot be used.
     """
-    from feedstock_tools.builds.fleet import Link, Pool, run_name, run_on_fleet
+    from feedstock_tools.builds.fleet import Link, run_name, run_on_fleet
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.hosts import Capacity
     from feedstock_tools.builds.runs.run import refuse_no_room
@@ -151,9 +150,8 @@ def build_on_fleet(
 
         def build(where: Workspace, agenda: Agenda) -> BuildResult:
             with _observed(workspace, terminal, max(2, builders.jobs), len(agenda.todo) + len(agenda.done)) as observer:
-                pool = Pool(fleet, builders.kinds, link, terminal.say, os.environ) if builders.kinds else None
-                command = command_line(sys.argv)
-                return run_on_fleet(where, agenda, limits, observer, link, terminal.say, pool=pool, command=command)
+                kinds, command = builders.kinds, command_line(sys.argv)
+                return run_on_fleet(where, agenda, limits, observer, link, terminal.say, kinds=kinds, command=command)
 
         result, comparisons = build(workspace, planned), None
         if build_twice is not None:
@@ -383,7 +381,7 @@ class _Builders:
     @property
     def hosts(self) -> list[Host]:
         """The hosts, with one for each kind of job."""
-        return [*self.present, *(kind.host(kind.name) for kind in self.kinds)]
+        return [*self.present, *(kind.host for kind in self.kinds)]
 
     @property
     def jobs(self) -> int:
@@ -406,7 +404,7 @@ def _builders(link: Link, fleet: FleetFolder, *, twice: bool) -> _Builders:
     """
     from feedstock_tools.builds.fleet import job_kinds
 
-    kinds = job_kinds(fleet)
+    kinds = job_kinds(fleet.for_hub)
     present = _present_hosts(link, fleet, may_come=bool(kinds))
     if twice and not kinds and len(present) < 2:
         hint = "Without --fleet, this machine builds both."

@@ -20,7 +20,7 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
-from feedstock_tools.builds.fleet.cluster.settings import read_slurm
+from feedstock_tools.builds.fleet.cluster.settings import read_cluster
 from feedstock_tools.builds.fleet.host.settings import SETTINGS, read_settings
 from feedstock_tools.builds.fleet.orders.bundle import Bundle
 from feedstock_tools.builds.fleet.orders.order import Order
@@ -285,7 +285,7 @@ def _fleets(folder: Path, chance: random.Random) -> Readers:
         "order": partial(_order, fleets.order(chance)),
         "events": partial(_events, fleets.events(chance)),
         "settings": partial(_settings, folder),
-        "jobs": partial(read_slurm, folder / "inventory.yml"),
+        "jobs": partial(read_cluster, folder / "inventory.yml"),
         "host": partial(plan_of, "h", variables),
     }
 

@@ -72,7 +72,7 @@ def inventory(chance: random.Random) -> tuple[str, dict[str, object]]:
     for key in chance.sample(_OF_JOBS, 2):
         known[key] = hostile_value(chance)
     jobs = {str(hostile_value(chance, 0)) if chance.random() < 0.2 else "small": known}
-    text = json.dumps({"all": {"vars": {"fleet_hub": "localhost:8786", "fleet_slurm": jobs}}})
+    text = json.dumps({"all": {"vars": {"fleet_hub": "localhost:8786", "fleet_cluster": jobs}}})
     if chance.random() < 0.3:
         text = yaml_text("all hosts vars children plugin a", chance)
     variables: dict[str, object] = {"fleet_hub": "localhost:8786"}

@@ -58,7 +58,6 @@ CALLS: dict[str, list[str]] = {
 MAY_BE_EMPTY = {"pinning list", "smithy list", "cuda fetch", "cuda audit", "cuda binary", "cuda check", "lint"}
 #: Commands that need more than a feedstock: tests/builds/fleet and tests/many have their tests.
 ELSEWHERE = {
-    "fleet slurm status",
     "fleet status",
     "fleet test",
     *(f"many {each}" for each in ("impact", "index", "list", "migrate")),

@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.fleet.carrying.link import Link
-    from feedstock_tools.builds.fleet.cluster.folder import job_kinds, remove_jobs, remove_kinds, write_kinds
     from feedstock_tools.builds.fleet.cluster.hub_process import end_hub, ensure_hub
-    from feedstock_tools.builds.fleet.cluster.pool import Pool, submit_jobs
-    from feedstock_tools.builds.fleet.cluster.queue import Job, cancel, jobs_of
-    from feedstock_tools.builds.fleet.cluster.script import JobKind, kind_of
-    from feedstock_tools.builds.fleet.cluster.settings import read_slurm
+    from feedstock_tools.builds.fleet.cluster.kinds import JobKind, job_kinds, write_kinds
+    from feedstock_tools.builds.fleet.cluster.settings import kind_of, read_cluster
     from feedstock_tools.builds.fleet.folder import (
         FleetFolder,
         add_host,
@@ -55,11 +52,8 @@ _WHERE = {
     "provision.playing": "Played",
     "provision.wheelhouse": "Target wheelhouse",
     # Jobs of a cluster.
-    "cluster.settings": "read_slurm",
-    "cluster.script": "JobKind kind_of",
-    "cluster.folder": "job_kinds remove_jobs remove_kinds write_kinds",
-    "cluster.queue": "Job cancel jobs_of",
-    "cluster.pool": "Pool submit_jobs",
+    "cluster.settings": "kind_of read_cluster",
+    "cluster.kinds": "JobKind job_kinds write_kinds",
     "cluster.hub_process": "end_hub ensure_hub",
     # A simulated run.
     "simulation.hosts": "SimulatedHosts read_hosts",

@@ -12,10 +12,13 @@ import logging
 import signal
 import sys
 import time
+from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 
 from feedstock_tools.builds.fleet.certificates import security
+from feedstock_tools.builds.fleet.cluster.adapting import with_jobs
+from feedstock_tools.builds.fleet.cluster.kinds import job_kinds
 from feedstock_tools.errors import FeedstockError
 
 #: Where the dashboard listens: reached by `ssh -L`, since whoever reaches it needs no certificate.
@@ -43,14 +46,16 @@ async def _serve(folder: Path, address: str) -> None:
     dask.config.update_defaults({"distributed": _SETTINGS})
     host, _, port = address.rpartition(":")
     has_dashboard = find_spec("bokeh") is not None
-    async with Scheduler(
+    kinds = job_kinds(folder)
+    scheduler = Scheduler(
         host=host.strip("[]"),
         port=int(port),
         protocol="tls",
         security=security(folder, "hub"),
         dashboard=has_dashboard,
         dashboard_address=DASHBOARD if has_dashboard else "127.0.0.1:0",
-    ):
+    )
+    async with scheduler, with_jobs(scheduler, folder, kinds) if kinds else nullcontext():
         print(f"the scheduler listens at {address}", flush=True)  # noqa: T201 - the program's only output
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):

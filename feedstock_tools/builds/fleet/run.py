@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from feedstock_tools.builds.fleet.carrying.link import Link
-from feedstock_tools.builds.fleet.cluster.crew import JobCrew
-from feedstock_tools.builds.fleet.cluster.pool import Pool
+from feedstock_tools.builds.fleet.cluster.kinds import JobKind
 from feedstock_tools.builds.fleet.orders.compiling import parcels_of
 from feedstock_tools.builds.fleet.results.crew import FleetCrew
 from feedstock_tools.builds.fleet.results.following import Place
@@ -37,7 +36,7 @@ def run_on_fleet(
     link: Link,
     say: Callable[[str], object],
     *,
-    pool: Pool | None = None,
+    kinds: Sequence[JobKind] = (),
     command: str = "",
 ) -> BuildResult:
     """Build the rows of an agenda on a fleet.
@@ -45,7 +44,7 @@ def run_on_fleet(
     Args:
         link: an open connection to the fleet.
         say: called with what the user should know, from any thread.
-        pool: submits jobs of a cluster that become hosts of the fleet.
+        kinds: of jobs of a cluster that may become hosts of the fleet.
         command: the command line, for the ledger.
 
     Raises:
@@ -54,13 +53,9 @@ def run_on_fleet(
     """
     parcels = parcels_of(workspace, agenda)
     with Ledger(workspace.artifacts.ledger) as ledger:
-        crew = FleetCrew(workspace, agenda, link, parcels, _places(workspace, agenda, ledger, command), say)
-        if pool is None:
-            built = carry_out(agenda, limits, observer, ledger, crew)
-        else:
-            with pool:
-                with_jobs = JobCrew(crew, pool, agenda.todo)
-                built = carry_out(agenda, limits, observer, ledger, with_jobs)
+        places = _places(workspace, agenda, ledger, command)
+        crew = FleetCrew(workspace, agenda, link, parcels, places, say, kinds)
+        built = carry_out(agenda, limits, observer, ledger, crew)
         return result_of(workspace, agenda, built)
 
 

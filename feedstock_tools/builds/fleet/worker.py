@@ -136,18 +136,20 @@ async def _serve(folder: Path, settings: HostSettings) -> None:
         remove(settings.root)
 
 
-def main(folder: str, root: str | None = None) -> int:
+def main(folder: str, root: str | None = None, name: str | None = None) -> int:
     """Serve until a signal asks it to end.
 
     Args:
         folder: the host's certificate, and its settings.
-        root: the folder for all that it does, in place of that in the settings.
+        root: the folder for all that it does, in place of that in the settings; `name` of the host, likewise.
     """
     logging.basicConfig(level=logging.WARNING)
     try:
         settings = read_settings(Path(folder))
         if root is not None:
             settings = replace(settings, root=Path(root))
+        if name is not None:
+            settings = replace(settings, host=replace(settings.host, name=name))
         asyncio.run(_serve(Path(folder), settings))
     except (FeedstockError, OSError) as error:
         sys.stderr.write(f"{error}\n")

@@ -54,44 +54,32 @@ def test_new_makes_what_the_hub_and_the_hosts_get(tmp_path: Path) -> None:
 
 def test_a_fleet_without_jobs_keeps_its_keys(tmp_path: Path) -> None:
     assert _run(tmp_path, "fleet", "new", "mine", "--hub", "203.0.113.7:8786").returncode == 0
-    down = _run(tmp_path, "fleet", "slurm", "down", "--fleet=mine")
+    down = _run(tmp_path, "fleet", "cluster", "down", "--fleet=mine")
     assert down.returncode == 2
     assert "the fleet mine has no jobs" in down.stderr
     assert (tmp_path / "config" / "feedstock-tools" / "fleets" / "mine" / "authority.key").exists()
 
 
-def test_without_slurm_nothing_is_made(tmp_path: Path) -> None:
+def test_without_a_cluster_nothing_is_made(tmp_path: Path) -> None:
     jobs = "{cores: 2, memory: 4 GiB, time: 1 h}"
-    (tmp_path / "inventory.yml").write_text(f"all:\n  vars:\n    fleet_name: mine\n    fleet_slurm: {{cpu: {jobs}}}\n")
+    (tmp_path / "inventory.yml").write_text(
+        f"all:\n  vars:\n    fleet_name: mine\n    fleet_cluster: {{cpu: {jobs}}}\n"
+    )
     variables = command.environment(XDG_CONFIG_HOME=str(tmp_path / "config"), PATH=str(tmp_path))
-    up = command.run(command.tool("fleet", "slurm", "up", "--fleet=inventory.yml"), tmp_path, variables)
+    up = command.run(command.tool("fleet", "cluster", "up", "--fleet=inventory.yml"), tmp_path, variables)
     assert up.returncode == 2, up.stdout + up.stderr
-    assert "there is no squeue on PATH" in up.stderr
+    assert "there is no sbatch on PATH" in up.stderr
     assert not (tmp_path / "config").exists()
 
 
-def test_the_jobs_of_a_cluster_are_shown(fleet: Fleet, tmp_path: Path) -> None:
-    squeue = tmp_path / "bin" / "squeue"
-    squeue.parent.mkdir()
-    name = fleet.local.fleet.name
-    squeue.write_text(
-        "#!/bin/sh\n"
-        f"echo '17|feedstock-tools/{name}/cpu-1|RUNNING|1:00:00|n3|None'\n"
-        f"echo '18|feedstock-tools/{name}/cpu-2|FAILED|0:00|n1|NonZeroExitCode'\n"
-    )
-    squeue.chmod(0o755)
-    variables = command.environment(PATH=f"{squeue.parent}:/usr/bin:/bin")
-    words = command.tool("fleet", "slurm", "status", f"--fleet={fleet.local.fleet.path}")
-    shown, document = (command.run([*words, *more], tmp_path, variables) for more in ((), ("--json",)))
-    assert (shown.returncode, document.returncode) == (0, 0), shown.stderr + document.stderr
-    assert [line.split()[:3] for line in shown.stdout.splitlines()[2:]] == [
-        ["17", "cpu-1", "running"],
-        ["18", "cpu-2", "failed"],
-    ]
-    assert [(job["number"], job["host"], job["lives"]) for job in json.loads(document.stdout)["jobs"]] == [
-        ("17", "cpu-1", True),
-        ("18", "cpu-2", False),
-    ]
+def test_the_jobs_of_a_cluster_are_shown() -> None:
+    jobs = {
+        "cpu": {"jobs": {"17": True, "18": False}, "problem": ""},
+        "gpu": {"jobs": {}, "problem": "it refuses a job"},
+    }
+    shown = status_text({}, {}, {}, jobs).splitlines()
+    assert shown[-2:] == ["jobs cpu: connected: 17; waiting: 18", "jobs gpu: none; it refuses a job"]
+    assert status_json({}, {}, {}, jobs)["jobs"]["cpu"]["jobs"] == {"17": True, "18": False}
 
 
 def test_status_shows_the_hosts(fleet: Fleet, tmp_path: Path) -> None:
@@ -207,13 +195,13 @@ def test_an_inventory_is_never_found_in_a_folder(tmp_path: Path) -> None:
     for name in ("inventory.yml", "theirs"):
         with pytest.raises(InputError, match="there is no inventory, folder or fleet"):
             find_fleet(name, feedstock, variables)
-    for words in (["up"], ["down"], ["test"], ["slurm", "up"]):
+    for words in (["up"], ["down"], ["test"], ["cluster", "up"]):
         run = _run(feedstock, "fleet", *words)
         assert run.returncode == 2 and "no inventory is named" in run.stderr, run.stderr
 
 
 def test_a_host_that_is_away_is_shown_with_the_reason_that_was_found() -> None:
     away = {"h1": "its clock is 180 s behind", "h2": ""}
-    lines = status_text({}, away, {}).splitlines()[2:]
+    lines = status_text({}, away, {}, {}).splitlines()[2:]
     assert [line.strip() for line in lines] == ["h1    away: its clock is 180 s behind", "h2    away"]
-    assert [each["unfit"] for each in status_json({}, away, {})["hosts"]] == ["its clock is 180 s behind", None]
+    assert [each["unfit"] for each in status_json({}, away, {}, {})["hosts"]] == ["its clock is 180 s behind", None]

@@ -1,30 +1,30 @@
-"""Jobs of a cluster: what an inventory may say of them, their script, Slurm's lists, and how many a run needs."""
+"""Jobs of a cluster: what an inventory may say of them, their script, and how many there are."""
 
 from __future__ import annotations
 
-import json
-import os
+import asyncio
 import shlex
-import subprocess
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from distributed import Scheduler
 
 from feedstock_tools.builds.fleet.carrying.link import Link
-from feedstock_tools.builds.fleet.cluster.demand import Change, change
-from feedstock_tools.builds.fleet.cluster.queue import Job, cancel, jobs_in, submit
-from feedstock_tools.builds.fleet.cluster.script import JobKind, job_script, kind_of
-from feedstock_tools.builds.fleet.cluster.settings import JobSettings, read_slurm, slurm_seconds
-from feedstock_tools.builds.fleet.folder import FleetFolder
+from feedstock_tools.builds.fleet.certificates import security
+from feedstock_tools.builds.fleet.cluster import adapting
+from feedstock_tools.builds.fleet.cluster.adapting import KeptJobs, job_cluster, with_jobs
+from feedstock_tools.builds.fleet.cluster.kinds import JobKind, job_kinds, write_kinds
+from feedstock_tools.builds.fleet.cluster.settings import JobSettings, kind_of, read_cluster, seconds_of_limit
+from feedstock_tools.builds.fleet.folder import FleetFolder, make_fleet
 from feedstock_tools.builds.fleet.host.settings import host_of
-from feedstock_tools.builds.plan.hosts import Share
+from feedstock_tools.builds.fleet.host.tasks import JOBS
+from feedstock_tools.builds.fleet.placing import resources_for
 from feedstock_tools.builds.plan.needs import Needs
-from feedstock_tools.builds.plan.row import Row, Running
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 from tests.support.fleets import started_fleet
@@ -37,7 +37,7 @@ all:
   vars:
     fleet_name: mine
     fleet_hub: login1:8786
-    fleet_slurm:
+    fleet_cluster:
       cpu: {cores: 8, memory: 16 GiB, time: 8 h, partition: batch, account: gpu-builds, max: 20}
       gpu: {cores: 4, memory: 8 GiB, time: '04:00:00', gpus: 1, directives: [--constraint=a100], min: 1, max: 2}
 """
@@ -58,6 +58,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, 
 def _kind(name: str = "cpu", **more: Any) -> JobKind:
     kind = JobKind(
         name=name,
+        system="slurm",
         least=0,
         most=4,
         cores=2,
@@ -67,16 +68,14 @@ def _kind(name: str = "cpu", **more: Any) -> JobKind:
         rows=1,
         labels=(),
         idle=300.0,
-        head="#!/bin/sh",
-        python="/usr/bin/python3",
-        root="/scratch",
+        options={"worker_extra_args": ["--root", "/scratch"]},
     )
     return replace(kind, **more)
 
 
 def test_an_inventory_says_which_jobs_there_may_be(tmp_path: Path) -> None:
     (tmp_path / "inventory.yml").write_text(INVENTORY)
-    read = read_slurm(tmp_path / "inventory.yml")
+    read = read_cluster(tmp_path / "inventory.yml")
     assert (read.name, read.hub, list(read.kinds)) == ("mine", "login1:8786", ["cpu", "gpu"])
     assert (read.kinds["cpu"].min, read.kinds["cpu"].max, read.kinds["gpu"].gpus) == (0, 20, 1)
 
@@ -91,9 +90,8 @@ def test_an_inventory_says_which_jobs_there_may_be(tmp_path: Path) -> None:
         ("partition: a b", "'a b' has the wrong form"),
         ("account: $(reboot)", "'$(reboot)' has the wrong form"),
         ("gres: 'gpu:1;reboot'", "'gpu:1;reboot' has the wrong form"),
-        ("directives: [reboot]", "'reboot' is not an option of sbatch"),
-        ("directives: ['--comment=a\\n#SBATCH -A other']", "'--comment=a\\n#SBATCH -A other' is not an option"),
-        ("directives: ['--export=ALL']", "--export is set for each job, and cannot be given"),
+        ("system: nomad", "'nomad'"),
+        ('directives: ["--comment=a\\n#SBATCH -A other"]', "has the wrong form"),
         ("root: relative", "'relative' has the wrong form"),
         ("root: '/tmp/$(reboot)'", "'/tmp/$(reboot)' has the wrong form"),
         ("root: '/tmp/`reboot`'", "'/tmp/`reboot`' has the wrong form"),
@@ -104,41 +102,56 @@ def test_an_inventory_says_which_jobs_there_may_be(tmp_path: Path) -> None:
 def test_a_mistake_is_named_with_its_place(tmp_path: Path, wrong: str, message: str) -> None:
     path = tmp_path / "inventory.yml"
     path.write_text(
-        f"all:\n  vars:\n    fleet_name: mine\n    fleet_slurm:\n      cpu:\n        max: 1\n        {wrong}\n"
+        f"all:\n  vars:\n    fleet_name: mine\n    fleet_cluster:\n      cpu:\n        max: 1\n        {wrong}\n"
     )
     with pytest.raises(InputError) as found:
-        read_slurm(path)
+        read_cluster(path)
     assert f"{path}:7:" in str(found.value)
     assert message in str(found.value)
 
 
 def test_an_inventory_without_jobs_is_refused(tmp_path: Path) -> None:
     (tmp_path / "inventory.yml").write_text("all:\n  hosts:\n    h1:\n")
-    with pytest.raises(InputError, match="the inventory has no jobs for Slurm"):
-        read_slurm(tmp_path / "inventory.yml")
+    with pytest.raises(InputError, match="the inventory has no jobs of a cluster"):
+        read_cluster(tmp_path / "inventory.yml")
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "00:00:00", "1:2:3:4", "UNLIMITED", "1-", "1.5:00"])
 def test_what_is_no_time_limit_is_refused(text: str) -> None:
     with pytest.raises(InputError):
-        slurm_seconds(text)
+        seconds_of_limit(text)
 
 
-def test_the_script_of_a_job_has_what_the_inventory_and_the_site_say(site: dict[str, Any]) -> None:
+def _script(kind: JobKind, folder: Path) -> list[str]:
+    """The lines of the script that dask-jobqueue submits for a job."""
+    fleet = make_fleet(folder / "fleet", "mine", "127.0.0.1:8786")
+    write_kinds(fleet, [kind])
+    (kept,) = job_kinds(fleet.for_hub)
+
+    async def script() -> str:
+        cluster = job_cluster(kept, None, fleet.for_hub)
+        found = str(cluster.job_script())
+        await cluster.close()
+        return found
+
+    return asyncio.run(script()).splitlines()
+
+
+def test_the_script_of_a_job_has_what_the_inventory_and_the_site_say(site: dict[str, Any], tmp_path: Path) -> None:
     given = JobSettings(cores=4, memory="8 GiB", gpus=2, account="mine", directives=("--constraint=a100",))
     kind = kind_of("gpu", given)
     assert (kind.cores, kind.memory, kind.seconds, kind.gpus) == (4, 8 * GIB, 3600.0, 2)
-    lines = job_script(kind, Path("/home/me/a fleet"), "gpu-1").splitlines()
+    lines = _script(kind, tmp_path)
     assert lines[0].startswith("#!")
     expected = ["-p normal", "-A mine", "--cpus-per-task=4", "--mem=8192M", "-t 01:00:00", "--gres=gpu:2"]
     assert {f"#SBATCH {words}" for words in [*expected, "--constraint=a100"]} <= set(lines)
     words = shlex.split(lines[-1])
-    assert words[:4] == ["exec", "env", "-i", "LANG=C.UTF-8"]
-    assert words[-4:] == ["-m", "feedstock_tools.builds.fleet.worker", "/home/me/a fleet", "/tmp/feedstock-tools-gpu-1"]
-    assert "dask" not in lines[-1]
+    assert words[0] == "exec" and words[2:5] == ["-P", "-m", "feedstock_tools.builds.fleet.cluster.job"]
+    assert words[words.index("--root") + 1] == "/tmp"
+    assert words[words.index("--folder") + 1] == str(tmp_path / "fleet" / "jobs" / "gpu")
 
 
-def test_the_settings_of_a_site_count_where_the_inventory_says_nothing(site: dict[str, Any]) -> None:
+def test_the_settings_of_a_site_count_where_the_inventory_says_nothing(site: dict[str, Any], tmp_path: Path) -> None:
     import dask
 
     more = {
@@ -149,133 +162,125 @@ def test_the_settings_of_a_site_count_where_the_inventory_says_nothing(site: dic
     }
     with dask.config.set({f"jobqueue.slurm.{key}": value for key, value in more.items()}):
         kind = kind_of("cpu", JobSettings())
-    assert (kind.cores, kind.memory, kind.root) == (24, 64_000_000_000, "$SCRATCH")
-    *_, prologue, worker = job_script(kind, Path("/f"), "cpu-1").splitlines()
+        *_, prologue, worker = _script(kind, tmp_path)
+    assert (kind.cores, kind.memory) == (24, 64_000_000_000)
     assert prologue == "module load python"
-    assert worker.endswith('"$SCRATCH/feedstock-tools-cpu-1"')
+    assert '--root "$SCRATCH"' in worker
     with pytest.raises(InputError, match="the jobs cpu have no cores and memory"):
         kind_of("cpu", JobSettings())
 
 
-def test_a_job_runs_the_worker_with_few_variables(tmp_path: Path) -> None:
-    python = tmp_path / "python"
-    python.write_text('#!/bin/sh\nenv; echo "$@"\n')
-    python.chmod(0o755)
-    script = job_script(_kind(python=str(python), root="$TMPDIR/x"), tmp_path / "a b", "cpu-1")
-    variables = {"PATH": os.environ["PATH"], "HOME": "/h", "TMPDIR": "/scratch", "AWS_SECRET_ACCESS_KEY": "secret"}
-    ran = subprocess.run(["bash"], input=script, env=variables, capture_output=True, text=True, check=True)
-    assert "secret" not in ran.stdout
-    assert {"HOME=/h", "TMPDIR=/scratch", "LANG=C.UTF-8"} <= set(ran.stdout.splitlines())
-    assert ran.stdout.splitlines()[-1] == (
-        f"-P -m feedstock_tools.builds.fleet.worker {tmp_path / 'a b'} /scratch/x/feedstock-tools-cpu-1"
-    )
+@pytest.mark.parametrize(
+    ("system", "expected"),
+    [
+        ("pbs", ["#PBS -q long", "#PBS -A mine", "#PBS -l walltime=08:00:00", "#PBS -l select=x"]),
+        ("lsf", ["#BSUB -q long", '#BSUB -P "mine"', "#BSUB -W 08:00", "#BSUB -l select=x"]),
+        ("sge", ["#$ -q long", "#$ -P mine", "#$ -l h_rt=08:00:00", "#$ -l select=x"]),
+        ("htcondor", []),
+    ],
+)
+def test_other_clusters_are_asked_in_their_own_words(system: Any, expected: list[str], tmp_path: Path) -> None:
+    directive = "Rank=Memory" if system == "htcondor" else "-l select=x"
+    shared = JobSettings(system=system, cores=2, memory="2 GiB", time="8 h", directives=(directive,))
+    more = {} if system == "htcondor" else {"partition": "long", "account": "mine"}
+    lines = _script(kind_of("cpu", shared.model_copy(update=more)), tmp_path)
+    assert set(expected) <= set(lines)
+    assert "feedstock_tools.builds.fleet.cluster.job" in "\n".join(lines)
+    assert system != "htcondor" or "Rank = Memory" in lines
 
 
-def test_the_queue_is_read_as_squeue_prints_it() -> None:
-    lines = [
-        "17|feedstock-tools/mine/cpu-1|RUNNING|1-02:00:00|n3|None",
-        "18|feedstock-tools/mine/cpu-2|PENDING|4:00:00||Priority",
-        "19|feedstock-tools/mine/gpu-1|NODE_FAIL|0:00|n1|NodeDown | again",
-        "20|feedstock-tools/mine/gpu-2|COMPLETING|UNLIMITED|n1|None",
-        "21|feedstock-tools/minetoo/gpu-2|RUNNING|10:00|n1|None",
-        "22|bash|RUNNING|10:00|n1|None",
-        "slurm_load_jobs: a warning",
-        "",
-    ]
-    jobs = {job.number: job for job in jobs_in("\n".join(lines), "mine")}
-    assert jobs.keys() == {"17", "18", "19", "20"}
-    assert jobs["17"] == Job("17", "cpu-1", "RUNNING", 93600.0, "n3", "")
-    assert [job.lives for job in jobs.values()] == [True, True, False, False]
-    assert [job.waits for job in jobs.values()] == [False, True, False, False]
-    assert (jobs["18"].reason, jobs["19"].reason, jobs["20"].left) == ("Priority", "NodeDown | again", None)
-
-
-def _stand_in(folder: Path, name: str, lines: str) -> dict[str, str]:
-    """A PATH with a program that stands in for one of Slurm's."""
-    program = folder / name
-    program.write_text(f"#!/bin/sh\n{lines}\n")
-    program.chmod(0o755)
-    return {"PATH": f"{folder}:/usr/bin:/bin"}
-
-
-def test_a_job_is_submitted_with_words_and_no_shell(tmp_path: Path) -> None:
-    machine = _stand_in(
-        tmp_path, "sbatch", 'for word in "$@"; do echo "$word" >> words; done; cat > script; echo "42;west"'
-    )
-    folder = tmp_path / "a b;c"
-    folder.mkdir()
-    os_folder = Path.cwd()
-    os.chdir(tmp_path)
-    try:
-        assert submit("the script", "mine", "cpu-1", folder, machine) == "42"
-    finally:
-        os.chdir(os_folder)
-    words = (tmp_path / "words").read_text().splitlines()
-    assert {"--parsable", "--no-requeue", "--job-name=feedstock-tools/mine/cpu-1", f"--chdir={folder}"} <= set(words)
-    assert "--export=HOME,PATH,USER" in words
-    assert (tmp_path / "script").read_text() == "the script"
-
-
-def test_what_slurm_says_is_passed_on(tmp_path: Path) -> None:
-    machine = _stand_in(tmp_path, "sbatch", "cat > /dev/null; echo 'sbatch: error: invalid partition' >&2; exit 1")
-    with pytest.raises(WorkError, match="sbatch failed with status 1: sbatch: error: invalid partition"):
-        submit("the script", "mine", "cpu-1", tmp_path, machine)
-    with pytest.raises(InputError, match="there is no scancel on PATH"):
-        cancel(["1"], {"PATH": str(tmp_path)})
-    cancel([], {"PATH": str(tmp_path)})
-
-
-def _row(name: str, hours: float | None = None, makes: str = "", *, gpu: bool = False, cores: int = 1) -> Row:
-    needs = Needs(cores, GIB, gpu=gpu)
-    seconds = hours and hours * 3600
-    return made_up_row(name, *(makes or [name]), seconds=seconds, needs=needs, platform=Platform.here().subdir)
+def _asked(*, gpu: bool = False, cores: int = 1) -> dict[str, float]:
+    """What a row asks of Dask's scheduler for."""
+    row = made_up_row("a", "a", needs=Needs(cores, GIB, gpu=gpu), platform=Platform.here().subdir)
+    return resources_for(row, [CPU.host, GPU.host])
 
 
 CPU, GPU = _kind(), _kind("gpu", gpus=1, most=1)
 
 
+def _scheduler(asked: Sequence[Mapping[str, float]]) -> Any:
+    """What `KeptJobs` uses of Dask's scheduler, with tasks that wait."""
+    keys = map(str, range(len(asked)))
+    tasks = [
+        SimpleNamespace(key=key, state="no-worker", resource_restrictions=each)
+        for key, each in zip(keys, asked, strict=True)
+    ]
+    return SimpleNamespace(workers={}, tasks={task.key: task for task in tasks}, set_metadata=lambda **_: None)
+
+
+class _Cluster:
+    """What `KeptJobs` uses of dask-jobqueue's cluster: no job, and none that connects."""
+
+    workers: Mapping[str, Any] = {}
+    observed: frozenset[str] = frozenset()
+
+
 @pytest.mark.parametrize(
-    ("rows", "running", "coming", "new", "unused"),
+    ("asked", "cpu", "gpu"),
     [
-        ([], [], [], {}, []),
-        ([_row("a"), _row("b")], [], [], {"cpu": 2}, []),
-        ([_row(each) for each in "abcdefg"], [], [], {"cpu": 4, "gpu": 1}, []),
-        ([_row("a", gpu=True), _row("b", gpu=True)], [], [], {"gpu": 1}, []),
-        ([_row("a", cores=99), _row("b", hours=9)], [], [], {}, []),  # they fit no job
-        ([_row("a", makes="x"), _row("b", makes="x")], [], [], {"cpu": 1}, []),  # b waits for a
-        ([_row("b", makes="x")], [_row("a", makes="x")], [], {}, []),
-        ([_row("a"), _row("b")], [], ["cpu-1"], {"cpu": 1}, []),
-        ([_row("a")], [], ["cpu-1", "cpu-2"], {}, ["cpu-2"]),
-        ([], [], ["cpu-1"], {}, ["cpu-1"]),
-        ([_row("a", gpu=True)], [], ["cpu-1"], {"gpu": 1}, ["cpu-1"]),
+        ([], 0, 0),
+        ([_asked()], 1, 0),
+        ([_asked(), _asked()], 2, 0),
+        ([_asked(gpu=True), _asked()], 1, 1),
+        ([_asked(cores=2)], 1, 0),
+        ([_asked(cores=99)], 0, 0),  # it fits no job
+        ([{}], 0, 0),  # a task of another client
     ],
 )
-def test_there_are_as_many_jobs_as_rows_can_begin(
-    rows: list[Row], running: list[Row], coming: list[str], new: dict[str, int], unused: list[str]
+def test_there_are_as_many_jobs_as_rows_can_use(asked: list[dict[str, float]], cpu: int, gpu: int) -> None:
+    scheduler = _scheduler(asked)
+    of_cpu = KeptJobs(CPU, scheduler, [])
+    of_gpu = KeptJobs(GPU, scheduler, [of_cpu])
+    of_cpu.cluster = of_gpu.cluster = _Cluster()
+    assert (asyncio.run(of_cpu.target()), asyncio.run(of_gpu.target())) == (cpu, gpu)
+
+
+def test_a_job_with_room_for_several_rows_counts_for_as_many() -> None:
+    scheduler = _scheduler([_asked()] * 5)
+    kept = KeptJobs(replace(CPU, rows=2), scheduler, [])
+    kept.cluster = _Cluster()
+    assert asyncio.run(kept.target()) == 3
+
+
+@pytest.mark.parametrize(
+    ("sbatch", "problem"),
+    [
+        ("echo 'sbatch: error: invalid partition' >&2; exit 1", "it refuses a job: sbatch: error: invalid partition"),
+        (
+            'echo "no module" > "$(sed -n \'s/.*-e \\(.*\\)-%J.err/\\1/p\' "$1")-7.err"; echo "Submitted batch job 7"',
+            "job 7 has begun, and its worker does not connect: no module",
+        ),
+    ],
+)
+def test_a_cluster_that_takes_no_job_is_asked_three_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sbatch: str, problem: str
 ) -> None:
-    under_way = [replace(row, running=Running("elsewhere", Share((0,), GIB, 1))) for row in running]
-    kinds = {"cpu": CPU, "gpu": GPU}
-    hosts = [kinds[host.rpartition("-")[0]].host(host) for host in coming]
-    living = Counter(host.rpartition("-")[0] for host in coming)
-    assert change(rows, under_way, hosts, [CPU, GPU], living, 1.0) == Change(new, frozenset(unused))
+    for name, lines in (("sbatch", f"{sbatch}"), ("scancel", "true")):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {name} >> {tmp_path}/asked\n{lines}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(adapting, "_EVERY", 0.05)
+    monkeypatch.setattr(adapting, "_CONNECTS_WITHIN", 0.05)
+    fleet = make_fleet(tmp_path / "fleet", "mine", "127.0.0.1:8786")
+    write_kinds(fleet, [replace(CPU, least=1, most=1)])
+
+    async def state_of_jobs() -> Mapping[str, Any]:
+        scheduler = Scheduler(
+            host="127.0.0.1", port=0, protocol="tls", dashboard=False, security=security(fleet.for_hub, "hub")
+        )
+        async with scheduler, with_jobs(scheduler, fleet.for_hub, job_kinds(fleet.for_hub)):
+            while not (found := scheduler.task_metadata.get(JOBS, {}).get("cpu", {})).get("hopeless"):
+                await asyncio.sleep(0.05)
+            return dict(found)
+
+    assert asyncio.run(asyncio.wait_for(state_of_jobs(), 60))["problem"] == problem
+    assert (tmp_path / "asked").read_text().split().count("sbatch") in (3, 4)
 
 
-def test_the_least_number_of_jobs_is_there_while_rows_wait() -> None:
-    kind = replace(CPU, least=3)
-    assert change([_row("a")], [], [], [kind], Counter(), 1.0).new == {"cpu": 3}
-    hosts = [kind.host(f"cpu-{number}") for number in range(3)]
-    assert change([_row("a")], [], hosts, [kind], Counter(cpu=3), 1.0) == Change({}, frozenset())
-    assert len(change([], [], hosts, [kind], Counter(cpu=3), 1.0).unused) == 3
-
-
-def test_a_kind_of_job_comes_back_from_its_file() -> None:
-    assert JobKind.from_json(json.loads(json.dumps(GPU.to_json()))) == GPU
-
-
-def test_a_job_lasts_for_rows_a_little_shorter_than_for_slurm() -> None:
-    assert CPU.host("cpu-1").left == 4 * 3600.0 - 60
-    assert CPU.worker_settings("cpu-1")["allocation"] == 4 * 3600.0 - 60
-    assert replace(CPU, seconds=None).host("cpu-1").left is None
+def test_a_job_lasts_for_rows_a_little_shorter_than_for_the_cluster() -> None:
+    assert CPU.host.left == 4 * 3600.0 - 60
+    assert CPU.worker_settings["allocation"] == 4 * 3600.0 - 60
+    assert replace(CPU, seconds=None).host.left is None
 
 
 def _reports(fleet: FleetFolder) -> list[Mapping[str, Any]]:

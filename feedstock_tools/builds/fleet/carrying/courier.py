@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from feedstock_tools.builds.fleet.certificates import security
-from feedstock_tools.builds.fleet.host.tasks import TOPIC, answer, build_row, unfinished
+from feedstock_tools.builds.fleet.host.tasks import JOBS, TOPIC, answer, build_row, unfinished
 from feedstock_tools.errors import FeedstockError
 
 if TYPE_CHECKING:
@@ -216,6 +216,7 @@ class _Courier:
             # Dask does not tell when it reads no more messages.
             await asyncio.wait_for(self._client.log_event(TOPIC, {"echo": self._echo}), _CONNECTS_WITHIN)
             found = await asyncio.wait_for(self._client.scheduler.identity(n_workers=-1), _CONNECTS_WITHIN)
+            _write({"jobs": await asyncio.wait_for(self._client.get_metadata([JOBS], default={}), _CONNECTS_WITHIN)})
             await self._meet(found["workers"])
             for key, future in list(self._futures.items()):
                 if future.status != "pending" and key not in ended:

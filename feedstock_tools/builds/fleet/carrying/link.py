@@ -66,6 +66,7 @@ class Link:
 
     Attributes:
         hosts: the hosts that are there → their reports, as of the last time that the scheduler answered.
+        jobs: kind of job → what the cluster was asked for, and what is wrong with it.
         tasks: what Dask was given and has not been let go, by key.
         run: the name of the run that gives the tasks.
     """
@@ -73,6 +74,7 @@ class Link:
     def __init__(self, fleet: FleetFolder, run: str = "") -> None:
         self.run = run
         self.hosts: Mapping[str, Mapping[str, Any]] = {}
+        self.jobs: Mapping[str, Mapping[str, Any]] = {}
         self.tasks: dict[str, Task] = {}
         self._fleet = fleet
         self._problem = "there is no answer"
@@ -277,6 +279,8 @@ class Link:
         """A line of the courier."""
         if "hosts" in message:
             self._meet(message["hosts"])
+        elif "jobs" in message:
+            self.jobs = message["jobs"]
         elif "begun" in message:
             self._begun(message["begun"])
         elif "ended" in message:
@@ -310,6 +314,7 @@ class Link:
     def _begun(self, message: Mapping[str, Any]) -> None:
         with self._turn:
             task = self.tasks.get(str(message["key"]))
+            self._seen.setdefault(str(message["host"]), time.monotonic())  # a new one may begin before it is met
             if task is not None:
                 task.share = Share(tuple(map(int, message["cores"])), int(message["memory"]), int(message["jobs"]))
                 task.start, task.host, task.ended = str(message["start"]), str(message["host"]), ""

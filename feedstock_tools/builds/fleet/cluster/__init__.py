@@ -1,1 +1,1 @@
-"""Hosts that are jobs of a Slurm cluster: submitted while rows wait, ended when nothing is left."""
+"""Jobs of a cluster as hosts: dask-jobqueue submits and ends them, in the process of the scheduler."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -16,9 +17,13 @@ from feedstock_tools.builds.fleet.local import HUB
 from feedstock_tools.errors import WorkError
 from feedstock_tools.processes import process_lives, start_time, this_machine, worker_command
 
+#: The variables of this process that the hub sees, and its jobs: what the commands of clusters need.
+_PASSED_ON = re.compile(
+    r"(HOME|LANG|LD_LIBRARY_PATH|LOGNAME|PATH|PYTHONPATH|TMPDIR|USER)$|(CONDOR|DASK|LSB|LSF|PBS|SGE|SLURM)_"
+)
 _PROCESS, _LOG = "hub.process", "hub.log"
 _BEGINS_WITHIN = 15.0
-_ENDS_WITHIN = 10.0
+_ENDS_WITHIN = 60.0
 
 
 def answers(fleet: FleetFolder) -> bool:
@@ -46,6 +51,7 @@ def ensure_hub(fleet: FleetFolder) -> bool:
             stdout=messages,
             stderr=messages,
             cwd="/",
+            env={name: value for name, value in os.environ.items() if _PASSED_ON.match(name)},
             start_new_session=True,
         )
     end = time.monotonic() + _BEGINS_WITHIN

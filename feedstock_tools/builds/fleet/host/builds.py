@@ -201,7 +201,7 @@ class Builds:
             await self._process(folder, share)
             unfit = why_unfit(self._settings.root)
             killed = (
-                Finished("unfit", unfit) if unfit else Finished("broken", "its process was killed, or the host was")
+                Finished("unfit", unfit) if unfit else Finished("stopped", "its process was killed, or the host was")
             )
             end = _end_in(folder) or killed
         if _end_in(folder) is None:

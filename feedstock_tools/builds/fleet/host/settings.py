@@ -102,7 +102,7 @@ def read_settings(folder: Path) -> HostSettings:
             name=str(content["name"]),
             capacity=capacity,
             jobs=int(content.get("jobs") or 1),
-            platforms=_platforms(),
+            platforms=subdirs_of_builds(),
             gpus=int(content.get("gpus") or 0),
             engines=_engines(content.get("engines")),
             images=_images(content.get("images", ())),
@@ -167,7 +167,7 @@ def _seconds(content: Any) -> float | None:
     return None if content is None else float(content)
 
 
-def _platforms() -> frozenset[str]:
+def subdirs_of_builds() -> frozenset[str]:
     """The subdirs for which the embedded engine builds on this machine."""
     engine, builder = RattlerBuild(), Platform.here().subdir
     return frozenset(subdir for subdir in KNOWN_SUBDIRS if engine.why_not(subdir, builder) is None)

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 #: The topic of the messages of hosts to clients.
 TOPIC = "feedstock-tools"
+#: Where the scheduler keeps the state of each kind of job: what it has submitted, and what is wrong.
+JOBS = "feedstock-tools jobs"
 #: The states of tasks of Dask's scheduler that have not ended.
-_UNFINISHED = ("released", "waiting", "no-worker", "queued", "processing")
+UNFINISHED = ("released", "waiting", "no-worker", "queued", "processing")
 #: What reading an order or a request of another form raises.
 _OTHER_FORM = (LookupError, TypeError, ValueError, AttributeError)
 
@@ -51,7 +53,7 @@ async def build_row(content: Mapping[str, Any]) -> dict[str, Any]:
 
 def unfinished(keys: Iterable[str], dask_scheduler: Scheduler) -> list[str]:
     """Those of some tasks that wait or run, as the scheduler knows."""
-    return [key for key in keys if key in dask_scheduler.tasks and dask_scheduler.tasks[key].state in _UNFINISHED]
+    return [key for key in keys if key in dask_scheduler.tasks and dask_scheduler.tasks[key].state in UNFINISHED]
 
 
 async def answer(operation: str, arguments: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:

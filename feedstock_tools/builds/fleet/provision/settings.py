@@ -160,13 +160,13 @@ SETTINGS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "fleet_after_build": ("after_build", _switch),
 }
 #: Read elsewhere: by `folder.fleet_name`, and by `cluster.settings`.
-_NAME_OF_FLEET, _SLURM = "fleet_name", "fleet_slurm"
-_NAMES = (*SETTINGS, _NAME_OF_FLEET, _SLURM)
+_NAME_OF_FLEET, _CLUSTER = "fleet_name", "fleet_cluster"
+_NAMES = (*SETTINGS, _NAME_OF_FLEET, _CLUSTER)
 
 
 def why_not(key: str, value: Any) -> tuple[str, str] | None:
     """What is wrong with a setting, and what to do about it; None if nothing is."""
-    if key == _SLURM:
+    if key == _CLUSTER:
         return None
     if key == _NAME_OF_FLEET:
         return None if _NAME.fullmatch(str(value)) else (f"{key} is {value!r}", "Expected: a word such as gpus.")
@@ -188,7 +188,7 @@ def plan_of(name: str, variables: Mapping[str, Any]) -> Plan:
     """
     fields = {}
     for key, value in variables.items():
-        if key.startswith(PREFIX) and key not in (_NAME_OF_FLEET, _SLURM) and value is not None:
+        if key.startswith(PREFIX) and key not in (_NAME_OF_FLEET, _CLUSTER) and value is not None:
             if (mistake := why_not(key, value)) is not None:
                 raise InputError(f"host {name}: {mistake[0]}", hint=mistake[1])
             field, read = SETTINGS[key]

@@ -15,6 +15,7 @@ from feedstock_tools import __version__
 from feedstock_tools.builds.engines.contract import Built, Event
 from feedstock_tools.builds.engines.process.guard import Stopped
 from feedstock_tools.builds.fleet.carrying.link import Away, Link, Task
+from feedstock_tools.builds.fleet.cluster.kinds import JobKind
 from feedstock_tools.builds.fleet.host.settings import host_of
 from feedstock_tools.builds.fleet.orders.compiling import Files, Parcels, compile_order
 from feedstock_tools.builds.fleet.orders.order import Order, Refused
@@ -87,11 +88,13 @@ class FleetCrew:
         parcels: Parcels,
         places: Mapping[str, Place],
         say: Callable[[str], object],
+        kinds: Sequence[JobKind] = (),
     ) -> None:
         """Prepare a crew.
 
         Args:
             places: configuration → where its packages go.
+            kinds: of jobs that may become hosts.
             say: called with what the user should know, from any thread.
         """
         self._workspace = workspace
@@ -100,6 +103,8 @@ class FleetCrew:
         self._parcels = parcels
         self._places = places
         self._say = say
+        self._kinds = {kind.name: kind for kind in kinds}
+        self._problems: dict[str, str] = {}
         self._files = Files(parcels, workspace.artifacts.root)
         self._rank = {row.name: -rank for rank, row in enumerate(agenda.todo)}
         self._rows = {row.name: row for row in agenda.todo}
@@ -140,8 +145,7 @@ class FleetCrew:
         Raises:
             WorkError: the run was stopped by another command.
         """
-        hosts = self.hosts()
-        self._give([self._rows[name] for name in waiting if name not in self._given], hosts)
+        self._give([self._rows[name] for name in waiting if name not in self._given])
         begun = []
         for name in waiting:
             order = self._given.get(name)
@@ -158,11 +162,11 @@ class FleetCrew:
 
     def is_waiting(self) -> bool:
         """See `Crew`: Dask has rows, or will have, and hosts that may build them are there or may come back."""
-        hosts, given = self.hosts(), [self._rows[name] for name in self._given]
+        hosts, given = self._possible(), [self._rows[name] for name in self._given]
         if self._link.is_up and hosts and len(without_host(given, hosts)) < max(1, len(given)):
             self._alone_since = None
             return True
-        if self._excluded and self._excluded.keys() >= self._link.hosts.keys():
+        if not hosts and (self._kinds or (self._excluded and self._excluded.keys() >= self._link.hosts.keys())):
             return False
         since = self._alone_since = self._alone_since or time.monotonic()
         return time.monotonic() - since < _PATIENCE
@@ -189,9 +193,23 @@ class FleetCrew:
             finally:
                 del self._followed[row.name]
 
-    def _give(self, rows: Sequence[Row], hosts: Sequence[Host]) -> None:
+    def _possible(self) -> list[Host]:
+        """The hosts, and one for each kind of job that may become a host."""
+        coming = []
+        for name, kind in self._kinds.items():
+            state = self._link.jobs.get(name, {})
+            if (problem := str(state.get("problem", ""))) and problem != self._problems.get(name):
+                self._say(f"The cluster, jobs {name}: {problem}")
+            self._problems[name] = problem
+            if not state.get("hopeless"):
+                coming.append(kind.host)
+        return [*self.hosts(), *coming]
+
+    def _give(self, rows: Sequence[Row]) -> None:
         """Give Dask rows, the most urgent first: some more than its hosts can begin, and none that makes the same."""
-        room = max(_AT_LEAST, _AHEAD * sum(host.jobs for host in hosts)) - len(self._given)
+        hosts = self._possible() if rows else []
+        at_a_time = sum(host.jobs for host in hosts) + sum(kind.most * kind.rows for kind in self._kinds.values())
+        room = max(_AT_LEAST, _AHEAD * at_a_time) - len(self._given)
         making = {package for packages in self._making.values() for package in packages} if rows else set()
         for row in rows:
             if room <= 0 or not hosts:
@@ -219,7 +237,7 @@ class FleetCrew:
         order = compile_order(self._parcels, row, running, engine, choice, names, claimed.done, again)
         self._given[row.name] = order
         self._making[row.name] = row.wanted.packages
-        resources = resources_for(row, self.hosts())
+        resources = resources_for(row, self._possible())
         self._link.submit(Task(order, resources, self._rank[row.name], (*other, *self._excluded)))
         return order
 

@@ -20,7 +20,7 @@ GOOD = """\
 all:
   vars:
     fleet_hub: 203.0.113.7:8786
-    fleet_slurm: {cpu: {cores: 4}}
+    fleet_cluster: {cpu: {cores: 4}}
   children:
     gpus:
       vars: {fleet_gpus: 2, fleet_labels: [a100]}
