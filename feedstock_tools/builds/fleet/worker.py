@@ -118,11 +118,11 @@ class _Host:
 
 
 async def _serve(folder: Path, settings: HostSettings) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):  # before there is anything to remove
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     settings.root.mkdir(parents=True, exist_ok=True)
     host = _Host(folder, settings)
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     serving = asyncio.create_task(host.serve())
     ends = [asyncio.create_task(stop.wait()), asyncio.create_task(host.wait_until_idle())]
     await asyncio.wait([serving, *ends], return_when=asyncio.FIRST_COMPLETED)

