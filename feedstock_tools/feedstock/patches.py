@@ -32,7 +32,7 @@ def without_taken(draft: Draft, archives: Mapping[str, Path]) -> Draft:
     """The draft without the patches that upstream took, each named in a remark, as is one that fits no more.
 
     Args:
-        archives: the sources at hand, by their addresses.
+        archives: the downloaded sources by their addresses.
     """
     recipe = draft.recipe
     changes, gone = list[TextEdit](), list[str]()

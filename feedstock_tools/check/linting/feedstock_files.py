@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator, Mapping
 from itertools import combinations, product
+from pathlib import Path
 
 from feedstock_tools.check.linting.conda_forge import Found, leaves_in, rule, words
 from feedstock_tools.check.linting.reading import Reading, items_of
-from feedstock_tools.recipe.written.document import VARIANT_FILES, Document, Entry, Part, read_document
+from feedstock_tools.errors import FeedstockError
+from feedstock_tools.reading import is_inside
+from feedstock_tools.recipe.written.document import VARIANT_FILES, Document, Entry, Part, WrittenFiles, read_document
 from feedstock_tools.versions import InvalidVersionError, Version, parse_version
 from feedstock_tools.wording import some_of
 
@@ -352,3 +359,54 @@ class _Setting:
     @property
     def cases(self) -> list[tuple[str, str, str]]:
         return list(product(self.os or ("",), self.platform or ("",), self.provider or ("",)))
+
+
+#: What conda-smithy calls shellcheck with, but for the form of the answer.
+_SHELLCHECK = ("--enable=all", "--shell=bash", "--exclude=SC2154", "--format=json1")
+_SHELLCHECK_SECONDS = 120
+
+
+@rule("shellcheck", "R-042, R-043", "shellcheck, if it is enabled, finds something", "remark", needs="shellcheck")
+def _shellcheck(reading: Reading) -> Iterator[Found]:
+    files = reading.subject.files
+    scripts, program = _scripts(files), _shellcheck_program()
+    if not scripts or program is None:
+        return
+    command = [program, *_SHELLCHECK, "--", *map(str, scripts)]
+    variables = {"PATH": os.environ["PATH"]}
+    try:
+        run = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            env=variables,
+            timeout=_SHELLCHECK_SECONDS,
+        )
+        found = json.loads(run.stdout)["comments"]
+        documents = {str(path): read_document(path, within=files.folder) for path in scripts}
+        for each in found:
+            document = documents[each["file"]]
+            at = document.start_of(int(each["line"])) + int(each["column"]) - 1
+            yield Found(at, f"SC{each['code']}: {each['message']}", document=document)
+    except (OSError, subprocess.SubprocessError, LookupError, TypeError, ValueError, FeedstockError):
+        yield Found(0, "shellcheck fails on the scripts of the recipe")
+
+
+def why_no_shellcheck(files: WrittenFiles) -> str:
+    """Why nobody checks the scripts of a feedstock that enables shellcheck; '' if nothing keeps it from that."""
+    return "shellcheck is not on PATH" if _scripts(files) and _shellcheck_program() is None else ""
+
+
+def _scripts(files: WrittenFiles) -> list[Path]:
+    """The scripts that a feedstock wants shellcheck to check."""
+    forge = files.file("conda-forge.yml")
+    enabled = [entry.value.text for entry in forge.entries("shellcheck", "enabled")] if forge is not None else []
+    scripts = files.recipe_path.parent.glob("*.sh") if enabled[-1:] == ["true"] else ()
+    return sorted(path for path in scripts if path.is_file() and is_inside(path, files.folder))
+
+
+def _shellcheck_program() -> str | None:
+    """The program, from an absolute folder of PATH: a feedstock may hold one of that name."""
+    places = [each for each in os.environ.get("PATH", "").split(os.pathsep) if Path(each).is_absolute()]
+    return shutil.which("shellcheck", path=os.pathsep.join(places))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.check.findings import Check, Report, Weight
-from feedstock_tools.check.linting import feedstock_files  # noqa: F401 - adds its rules to those of conda-forge
 from feedstock_tools.check.linting.conda_forge import FINDERS, SMITHY_RULES, Found
+from feedstock_tools.check.linting.feedstock_files import why_no_shellcheck
 from feedstock_tools.check.linting.packages import (
     ambiguous_builds,
     collisions,
@@ -111,13 +111,16 @@ def _lacking(subject: Subject, *, without_pinning: bool) -> Mapping[Need, str]:
     failed = sum(job.error is not None for job in subject.jobs)
     jobs = f"{failed} of {counted(len(subject.jobs), 'job')} cannot be rendered" if failed else ""
     jobs = jobs if subject.jobs else "no jobs in .ci_support"
-    return {"jobs": jobs, "pinning": jobs or ("no pinning" if without_pinning else "")}
+    pinning = jobs or ("no pinning" if without_pinning else "")
+    return {"jobs": jobs, "pinning": pinning, "shellcheck": why_no_shellcheck(subject.files)}
 
 
-def _found(reading: Reading) -> Iterator[tuple[str, Weight, Found]]:
+def _found(reading: Reading, only: Collection[str] = ()) -> Iterator[tuple[str, Weight, Found]]:
     """What the rules of conda-forge's linter find, but for those that conda-forge.yml turns off."""
     off = {part.text for part in reading.settings("linter", "skip")}
     for name, rule in SMITHY_RULES.items():
+        if only and name not in only:
+            continue
         if rule.skip not in off - {""} and rule.format in {"", reading.recipe.path.name}:
             yield from ((name, found.weight or rule.weight, found) for found in FINDERS[name](reading))
 
@@ -133,9 +136,8 @@ def _smithy_findings(subject: Subject) -> Iterator[LintFinding]:
 def rewritten(files: WrittenFiles, *rules: str, pinning: Path | None = None) -> Iterator[TextEdit]:
     """What the rules of conda-forge's linter write anew in the recipe; of these rules only, if any are given."""
     against = find_pinning(pinning) if pinning is not None else None
-    for name, _, found in _found(read_recipe(Subject(files, (), against))):
-        if not rules or name in rules:
-            yield from found.edits
+    for _, _, found in _found(read_recipe(Subject(files, (), against)), rules):
+        yield from found.edits
 
 
 def mendable(recipe: Document) -> dict[Part, list[Part]]:

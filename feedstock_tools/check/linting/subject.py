@@ -20,7 +20,7 @@ from feedstock_tools.rerender.configuration import NO_LOOP, Configuration, rows_
 from feedstock_tools.rerender.source import Pinning
 
 #: What a rule compares with: without it, its answer is unknown.
-Need = Literal["files", "jobs", "pinning"]
+Need = Literal["files", "jobs", "pinning", "shellcheck"]
 
 
 @dataclass(frozen=True, slots=True)

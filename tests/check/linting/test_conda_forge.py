@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -278,6 +279,35 @@ def test_a_license_file_of_an_output_does_not_stand_for_that_of_the_recipe(tmp_p
     outputs = "outputs:\n  - name: demo\n    about:\n      license_file: LICENSE\nabout:\n"
     folder = feedstock(tmp_path, V0.replace("  license_file: LICENSE\n", "").replace("about:\n", outputs))
     assert len(found_by(folder, "license-file")) == 1
+
+
+def test_scripts_are_checked_with_shellcheck_where_that_is_enabled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = feedstock(tmp_path, V0)
+    (folder / "recipe/build.sh").write_text("set -e\nrm $A/*\n")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", str(programs))
+    assert not any(check.name == "shellcheck" and check.verdict == "unknown" for check in lint_feedstock(folder).checks)
+    (folder / "conda-forge.yml").write_text("shellcheck:\n  enabled: true\n")
+    unknown = {check.name: check.reason for check in lint_feedstock(folder).checks if check.verdict == "unknown"}
+    assert unknown["shellcheck"] == "shellcheck is not on PATH"
+    said = {
+        "file": str(folder.resolve() / "recipe/build.sh"),
+        "line": 2,
+        "column": 4,
+        "code": 2115,
+        "message": "Use it",
+    }
+    for answer, found in (
+        (json.dumps({"comments": [said]}), ("recipe/build.sh", 2, 4)),
+        ("no", ("recipe/meta.yaml", 1, 1)),
+    ):
+        (programs / "shellcheck").write_text(f"#!/bin/sh\n/bin/echo '{answer}'\n")
+        (programs / "shellcheck").chmod(0o755)
+        remarks = [each for each in lint_feedstock(folder).findings if each.rule == "shellcheck"]
+        assert [(each.path, each.line, each.column, each.weight) for each in remarks] == [(*found, "remark")]
 
 
 def test_conda_forge_yml_turns_rules_off(tmp_path: Path) -> None:
