@@ -1,4 +1,4 @@
-"""Draw the parts of the pages in docs/ that say what the code says: options of commands, and rules of `lint`.
+"""Draw the parts of the pages in docs/ that say what the code says: options, keys of the spec, and rules of `lint`.
 
     python -m maintenance.drawn    write them between their marks
 
@@ -15,6 +15,7 @@ import click
 from feedstock_tools.check.linting import feedstock_files  # noqa: F401 - adds its rules to those of conda-forge
 from feedstock_tools.check.linting.conda_forge import SMITHY_RULES
 from feedstock_tools.cli import program
+from feedstock_tools.generate.spec.model import json_schema
 
 PAGES = Path(__file__).resolve().parent.parent / "docs"
 _PART = re.compile(
@@ -107,6 +108,8 @@ def _drawn(what: str) -> str:
         return "\n".join(
             ["| option | meaning |", "|---|---|", *(uses[0].row(uses[0].meaning) for uses in shared().values())]
         )
+    if what.startswith("keys of "):
+        return _keys(what.removeprefix("keys of "))
     return _options(what.removeprefix("options of "))
 
 
@@ -121,6 +124,14 @@ def _options(command: str) -> str:
         raise ValueError(f"no command '{command}' takes options")
     rows = (each.row(each.help.rstrip(".")) for each in found.values())
     return "\n".join(["| option | what it does |", "|---|---|", *rows])
+
+
+def _keys(model: str) -> str:
+    """The keys of a part of the spec, as its schema describes them."""
+    found = json_schema()["$defs"][model]["properties"]
+    return "\n".join(
+        ["| key | meaning |", "|---|---|", *(f"| `{key}` | {found[key]['description']} |" for key in found)]
+    )
 
 
 def _rules() -> str:
