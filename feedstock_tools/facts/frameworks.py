@@ -77,6 +77,7 @@ class Frameworks:
 
     frameworks: Mapping[str, Framework]
     without_cuda: Mapping[str, str]
+    without_wheels: Mapping[str, str]
     sources: Mapping[str, str]
 
     def find(self, name: str) -> Framework | None:
@@ -92,6 +93,7 @@ def load_frameworks() -> Frameworks:
     return Frameworks(
         MappingProxyType({name: _framework(name, entry) for name, entry in document["frameworks"].items()}),
         document["without_cuda"],
+        document["without_wheels"],
         MappingProxyType({name: entry["url"] for name, entry in document["sources"].items()}),
     )
 
@@ -116,8 +118,9 @@ class WheelRelease:
     the CUDA that it was built with, if it states that, and `tested` has the CUDA and cuDNN that its makers tested it
     with, if they say so.
 
-    `code` has for each platform whose wheel holds GPU code the architectures that all its kernels are compiled for,
+    `code` has for each platform whose wheel holds GPU code the architectures that most of its kernels are compiled for,
     `some` those of some kernels alone, and `unread` the platforms of which neither is known, each with the reason.
+    `part` says how many fat binaries run on GPUs of an architecture of `code`, where that is not all: `217/308`.
     """
 
     framework: str
@@ -131,6 +134,7 @@ class WheelRelease:
     nccl: str | None = None
     code: Mapping[str, str] = field(default_factory=dict)
     some: Mapping[str, str] = field(default_factory=dict)
+    part: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
     python_of_all: tuple[str, ...] = ()
     tested: tuple[str, str] | None = None
@@ -150,6 +154,12 @@ class WheelRelease:
             return f"{exact[1]}.*"
         parts = [re.sub(r"^(>=\d+\.\d+)\..*", r"\1", part) for part in self.cuda.split(",")]
         return ",".join(part.removeprefix("==") for part in parts)
+
+    @property
+    def cuda_of_name(self) -> str | None:
+        """The CUDA in the name of the framework, of `jax-cuda12` and `bitsandbytes-cuda126`: `12.*`, `12.6`."""
+        named = re.search(r"cuda(\d\d)(\d?)x?$", self.framework)
+        return None if named is None else f"{named[1]}.{named[2] or '*'}"
 
     def python_spec(self, version: str | None = None) -> str | None:
         """The versions of Python as a specification of conda: `>=3.9,<3.12`; None where its wheels are for any.

@@ -408,6 +408,7 @@ class FrameworksFile(FactsFile):
 
     sources: dict[str, AddressEntry] = Field(description="The sources of facts, by a short name.")
     without_cuda: dict[Subdir, str] = Field(description="Why no framework runs on CUDA there, by platform.")
+    without_wheels: dict[str, str] = Field({}, description="Why PyPI has no wheel with GPU code, by project.")
     frameworks: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")], FrameworkEntry]
 
 
@@ -420,11 +421,14 @@ class FrameworkWheelEntry(FactsFile):
     platforms: Listed[Subdir]
     numpy: Text = Field(ABSENT)
     cuda: Text = Field(ABSENT, description="The CUDA runtime that its metadata asks for.")
-    built: Minor = Field(ABSENT, description="The CUDA it was built with, as it states itself, if it asks for none.")
+    built: Numbers = Field(ABSENT, description="The CUDA it was built with, as it states itself, if it asks for none.")
     cudnn: Text = Field(ABSENT)
     nccl: Text = Field(ABSENT)
     code: dict[Subdir, Text] = Field(ABSENT, description="The GPU code of its kernels, by platform.")
     some: dict[Subdir, Text] = Field(ABSENT, description="GPU code that only some of its kernels have.")
+    part: dict[Subdir, dict[Text, Text]] = Field(
+        ABSENT, description="Of how many fat binaries GPUs of an architecture run how many, where not all."
+    )
     unread: dict[Subdir, Text] = Field(ABSENT, description="Why the GPU code of a platform's wheel is not known.")
 
 

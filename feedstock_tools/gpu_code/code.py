@@ -44,6 +44,8 @@ _CUBIN_HEADER_LENGTH = 64
 _EM_CUDA = 190
 _OLD_ABI = 51
 _OLD_ACCELERATED = 0x800
+#: Before Hopper no architecture has special features, whatever the bit means there.
+_FIRST_ACCELERATED = 90
 #: Entries that are read, those of what turns out to be no fat binary included; each takes about a microsecond.
 _MOST_STEPS = 500_000
 _PTX_TEXT = re.compile(rb"\.version\s+\d+\.\d+\s+\.target\s+sm_(\d{2,3})([af]?)\b")
@@ -60,12 +62,14 @@ class GpuCode:
         kind: `machine code`, `PTX` or `LTO`, which cannot run before it is linked.
         compressed: whether it must be unpacked before it can be inspected.
         offset: its place in the file, in bytes.
+        binary: the place of the fat binary that it is one of, whose pieces are the same kernels; None: it is in none.
     """
 
     architecture: Architecture
     kind: str
     compressed: bool
     offset: int
+    binary: int | None = None
 
 
 def gpu_code_in_file(path: Path) -> tuple[GpuCode, ...]:
@@ -129,7 +133,7 @@ def _fatbin(content: _Bytes, start: int) -> tuple[int, list[GpuCode], int]:
         if kind in _KINDS:
             suffix = next((letter for bit, letter in _SUFFIXES.items() if flags & bit), "")
             architecture = Architecture(number, suffix, ptx=kind == _PTX)
-            codes.append(GpuCode(architecture, _KINDS[kind], bool(packed or flags & _COMPRESSED), at))
+            codes.append(GpuCode(architecture, _KINDS[kind], bool(packed or flags & _COMPRESSED), at, start))
         at += header + length
     return end, codes, steps
 
@@ -145,7 +149,7 @@ def _cubins(content: _Bytes) -> Iterator[GpuCode]:
         old = content[at + 7] == _OLD_ABI
         number = flags & 0xFF if old else flags >> 8 & 0xFF
         if machine == _EM_CUDA and number in _NUMBERS:
-            suffix = "a" if old and flags & _OLD_ACCELERATED else ""
+            suffix = "a" if old and flags & _OLD_ACCELERATED and number >= _FIRST_ACCELERATED else ""
             yield GpuCode(Architecture(number, suffix), "machine code", compressed=False, offset=at)
 
 

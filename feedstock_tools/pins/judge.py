@@ -336,7 +336,7 @@ def _of_wheels(facts: CudaFacts, card: Card, subdir: str) -> Iterable[BuildVerdi
 def judge_wheel(facts: CudaFacts, card: Card, wheels: WheelRelease, subdir: str) -> Verdict:
     """How a card runs the wheel of a framework for a platform, by the GPU code in it and the card's driver."""
     if subdir in wheels.unread:
-        return Verdict("unknown", None, (f"Its wheel was not read: {wheels.unread[subdir]}.",))
+        return Verdict("unknown", None, (f"Not known of its wheel: {wheels.unread[subdir]}.",))
     if subdir not in wheels.code:
         reason = "is for the CPU" if subdir in wheels.platforms else "does not exist"
         return Verdict("cpu" if subdir in wheels.platforms else "no", None, (f"Its wheel for {subdir} {reason}.",))
@@ -347,11 +347,15 @@ def judge_wheel(facts: CudaFacts, card: Card, wheels: WheelRelease, subdir: str)
     refused = _not_driven(card) or (_refused_by_driver(card, facts.toolkit(toolkit)) if toolkit else None)
     if refused or service.by is None:
         return Verdict("no", None, (refused or f"It holds {code_words(code)}.",))
+    share = wheels.part.get(subdir, {}).get(str(service.by))
+    lacks = (
+        (f"Of its fat binaries {share.replace('/', ' of ')} hold code for it; the others do not run.",) if share else ()
+    )
     if service.how == "native":
-        return Verdict("native", str(service.by), (f"It holds machine code for {service.by}.",))
+        return Verdict("native", str(service.by), (f"It holds machine code for {service.by}.", *lacks))
     too_old = _cannot_compile(facts, card, toolkit) if toolkit else None
-    reason = f"It holds {code_words(code)}, which drivers for CUDA {toolkit} or later compile."
-    return Verdict("no", None, (reason, too_old)) if too_old else Verdict("ptx", str(service.by), (reason,))
+    reason = f"It holds {code_words(code)}, which drivers for CUDA {toolkit or 'of its toolkit'} or later compile."
+    return Verdict("no", None, (reason, too_old)) if too_old else Verdict("ptx", str(service.by), (reason, *lacks))
 
 
 def _builds(spec: str, question: Question) -> Iterable[FoundBuild]:

@@ -14,6 +14,7 @@ import re
 import urllib.error
 import urllib.request
 import zipfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,8 +27,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.files.temporary import temporary_folder
-from feedstock_tools.gpu_code.architecture import TEGRA, Architecture
-from feedstock_tools.gpu_code.code import gpu_code_in_file
+from feedstock_tools.gpu_code.architecture import Architecture
+from feedstock_tools.gpu_code.code import GpuCode, architecture_names, gpu_code_in_file
 from feedstock_tools.versions import parse_version
 from maintenance.facts import libraries
 from maintenance.facts.index import Wheel, archive, linux_wheels, wheels_of
@@ -42,10 +43,12 @@ class Project:
 
     Attributes:
         name: on the index.
-        oldest: the first version that is read.
+        oldest: the first version that is read; those before are known by the names of their wheels.
         extra: the extra of its metadata that brings CUDA along.
         library: the libraries that hold its GPU code, by a pattern of their names; None: the largest.
-        states: a file of it that states the CUDA that it was built with, and a pattern that finds this there.
+        states: a file of it that states the CUDA that it was built with, by a pattern of its path, and a pattern that
+            finds this there.
+        compiles: it holds no GPU code, since it compiles when it runs: which GPUs for is not known.
     """
 
     name: str
@@ -53,18 +56,44 @@ class Project:
     extra: str | None = None
     library: str | None = None
     states: tuple[str, str] | None = None
+    compiles: bool = False
 
 
 _TORCH = r"(lib)?(torch|torch_cuda|torch_cuda_cu|torch_cuda_cpp|caffe2_gpu)\.(so|dll)"
 _TENSORFLOW = r"_pywrap_tensorflow_internal\.(so|pyd)|libtensorflow_cc\.so\.\d"
 PROJECTS: Mapping[str, Project] = {
-    "torch": Project("torch", "1.0", library=_TORCH, states=("torch/version.py", r"cuda[^=]*=\s*'(\d+\.\d+)")),
+    "torch": Project("torch", "1.0", library=_TORCH, states=(r"torch/version\.py", r"cuda[^=]*=\s*'(\d+\.\d+)")),
     "tensorflow": Project("tensorflow", "1.13", "and-cuda", _TENSORFLOW),
     "jax-cuda12": Project("jax-cuda12-plugin", extra="with-cuda"),
     "jax-cuda13": Project("jax-cuda13-plugin", extra="with-cuda"),
     "cupy-cuda11x": Project("cupy-cuda11x"),
     "cupy-cuda12x": Project("cupy-cuda12x", extra="ctk"),
     "cupy-cuda13x": Project("cupy-cuda13x", extra="ctk"),
+    "torchvision": Project("torchvision", "0.16", states=(r"torchvision/version\.py", r"\+cu(\d+)")),
+    "torchaudio": Project("torchaudio", "2.1", states=(r"torchaudio/version\.py", r"\+cu(\d+)")),
+    "vllm": Project("vllm", "0.25", library=r"_C(_stable_libtorch)?\.abi3\.so"),
+    "xformers": Project("xformers", "0.0.20", states=(r"xformers/cpp_lib\.json", r'"cuda": (\d+)')),
+    "onnxruntime-gpu": Project(
+        "onnxruntime-gpu",
+        "1.23",
+        library=r"(lib)?onnxruntime_providers_cuda\.(so|dll)",
+        states=(r"onnxruntime/capi/build_and_package_info\.py", r"cuda_version = '(\d+\.\d+)"),
+    ),
+    **{
+        f"bitsandbytes-cuda{cuda}": Project("bitsandbytes", "0.45", library=rf"(lib)?bitsandbytes_cuda{cuda}\.(so|dll)")
+        for cuda in ("118", "121", "124", "126", "128", "129", "130", "132")
+    },
+    "ctranslate2": Project(
+        "ctranslate2",
+        "4.0",
+        library=r"(lib)?ctranslate2.*\.(so[.\d]*|dll)",
+        states=(r"(ctranslate2\.libs/libctranslate2[^/]*|ctranslate2\.dll)", r"cublas(?:\.so\.|64_)(\d+)"),
+    ),
+    "faiss-gpu": Project("faiss-gpu"),
+    "faiss-gpu-cuda11": Project("faiss-gpu-cu11"),
+    "faiss-gpu-cuda12": Project("faiss-gpu-cu12"),
+    "triton": Project("triton", compiles=True),
+    "numba-cuda": Project("numba-cuda", compiles=True),
 }
 #: NVIDIA's libraries, of which the releases are listed.
 LIBRARIES = [name for name, (library, _) in libraries.PROJECTS.items() if library != "cusparselt"]
@@ -89,10 +118,8 @@ _OF_OTHERS = re.compile(
 #: Bytes of a library, as packed in the wheel, below which it is not read unless `Project.library` names it.
 _SMALL = 100_000
 _MOST_LIBRARIES = 4
-#: Bytes of a library that are read first, and pieces of code for one architecture that are sample enough.
-_FIRST_PART, _ENOUGH = 50_000_000, 400
-#: The part of the fat binaries that must run on a GPU; and a part of them below which code is a stray.
-_NEARLY_ALL, _STRAY = 0.9, 50
+#: Bytes of a library that are read first, and fat binaries with the same architectures that are sample enough.
+_FIRST_PART, _ENOUGH = 50_000_000, 200
 _LIBRARIES = re.compile(r"^nvidia-(?:cuda-(?P<runtime>runtime)|(?P<library>cudnn|nccl))(?:-cu\d+)?$")
 
 
@@ -177,8 +204,8 @@ def read_release(project: Project, files: Sequence[Wheel], again: bool, before: 
     """
     pythons = sorted(pythons_of(files), key=parse_version)
     entry: Entry = {"platforms": {}}
-    for subdir, (pattern, _) in PLATFORMS.items():
-        fitting = [file for file in files if pattern.search(file.platform) or file.platform == "any"]
+    for subdir in PLATFORMS:
+        fitting = wheels_for(files, subdir)
         if not fitting:
             continue
         wheel = chosen_wheel(fitting)
@@ -188,6 +215,20 @@ def read_release(project: Project, files: Sequence[Wheel], again: bool, before: 
             continue
         entry["platforms"][subdir] = read_wheel(project, wheel, subdir, pythons)
     return entry
+
+
+def unread_platforms(files: Sequence[Wheel]) -> Entry:
+    """The platforms of a release that is not read, by the names of its wheels."""
+    return {
+        subdir: {"unread": "it is older than those that are read"} if subdir in WITH_CUDA else {}
+        for subdir in PLATFORMS
+        if wheels_for(files, subdir)
+    }
+
+
+def wheels_for(files: Sequence[Wheel], subdir: str) -> list[Wheel]:
+    """Those of a release's wheels that are for a platform."""
+    return [file for file in files if PLATFORMS[subdir][0].search(file.platform) or file.platform == "any"]
 
 
 def read_wheel(project: Project, wheel: Wheel, subdir: str, pythons: Sequence[str]) -> Entry:
@@ -205,7 +246,11 @@ def read_wheel(project: Project, wheel: Wheel, subdir: str, pythons: Sequence[st
             entry["cuda"] = spec
         elif library := _LIBRARIES.match(name):
             entry[library["library"] or "cuda"] = spec
-    if subdir in WITH_CUDA:
+        elif name == "torch" and spec.startswith("=="):
+            entry["torch"] = spec
+    if subdir in WITH_CUDA and project.compiles:
+        entry["unread"] = "it holds no GPU code, and compiles when it runs"
+    elif subdir in WITH_CUDA:
         entry["files"] = dict(gpu_code_of(project, wheel))
     return with_statement(project, wheel, entry)
 
@@ -221,9 +266,15 @@ def with_statement(project: Project, wheel: Wheel, entry: Entry) -> Entry:
         return entry
     path, pattern = project.states
     with archive(wheel.url) as opened:
-        names = [name for name in opened.namelist() if name.endswith(path)]
+        names = [name for name in opened.namelist() if re.fullmatch(rf"(.*/)?{path}", name)]
         found = re.search(pattern, opened.read(names[0]).decode(errors="replace")) if names else None
-    return {**entry, "built": found[1] if found else None}
+    return {**entry, "built": dotted(found[1]) if found else None}
+
+
+def dotted(cuda: str) -> str:
+    """A version of CUDA as wheels state it: `12.4`, `124`, `1204`, or its major number alone."""
+    match = re.fullmatch(r"(\d\d)0?(\d)", cuda)
+    return f"{match[1]}.{match[2]}" if match else cuda
 
 
 def gpu_code_of(project: Project, wheel: Wheel) -> Iterator[tuple[str, Entry]]:
@@ -233,20 +284,20 @@ def gpu_code_of(project: Project, wheel: Wheel) -> Iterator[tuple[str, Entry]]:
         for member in to_read(project, members):
             try:
                 with opened.open(member) as stream:
-                    pieces, read = code_of_start(stream, member.file_size, folder / "library")
+                    lists, read = code_of_start(stream, member.file_size, folder / "library")
             except zipfile.BadZipFile as error:
                 raise OSError(f"{member.filename} is damaged or cut off") from error
-            if pieces:
+            if lists:
                 part = {} if read == member.file_size else {"read": round(read / member.file_size, 2)}
-                yield PurePosixPath(member.filename).name, {"code": pieces, **part}
+                yield PurePosixPath(member.filename).name, {"fat_binaries": lists, **part}
 
 
-def code_of_start(stream: IO[bytes], size: int, path: Path) -> tuple[str, int]:
-    """The code in as much of a library as it takes to see its architectures, and the bytes read.
+def code_of_start(stream: IO[bytes], size: int, path: Path) -> tuple[dict[str, int], int]:
+    """The fat binaries in as much of a library as it takes to see their architectures, and the bytes read.
 
-    A packed library cannot be read from the middle. Each of its fat binaries has all architectures that it is
-    compiled for, so that the first part is a sample of all: enough if it has as many pieces of one as `_ENOUGH`,
-    more than there are of other libraries that may be linked in (about 150 of NCCL).
+    A packed library cannot be read from the middle. The first part is a sample of all: enough if it has as many fat
+    binaries with the same architectures as `_ENOUGH`, more than there are of other libraries that may be linked in
+    (about 150 of NCCL).
     """
     path.write_bytes(b"")
     read, target = 0, max(_FIRST_PART, size // 8)
@@ -255,13 +306,20 @@ def code_of_start(stream: IO[bytes], size: int, path: Path) -> tuple[str, int]:
             while read < target and (piece := stream.read(min(1 << 20, target - read))):
                 file.write(piece)
                 read += len(piece)
-        pieces = libraries.counted_names(gpu_code_in_file(path))
-        counts = [int(count) for count in re.findall(r":(\d+)", pieces)]
-        if read >= size or max(counts, default=0) >= _ENOUGH:
-            return pieces, read
+        lists = fat_binaries(gpu_code_in_file(path))
+        if read >= size or max(lists.values(), default=0) >= _ENOUGH:
+            return lists, read
         if read < target:
             raise zipfile.BadZipFile("the library ends too early")
         target *= 2
+
+
+def fat_binaries(codes: Sequence[GpuCode]) -> dict[str, int]:
+    """How many fat binaries have the same architectures, the most frequent first: `{"sm_75 sm_80": 9, "sm_90a": 2}`."""
+    pieces: dict[int, list[GpuCode]] = {}
+    for code in codes:
+        pieces.setdefault(code.offset if code.binary is None else code.binary, []).append(code)
+    return dict(Counter(" ".join(architecture_names(of_one)) for of_one in pieces.values()).most_common())
 
 
 def to_read(project: Project, members: Sequence[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
@@ -302,8 +360,11 @@ def update_framework(index: str, framework: str, again: bool) -> int:
     project = PROJECTS[framework]
     table = read_table(f"{TABLES}/{framework}")
     files = wheels_of(index, project.name)
-    since = [version for version in files if parse_version(version) >= parse_version(project.oldest)]
-    last = minors(since)
+    last = minors(list(files))
+    since = [version for version in last if parse_version(version) >= parse_version(project.oldest)]
+    for version in last:
+        if version not in since:
+            table.setdefault(version, {"platforms": unread_platforms(files[version])})
 
     def write() -> None:
         with_names = {
@@ -328,44 +389,56 @@ def update_framework(index: str, framework: str, again: bool) -> int:
             complete=partial(is_complete, project),
             shown=shown,
         )
-        for version in reversed(last)
+        for version in reversed(since)
     )
     wrong = read_new(new, table, again, write)
     write()
     return wrong
 
 
-def own_code(entry: Mapping[str, Any]) -> dict[str, str] | None:
-    """What a wheel for a platform runs on: `code` that nearly all its kernels have, and `some` that only some have.
+def own_code(entry: Mapping[str, Any]) -> Entry | None:
+    """What a wheel for a platform runs on, by the library with the most fat binaries; None if it has none at all.
 
-    None if it has none at all. The library with the most pieces decides.
+    Each fat binary holds some kernels for several GPUs, and a GPU without code in it cannot run these. The general ones
+    count, for at least half as many generations of GPUs as any: others are for certain GPUs, and chosen there.
+    `code` are the architectures whose GPUs run two thirds of them, with the number in `part` where that is not all;
+    `some` are the other architectures. Nothing that was read is near that line but torch 1.11 on a K40, with 59 %: code
+    of libraries that are linked in (`test_a_gpu_runs_nearly_all_of_a_wheel_or_little`).
     """
-    best: list[tuple[str, int]] = []
-    for file in entry.get("files", {}).values():
-        counts = [(name, int(count)) for name, count in re.findall(r"\b((?:sm|compute)_\d+[af]?):(\d+)", file["code"])]
-        if sum(count for _, count in counts) > sum(count for _, count in best):
-            best = counts
-    if not best:
+    found = [file["fat_binaries"] for file in entry.get("files", {}).values()]
+    lists = {
+        tuple(Architecture.parse(name) for name in names.split() if not name.startswith("lto_")): count
+        for names, count in max(found, key=lambda lists: sum(lists.values()), default={}).items()
+    }
+    if not lists:
         return None
-    most = max(count for _, count in best)
-    own = [name for name, count in best if is_own(name, count, best, most)]
-    some = [name for name, count in best if name not in own and count * _STRAY >= most]
-    return {"code": " ".join(own or some), **({"some": " ".join(some)} if own and some else {})}
+    least = max(map(generations, lists)) / 2
+    general = {built: count for built, count in lists.items() if generations(built) >= least}
+    every = sum(general.values())
+    names = sorted({each for built in lists for each in built}, key=lambda each: (each.ptx, each.number, each.suffix))
+    runs = {name: sum(count for built, count in general.items() if serves(built, name)) for name in names}
+    own: list[Architecture] = []
+    for name in names:
+        held = sum(count for built, count in general.items() if name in built)
+        others = max((runs[other] for other in own if serves([other], name)), default=0)
+        if runs[name] * 3 >= every * 2 and (held * 2 > every or runs[name] > others):
+            own.append(name)
+    part = {str(name): f"{runs[name]}/{every}" for name in own if runs[name] < every}
+    some = " ".join(str(name) for name in names if name not in own)
+    code = " ".join(map(str, own))
+    return {"code": code or some, **({"some": some} if code and some else {}), **({"part": part} if part else {})}
 
 
-def is_own(name: str, count: int, pieces: Sequence[tuple[str, int]], most: int) -> bool:
-    """Whether nearly all fat binaries run on GPUs of an architecture, of most of which there are `most`.
+def generations(built: Sequence[Architecture]) -> int:
+    """For how many generations of GPUs, by major capability, a fat binary holds code."""
+    return len({each.number // 10 for each in built})
 
-    Some of them, those of libraries that are linked in, have older code of the same family instead: sm_35 for sm_37.
-    """
-    architecture = Architecture.parse(name)
-    if architecture.ptx or architecture.suffix or architecture.number in TEGRA:
-        return count * 2 >= most
-    others = ((Architecture.parse(other), number) for other, number in pieces)
-    running = sum(
-        number for other, number in others if not other.ptx and not other.suffix and other.runs_on(architecture.number)
+
+def serves(built: Sequence[Architecture], name: Architecture) -> bool:
+    """Whether a fat binary has what an architecture in a list of a build promises: code for it, or older code."""
+    return any(
+        each == name or (each.ptx == name.ptx and not each.suffix and each.runs_on(name.number)) for each in built
     )
-    return count * _STRAY >= most and running >= _NEARLY_ALL * most
 
 
 def entry_of(version: str, read: Entry) -> Entry:
@@ -378,9 +451,20 @@ def entry_of(version: str, read: Entry) -> Entry:
     for name in ("numpy", "cuda", "built", "cudnn", "nccl"):
         if name != "cudnn" or code:
             entry[name] = with_cuda[0].get(name) if with_cuda else None
+    if code and not entry["cuda"] and not entry["built"] and "torch" in with_cuda[0]:
+        entry["cuda"] = cuda_of_torch(with_cuda[0]["torch"])
     entry["code"] = {subdir: own["code"] for subdir, own in code.items()}
-    entry["some"] = {subdir: own["some"] for subdir, own in code.items() if "some" in own}
+    entry |= {name: {subdir: own[name] for subdir, own in code.items() if name in own} for name in ("some", "part")}
+    entry["unread"] = {subdir: found["unread"] for subdir, found in platforms.items() if "unread" in found}
     return {name: value for name, value in entry.items() if value or name == "python"}
+
+
+def cuda_of_torch(spec: str) -> str | None:
+    """The CUDA of the torch that a wheel asks for, `==2.13.0`: an extension of it is built with the same."""
+    minor = spec.removeprefix("==").split(".")[:2]
+    found = (entry for version, entry in read_table(f"{TABLES}/torch").items() if version.split(".")[:2] == minor)
+    platforms: Mapping[str, Entry] = next(found, {"platforms": {}})["platforms"]
+    return next((entry["cuda"] for entry in platforms.values() if "cuda" in entry), None)
 
 
 def update(index: str, again: bool, frameworks: Sequence[str]) -> int:
@@ -410,6 +494,10 @@ def write() -> None:
     ]
     for framework in PROJECTS:
         entries = [entry_of(version, read) for version, read in read_table(f"{TABLES}/{framework}").items()]
+        if framework.startswith(
+            "bitsandbytes"
+        ):  # its wheels have libraries for several CUDA versions, not all for each
+            entries = [each for each in entries if "code" in each or ("unread" in each and framework.endswith("118"))]
         lines += [f"  {framework}:"] if entries else []
         lines += [
             f"    - {yaml.dump(entry, default_flow_style=True, width=10_000, sort_keys=False).strip()}"

@@ -24,6 +24,14 @@ FRAMEWORKS: Mapping[str, tuple[str, ...]] = {
     "tensorflow": ("tensorflow",),
     "jax": ("jax-cuda12", "jax-cuda13"),
     "cupy": ("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x"),
+    "torchvision": ("torchvision",),
+    "torchaudio": ("torchaudio",),
+    "vllm": ("vllm",),
+    "xformers": ("xformers",),
+    "onnxruntime-gpu": ("onnxruntime-gpu",),
+    "bitsandbytes": tuple(f"bitsandbytes-cuda{cuda}" for cuda in (118, 121, 124, 126, 128, 129, 130, 132)),
+    "ctranslate2": ("ctranslate2",),
+    "faiss-gpu": ("faiss-gpu", "faiss-gpu-cuda11", "faiss-gpu-cuda12"),
 }
 #: GPUs with their capability, and what they run on: any processor, NVIDIA's own (`grace`), or a module with the oldest
 #: and the newest CUDA of its system.
@@ -66,26 +74,42 @@ _ON_A_CHIP = frozenset({32, 53, 62, 72, 87, 101, 110})
 _LAST = 8
 
 
-def expected(entry: Entry, capability: int) -> str:
-    """`native`, `ptx` or `no` by the pieces of code in the wheel for a platform, `cpu` if it has none."""
-    pieces: Counter[str] = Counter()
+def shares(entry: Entry, capability: int) -> tuple[float, float] | None:
+    """The parts of a wheel's fat binaries that a GPU runs natively, and at all; None if the wheel has none.
+
+    They are those of the library with the most of them, without those for less than half of the generations.
+    """
+    best: Mapping[str, int] = {}
     for file in entry.get("files", {}).values():
-        counts = Counter({name: int(count) for name, count in re.findall(r"(\w+_\d+\w?):(\d+)", file["code"])})
-        pieces = max(pieces, counts, key=lambda counter: counter.total())
-    if not pieces:
-        return "cpu"
-    most = max(pieces.values())
-    native = ptx = 0
-    for name, count in pieces.items():
-        kind, number, suffix = re.fullmatch(r"(sm|compute|lto)_(\d+)([af]?)", name).groups()  # type: ignore[union-attr]
+        best = max(best, file["fat_binaries"], key=lambda counts: sum(counts.values()))
+    generations = {names: len({number[:-1] for number in re.findall(r"_(\d+)", names)}) for names in best}
+    ways: Counter[str] = Counter()
+    for names, count in best.items():
+        if 2 * generations[names] >= max(generations.values()):
+            ways[way_of(names, capability)] += count
+    every = ways.total()
+    return (ways["native"] / every, (ways["native"] + ways["ptx"]) / every) if every else None
+
+
+def way_of(names: str, capability: int) -> str:
+    """How a GPU runs a fat binary with these pieces of code."""
+    how = "no"
+    for kind, number, suffix in re.findall(r"(sm|compute)_(\d+)([af]?)", names):
         built = int(number)
-        if kind == "compute" and built <= capability and (not suffix or built == capability):
-            ptx = max(ptx, count)
         alike = built == capability or (suffix != "a" and not {built, capability} & _ON_A_CHIP)
         if kind == "sm" and alike and built // 10 == capability // 10 and built <= capability:
-            native += count
-    # Each fat binary has one piece that the GPU takes; those that are linked in have other pieces than the rest.
-    return "native" if native >= 0.9 * most else "ptx" if 2 * ptx >= most else "no"
+            return "native"
+        if kind == "compute" and built <= capability and (not suffix or built == capability):
+            how = "ptx"
+    return how
+
+
+def expected(entry: Entry, capability: int) -> str:
+    """`native`, `ptx` or `no` by what a GPU does with two thirds of a wheel's fat binaries, `cpu` if it has none."""
+    if "unread" in entry:
+        return "unknown"
+    found = shares(entry, capability)
+    return "cpu" if found is None else "native" if found[0] >= 2 / 3 else "ptx" if found[1] >= 2 / 3 else "no"
 
 
 def cuda_of(framework: str, entry: Entry) -> float:
@@ -117,9 +141,11 @@ def differences() -> Iterator[tuple[str, str | None]]:
                 for gpu, (capability, system) in GPUS.items():
                     found = {}
                     for table, platforms in releases[version].items():
+                        wheels = next((wheels for wheels in load_wheels()[table] if wheels.version == version), None)
+                        if wheels is None:
+                            continue  # a release without a library for that CUDA
                         how = expected(platforms[subdir], capability) if subdir in platforms else "no"
                         found[table] = how
-                        wheels = next(wheels for wheels in load_wheels()[table] if wheels.version == version)
                         judged = judge_wheel(facts, card_named(facts, gpu), wheels, subdir).how
                         yield (
                             f"gpu {gpu}: {table} {version} on {subdir}",

@@ -186,12 +186,12 @@ def variants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_framework_has_cuda_where_its_wheel_holds_gpu_code(index: Index, variants: Path) -> None:
-    most = [name for name in ("sm_70", "sm_90") for _ in range(9)]
     info = "torch-2.10.0.dist-info/METADATA"
+    most = library("sm_70", "sm_90") * 9 + library("sm_70", "sm_90", "sm_90a")
     for tag in ("cp39-cp39", "cp310-cp310"):
         index.add(
             f"torch-2.10.0-{tag}-manylinux_2_28_x86_64.whl",
-            {info: METADATA.encode(), "torch/lib/libtorch_cuda.so": library(*most, "sm_90a")},
+            {info: METADATA.encode(), "torch/lib/libtorch_cuda.so": most},
         )
         index.add(f"torch-2.10.0-{tag}-win_amd64.whl", {info: METADATA.encode(), "torch/lib/torch_cpu.dll": b"MZ"})
     assert ran("frameworks", "--index", index.address, "torch")[0] == 0
@@ -229,12 +229,62 @@ def test_wheels_whose_metadata_names_no_cuda_state_it_themselves(index: Index, v
 def test_a_sample_of_a_large_library_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(framework_wheels, "_FIRST_PART", 3000)
     monkeypatch.setattr(framework_wheels, "_ENOUGH", 50)
-    content = library(*["sm_70"] * 60) + bytes(200_000) + library("sm_90")
-    code, read = framework_wheels.code_of_start(io.BytesIO(content), len(content), tmp_path / "library")
-    assert (code, read < len(content)) == ("sm_70:60", True)
+    content = library("sm_70", "sm_80") * 60 + bytes(200_000) + library("sm_90")
+    found, read = framework_wheels.code_of_start(io.BytesIO(content), len(content), tmp_path / "library")
+    assert (found, read < len(content)) == ({"sm_70 sm_80": 60}, True)
     content = bytes(20_000) + library("sm_90")
-    code, read = framework_wheels.code_of_start(io.BytesIO(content), len(content), tmp_path / "library")
-    assert (code, read) == ("sm_90:1", len(content)), "too few pieces: all is read"
+    found, read = framework_wheels.code_of_start(io.BytesIO(content), len(content), tmp_path / "library")
+    assert (found, read) == ({"sm_90": 1}, len(content)), "too few of them: all is read"
+
+
+@pytest.mark.parametrize(
+    ("fat_binaries", "expected"),
+    [
+        ({"sm_70 sm_80": 9}, {"code": "sm_70 sm_80"}),
+        # onnxruntime: kernels for one generation stand beside the general ones, and some of these leave old GPUs out.
+        (
+            {"sm_90a": 300, "sm_75 sm_80 sm_90a": 217, "sm_80 sm_90a": 91, "sm_80": 39},
+            {"code": "sm_75 sm_80 sm_90a", "part": {"sm_75": "217/308"}},
+        ),
+        # torch 2.15: more for Hopper in some, and an architecture that few hold but whose GPUs run the others' code.
+        (
+            {"sm_75 sm_80 sm_86 sm_90": 400, "sm_75 sm_80 sm_86 sm_89 sm_90 sm_90a": 2, "sm_90": 29},
+            {"code": "sm_75 sm_80 sm_86 sm_90", "some": "sm_89 sm_90a"},
+        ),
+        # torch 1.4: a library that is linked in has code for 3.5 instead of 3.7.
+        (
+            {"sm_37 sm_50 sm_60": 54, "sm_35 sm_50 sm_60": 47},
+            {"code": "sm_37 sm_50 sm_60", "some": "sm_35"},
+        ),
+        # TensorFlow 2.20: machine code for Hopper in few, PTX in all but a few.
+        (
+            {"sm_60 sm_80 compute_90": 1149, "sm_60 sm_80 sm_90 compute_90": 58, "compute_30": 2},
+            {"code": "sm_60 sm_80 compute_90", "some": "sm_90 compute_30"},
+        ),
+        ({"sm_90a": 3}, {"code": "sm_90a"}),
+    ],
+)
+def test_a_wheel_runs_where_most_of_its_general_kernels_do(
+    fat_binaries: Mapping[str, int], expected: Mapping[str, object]
+) -> None:
+    assert framework_wheels.own_code({"files": {"lib.so": {"fat_binaries": fat_binaries}}}) == expected
+
+
+def test_releases_before_the_oldest_that_is_read_are_named(index: Index, variants: Path) -> None:
+    for version in ("0.4.1", "1.0.1"):
+        info = {f"torch-{version}.dist-info/METADATA": b"Metadata-Version: 2.1\n\n"}
+        index.add(f"torch-{version}-cp37-cp37m-manylinux1_x86_64.whl", info)
+    assert ran("frameworks", "--index", index.address, "torch")[0] == 0
+    old, read = yaml.safe_load(variants.read_text(encoding="utf-8"))["wheels"]["torch"]
+    assert (old["version"], old["unread"]) == ("0.4.1", {"linux-64": "it is older than those that are read"})
+    assert "unread" not in read
+
+
+@pytest.mark.parametrize(
+    ("stated", "cuda"), [("12.4", "12.4"), ("124", "12.4"), ("1208", "12.8"), ("130", "13.0"), ("12", "12")]
+)
+def test_cuda_is_read_as_wheels_state_it(stated: str, cuda: str) -> None:
+    assert framework_wheels.dotted(stated) == cuda
 
 
 def test_a_patch_release_may_have_wheels_for_fewer_pythons(index: Index, variants: Path) -> None:

@@ -58,6 +58,7 @@ def test_an_entry_of_nvcc_13_is_known_by_its_header_compressed_or_not(name: str,
         (51, 0x500556, "sm_86"),  # ptxas 11.8
         (51, 0x50055A, "sm_90"),  # ptxas 12.9
         (51, 0x5A0D5A, "sm_90a"),  # ptxas 12.9
+        (51, 0x3C0D3C, "sm_60"),  # no GPU before Hopper has special features
         (65, 0x6005004, "sm_80"),  # nvcc 13.0
         (65, 0x6006402, "sm_100"),  # nvcc 13.0
     ],

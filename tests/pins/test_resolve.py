@@ -270,7 +270,7 @@ def test_a_wheel_that_was_not_read_is_not_known(monkeypatch: pytest.MonkeyPatch)
         from_facts._graph_for.cache_clear()
     assert conflict is not None
     assert conflict.unknown
-    assert "those for linux-64 were not read: it has 9 GB" in str(conflict)
+    assert "of those for linux-64 it is not known: it has 9 GB" in str(conflict)
 
 
 def test_wsl_has_packages_of_linux_and_drivers_of_windows() -> None:

@@ -111,7 +111,8 @@ def _sentence(graph: PinGraph, demand: Demand, conflict: Sequence[Demand]) -> st
     title = kind_named(demand.kind).title
     if not matching:
         if not versions:
-            return f"{demand}: there is no {title} in {graph.name}."
+            reason = load_frameworks().without_wheels.get(demand.kind)
+            return f"{demand}: {reason or f'there is no {title} in {graph.name}'}."
         reason = load_frameworks().without_cuda.get(demand.spec) if demand.kind == "platform" else None
         if reason is not None:
             return f"{demand}: {reason}."

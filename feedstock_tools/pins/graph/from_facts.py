@@ -413,7 +413,7 @@ def _of_platforms(release: Release, builds: Collection[WheelRelease], source: st
     ways = (Way({"platform": frozenset({*fit, *unread})}, source=source),)
     yield Bound(release, ways, "; ".join(filter(None, (sentence, none))))
     if unread:
-        reasons = "; ".join(f"those for {platform} were not read: {why}" for platform, why in unread.items())
+        reasons = "; ".join(f"of those for {platform} it is not known: {why}" for platform, why in unread.items())
         yield Bound(release, (Way({"platform": frozenset(fit)}, source=source),), reasons, unknown=True)
 
 
@@ -497,15 +497,14 @@ def brought_cuda(wheels: WheelRelease, cudas: Sequence[str]) -> frozenset[str]:
     """The CUDA versions that a wheel is for: that of its metadata, its own statement, or its name; none if unknown."""
     if wheels.tested is not None:
         return frozenset({wheels.tested[0]})
-    named = re.search(r"cuda(\d+)x?$", wheels.framework)
-    of_name = "" if named is None else f"{named[1]}.*" if len(named[1]) < 3 else f"{named[1][:2]}.{named[1][2:]}"
-    spec = ",".join(filter(None, (wheels.cuda_spec, of_name)))
+    spec = ",".join(filter(None, (wheels.cuda_spec, wheels.cuda_of_name)))
     return frozenset(cuda for cuda in cudas if admits(spec, cuda)) if spec else frozenset()
 
 
 def _cuda_of_wheels(release: Release, builds: Mapping[str, WheelRelease], cudas: Sequence[str], source: str) -> Bound:
     """The CUDA that the wheels contain, that their names say, or that their makers tested them with."""
     ways, words = [], []
+    several = len(FRAMEWORKS[release.kind]) > 1
     for key, wheels in builds.items():
         if wheels.tested is not None:
             cuda, cudnn = wheels.tested
@@ -513,18 +512,17 @@ def _cuda_of_wheels(release: Release, builds: Mapping[str, WheelRelease], cudas:
             reason = f"it was tested with CUDA {cuda} and cuDNN {cudnn}; its wheels bring none along"
             return Bound(release, (way,), reason)
         brought = brought_cuda(wheels, cudas)
-        major = re.search(r"cuda(\d+)", key)
-        if not brought and wheels.code:
+        if not brought and (wheels.code or wheels.unread):
             none = Way({"cuda": frozenset()}, source=source)
-            return Bound(release, (none,), "its metadata names no CUDA", unknown=True)
+            why = next((f"of its wheels it is not known: {why}" for why in wheels.unread.values()), None)
+            return Bound(release, (none,), why or "its metadata names no CUDA", unknown=True)
         ways.append(Way({"cuda": brought}, frozenset({"cuda"}), source))
         cudnn = f" and cuDNN {wheels.cudnn.removeprefix('==')}" if wheels.cudnn else ""
-        spec = (wheels.cuda_spec or "").removesuffix(".*")
-        named = f"{key} for CUDA {major[1]}" if major else f"its wheels bring CUDA {spec}"
-        words.append(f"{named}{cudnn}" if wheels.code else "its wheels bring no CUDA")
-    return Bound(
-        release, tuple(ways), f"its wheels are {_listed(words)}" if len(FRAMEWORKS[release.kind]) > 1 else words[0]
-    )
+        spec = (wheels.cuda_of_name or wheels.cuda_spec or "").removesuffix(".*")
+        named = f"{key} for CUDA {spec}" if several else f"its wheels bring CUDA {spec}"
+        without = f"{key} without CUDA" if several else "its wheels bring no CUDA"
+        words.append(f"{named}{cudnn}" if wheels.code else without)
+    return Bound(release, tuple(ways), f"its wheels are {_listed(words)}" if several else words[0])
 
 
 def _needed_cudnn(

@@ -37,6 +37,16 @@ FRAMEWORKS: Mapping[str, tuple[str, ...]] = {
     "torch": ("torch",),
     "jax": ("jax-cuda12", "jax-cuda13"),
     "cupy": ("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x"),
+    "torchvision": ("torchvision",),
+    "torchaudio": ("torchaudio",),
+    "vllm": ("vllm",),
+    "xformers": ("xformers",),
+    "onnxruntime-gpu": ("onnxruntime-gpu",),
+    "bitsandbytes": tuple(f"bitsandbytes-cuda{cuda}" for cuda in (118, 121, 124, 126, 128, 129, 130, 132)),
+    "ctranslate2": ("ctranslate2",),
+    "faiss-gpu": ("faiss-gpu", "faiss-gpu-cuda11", "faiss-gpu-cuda12"),
+    "triton": ("triton",),
+    "numba-cuda": ("numba-cuda",),
 }
 
 

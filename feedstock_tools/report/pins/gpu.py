@@ -138,8 +138,9 @@ class _Line:
 
     @property
     def reason(self) -> str:
-        """Why, unless the machine code says it all."""
-        return "" if self.verdict.how == "native" else self.verdict.reasons[-1 if self.verdict.how == "no" else 0]
+        """Why, unless the machine code says it all, or what a GPU that runs it lacks."""
+        how, reasons = self.verdict.how, self.verdict.reasons
+        return reasons[-1] if how == "no" else "".join(reasons[1:2]) if how == "native" else reasons[0]
 
 
 def _in_a_table(lines: Sequence[_Line], *, every: bool) -> list[str]:
