@@ -304,6 +304,36 @@ def _end_of_input() -> str:
     return end.decode("utf-8", "replace")
 
 
+@cuda.command("facts", short_help="Take newer facts on GPUs, wheels and messages, or show which are used.")
+@click.option(
+    "--update", "source", metavar="FILE", help="Take wheels.yaml, gpus.yaml, …: a file, or an address over TLS."
+)
+@click.option("--sha256", metavar="HASH", help="The SHA-256 that FILE must have; required unless it is an address.")
+@click.option("--reset", is_flag=True, help="Use the facts of this release again.")
+@options.as_json
+def facts(source: str | None, sha256: str | None, reset: bool, as_json: bool) -> None:
+    """Take newer facts than those of this release, for all later answers of this user, or show which are used.
+
+    An update is checked as ours are, kept in the cache, and named with source and date beside every answer. The next
+    release of this program reads its own facts again.
+    """
+    from feedstock_tools.facts import updates
+    from feedstock_tools.facts.cuda import load_cuda
+
+    if reset and source:
+        raise InputError("--update and --reset exclude each other")
+    if reset:
+        updates.reset()
+    if source:
+        updates.update(source, sha256)
+    used = updates.updates()
+    if as_json:
+        say_result([{"name": each.name, "source": each.source, "date": each.date} for each in used])
+    else:
+        lines = [f"{each.name} of {each.source}, taken on {each.date}" for each in used]
+        say("\n".join(lines) or f"The facts of this release, of {load_cuda().newest_date}; none were updated.")
+
+
 @cuda.command("fetch", short_help="Fetch CUDA compilers for builds on the stand-in channel.")
 @click.argument("versions", nargs=-1, metavar="[VERSION]...", shell_complete=completion.cuda_versions)
 @options.as_json

@@ -1,4 +1,4 @@
-"""The content of files of facts: those that ship are read as they are, others are checked against their models."""
+"""The content of files of facts: those that ship and updates are read as they are, others are checked first."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
+from feedstock_tools.facts.updates import updated
+from feedstock_tools.files.locks import say_aside
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.nodes import parse_json_types
 
@@ -19,9 +21,13 @@ if TYPE_CHECKING:
 def content_of(name: str) -> Any:
     """The content of a file that ships, as mappings, tuples and scalars.
 
-    Tests check it, since its model takes longer to import than it to read.
+    Tests check it, since its model takes longer to import than it to read. A file that the user took instead was
+    checked then, and is named beside every answer.
     """
     path = data_folder("variants") / name
+    if found := updated(name):
+        path, taken = found
+        say_aside(f"facts: {name} of {taken.source}, {taken.date}")
     return _frozen(parse_json_types(read_text(path, within=None), path))
 
 

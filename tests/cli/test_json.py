@@ -32,6 +32,7 @@ CALLS: dict[str, list[str]] = {
     "cuda binary": ["cuda", "binary", "recipe"],
     "cuda check": ["cuda", "check", "../gpukernel", "linux_64_cuda11.8"],
     "cuda explain": ["cuda", "explain", "CUDA out of memory"],
+    "cuda facts": ["cuda", "facts"],
     "cuda fetch": ["cuda", "fetch"],
     "cuda graph": ["cuda", "graph"],
     "cuda resolve": ["cuda", "resolve", "cuda=11.2"],
@@ -55,7 +56,16 @@ CALLS: dict[str, list[str]] = {
     "clean": ["clean", "--dry-run"],
 }
 #: Lists that are empty for this feedstock.
-MAY_BE_EMPTY = {"pinning list", "smithy list", "cuda fetch", "cuda audit", "cuda binary", "cuda check", "lint"}
+MAY_BE_EMPTY = {
+    "pinning list",
+    "smithy list",
+    "cuda facts",
+    "cuda fetch",
+    "cuda audit",
+    "cuda binary",
+    "cuda check",
+    "lint",
+}
 #: Commands that need more than a feedstock: tests/builds/fleet and tests/many have their tests.
 ELSEWHERE = {
     "fleet status",

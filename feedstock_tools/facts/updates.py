@@ -1,0 +1,102 @@
+"""Newer facts than those that ship: a file that the user took from somewhere, kept in the cache beside ours."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+
+from feedstock_tools import __version__
+from feedstock_tools.data import cache_root
+from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.files.changes import write_whole
+
+#: The files that only answer questions; those that decide what is built come with a release.
+NAMES = ("frameworks.yaml", "gpus.yaml", "messages.yaml", "wheels.yaml")
+_LARGEST = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A file of facts that replaces ours: where it came from, its SHA-256, and when it was taken (UTC)."""
+
+    name: str
+    source: str
+    sha256: str
+    date: str
+
+
+def _folder() -> Path:
+    """The folder of updates; those of another release of ours are not read, since ours may be newer."""
+    return cache_root(os.environ) / "facts" / __version__
+
+
+def updated(name: str) -> tuple[Path, Update] | None:
+    """The file that replaces one of ours, if there is one."""
+    path = _folder() / name
+    if name not in NAMES or not path.is_file():
+        return None
+    return path, Update(**json.loads(path.with_suffix(".json").read_text(encoding="utf-8")))
+
+
+def updates() -> list[Update]:
+    """All files that replace ours."""
+    return [found[1] for name in NAMES if (found := updated(name))]
+
+
+def reset() -> None:
+    """Use the facts that ship again."""
+    shutil.rmtree(_folder(), ignore_errors=True)
+
+
+def update(source: str, sha256: str | None) -> Update:
+    """Take a file of facts from a path, with its hash, or from an address over TLS, checked as ours are.
+
+    Raises:
+        InputError: it is none of the files, not the one that the hash names, or breaks its schema.
+        WorkError: it cannot be read.
+    """
+    from feedstock_tools.facts.content import checked
+    from feedstock_tools.facts.models import FILES
+
+    name = PurePosixPath(source.replace("\\", "/")).name
+    if name not in NAMES:
+        raise InputError(f"'{name}' is not a file of facts that can be updated", hint=f"There are {', '.join(NAMES)}.")
+    if not source.startswith("https://") and (sha256 is None or "://" in source):
+        raise InputError(f"'{source}' does not come over TLS", hint="Name a file and its hash: --sha256 ….")
+    content = _content(source)
+    digest = hashlib.sha256(content).hexdigest()
+    if sha256 is not None and digest != sha256.lower():
+        raise InputError(f"'{source}' is not the file with that hash: its SHA-256 is {digest}")
+    with TemporaryDirectory() as folder:
+        path = Path(folder, name)
+        path.write_bytes(content)
+        checked(path, FILES[name])
+    taken = Update(name, source, digest, datetime.now(UTC).date().isoformat())
+    write_whole(_folder() / f"{Path(name).stem}.json", json.dumps(asdict(taken)))
+    write_whole(_folder() / name, content)
+    return taken
+
+
+def _content(source: str) -> bytes:
+    from urllib.request import urlopen
+
+    try:
+        if source.startswith("https://"):
+            with urlopen(source, timeout=60) as answer:  # noqa: S310 - https alone
+                if not answer.url.startswith("https://"):
+                    raise InputError(f"'{source}' leads to an address without TLS")
+                content: bytes = answer.read(_LARGEST + 1)
+        else:
+            with Path(source).open("rb") as file:
+                content = file.read(_LARGEST + 1)
+    except OSError as error:
+        raise WorkError(f"'{source}' cannot be read: {getattr(error, 'reason', error.strerror) or error}") from error
+    if len(content) > _LARGEST:
+        raise InputError(f"'{source}' is larger than a file of facts ({_LARGEST >> 20} MB)")
+    return content
