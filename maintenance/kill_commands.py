@@ -270,7 +270,7 @@ SERVING = {
 ONLY_READING = frozenset(
     {
         *(f"cuda {each}" for each in ("archs", "audit", "binary", "check", "explain", "resolve")),
-        *(f"fleet {each}" for each in ("status", "stop", "test")),
+        *(f"fleet {each}" for each in ("logs", "status", "stop", "test")),
         *("completion", "gpu", "lint", "outputs", "pinning", "pinning list", "pinning show", "review", "schema"),
         *("many impact", "many list", "search", "smithy", "smithy list", "why"),
     }

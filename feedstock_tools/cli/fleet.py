@@ -21,7 +21,7 @@ from feedstock_tools.cli.commands import Group
 from feedstock_tools.cli.opening import tidy
 from feedstock_tools.cli.printing import say, say_note, say_result
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.wording import counted, table
+from feedstock_tools.wording import counted, shown_log, table
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.fleet import FleetFolder, Inventory, Played
@@ -106,7 +106,28 @@ def status(fleet: str | None, as_json: bool) -> int:
     reasons = why_unfit(found)
     away = {host: reasons.get(host, "") for host in found.hosts if host not in hosts}
     say_result((status_json if as_json else status_text)(hosts, away, runs, jobs))
+    if link.dashboard and not as_json:
+        port, hub = link.dashboard, found.hub.rpartition(":")[0]
+        say(f"dashboard: http://127.0.0.1:{port} on the hub: ssh -L {port}:127.0.0.1:{port} {hub}")
     return 0 if hosts else 1
+
+
+@fleet.command("logs", short_help="Show what the build of a row prints.")
+@click.argument("row")
+@_FLEET
+def logs(row: str, fleet: str | None) -> None:
+    """Show what the build of a row has printed on its host, and follow it until it ends or Ctrl-C.
+
+    `fleet status` shows the rows that are being built.
+    """
+    from feedstock_tools.builds.fleet import Away, Link, Refused
+
+    with Link(chosen_fleet(fleet)) as link:
+        try:
+            for content in link.log_of(row):
+                say(shown_log(content.decode(errors="replace")), nl=False)
+        except (Away, Refused) as error:
+            raise WorkError(f"the log of {row} cannot be read: {error}") from error
 
 
 @fleet.command("stop", short_help="End a run on a fleet.")

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from feedstock_tools.builds.fleet.carrying.link import Link
+    from feedstock_tools.builds.fleet.carrying.link import Away, Link
     from feedstock_tools.builds.fleet.cluster.hub_process import end_hub, ensure_hub
     from feedstock_tools.builds.fleet.cluster.kinds import JobKind, job_kinds, write_kinds
     from feedstock_tools.builds.fleet.cluster.settings import kind_of, read_cluster
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.fleet.host.settings import host_of
     from feedstock_tools.builds.fleet.hub import main as serve_hub
     from feedstock_tools.builds.fleet.local import free_port, local_fleet
+    from feedstock_tools.builds.fleet.orders.order import Refused
     from feedstock_tools.builds.fleet.provision.hosts import check, chosen_hosts, down, up, why_unfit, write_scripts
     from feedstock_tools.builds.fleet.provision.inventory import Inventory, read_inventory
     from feedstock_tools.builds.fleet.provision.playing import Played
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
 _WHERE = {
     # The folder of a fleet on its client, and a connection to it.
     "folder": "FleetFolder add_host find_fleet fleet_name fleets_root make_fleet open_fleet",
-    "carrying.link": "Link",
+    "carrying.link": "Away Link",
+    "orders.order": "Refused",
     # A run, and the hosts that it may use.
     "run": "run_name run_on_fleet",
     "host.settings": "host_of",

@@ -95,11 +95,15 @@ def test_status_shows_the_hosts(fleet: Fleet, tmp_path: Path) -> None:
 
 def test_a_run_that_is_stopped_ends_and_begins_nothing(fleet: Fleet, feedstock: TinyFeedstock, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
-    feedstock.edit("recipe/build-library.sh", "mkdir", f"echo x >> {begun}; sleep 600; mkdir")
+    feedstock.edit("recipe/build-library.sh", "mkdir", f"echo it has begun; echo x >> {begun}; sleep 600; mkdir")
     option = f"--fleet={fleet.local.fleet.path}"
     run = command.start(feedstock.command("--all", option), feedstock.folder, command.environment())
     wait_until(begun.exists, 120)
-    (name,) = json.loads(_run(tmp_path, "fleet", "status", option, "--json").stdout)["runs"]
+    status = json.loads(_run(tmp_path, "fleet", "status", option, "--json").stdout)
+    (name,), (row,) = status["runs"], (each["row"] for each in status["hosts"][0]["builds"].values())
+    logs = command.start(command.tool("fleet", "logs", row, option), tmp_path, command.environment())
+    nowhere = _run(tmp_path, "fleet", "logs", "other", option)
+    assert (nowhere.returncode, f"There are: {row}." in nowhere.stderr) == (2, True), nowhere.stderr
     assert name.startswith("tiny-feedstock-")
     other = _run(tmp_path, "fleet", "stop", "another", option)
     assert (other.returncode, "there is no run 'another'" in other.stderr) == (2, True), other.stderr
@@ -108,6 +112,8 @@ def test_a_run_that_is_stopped_ends_and_begins_nothing(fleet: Fleet, feedstock: 
     output, _ = run.communicate()
     assert run.returncode == 1, output
     assert f"the run {name} was stopped" in output
+    followed, _ = logs.communicate()
+    assert logs.returncode == 0 and "it has begun" in followed, followed
     wait_until(lambda: not fleet.builds_of("h1"), 60)
     assert begun.read_text() == "x\n"
     assert not feedstock.packages()

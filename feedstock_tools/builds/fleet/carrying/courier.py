@@ -217,6 +217,7 @@ class _Courier:
             await asyncio.wait_for(self._client.log_event(TOPIC, {"echo": self._echo}), _CONNECTS_WITHIN)
             found = await asyncio.wait_for(self._client.scheduler.identity(n_workers=-1), _CONNECTS_WITHIN)
             _write({"jobs": await asyncio.wait_for(self._client.get_metadata([JOBS], default={}), _CONNECTS_WITHIN)})
+            _write({"dashboard": found["services"].get("dashboard")})
             await self._meet(found["workers"])
             for key, future in list(self._futures.items()):
                 if future.status != "pending" and key not in ended:

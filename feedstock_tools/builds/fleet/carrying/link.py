@@ -11,7 +11,7 @@ import queue
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
@@ -21,10 +21,13 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any
 
+from feedstock_tools.builds.engines.contract import Log, Output
 from feedstock_tools.builds.fleet.folder import FleetFolder
+from feedstock_tools.builds.fleet.host.spool import START
 from feedstock_tools.builds.fleet.orders.order import Order, Refused
+from feedstock_tools.builds.fleet.results.events import events_of
 from feedstock_tools.builds.plan.hosts import Share
-from feedstock_tools.errors import WorkError
+from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.processes import worker_command
 
 COURIER = "feedstock_tools.builds.fleet.carrying.courier"
@@ -67,6 +70,7 @@ class Link:
     Attributes:
         hosts: the hosts that are there → their reports, as of the last time that the scheduler answered.
         jobs: kind of job → what the cluster was asked for, and what is wrong with it.
+        dashboard: the port of Dask's dashboard on the hub's own machine; None if it has none.
         tasks: what Dask was given and has not been let go, by key.
         run: the name of the run that gives the tasks.
     """
@@ -75,6 +79,7 @@ class Link:
         self.run = run
         self.hosts: Mapping[str, Mapping[str, Any]] = {}
         self.jobs: Mapping[str, Mapping[str, Any]] = {}
+        self.dashboard: int | None = None
         self.tasks: dict[str, Task] = {}
         self._fleet = fleet
         self._problem = "there is no answer"
@@ -193,6 +198,33 @@ class Link:
         path, text = ("", source.decode()) if isinstance(source, bytes) else (str(source), "")
         self._found(self._send("put", host=host, content=content, path=path, text=text), is_over)
 
+    def log_of(self, row: str) -> Iterator[bytes]:
+        """What the build of a row has printed, and what it prints from now on, until it ends.
+
+        Raises:
+            InputError: no host builds it.
+            Away, Refused: see `ask`.
+        """
+        building = {
+            str(build["row"]): (host, key)
+            for host, report in self.hosts.items()
+            for key, build in report.get("builds", {}).items()
+        }
+        if row not in building:
+            hint = f"There are: {', '.join(sorted(building))}." if building else "No host builds anything."
+            raise InputError(f"no host builds {row}", hint=hint)
+        host, key = building[row]
+        start = self.ask(host, "file", {"key": key, "content": START, "offset": 0, "size": 100})["data"].decode()
+        offset, unfinished, goes_on = 0, b"", True
+        while goes_on:
+            answer = self.ask(host, "events", {"key": key, "start": start, "offset": offset})
+            goes_on = bool(answer["data"] or answer["goes_on"])
+            offset += len(answer["data"])
+            lines, _, unfinished = (unfinished + answer["data"]).rpartition(b"\n")
+            for event in events_of(lines):
+                if isinstance(event, Output | Log):
+                    yield event.content if isinstance(event, Output) else f"{event.text}\n".encode()
+
     def _submit(self, task: Task) -> None:
         order = task.order
         self._send(
@@ -281,6 +313,8 @@ class Link:
             self._meet(message["hosts"])
         elif "jobs" in message:
             self.jobs = message["jobs"]
+        elif "dashboard" in message:
+            self.dashboard = message["dashboard"]
         elif "begun" in message:
             self._begun(message["begun"])
         elif "ended" in message:
