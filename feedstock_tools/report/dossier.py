@@ -22,6 +22,7 @@ from feedstock_tools.builds.ledger import (
     PackageRecord,
     TestRecord,
 )
+from feedstock_tools.builds.ledger.records import told_of
 from feedstock_tools.builds.matrix.matrix import ConfigurationState, Matrix
 from feedstock_tools.data import text_templates
 from feedstock_tools.digests import files_below, sha256_of
@@ -224,7 +225,7 @@ def _add_packages(part: Path, matrix: Matrix, packages: Sequence[PackageRecord])
 
 
 def _test_json(test: TestRecord | ComparisonRecord) -> dict[str, Any]:
-    shown = {name: value for name, value in asdict(test).items() if name not in ("id", "channel")}
+    shown = {name: value for name, value in told_of(test).items() if name != "channel"}
     return {**shown, "log": Path(test.log).name}
 
 

@@ -224,7 +224,7 @@ def matrix_text(matrix: Matrix, width: int | None = None) -> str:
     rows = [_cells(line) for line in table_lines]
     parts = [table(_HEAD, rows, right=frozenset({2, 4}), width=width, spare=("where", "took", "when (UTC)"))]
     parts += [_group_text(matrix, group) for group in groups(table_lines)]
-    return "\n".join([*parts, *_kept(matrix), *_compared(matrix), "", _totals(table_lines)])
+    return "\n".join([*parts, *_kept(matrix), *_compared(matrix), *_brought(matrix), "", _totals(table_lines)])
 
 
 def _kept(matrix: Matrix) -> list[str]:
@@ -261,6 +261,13 @@ def _compared(matrix: Matrix) -> list[str]:
         f"\n{counted(len(newest), 'package')} compared with a second build: {same} with the same contents.",
         *listed,
     ]
+
+
+def _brought(matrix: Matrix) -> list[str]:
+    """The tests and comparisons of the packages that do not count."""
+    if not matrix.brought:
+        return []
+    return [f"\nLeft out {counted(matrix.brought, 'result')} of tests and second builds: brought, not this user's."]
 
 
 def _cells(line: Line) -> tuple[str, ...]:

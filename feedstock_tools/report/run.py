@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.feedstock.planned import ShortName, select
-from feedstock_tools.wording import counted, duration, shown, size_text, table, values_of
+from feedstock_tools.wording import counted, duration, shown, size_text, table
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.ledger import BuildRecord, ComparisonRecord, PackageRecord
@@ -289,9 +289,9 @@ def verified_text(comparisons: Sequence[ComparisonRecord], artifacts: Artifacts)
 
 def verified_json(comparisons: Sequence[ComparisonRecord]) -> list[dict[str, Any]]:
     """The same for programs: the ledger's record of each comparison."""
-    from feedstock_tools.builds.ledger.records import ComparisonRecord, columns_of
+    from feedstock_tools.builds.ledger.records import told_of
 
-    return [values_of(record, *columns_of(ComparisonRecord)) for record in comparisons]
+    return [told_of(record) for record in comparisons]
 
 
 def _files(record: ComparisonRecord) -> Iterator[str]:

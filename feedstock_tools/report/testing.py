@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO
 
-from feedstock_tools.wording import shown, shown_log, table, values_of
+from feedstock_tools.wording import shown, shown_log, table
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.ledger import TestRecord
@@ -62,9 +62,9 @@ def tested_text(records: Sequence[TestRecord]) -> str:
 
 def tested_json(records: Sequence[TestRecord]) -> list[dict[str, Any]]:
     """The same for programs: the ledger's record of each test."""
-    from feedstock_tools.builds.ledger.records import TestRecord, columns_of
+    from feedstock_tools.builds.ledger.records import told_of
 
-    return [values_of(record, *columns_of(TestRecord)) for record in records]
+    return [told_of(record) for record in records]
 
 
 def compared_text(figures: Sequence[Figure]) -> str:

@@ -38,7 +38,7 @@ from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
 
 #: The number of the form. It grows with each change of the statements below; ledgers of another form are refused.
-FORM = 5
+FORM = 6
 _STATEMENTS = """
 CREATE TABLE builds (
     id INTEGER PRIMARY KEY,
@@ -101,7 +101,8 @@ CREATE TABLE tests (
     machine TEXT NOT NULL,
     gpu TEXT NOT NULL DEFAULT '',
     driver TEXT NOT NULL DEFAULT '',
-    benchmark TEXT NOT NULL DEFAULT '{}'
+    benchmark TEXT NOT NULL DEFAULT '{}',
+    seal TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX tests_by_package ON tests (sha256);
 CREATE TABLE comparisons (
@@ -118,11 +119,13 @@ CREATE TABLE comparisons (
     machine TEXT NOT NULL,
     again TEXT NOT NULL,
     files INTEGER NOT NULL,
-    differences TEXT NOT NULL
+    differences TEXT NOT NULL,
+    seal TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX comparisons_by_package ON comparisons (sha256)"""
 _PACKAGE_OF_BUILD = "build, channel, file, size, sha256, mtime_ns"
 _OfPackage = TypeVar("_OfPackage", TestRecord, ComparisonRecord)
+_Stored = TypeVar("_Stored", BuildRecord, TestRecord, ComparisonRecord)
 _WAIT_SECONDS = 10.0
 #: No value of a ledger has more bytes, whatever a damaged one claims.
 _LONGEST = 64 << 20
@@ -231,7 +234,7 @@ class Ledger:
 
     def finish(self, record: BuildRecord, environments: Sequence[EnvironmentRecord] = ()) -> None:
         """Record the end of a build, with its packages and environments, all or nothing, under the user's seal."""
-        record = replace(record, seal="" if self._key is None else seal_of(record, self._key))
+        record = self._sealed(record)
         changes = ", ".join(f"{column} = ?" for column in _ENDING)
         with self._explained(), self._transaction():
             self._database.execute(
@@ -250,6 +253,9 @@ class Ledger:
                 "INSERT OR REPLACE INTO environments (build, environment, packages) VALUES (?, ?, ?)",
                 [(record.id, each.environment, environment_json(each)) for each in environments],
             )
+
+    def _sealed(self, record: _Stored) -> _Stored:
+        return replace(record, seal="" if self._key is None else seal_of(record, self._key))
 
     def settle(self, row: str, identities: Sequence[str] = ()) -> tuple[BuildRecord, ...]:
         """Settle the builds of a row, and of some identities, that a killed run left as running, and return them.
@@ -381,6 +387,7 @@ class Ledger:
 
     def record_test(self, record: TestRecord) -> TestRecord:
         """Record a finished test of a package; returns the record with its `id`."""
+        record = self._sealed(record)
         with self._explained():
             return replace(record, id=self._insert(record))
 
@@ -390,6 +397,7 @@ class Ledger:
 
     def record_comparison(self, record: ComparisonRecord) -> ComparisonRecord:
         """Record the comparison of a package with a second build; returns the record with its `id`."""
+        record = self._sealed(record)
         with self._explained():
             return replace(record, id=self._insert(record))
 
@@ -409,11 +417,11 @@ class Ledger:
         with self._explained(), self._undamaged():
             for part, condition in chosen:
                 rows = self._database.execute(f"SELECT {query_of(kind)} FROM {kind.TABLE} WHERE {condition}", part)  # noqa: S608
-                found += (record_of(kind, row) for row in rows)
+                found += (self._judged(record_of(kind, row)) for row in rows)
         return tuple(sorted(found, key=_age))
 
-    def counts(self, record: BuildRecord) -> bool:
-        """Whether a build is this user's; where no key can be kept this is unknown, and all count for building."""
+    def counts(self, record: BuildRecord | TestRecord | ComparisonRecord) -> bool:
+        """Whether a record is this user's; where no key can be kept this is unknown, and all count for building."""
         return not record.brought or self._key is None
 
     def holds(self, record: BuildRecord) -> bool:
@@ -475,8 +483,10 @@ class Ledger:
                     of_build.append(package)
                     if len(of_build) > _MOST_PACKAGES:
                         raise ValueError(f"build {build} has more than {_MOST_PACKAGES} packages")
-            records = [build_of(row, packages.get(row[-1], ())) for row in rows]
-            return [record if is_sealed(record, self._key) else replace(record, brought=True) for record in records]
+            return [self._judged(build_of(row, packages.get(row[-1], ()))) for row in rows]
+
+    def _judged(self, record: _Stored) -> _Stored:
+        return record if is_sealed(record, self._key) else replace(record, brought=True)
 
     def _prepare(self) -> None:
         reason = _why_no_ledger(self._database)

@@ -134,6 +134,7 @@ class TestRecord:
         log: the log file's path below the ledger's folder.
         machine: its name; `gpu` and `driver` are empty on a machine without a GPU.
         benchmark: name → `{"value": 1.5, "unit": "s"}`.
+        seal: and `brought`: as in `BuildRecord`.
     """
 
     sha256: str
@@ -150,6 +151,8 @@ class TestRecord:
     driver: str = ""
     benchmark: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     id: int | None = None
+    seal: str = field(default="", compare=False, repr=False)
+    brought: bool = False
 
     TABLE: ClassVar[str] = "tests"
     RESULTS: ClassVar[tuple[str, ...]] = ("passed", "failed")
@@ -170,6 +173,7 @@ class ComparisonRecord:
         machine: the name of the machine that built it.
         again: the hash of the second package, empty without one.
         files: the number of files in either package; `differences` is path → how it differs, for up to 1,000 files.
+        seal: and `brought`: as in `BuildRecord`.
     """
 
     sha256: str
@@ -186,6 +190,8 @@ class ComparisonRecord:
     files: int = 0
     differences: Mapping[str, str] = field(default_factory=dict)
     id: int | None = None
+    seal: str = field(default="", compare=False, repr=False)
+    brought: bool = False
 
     TABLE: ClassVar[str] = "comparisons"
     RESULTS: ClassVar[tuple[str, ...]] = ("same", "repacked", "different", "failed")
@@ -222,6 +228,11 @@ _SOLVED = tuple(field.name for field in fields(SolvedPackage))
 def columns_of(kind: type[BuildRecord | TestRecord | ComparisonRecord]) -> tuple[str, ...]:
     """The fields of a record that have a column of their own, in order."""
     return _COLUMNS[kind]
+
+
+def told_of(record: TestRecord | ComparisonRecord) -> dict[str, Any]:
+    """What a record tells others, by the names of its fields: all but its place in the ledger."""
+    return {name: getattr(record, name) for name in _COLUMNS[type(record)] if name != "seal"}
 
 
 def query_of(kind: type[BuildRecord | TestRecord | ComparisonRecord]) -> str:

@@ -1,4 +1,4 @@
-"""The seal of a build's record: what tells builds of this user from records that came with a feedstock.
+"""The seal of a record: what tells what this user built, tested or compared from what came with a feedstock.
 
 A ledger lies among the artifacts, where a clone or an archive may bring one. The key lies in the user's own state
 folder, so nobody else can seal.
@@ -13,12 +13,13 @@ import secrets
 from functools import cache
 from pathlib import Path
 
-from feedstock_tools.builds.ledger.records import BuildRecord
+from feedstock_tools.builds.ledger.records import BuildRecord, ComparisonRecord, TestRecord, told_of
 from feedstock_tools.data import state_root
 
 _KEY = "ledger.key"
 _SIZE = 32
-#: What a seal covers: all that decides whether a build counts, and where its packages may go.
+_Record = BuildRecord | TestRecord | ComparisonRecord
+#: What the seal of a build covers: all that decides whether a build counts, and where its packages may go.
 _COVERED = ("identity", "configuration", "row", "output", "result", "engine", "machine")
 
 
@@ -54,13 +55,16 @@ def _made(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def seal_of(record: BuildRecord, key: bytes) -> str:
-    """The seal of a record and its packages."""
-    packages = sorted((each.channel, each.file, each.size, each.sha256) for each in record.packages)
-    covered = [getattr(record, name) for name in _COVERED]
-    text = json.dumps([*covered, list(record.channels), sorted(record.marks.items()), packages])
+def seal_of(record: _Record, key: bytes) -> str:
+    """The seal of a build and its packages, or of all that a test or a comparison tells."""
+    if isinstance(record, BuildRecord):
+        packages = sorted((each.channel, each.file, each.size, each.sha256) for each in record.packages)
+        covered = [getattr(record, name) for name in _COVERED]
+        text = json.dumps([*covered, list(record.channels), sorted(record.marks.items()), packages])
+    else:
+        text = json.dumps([record.TABLE, told_of(record)], sort_keys=True)
     return hmac.new(key, text.encode("utf-8", "surrogatepass"), "sha256").hexdigest()
 
 
-def is_sealed(record: BuildRecord, key: bytes | None) -> bool:
+def is_sealed(record: _Record, key: bytes | None) -> bool:
     return key is not None and hmac.compare_digest(record.seal.encode(), seal_of(record, key).encode())

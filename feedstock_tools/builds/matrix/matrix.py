@@ -43,6 +43,7 @@ class Matrix:
         builds: the last 1,000 builds of these configurations in the ledger, the oldest first, whatever their result.
         tests: every test of the packages of these configurations, the oldest first; `comparisons` likewise are those
             with second builds.
+        brought: the number of those left out, since nothing shows that this user made them.
     """
 
     feedstock: str
@@ -52,6 +53,7 @@ class Matrix:
     builds: tuple[BuildRecord, ...]
     tests: tuple[TestRecord, ...] = ()
     comparisons: tuple[ComparisonRecord, ...] = ()
+    brought: int = 0
 
     def compared(self, record: BuildRecord) -> tuple[ComparisonRecord, ...]:
         hashes = {package.sha256 for package in record.packages}
@@ -77,12 +79,16 @@ def read_matrix(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) ->
     tests: tuple[TestRecord, ...] = ()
     comparisons: tuple[ComparisonRecord, ...] = ()
     intact: frozenset[int | None] = frozenset()
+    brought = 0
     if workspace.artifacts.ledger.is_file():
         with Ledger(workspace.artifacts.ledger) as ledger:
             deciding = _deciding(ledger, chosen, candidates)
             last = ledger.last_builds((configuration.name for configuration in chosen), _LAST)
             packages = [package.sha256 for record in deciding for package in record.packages]
-            tests, comparisons = ledger.tests(packages), ledger.comparisons(packages)
+            all_tests, all_comparisons = ledger.tests(packages), ledger.comparisons(packages)
+            tests = tuple(filter(ledger.counts, all_tests))
+            comparisons = tuple(filter(ledger.counts, all_comparisons))
+            brought = len(all_tests) + len(all_comparisons) - len(tests) - len(comparisons)
             intact = _intact(ledger, deciding, candidates)
     around = Surroundings(candidates, _alive((*deciding, *last)), intact, refused(chosen, workspace.engines), now())
     return Matrix(
@@ -93,6 +99,7 @@ def read_matrix(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) ->
         builds=last,
         tests=tests,
         comparisons=comparisons,
+        brought=brought,
     )
 
 

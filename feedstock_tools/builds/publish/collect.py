@@ -299,7 +299,7 @@ def _import_builds(new: Sequence[_Found], recorded: Sequence[BuildRecord], ledge
 
 def _import_tests(parts: Sequence[Part], ledger: Ledger, artifacts: Artifacts) -> int:
     """Record the new tests and comparisons of other machines, without a log that is not among the logs."""
-    recorded = set(map(_test_key, ledger.tests()))
+    recorded = set(map(_test_key, filter(ledger.counts, ledger.tests())))
     new: list[TestRecord] = []
     for part in parts:
         for test in part.tests:
@@ -318,7 +318,7 @@ def _import_tests(parts: Sequence[Part], ledger: Ledger, artifacts: Artifacts) -
 
 def _new_comparisons(parts: Sequence[Part], ledger: Ledger, artifacts: Artifacts) -> Iterator[ComparisonRecord]:
     """The comparisons with second builds of other machines that are not known, without logs that are not among logs."""
-    known = set(map(_comparison_key, ledger.comparisons()))
+    known = set(map(_comparison_key, filter(ledger.counts, ledger.comparisons())))
     for part in parts:
         for comparison in part.comparisons:
             if _comparison_key(comparison) not in known:

@@ -358,7 +358,7 @@ def figures_of(artifacts: Artifacts) -> tuple[Figure, ...]:
     if not artifacts.ledger.is_file():
         return ()
     with Ledger(artifacts.ledger) as ledger:
-        return compared(ledger.tests())
+        return compared([*filter(ledger.counts, ledger.tests())])
 
 
 def compared(tests: Sequence[TestRecord]) -> tuple[Figure, ...]:

@@ -62,7 +62,7 @@ def rows_to_verify(result: BuildResult, count: int) -> tuple[str, ...]:
     if not complete & made.keys():
         return ()
     with Ledger(result.artifacts.ledger) as ledger:
-        known = {record.sha256 for record in ledger.comparisons()}
+        known = {record.sha256 for record in ledger.comparisons() if ledger.counts(record)}
 
     def rank(name: str) -> tuple[bool, str]:
         hashes = {package.sha256 for record in made[name] for package in record.packages}

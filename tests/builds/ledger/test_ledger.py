@@ -343,6 +343,23 @@ def test_a_seal_covers_what_decides_whether_a_build_counts(tmp_path: Path, chang
         assert ledger.done("i1") is ledger.done("i2") is None
 
 
+@pytest.mark.parametrize("change", ["result = 'passed'", "gpu = 'H200'", "sha256 = 'cd'", "seal = ''"])
+def test_a_test_and_a_comparison_that_another_recorded_do_not_count(tmp_path: Path, change: str) -> None:
+    failed = TestRecord("ab", ".", "linux-64/tiny-1-0.conda", now(), "failed", "", "here")
+    other = ComparisonRecord("ab", ".", failed.file, now(), "different", "", "here")
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        ledger.record_test(failed)
+        ledger.record_comparison(other)
+        assert not any(each.brought for each in ledger.tests())
+        assert not any(each.brought for each in ledger.comparisons())
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as database, database:
+        database.execute(f"UPDATE tests SET {change}")  # noqa: S608
+        database.execute("UPDATE comparisons SET result = 'same', seal = (SELECT seal FROM tests)")
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        assert not any(ledger.counts(each) for each in ledger.tests())
+        assert not any(ledger.counts(each) for each in ledger.comparisons())
+
+
 def test_a_brought_promise_is_not_settled_as_done(tmp_path: Path) -> None:
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         done = finished(ledger, package(tmp_path))
