@@ -339,11 +339,9 @@ def _case(
         (recipe / "build.sh").write_text(f"{library}\n{script.replace('make', 'true')}\n")
     support = feedstock / ".ci_support"
     support.mkdir()
-    (support / f"{HERE.name}_.yaml").write_text(
-        f"flavour:\n- x\n- y\npython:\n- 3.11.* *_cpython\n- 3.12.* *_cpython\ntarget_platform:\n- {HERE.subdir}\n"
-        if "flavour" in top
-        else f"python:\n- 3.11.* *_cpython\n- 3.12.* *_cpython\ntarget_platform:\n- {HERE.subdir}\n"
-    )
+    flavours = "flavour:\n- mild\n- ripe\n" if "flavour" in top else ""
+    pythons = "python:\n- 3.11.* *_cpython\n- 3.12.* *_cpython\n"
+    (support / f"{HERE.name}_.yaml").write_text(f"{flavours}{pythons}target_platform:\n- {HERE.subdir}\n")
     output = feedstock / "build_artifacts"
     words = [*_ours(feedstock, channel, "--engine", engine, "--jobs", "2")]
     if engine == "plain":

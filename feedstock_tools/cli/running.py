@@ -71,12 +71,12 @@ def build_here(
         WorkError: a channel, the artifacts folder or the ledger cannot be used.
     """
     from feedstock_tools.builds.plan.agenda import agenda
-    from feedstock_tools.builds.plan.refusals import left_to_others, refuse_other_names, refuse_unbuildable
+    from feedstock_tools.builds.plan.refusals import left_to_others, refuse_other_names, refuse_unbuildable, titles_of
     from feedstock_tools.builds.runs.run import run
 
     candidates = _candidates(workspace, named)
     left_out = left_to_others(candidates, workspace.engines) if named.everything else {}
-    _say_all(terminal, text.left_out_notes(left_out))
+    _say_all(terminal, text.left_out_notes(left_out, titles_of(candidates)))
     chosen = _choose(workspace, named, left_out, terminal)
     refuse_unbuildable(chosen, workspace.engines)
     refuse_other_names(workspace, chosen)
@@ -139,9 +139,9 @@ def build_on_fleet(
         planned = agenda(workspace, chosen, Capacity.of_machine(), builders.jobs).without_shared()
         left_out = _without_host(workspace, named, planned, builders.hosts)
         if left_out:
+            _say_all(terminal, text.left_out_notes(left_out, planned.titles, _ON_FLEET))
             kept = [configuration for configuration in chosen if configuration.name not in left_out]
             planned = agenda(workspace, kept, Capacity.of_machine(), builders.jobs).without_shared()
-            _say_all(terminal, text.left_out_notes(left_out, _ON_FLEET))
         _say_all(terminal, text.channel_notes(planned))
         _say_all(terminal, text.again_notes(planned))
         if planned.todo:
@@ -292,7 +292,7 @@ def _uncompiled(workspace: Workspace, named: Named, planned: Agenda, terminal: T
 
     reasons = prepare(workspace, planned, fetching_in_lines(terminal.say))
     _refuse_named(workspace, named, reasons, planned.channels.keys())
-    _say_all(terminal, text.left_out_notes(reasons))
+    _say_all(terminal, text.left_out_notes(reasons, planned.titles))
     return reasons
 
 
@@ -325,13 +325,13 @@ def _refuse_named(
     """
     if not reasons:
         return
-    from feedstock_tools.builds.plan.refusals import refuse
+    from feedstock_tools.builds.plan.refusals import refuse, titles_of
 
-    names = set(chosen)
-    required = {configuration.name for configuration in select(named.names, _candidates(workspace, named))}
+    names, candidates = set(chosen), _candidates(workspace, named)
+    required = {configuration.name for configuration in select(named.names, candidates)}
     optional = names - required if named.everything and len(reasons) < len(names) else set()
     refused = {name: reason for name, reason in reasons.items() if name not in optional}
-    refuse(refused, some=len(names - optional), where=where)
+    refuse(refused, some=len(names - optional), where=where, titles=titles_of(candidates))
 
 
 def _say_all(terminal: Terminal, lines: Iterator[str]) -> None:

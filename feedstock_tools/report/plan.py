@@ -102,7 +102,11 @@ def _notes(agenda: Agenda) -> list[str]:
         notes.append(f"About {duration(agenda.seconds)} by the times of earlier builds, {parallelism}{unknown}.")
     elif agenda.todo:
         notes.append("The duration is unknown: none of it has been built here before.")
-    return [*notes, *in_words(agenda.refused)]
+    return [*notes, *_refusals(agenda)]
+
+
+def _refusals(agenda: Agenda) -> Iterator[str]:
+    return in_words(agenda.refused, titles=agenda.titles)
 
 
 _COLUMNS_OF_HOSTS = ("hosts", "used", "rows", "busy", "rented", "lost", "taken away", "cost")
@@ -113,14 +117,14 @@ def simulation_text(courses: Sequence[Simulation], hosts: SimulatedHosts, agenda
     """The duration and the cost of a run, and a line for each kind of host, of the first course; the range of all."""
     simulation, refused = courses[0], agenda.refused
     if not agenda.todo:
-        return "\n".join([*_notes(agenda)[:1], *in_words(refused)])
+        return "\n".join([*_notes(agenda)[:1], *_refusals(agenda)])
     uses: dict[str, list[HostUse]] = {}
     for use in simulation.uses:
         uses.setdefault(hosts.kinds[use.host.name], []).append(use)
     lines = [_line(kind, of_kind, simulation, hosts) for kind, of_kind in uses.items()]
     simulated = checks_line(simulation_checks(simulation, refused), "simulated row")
     shown = table(_COLUMNS_OF_HOSTS, lines, right=_RIGHT_OF_HOSTS)
-    return "\n".join([simulated, shown, *_notes_of_run(simulation, hosts), *_range(courses, hosts), *in_words(refused)])
+    return "\n".join([simulated, shown, *_notes_of_run(simulation, hosts), *_range(courses, hosts), *_refusals(agenda)])
 
 
 def _range(courses: Sequence[Simulation], hosts: SimulatedHosts) -> Iterator[str]:

@@ -24,11 +24,11 @@ _MOST_UNCHANGED = 40
 _FEW = 4
 
 
-def left_out_notes(left_out: Mapping[str, str], where: str = "here") -> Iterator[str]:
+def left_out_notes(left_out: Mapping[str, str], titles: Mapping[str, str], where: str = "here") -> Iterator[str]:
     """The configurations that `--all` leaves out, with the reasons; `where` they cannot be built."""
     from feedstock_tools.builds.plan.refusals import in_words
 
-    return (f"Left out: {line}" for line in in_words(left_out, where))
+    return (f"Left out: {line}" for line in in_words(left_out, where, titles))
 
 
 def name_notes(names: Sequence[str], candidates: Sequence[PlannedConfiguration]) -> Iterator[str]:

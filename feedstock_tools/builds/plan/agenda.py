@@ -12,7 +12,7 @@ from feedstock_tools.builds.plan.hosts import Capacity
 from feedstock_tools.builds.plan.identity import PARTS, identity_on, inputs_on
 from feedstock_tools.builds.plan.needs import Declared, History, Needs, expected_seconds, needs_of
 from feedstock_tools.builds.plan.order import in_order, seconds_left
-from feedstock_tools.builds.plan.refusals import refused
+from feedstock_tools.builds.plan.refusals import refused, titles_of
 from feedstock_tools.builds.plan.rendering import PlannedInputs
 from feedstock_tools.builds.plan.row import Row, Wanted
 from feedstock_tools.channel.properties import Channels
@@ -42,6 +42,7 @@ class Agenda:
             date.
         rows: the names of all rows, in the order of the plan, without shared builds.
         refused: the configurations that cannot be built here, by name, with the reason.
+        titles: the short name of each configuration, by its name.
         channels: the channels of each configuration that can be built.
         inputs: the files behind the plan.
         jobs: the maximum number of parallel rows, within `capacity`.
@@ -64,6 +65,7 @@ class Agenda:
     again: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     kept: tuple[Row, ...] = ()
     units: Mapping[str, Unit] = field(default_factory=dict)
+    titles: Mapping[str, str] = field(default_factory=dict)
     prepared: bool = False
 
     @property
@@ -157,6 +159,7 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
         again={row.name: changed for row in todo if (changed := _changed(row, history, bases))},
         kept=kept,
         units=_units(workspace, possible, bases),
+        titles=titles_of(chosen),
     )
 
 

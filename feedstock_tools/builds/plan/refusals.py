@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from feedstock_tools.errors import InputError, Mistake
@@ -47,34 +48,44 @@ def refuse_unbuildable(chosen: Sequence[PlannedConfiguration], engines: Engines)
     Raises:
         InputError: some of it cannot be built; every reason, with its configurations.
     """
-    refuse(refused(chosen, engines), some=len(chosen))
+    refuse(refused(chosen, engines), some=len(chosen), titles=titles_of(chosen))
 
 
-def refuse(reasons: Mapping[str, str], *, some: int, where: str = "here") -> None:
+def titles_of(configurations: Iterable[PlannedConfiguration]) -> dict[str, str]:
+    """The short name of each configuration, by its name."""
+    return {configuration.name: configuration.short_name for configuration in configurations}
+
+
+def refuse(
+    reasons: Mapping[str, str], *, some: int, where: str = "here", titles: Mapping[str, str] = MappingProxyType({})
+) -> None:
     """Refuse to build configurations, if there is a reason (name → reason).
 
     Args:
         some: the number of all chosen configurations.
-        where: on which machine or machines.
+        where, titles: as for `in_words`.
 
     Raises:
         InputError: there is a reason; every reason, with its configurations.
     """
     hint = "Use --all to build the others." if len(reasons) < some else None
-    mistakes = [Mistake(sentence) for sentence in in_words(reasons, where)]
+    mistakes = [Mistake(sentence) for sentence in in_words(reasons, where, titles)]
     if mistakes:
         raise InputError.of([*mistakes[:-1], Mistake(mistakes[-1].message, hint=hint)])
 
 
-def in_words(reasons: Mapping[str, str], where: str = "here") -> Iterator[str]:
+def in_words(
+    reasons: Mapping[str, str], where: str = "here", titles: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[str]:
     """A sentence for each reason, with its configurations (name → reason).
 
     Args:
         where: on which machine or machines.
+        titles: the short names of configurations, as far as known.
     """
     by_reason: dict[str, list[str]] = {}
     for name, reason in reasons.items():
-        by_reason.setdefault(reason, []).append(name)
+        by_reason.setdefault(reason, []).append(titles.get(name, name))
     for reason, names in by_reason.items():
         subject = names[0] if len(names) == 1 else f"{len(names)} configurations ({names[0]} … {names[-1]})"
         yield f"{subject} cannot be built {where}: {reason}"
@@ -114,8 +125,9 @@ def refuse_other_names(workspace: Workspace, chosen: Sequence[PlannedConfigurati
     differences = name_differences(chosen, workspace.feedstock.recipe)
     if not differences:
         return
+    titles = titles_of(chosen)
     mistakes = [
-        Mistake(f"{name} cannot be built here: its converted recipe makes other packages: {_shortened(lines)}")
+        Mistake(f"{titles[name]} cannot be built here: its converted recipe makes other packages: {_shortened(lines)}")
         for name, lines in differences.items()
     ]
     raise InputError.of([*mistakes[:-1], Mistake(mistakes[-1].message, hint=_HINT)])

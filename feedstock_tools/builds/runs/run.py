@@ -129,7 +129,7 @@ def _ended(workspace: Workspace, agenda: Agenda, limits: Limits, observer: Obser
     from feedstock_tools.builds.runs.site import open_station
 
     if not agenda.prepared:
-        refuse(prepare(workspace, agenda), some=len(agenda.channels))
+        refuse(prepare(workspace, agenda), some=len(agenda.channels), titles=agenda.titles)
     with Ledger(workspace.artifacts.ledger) as ledger:
         sites = {}
         for name, site in _sites(workspace, agenda, command).items():

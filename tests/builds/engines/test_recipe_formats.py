@@ -152,8 +152,9 @@ def test_packages_with_other_names_are_built_only_by_an_engine_that_was_asked_fo
     recipe.write_text(string + recipe.read_text().replace("number: 4", "number: 4\n  string: {{ kind }}_4"))
     refused = run(without_spec, f"{HERE.name}_")
     assert refused.returncode == 2
-    assert f"{HERE.name}_ cannot be built here: its converted recipe makes other packages: conda-build would make" in (
-        refused.stderr
+    assert (
+        f"{HERE.name}_cpu cannot be built here: its converted recipe makes other packages: conda-build would make"
+        in (refused.stderr)
     )
     assert "--engine rattler-build" in refused.stderr
     built = run(without_spec, f"{HERE.name}_py3.12", "--engine", "rattler-build")
