@@ -35,12 +35,12 @@ def test_files_lie_beside_those_of_conda_smithy(feedstock: TinyFeedstock) -> Non
     theirs = feedstock.folder / ".github" / "workflows" / "conda-build.yml"
     theirs.parent.mkdir(parents=True)
     theirs.write_text("theirs\n")
-    assert feedstock.run("ci", "--check").returncode == 1
-    assert feedstock.run("ci").returncode == 0
-    assert feedstock.run("ci", "--check").returncode == 0
+    assert feedstock.ask("ci", "--check").returncode == 1
+    assert feedstock.ask("ci").returncode == 0
+    assert feedstock.ask("ci", "--check").returncode == 0
     assert theirs.read_text() == "theirs\n"
     (feedstock.folder / ".azure-pipelines" / "feedstock-tools.yml").write_text("mine\n")
-    run = feedstock.run("ci")
+    run = feedstock.ask("ci")
     assert run.returncode == 2
     assert "was not written by `feedstock-tools ci`" in run.stderr
 
@@ -86,10 +86,10 @@ def test_no_expression_gets_into_a_file(tmp_path: Path, value: str) -> None:
 def test_the_matrix_of_a_run_is_what_the_channel_lacks(gpu_feedstock: TinyFeedstock) -> None:
     gpu_feedstock.keep_outputs(2)
     (gpu_feedstock.folder / "conda-forge.yml").write_text("conda_build_tool: rattler-build\n")
-    everything = gpu_feedstock.run("ci", "--matrix", "github").stdout
+    everything = gpu_feedstock.ask("ci", "--matrix", "github").stdout
     include = json.loads(everything.partition("include=")[2])
     assert gpu_feedstock.build(f"{HERE.name}_cpu").returncode == 0
-    run = gpu_feedstock.run("ci", "--matrix", "github", "--missing", str(gpu_feedstock.artifacts))
+    run = gpu_feedstock.ask("ci", "--matrix", "github", "--missing", str(gpu_feedstock.artifacts))
     assert run.returncode == 0, run.stderr
     missing = {job["configurations"] for job in json.loads(run.stdout.partition("include=")[2])}
     assert missing < {job["configurations"] for job in include}

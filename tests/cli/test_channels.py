@@ -24,7 +24,7 @@ from tests.support import command
     ids=" ".join,
 )
 def test_the_stand_in_channel_can_be_read(words: tuple[str, ...], tmp_path: Path) -> None:
-    run = command.run(command.tool(*words, "-c", "stand-in", "--json"), tmp_path)
+    run = command.here(*words, "-c", "stand-in", "--json", folder=tmp_path)
     assert run.returncode == 0, run.stderr
     assert "cudnn" in json.dumps(json.loads(run.stdout)).lower()
     assert run.stderr.startswith("Reading the STAND-IN channel")
@@ -48,12 +48,12 @@ def test_without_a_channel_the_stand_in_is_suggested(words: tuple[str, ...], mon
 
 
 def test_the_stand_in_channel_is_not_mixed_with_real_ones(tmp_path: Path) -> None:
-    run = command.run(command.tool("search", "cudnn", "-c", "stand-in", "-c", "conda-forge"), tmp_path)
+    run = command.here("search", "cudnn", "-c", "stand-in", "-c", "conda-forge", folder=tmp_path)
     assert run.returncode == 2
     assert "the stand-in channel cannot be mixed with real channels" in run.stderr
 
 
 def test_the_stand_in_channel_has_no_pinning(tmp_path: Path) -> None:
-    run = command.run(command.tool("pinning", "fetch", "-c", "stand-in"), tmp_path)
+    run = command.here("pinning", "fetch", "-c", "stand-in", folder=tmp_path)
     assert run.returncode == 2
     assert "the stand-in channel has no pinning" in run.stderr

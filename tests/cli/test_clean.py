@@ -25,7 +25,7 @@ BUILT = f"{GPU}_py3.11"
 
 def cleaned(feedstock: TinyFeedstock, *arguments: str, status: int = 0) -> dict[str, Any]:
     """What `clean --json` says."""
-    run = feedstock.run("clean", "--json", *arguments)
+    run = feedstock.ask("clean", "--json", *arguments)
     assert run.returncode == status, run.stderr
     found: dict[str, Any] = json.loads(run.stdout)
     return found
@@ -79,11 +79,11 @@ def test_what_a_build_uses_now_stays(gpu_feedstock: TinyFeedstock) -> None:
 
 
 def test_nothing_is_removed_without_consent(gpu_feedstock: TinyFeedstock) -> None:
-    run = gpu_feedstock.run("clean")
+    run = gpu_feedstock.ask("clean")
     assert run.returncode == 2
     assert "pkg_cache" in run.stdout
     assert "--yes removes without asking, --dry-run only lists" in run.stderr
-    both = gpu_feedstock.run("clean", "--yes", "--dry-run")
+    both = gpu_feedstock.ask("clean", "--yes", "--dry-run")
     assert both.returncode == 2
     assert "exclude each other" in both.stderr
     assert (gpu_feedstock.artifacts / "pkg_cache").is_dir()

@@ -36,7 +36,7 @@ def feedstock(tmp_path: Path) -> Path:
 
 
 def run(feedstock: Path, *words: str) -> tuple[int, str]:
-    ended = command.run(command.tool(*words), feedstock)
+    ended = command.here(*words, folder=feedstock)
     return ended.returncode, ended.stdout + ended.stderr
 
 

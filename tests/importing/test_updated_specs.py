@@ -44,7 +44,7 @@ def test_a_new_version_changes_its_lines_only(spec: Path) -> None:
     before, feedstock = spec.read_text(), spec.parent
     changed(feedstock / "recipe/recipe.yaml", ("2.4.1", "2.5.0"), ("a" * 64, "c" * 64), ("{{ 3 +", "{{ 0 +"))
     words = ("import", str(feedstock), "--update", "--pinning", str(feedstock.parent / "pinning"))
-    done = command.run(command.tool(*words), feedstock)
+    done = command.here(*words, folder=feedstock)
     assert done.returncode == 0, done.stderr
     assert "changed feedstock.yaml" in done.stderr
     assert difference(before, spec.read_text()) == [
@@ -106,7 +106,7 @@ def test_what_the_spec_says_in_another_way_is_named_and_nothing_is_written(spec:
     before = spec.read_text()
     changed(feedstock / "recipe/recipe.yaml", ("then: zlib", "then: libzlib"))
     words = ("import", str(feedstock), "--update", "--pinning", str(feedstock.parent / "pinning"))
-    done = command.run(command.tool(*words), feedstock)
+    done = command.here(*words, folder=feedstock)
     assert done.returncode == 1, done.stderr
     assert (
         'not in the spec: outputs.solver.requirements.host: {"package": "zlib", "when": "linux"} became' in done.stderr

@@ -53,6 +53,10 @@ class TinyFeedstock:
         """Any command of feedstock-tools in the feedstock's folder."""
         return command.run(command.tool(*arguments), self.folder, command.environment(**variables))
 
+    def ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """A command that answers and starts nothing, in this process and the feedstock's folder."""
+        return command.here(*arguments, folder=self.folder)
+
     def patched_build(self, program: str, *arguments: str) -> list[str]:
         """The command of a build with modules of feedstock-tools changed by some statements."""
         return command.patched(program, "build", *arguments, "--channel", str(self.channel))

@@ -117,10 +117,10 @@ def test_all_readers_of_a_hostile_log_show_text(feedstock: TinyFeedstock) -> Non
     runs = [
         feedstock.build(f"{CPU}_py3.11"),
         feedstock.build(f"{CPU}_py3.11", f"{CPU}_py3.12", "--jobs", "2"),
-        feedstock.run("status", "--channel", str(feedstock.channel)),
-        feedstock.run("status", "--markdown", "--channel", str(feedstock.channel)),
-        feedstock.run("status", "--json", "--channel", str(feedstock.channel)),
-        feedstock.run("status", "--html", "page.html", "--channel", str(feedstock.channel)),
+        feedstock.ask("status", "--channel", str(feedstock.channel)),
+        feedstock.ask("status", "--markdown", "--channel", str(feedstock.channel)),
+        feedstock.ask("status", "--json", "--channel", str(feedstock.channel)),
+        feedstock.ask("status", "--html", "page.html", "--channel", str(feedstock.channel)),
     ]
     for run in runs:
         assert "Traceback" not in run.stderr
@@ -142,7 +142,7 @@ def test_readers_of_a_huge_log_need_no_memory(feedstock: TinyFeedstock) -> None:
         stream.write(b"the end\xff\x1b[2J\n")
     began = time.monotonic()
     for words in (("status",), ("status", "--json"), ("status", "--html", "page.html")):
-        run = feedstock.run(*words, "--channel", str(feedstock.channel))
+        run = feedstock.ask(*words, "--channel", str(feedstock.channel))
         assert run.returncode == 0, run.stderr
     assert time.monotonic() - began < 30
     page = (feedstock.folder / "page.html").read_text(encoding="utf-8")

@@ -100,7 +100,7 @@ def records(feedstock: TinyFeedstock) -> list[tuple[str, str]]:
 
 
 def test_rows_share_a_staging_output(counted: TinyFeedstock) -> None:
-    planned = json.loads(counted.run("plan", CPU, "--json", "--channel", str(counted.channel)).stdout)
+    planned = json.loads(counted.ask("plan", CPU, "--json", "--channel", str(counted.channel)).stdout)
     shared, *rows = planned["todo"]
     assert shared["builds"][0].startswith("compiled-shared-")
     assert [row["configuration"] for row in rows] == [shared["configuration"]] * 2
@@ -139,7 +139,7 @@ def test_a_package_of_an_heir_is_the_one_that_its_own_staging_would_give(
 def test_a_later_row_finds_what_an_earlier_one_had_built(counted: TinyFeedstock) -> None:
     assert counted.build(f"{CPU}_py3.11").returncode == 0
     assert len(kept(counted)) == 1
-    status = counted.run("status", CPU, "--channel", str(counted.channel)).stdout
+    status = counted.ask("status", CPU, "--channel", str(counted.channel)).stdout
     assert "Kept until all rows that inherit from it are done:\n  compiled-shared-" in status
     assert "3 of 4" in status
     assert counted.build(f"{CPU}_py3.12").returncode == 0
@@ -180,7 +180,7 @@ def test_no_row_begins_after_the_shared_build_failed(counted: TinyFeedstock) -> 
     assert "FAILED: compiled-shared-" in run.stdout
     assert records(counted) == [("compiled", "failed")]
     assert kept(counted) != []
-    (state,) = json.loads(counted.run("status", CPU, "--json", "--channel", str(counted.channel)).stdout)[
+    (state,) = json.loads(counted.ask("status", CPU, "--json", "--channel", str(counted.channel)).stdout)[
         "configurations"
     ]
     assert state["state"] == "failed"
@@ -340,8 +340,8 @@ def test_two_runs_share_it(slow: TinyFeedstock) -> None:
 def test_clean_removes_it(counted: TinyFeedstock) -> None:
     assert counted.build(f"{CPU}_py3.11").returncode == 0
     (folder,) = (counted.artifacts / ".work" / "shared").iterdir()
-    assert str(folder) in counted.run("clean", "--dry-run").stdout
-    assert counted.run("clean", "--yes").returncode == 0
+    assert str(folder) in counted.ask("clean", "--dry-run").stdout
+    assert counted.ask("clean", "--yes").returncode == 0
     assert kept(counted) == []
     assert counted.build(f"{CPU}_py3.12").returncode == 0
     assert runs(counted).count("shared") == 2

@@ -47,7 +47,7 @@ def test_a_second_build_of_the_same_inputs_is_the_same(feedstock: TinyFeedstock,
 
 def comparisons_of_other_machines_are_collected_once(feedstock: TinyFeedstock, part: Path) -> None:
     for _ in range(2):
-        run = feedstock.run("collect", str(part))
+        run = feedstock.ask("collect", str(part))
         assert run.returncode == 0, run.stderr
     found = comparisons(feedstock)
     assert [each.result for each in found] == ["same"] * 2
@@ -73,16 +73,16 @@ def test_what_differs_is_named_and_replaces_nothing(feedstock: TinyFeedstock) ->
     assert told.returncode == 1
     assert "  share/chance: other bytes\n" in told.stdout
     assert f"  feedstock-tools diff {feedstock.artifacts}" in told.stdout
-    status = feedstock.run("status", "--channel", str(feedstock.channel))
+    status = feedstock.ask("status", "--channel", str(feedstock.channel))
     assert f"{library}: " in status.stdout
     assert "lie" not in f"{told.stdout}{status.stdout}".lower().replace("client", "")
-    shown = json.loads(feedstock.run("status", "--json", "--channel", str(feedstock.channel)).stdout)
+    shown = json.loads(feedstock.ask("status", "--json", "--channel", str(feedstock.channel)).stdout)
     records = [output["build_record"] for each in shown["configurations"] for output in each["outputs"]]
     assert sorted(len(record["compared"]) for record in records if record) == [2, 2]
-    page = feedstock.run("status", "--html", "page.html", "--channel", str(feedstock.channel))
+    page = feedstock.ask("status", "--html", "page.html", "--channel", str(feedstock.channel))
     assert page.returncode == 0
     assert "files differ" in (feedstock.folder / "page.html").read_text(encoding="utf-8")
-    dossier = feedstock.run("dossier", f"{CPU}_py3.11", "-o", "dossier", "--channel", str(feedstock.channel))
+    dossier = feedstock.ask("dossier", f"{CPU}_py3.11", "-o", "dossier", "--channel", str(feedstock.channel))
     assert dossier.returncode == 0, dossier.stderr
     assert (
         "**" in (feedstock.folder / "dossier" / "README.md").read_text(encoding="utf-8").partition("second build of")[2]
@@ -97,7 +97,7 @@ def test_a_second_build_that_fails_is_recorded_and_harms_nothing(feedstock: Tiny
     assert "not built a second time" in run.stdout
     assert {each.result for each in comparisons(feedstock)} == {"failed"}
     assert len(contents(feedstock)) == 1
-    planned = feedstock.run("plan", f"{CPU}_py3.11", "--json", "--channel", str(feedstock.channel))
+    planned = feedstock.ask("plan", f"{CPU}_py3.11", "--json", "--channel", str(feedstock.channel))
     assert json.loads(planned.stdout)["todo"] == []
 
 

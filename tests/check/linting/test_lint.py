@@ -103,26 +103,26 @@ def test_packages_of_two_jobs_with_one_name_collide(tmp_path: Path) -> None:
 
 def test_what_is_safe_is_mended(tmp_path: Path) -> None:
     folder = feedstock(tmp_path, RIGHT.replace("        - zlib\n", "        - zlib\n        - zlib\n"))
-    shown = command.run(command.tool("lint", str(folder)), tmp_path)
+    shown = command.here("lint", str(folder), folder=tmp_path)
     assert shown.returncode == 1
     assert shown.stdout.endswith("1 finding, 1 of them mended by --fix.\n")
-    mended = command.run(command.tool("lint", str(folder), "--fix"), tmp_path)
+    mended = command.here("lint", str(folder), "--fix", folder=tmp_path)
     assert (mended.returncode, mended.stdout.splitlines()[1:]) == (0, ["No finding."])
     assert (folder / "recipe/meta.yaml").read_text() == RIGHT
 
 
 def test_findings_are_shown_to_machines(tmp_path: Path) -> None:
     folder = feedstock(tmp_path, RIGHT.replace("license: MIT", 'license: "50% a:b"'))
-    annotated = command.run(command.tool("lint", str(folder), "--github"), tmp_path).stdout
+    annotated = command.here("lint", str(folder), "--github", folder=tmp_path).stdout
     assert annotated.startswith(
         f"::notice title=feedstock-tools lint::3 of {len(RULES) - 1} checks could not be completed: "
     )
     assert annotated.splitlines()[1].startswith(
         "::warning file=recipe/meta.yaml,line=32,col=3,title=license::'50%25 a:b' is not"
     )
-    (entry,) = json.loads(command.run(command.tool("lint", str(folder), "--json"), tmp_path).stdout)["findings"]
+    (entry,) = json.loads(command.here("lint", str(folder), "--json", folder=tmp_path).stdout)["findings"]
     assert (entry["rule"], entry["line"]) == ("license", 32)
-    log = json.loads(command.run(command.tool("lint", str(folder), "--sarif"), tmp_path).stdout)
+    log = json.loads(command.here("lint", str(folder), "--sarif", folder=tmp_path).stdout)
     ours = json.loads(json.dumps(findings_sarif(lint_feedstock(folder))))
     assert [run["results"] for run in log["runs"]] == [run["results"] for run in ours["runs"]]
     (noted,) = log["runs"][0]["invocations"][0]["toolExecutionNotifications"]
@@ -138,9 +138,9 @@ def test_findings_are_shown_to_machines(tmp_path: Path) -> None:
 def test_a_requirement_that_no_selector_admits_is_removed(tmp_path: Path) -> None:
     dead = "        - bzip2  # [linux and win]\n"
     folder = feedstock(tmp_path, RIGHT.replace("        - zlib\n", f"        - zlib\n{dead}"))
-    shown = command.run(command.tool("lint", str(folder)), tmp_path)
+    shown = command.here("lint", str(folder), folder=tmp_path)
     assert shown.stdout.endswith("1 finding, 1 of them mended by --fix.\n")
-    mended = command.run(command.tool("lint", str(folder), "--fix"), tmp_path)
+    mended = command.here("lint", str(folder), "--fix", folder=tmp_path)
     assert (mended.returncode, mended.stdout.splitlines()[1:]) == (0, ["No finding."])
     assert f"-{dead}" in mended.stderr
     assert (folder / "recipe/meta.yaml").read_text() == RIGHT
