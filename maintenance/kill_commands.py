@@ -256,6 +256,7 @@ ALIKE = {
     **{f"edit {each}": "edit" for each in ("add-cuda", "add-python", "drop-cuda", "drop-python", "maintainer")},
     **{f"edit {each}": "edit" for each in ("migration", "provider", "requirement", "version", "pinning", "setting")},
     **{f"edit {each}": "edit" for each in ("license-file", "noarch", "python-min", "stdlib")},
+    **{f"fleet {each}": "fleet new" for each in ("invite", "join", "remove")},
     **{"pinning update": "pinning fetch", "cuda facts": "cuda show", "cuda graph": "cuda show", "env": "cuda show"},
 }
 #: Commands that serve until they are ended, with the tests that kill them.

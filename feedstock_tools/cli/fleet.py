@@ -34,6 +34,7 @@ _MACHINES = options.option(
     metavar="PROGRAM",
     meaning="Program that makes and ends the machines: PROGRAM up|down FLEET",
 )
+_TELL_HUB = "A hub on another machine hears it from `fleet up`, or a copy of the folder hub."
 _FOLDER = click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 
 
@@ -69,6 +70,51 @@ def new(name: str, hub: str, hosts: tuple[str, ...], root: str) -> None:
     say(f"  feedstock-tools fleet hub {fleet.for_hub} {hub}")
     for host in fleet.hosts:
         say(f"  feedstock-tools fleet worker {fleet.for_host(host)}   # on {host}, with a copy of this folder")
+
+
+@fleet.command("join", short_help="Take part in a fleet that another maintainer has made.")
+@click.argument("name")
+@options.option("--hub", required=True, metavar="HOST:PORT", meaning="Where its hub listens")
+@options.option(
+    "--authority",
+    required=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    meaning="authority.crt of the fleet, from who has made it",
+)
+def join(name: str, hub: str, authority: Path) -> None:
+    """Make a key of your own, which stays on this machine, and a certificate that the other maintainer invites."""
+    refuse_without_extra()
+    from feedstock_tools.builds.fleet import fleets_root, join_fleet
+
+    certificate = join_fleet(fleets_root(os.environ) / name, name, hub, authority)
+    say(f"Send {certificate} to who has made the fleet. They run:")
+    say(f"  feedstock-tools fleet invite YOUR-NAME {certificate.name} --fleet={name}")
+
+
+@fleet.command("invite", short_help="Let another maintainer build on a fleet.")
+@click.argument("name")
+@click.argument("certificate", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@_FLEET
+def invite(name: str, certificate: Path, fleet: str | None) -> None:
+    """Let the hub trust the CERTIFICATE that `fleet join` has made for NAME, until `fleet remove NAME`."""
+    from feedstock_tools.builds.fleet import invite as trust
+
+    found = chosen_fleet(fleet)
+    trust(found, name, certificate)
+    say(f"Invited {name} to the fleet {found.name}. {_TELL_HUB}")
+
+
+@fleet.command("remove", short_help="No longer let a maintainer build on a fleet.")
+@click.argument("name")
+@_FLEET
+def remove_(name: str, fleet: str | None) -> None:
+    """Let the hub no longer trust the certificate of NAME. The builds of that maintainer go on until `fleet stop`."""
+    from feedstock_tools.builds.fleet import remove_maintainer
+
+    found = chosen_fleet(fleet)
+    remove_maintainer(found, name)
+    say(f"Removed {name} from the fleet {found.name}. {_TELL_HUB}")
 
 
 @fleet.command("hub", short_help="Serve as the hub of a fleet.")

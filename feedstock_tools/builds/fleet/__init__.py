@@ -18,8 +18,11 @@ if TYPE_CHECKING:
         find_fleet,
         fleet_name,
         fleets_root,
+        invite,
+        join_fleet,
         make_fleet,
         open_fleet,
+        remove_maintainer,
     )
     from feedstock_tools.builds.fleet.host.settings import host_of
     from feedstock_tools.builds.fleet.hub import main as serve_hub
@@ -38,7 +41,8 @@ if TYPE_CHECKING:
 #: Module → the names that it offers; `name=other` if the module calls it differently.
 _WHERE = {
     # The folder of a fleet on its client, and a connection to it.
-    "folder": "FleetFolder add_host find_fleet fleet_name fleets_root make_fleet open_fleet",
+    "folder": "FleetFolder add_host find_fleet fleet_name fleets_root make_fleet open_fleet"
+    " invite join_fleet remove_maintainer",
     "carrying.link": "Away Link",
     "orders.order": "Refused",
     # A run, and the hosts that it may use.

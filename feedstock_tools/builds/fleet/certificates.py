@@ -102,6 +102,50 @@ def issue(authority: Path, folder: Path, role: Role, name: str) -> None:
     write_private(folder / AUTHORITY, (authority / AUTHORITY).read_bytes())
 
 
+def sign_own(folder: Path, name: str) -> None:
+    """Put a key and a client's certificate that it has signed itself into a folder: who invites trusts that alone.
+
+    Raises:
+        WorkError: a file cannot be written.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key, subject = ec.generate_private_key(ec.SECP256R1()), _name(name, "client")
+    usage = {each: each == "digital_signature" for each in _USES}
+    certificate = (
+        _builder(subject, subject)
+        .public_key(key.public_key())
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.KeyUsage(**usage), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([x509.oid.ExtendedKeyUsageOID.CLIENT_AUTH]), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    write_private(folder / KEY, _pem_of_key(key))
+    write_private(folder / CERTIFICATE, _pem(certificate))
+
+
+def client_certificate(path: Path) -> bytes:
+    """The certificate in a file, if it is a client's and can sign no other.
+
+    Raises:
+        InputError: it is missing, or another one.
+    """
+    from cryptography import x509
+
+    try:
+        certificate = x509.load_pem_x509_certificate(path.read_bytes())
+        uses = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+        signs = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except (OSError, ValueError, x509.ExtensionNotFound) as error:
+        raise InputError(f"the certificate cannot be read: {error}", path=path) from error
+    if signs or list(uses) != [x509.oid.ExtendedKeyUsageOID.CLIENT_AUTH]:
+        raise InputError("it is no certificate of a client", path=path, hint="`feedstock-tools fleet join` makes one.")
+    return _pem(certificate)
+
+
 def is_valid_for_long(folder: Path) -> bool:
     """Whether a folder has a certificate that is valid for some weeks more."""
     from cryptography import x509

@@ -4,6 +4,7 @@ authority.crt, authority.key    the fleet's own authority
 own.crt, own.key                the client's certificate
 fleet.json                      the hub's address
 hub/, hosts/NAME/               what the hub and each host get, and nothing else
+maintainers/NAME.crt            the certificates of those who were invited, which the hub trusts besides the authority
 """
 
 from __future__ import annotations
@@ -17,10 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.builds.fleet.certificates import (
+    AUTHORITY,
+    AUTHORITY_KEY,
+    CERTIFICATE,
+    client_certificate,
     is_valid_for_long,
     issue,
     make_authority,
     refuse_bad_name,
+    sign_own,
     write_private,
 )
 from feedstock_tools.builds.fleet.host.settings import SETTINGS
@@ -30,7 +36,7 @@ from feedstock_tools.yaml_reading.nodes import parse_types
 
 #: The variable of an inventory's group `all` that names its fleet.
 NAME_KEY = "fleet_name"
-_FLEET = "fleet.json"
+_FLEET, _MAINTAINERS = "fleet.json", "maintainers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,64 @@ def make_fleet(path: Path, name: str, hub: str) -> FleetFolder:
     return FleetFolder(path, name, hub)
 
 
+def join_fleet(path: Path, name: str, hub: str, authority: Path) -> Path:
+    """Make the private folder of a fleet that somebody else has made; returns the certificate to send to them.
+
+    Raises:
+        InputError: there is a fleet already, its name is invalid, or there is no such authority.
+        WorkError: the folder cannot be written.
+    """
+    refuse_bad_name(name)
+    if (path / _FLEET).exists():
+        raise InputError("there is a fleet in this folder already", path=path, hint="Remove the folder to join again.")
+    content = read_text(authority, within=None)
+    sign_own(path, name)
+    write_private(path / AUTHORITY, content.encode())
+    write_private(path / _FLEET, json.dumps({"name": name, "hub": hub}).encode())
+    return path / CERTIFICATE
+
+
+def invite(fleet: FleetFolder, name: str, certificate: Path) -> None:
+    """Let the hub trust the certificate of another maintainer.
+
+    Raises:
+        InputError: the fleet is somebody else's, the name is invalid, or it is no certificate of a client.
+        WorkError: the folder cannot be written.
+    """
+    refuse_bad_name(name)
+    _refuse_foreign(fleet)
+    write_private(fleet.path / _MAINTAINERS / f"{name}.crt", client_certificate(certificate))
+    _trust_maintainers(fleet)
+
+
+def remove_maintainer(fleet: FleetFolder, name: str) -> None:
+    """Let the hub no longer trust the certificate of a maintainer.
+
+    Raises:
+        InputError: there is no maintainer of this name.
+        WorkError: the folder cannot be written.
+    """
+    _refuse_foreign(fleet)
+    paths = {path.stem: path for path in (fleet.path / _MAINTAINERS).glob("*.crt")}
+    if name not in paths:
+        hint = f"There are: {', '.join(sorted(paths))}." if paths else "Nobody was invited."
+        raise InputError(f"there is no maintainer {name!r} of the fleet {fleet.name}", hint=hint)
+    paths[name].unlink()
+    _trust_maintainers(fleet)
+
+
+def _refuse_foreign(fleet: FleetFolder) -> None:
+    if not (fleet.path / AUTHORITY_KEY).is_file():
+        hint = "Who has made the fleet invites and removes."
+        raise InputError(f"the fleet {fleet.name} is somebody else's", path=fleet.path, hint=hint)
+
+
+def _trust_maintainers(fleet: FleetFolder) -> None:
+    """Write whom the hub trusts: hosts trust the authority alone."""
+    trusted = [fleet.path / AUTHORITY, *sorted((fleet.path / _MAINTAINERS).glob("*.crt"))]
+    write_private(fleet.for_hub / AUTHORITY, b"".join(path.read_bytes() for path in trusted))
+
+
 def add_host(fleet: FleetFolder, host: str, settings: Mapping[str, Any], folder: Path | None = None) -> Path:
     """Make what a host gets: its certificate and its settings; returns the folder.
 
@@ -121,6 +185,7 @@ def move_hub(fleet: FleetFolder, hub: str) -> FleetFolder:
     if not is_valid_for_long(fleet.for_hub):
         issue(fleet.path, fleet.for_hub, "hub", "hub")
         issue(fleet.path, fleet.path, "client", "client")
+        _trust_maintainers(fleet)
     return replace(fleet, hub=hub)
 
 

@@ -2,7 +2,8 @@
 
     python -m feedstock_tools.builds.fleet.hub FOLDER HOST:PORT
 
-It remembers nothing on disk: workers join it again with the builds that go on, and clients give their rows again.
+It remembers nothing on disk: workers join it again with the builds that go on, and clients give their rows again. So
+it begins anew when other certificates are to be trusted.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import logging
 import signal
 import sys
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from feedstock_tools.builds.fleet.certificates import security
+from feedstock_tools.builds.fleet.certificates import AUTHORITY, security
 from feedstock_tools.builds.fleet.cluster.adapting import with_jobs
 from feedstock_tools.builds.fleet.cluster.kinds import job_kinds
 from feedstock_tools.errors import FeedstockError
@@ -27,6 +28,8 @@ DASHBOARD = "127.0.0.1:8787"
 _SILENT = "30s"
 #: How often it tries to listen, once a second: a connection of another program may have its port for a moment.
 _TRIES = 30
+#: How often it checks whom to trust, in seconds.
+_LOOKS_EVERY = 2.0
 _SETTINGS = {
     "scheduler": {
         "worker-ttl": _SILENT,
@@ -38,7 +41,8 @@ _SETTINGS = {
 }
 
 
-async def _serve(folder: Path, address: str) -> None:
+async def _serve(folder: Path, address: str) -> bool:
+    """Serve until a signal asks for the end, or others are to be trusted; returns whether to serve again."""
     import dask
     from distributed import Scheduler
 
@@ -60,7 +64,11 @@ async def _serve(folder: Path, address: str) -> None:
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        await stop.wait()
+        trusted = (folder / AUTHORITY).read_bytes()
+        while not stop.is_set() and (folder / AUTHORITY).read_bytes() == trusted:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), _LOOKS_EVERY)
+        return not stop.is_set()
 
 
 def main(folder: str, address: str) -> int:
@@ -68,7 +76,8 @@ def main(folder: str, address: str) -> int:
     logging.basicConfig(level=logging.ERROR)
     for left in reversed(range(_TRIES)):
         try:
-            asyncio.run(_serve(Path(folder), address))
+            while asyncio.run(_serve(Path(folder), address)):
+                pass
             return 0
         except (FeedstockError, OSError, ValueError) as error:
             sys.stderr.write(f"{error}\n")

@@ -19,10 +19,19 @@ from distributed.protocol.serialize import ToPickle
 
 from feedstock_tools.builds.fleet.carrying.link import COURIER, Link
 from feedstock_tools.builds.fleet.certificates import security
-from feedstock_tools.builds.fleet.folder import FleetFolder, add_host, make_fleet
+from feedstock_tools.builds.fleet.folder import (
+    FleetFolder,
+    add_host,
+    invite,
+    join_fleet,
+    make_fleet,
+    open_fleet,
+    remove_maintainer,
+)
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.processes import worker_command
-from tests.support.fleets import Fleet, fleet_in, started_fleet
+from tests.support.fleets import Fleet, fleet_in, started_fleet, wait_for_hosts
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +64,40 @@ def test_private_files_are_readable_by_their_owner_alone(tmp_path: Path) -> None
 def test_a_name_must_do_in_paths_and_certificates(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="cannot be the name"):
         make_fleet(tmp_path / "fleet", name, "203.0.113.7:8786")
+
+
+def test_a_maintainer_is_invited_with_a_key_of_their_own_and_removed(tmp_path: Path) -> None:
+    with fleet_in(tmp_path, 1) as fleet:
+        mine, theirs = fleet.local.fleet, tmp_path / "theirs"
+        certificate = join_fleet(theirs, "local", mine.hub, mine.path / "authority.crt")
+        joined = open_fleet(theirs)
+        with pytest.raises(WorkError, match="cannot be reached"), Link(joined):
+            pass
+        invite(mine, "anna", certificate)
+        assert (theirs / "own.key").read_bytes() not in {path.read_bytes() for path in mine.path.rglob("*.key")}
+        wait_for_hosts(joined, 1)
+        fleet.wait_for(1)
+        with pytest.raises(InputError, match="is somebody else's"):
+            invite(joined, "mallory", certificate)
+        with pytest.raises(InputError, match=r"there is no maintainer 'otto'.*|There are: anna"):
+            remove_maintainer(mine, "otto")
+        remove_maintainer(mine, "anna")
+        wait_until(lambda: _is_refused(joined), 60)
+        fleet.wait_for(1)
+
+
+def _is_refused(fleet: FleetFolder) -> bool:
+    with suppress(WorkError), Link(fleet):
+        return False
+    return True
+
+
+def test_an_invitation_takes_a_certificate_of_a_client_alone(tmp_path: Path) -> None:
+    made = make_fleet(tmp_path / "fleet", "mine", "203.0.113.7:8786")
+    add_host(made, "h1", {"root": "/var/lib/feedstock-tools"})
+    for path in (made.path / "authority.crt", made.for_host("h1") / "own.crt", made.path / "fleet.json"):
+        with pytest.raises(InputError, match="certificate"):
+            invite(made, "anna", path)
 
 
 def test_another_fleets_certificate_is_refused(other: FleetFolder, fleet: Fleet) -> None:
