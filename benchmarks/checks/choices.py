@@ -141,6 +141,7 @@ def main() -> int:
     for _, repository, name in listed:
         if counts["pairs"] >= given.pairs:
             break
+        print(dict(counts.most_common()), file=sys.stderr)
         with tempfile.TemporaryDirectory() as place:
             folders = Path(place, "before"), Path(place, "after")
             try:

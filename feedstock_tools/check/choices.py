@@ -224,6 +224,8 @@ _TOOLKIT = "cudatoolkit"
 #: conda-forge's compilers of CUDA, whose run exports require the driver: cuda-nvcc since 12.0, nvcc before.
 _COMPILERS = ("cuda-nvcc_", "nvcc_")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
+#: The build in a requirement such as `torch =*=cuda*` or `torch 2.1=cuda*`.
+_BUILD = re.compile(r"={0,2}[^=<>!~\s]+=([^=\s]+)")
 #: Longer numbers are no CUDA versions.
 _LONGEST = 6
 #: Several times as many as any feedstock names.
@@ -438,8 +440,9 @@ def _patterns(package: Package, names: set[str]) -> Iterator[tuple[str, str]]:
     linked = {name_in(spec).lower() for spec in (*package.run, *(package.host or ()))}
     for spec in (*package.run, *(spec for spec in package.constrains if name_in(spec).lower() in linked)):
         words = spec.split() if isinstance(spec, str) else []
-        if len(words) == 3 and words[0] not in names and not words[0].startswith(("__", "python")):
-            yield words[0], words[2]
+        build = words[2] if len(words) == 3 else (_BUILD.fullmatch(" ".join(words[1:])) or [""] * 2)[1]
+        if build and words[0] not in names and not words[0].startswith(("__", "python")):
+            yield words[0], build
 
 
 def _toolkit(platform: Platform, cuda: str, name: str, patch: str) -> Promised:

@@ -81,11 +81,12 @@ def test_a_newer_cudatoolkit_is_preferred_whatever_was_built_last(tmp_path: Path
     assert ("driver 10.2 and newer", "CUDA 10.2", "CUDA 10.1") in found
 
 
-def test_a_constraint_on_the_builds_of_a_linked_package_leaves_the_choice_to_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("spec", ["torch * {{ kind }}*", "torch =*={{ kind }}*"])
+def test_a_constraint_on_the_builds_of_a_linked_package_leaves_the_choice_to_it(tmp_path: Path, spec: str) -> None:
     string = '{% set kind = "cuda" if cuda_compiler_version != "None" else "cpu" %}\n'
     equal = BUMPED.replace("number: 202", "number: 2").replace("1.2", "1.3")
     constrained = equal.replace("        - zlib\n", "        - zlib\n        - torch\n", 1).replace(
-        GUARD, f"{GUARD}      run_constrained:\n        - torch * {{{{ kind }}}}*\n", 1
+        GUARD, f"{GUARD}      run_constrained:\n        - {spec}\n", 1
     )
     found = of_library(tmp_path, PREFERRED, string + constrained, ("None", "12.9"), ("None", "12.9"))
     assert found == [("driver 12.0 and newer", "CPU or CUDA 12.9 (as torch prefers)", "CUDA 12.9")]
