@@ -314,6 +314,22 @@ def test_dropping_lists_what_still_mentions_the_version(folder: Path) -> None:
     assert "meta.yaml:25 mentions CUDA 12.9" in unpinned(folder, "drop-cuda", "12.9").stderr
 
 
+def test_adding_and_dropping_list_what_scripts_test(folder: Path) -> None:
+    (folder / "recipe/conda_build_config.yaml").write_text(VARIANTS)
+    (folder / "recipe/build.sh").write_text(
+        'if [[ "${cuda_compiler_version}" == 12.9 ]]; then\n  # cuda 12.9\n  cp cuda-12.9.h .\n  A="80-real"\nfi\n'
+    )
+    (folder / "recipe/bld.bat").write_text('if "%cuda_compiler_version%"=="12.9" exit 1\n')
+    place = 'build.sh:1 mentions CUDA 12.9: if [[ "${cuda_compiler_version}" == 12.9 ]]; then'
+    added = edit(folder, "add-cuda", "13.0", "--pinning", "none").stderr
+    assert f"note: {place}, which CUDA 13.0 may need too\n" in added
+    assert "bld.bat:1 mentions CUDA 12.9" in added
+    dropped = edit(folder, "drop-cuda", "12.9", "--pinning", "none").stderr
+    assert f"note: {place}\n" in dropped
+    assert "build.sh:2" not in dropped + added
+    assert "build.sh:3" not in dropped + added
+
+
 @pytest.mark.parametrize(("before", "more"), [("{}", ""), ("{bot: {automerge: true}}", "bot: {automerge: true}, ")])
 def test_a_conda_forge_yml_in_flow_style_stays_in_it(folder: Path, before: str, more: str) -> None:
     (folder / "conda-forge.yml").write_text(f"{before}\n")

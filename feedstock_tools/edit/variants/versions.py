@@ -10,7 +10,7 @@ Where a version comes from decides what an edit changes:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -181,6 +181,9 @@ def add_version(
         built = {platform: versions_on(platform, files, key.name) - {version} for platform in platforms}
         added = keep_skipped(added, key.name, version, built)
     added = with_patches(added, key, version)
+    others = {built for document in files for built in versions_in(document, key.name)} - {version}
+    tested = _in_scripts(draft.recipe_path.parent, key, others)
+    added = added.remarked(*(f"{place}, which {key.title} {version} may need too" for place in tested))
     neighbour = newest(older)
     return added if neighbour is None else list_in_selectors(added, key.name, version, neighbour)
 
@@ -309,7 +312,7 @@ def drop_version(draft: Draft, key: VersionKey, version: str, pinned: Path | Non
     """
     _check(version, key)
     document = _own_file(draft, key.name)
-    mentions = _mentions(draft.recipe, key, version)
+    mentions = [*_mentions(draft.recipe, key, version), *_in_scripts(draft.recipe_path.parent, key, {version})]
     dropped = False
     if document is not None and listing(document, key.name, version) is not None:
         draft, dropped = without_version(draft, document, key, version), True
@@ -350,6 +353,24 @@ def _mentions(recipe: Document, key: VersionKey, version: str) -> list[str]:
         for number, line in enumerate(recipe.text.splitlines(), 1)
         if pattern.search(line) and "skip" not in line
     ]
+
+
+def _in_scripts(folder: Path, key: VersionKey, versions: Iterable[str]) -> list[str]:
+    """The lines of the scripts of a recipe that name one of some versions beside a variable for it."""
+    names = "cuda" if key is CUDA else "py_?ver|conda_py|python"
+    spelled = "|".join(rf"{re.escape(each)}|{each.replace('.', '')}" for each in sorted(versions))
+    pattern = re.compile(rf"(?i)(?:{names})(?=\w*[^\w/.-]).*?(?<![\w.])(?P<version>{spelled})(?![\w.])")
+    found = []
+    for path in sorted(path for end in ("sh", "bat") for path in folder.glob(f"*.{end}")) if spelled else ():
+        try:
+            lines = read_document(path, within=folder).text.splitlines()
+        except InputError:
+            continue  # a link that leads out, or not text
+        for number, line in enumerate(lines, 1):
+            match = None if re.match(r"(?i)\s*(#|rem\b|::)", line) else pattern.search(line)
+            if match:
+                found.append(f"{path.name}:{number} mentions {key.title} {match['version']}: {line.strip()}")
+    return found
 
 
 def with_patches(draft: Draft, key: VersionKey, version: str) -> Draft:
