@@ -27,9 +27,9 @@ _RERENDERED = r"[Rr]e-?rendered with (conda-build \S+, )?conda-smithy [0-9.]+,?.
 _VERSIONS = re.compile(r"conda-smithy ([\d.]*\d).*? and conda-forge-pinning ([\d.]*\d)")
 
 
-def git(repository: Path, *words: str) -> bytes:
-    """The output of a git command."""
-    return subprocess.run(["git", "-C", str(repository), *words], capture_output=True, check=True).stdout
+def git(repository: Path, *words: str, given: bytes | None = None) -> bytes:
+    """The output of a git command, which reads what it is given."""
+    return subprocess.run(["git", "-C", str(repository), *words], input=given, capture_output=True, check=True).stdout
 
 
 def feedstocks(mirror: Path) -> list[Path]:

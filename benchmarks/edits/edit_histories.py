@@ -10,13 +10,13 @@ nothing is edited in those. MIRROR holds bare clones as OWNER+NAME/repo.
 
 import argparse
 import random
-import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.histories import git
 from feedstock_tools.edit.writing import added_item, removed_items, replaced
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.written.document import Document, Part, TextEdit
@@ -29,15 +29,14 @@ PATHS = (*(f"recipe/{name}" for name in NAMES[:-1]), NAMES[-1], ".ci_support/mig
 
 def versions(repository: Path) -> Iterator[tuple[Path, bytes]]:
     """Every version of the files in a repository's history."""
-    git = ["git", "-C", str(repository)]
-    log = [*git, "log", "--all", "--raw", "--no-abbrev", "--no-renames", "--format=", "-m", "--", *PATHS]
+    log = ("log", "--all", "--raw", "--no-abbrev", "--no-renames", "--format=", "-m", "--", *PATHS)
     found: dict[str, str] = {}
-    for line in subprocess.run(log, capture_output=True, text=True, check=True).stdout.splitlines():
+    for line in git(repository, *log).decode().splitlines():
         _, mode, _, blob, _, path = line.split(None, 5)
         if mode.startswith("100") and path.endswith((*NAMES, ".yaml", ".yml")):
             found[blob] = path
     names = "".join(f"{blob}\n" for blob in found).encode()
-    content = subprocess.run([*git, "cat-file", "--batch"], input=names, capture_output=True, check=True).stdout
+    content = git(repository, "cat-file", "--batch", given=names)
     at = 0
     for path in found.values():
         end = content.index(b"\n", at)

@@ -31,7 +31,7 @@ from feedstock_tools.gpu_code.architecture import Architecture
 from feedstock_tools.gpu_code.code import GpuCode, architecture_names, gpu_code_in_file
 from feedstock_tools.versions import parse_version
 from maintenance.facts import libraries
-from maintenance.facts.index import Wheel, archive, linux_wheels, wheels_of
+from maintenance.facts.index import Wheel, archive, by_minor, linux_wheels, wheels_of
 from maintenance.facts.records import Entry, Release, read_new, read_table, write_table
 
 TABLES = "framework_wheels"
@@ -183,15 +183,9 @@ def pythons_of(files: Sequence[Wheel]) -> set[str]:
     return {f"{tag[2]}.{tag[3:]}" for tag in tags if re.fullmatch(r"cp3\d+", tag)}
 
 
-def pythons_of_all(releases: Sequence[Sequence[Wheel]]) -> set[str]:
-    """The Pythons that each of several releases has wheels for."""
-    found = [pythons_of(files) for files in releases]
-    return set.intersection(*found) if found else set()
-
-
 def named(files: Sequence[Wheel], releases: Sequence[Sequence[Wheel]]) -> Entry:
     """The Pythons of a release by the names of its wheels, and those that all releases of the minor version have."""
-    pythons, of_all = pythons_of(files), pythons_of_all(releases)
+    pythons, of_all = pythons_of(files), set.intersection(*map(pythons_of, releases))
     fewer = {"python_of_all": sorted(of_all, key=parse_version)} if of_all and of_all < pythons else {}
     return {"python": sorted(pythons, key=parse_version), **fewer}
 
@@ -336,14 +330,6 @@ def to_read(project: Project, members: Sequence[zipfile.ZipInfo]) -> list[zipfil
     return own[:_MOST_LIBRARIES]
 
 
-def minors(versions: Sequence[str]) -> list[str]:
-    """The last release of each minor version, oldest first."""
-    last: dict[tuple[str, ...], str] = {}
-    for version in sorted(versions, key=parse_version):
-        last[tuple(version.split(".")[:2])] = version
-    return list(last.values())
-
-
 def is_complete(project: Project, entry: Entry) -> bool:
     """Whether an entry has all that reading its wheels again would find."""
     return not any(lacks_statement(project, found) for found in entry["platforms"].values())
@@ -360,7 +346,7 @@ def update_framework(index: str, framework: str, again: bool) -> int:
     project = PROJECTS[framework]
     table = read_table(f"{TABLES}/{framework}")
     files = wheels_of(index, project.name)
-    last = minors(list(files))
+    last = [group[-1] for group in by_minor(files)]
     since = [version for version in last if parse_version(version) >= parse_version(project.oldest)]
     for version in last:
         if version not in since:
