@@ -16,6 +16,8 @@ from feedstock_tools.versions import parse_version
 
 #: A build string that only GPU builds have, as in `pytorch * cuda*`.
 _GPU_BUILD = re.compile(r"(?:^|[\s=*_])(?:cuda|gpu)[\w.]*\*?")
+#: From this CUDA on, conda-forge's own guards are by major version.
+_BY_MAJOR = 12
 _LAST_NUMBER = re.compile(r"_(\d+)(?:_[a-z]\w*)?$")
 
 
@@ -23,7 +25,8 @@ def wrong_guards(job: Job, facts: CudaFacts) -> Iterator[Finding]:
     """The guards of a job's packages that admit drivers too old for the build, or refuse those it is for.
 
     A guard without a version is fine: `cuda-version` and `cudatoolkit`, which such builds depend on, require the
-    driver. So is a guard by minor version, which code that drivers compile needs.
+    driver. A guard by minor version is a remark from CUDA 12 on: drivers of the whole major version run machine code,
+    and only code that the driver compiles needs it. Before, it decides which of several builds a solver takes.
     """
     for output in (package.output for package in job.packages):
         toolkit = _toolkit(output, facts)
@@ -41,6 +44,14 @@ def wrong_guards(job: Job, facts: CudaFacts) -> Iterator[Finding]:
             elif wanted and not admits(wanted, toolkit.version):
                 message = f"{built} runs with a driver for CUDA {least}, but its '{spec}' refuses even"
                 yield Finding(job.name, "__cuda", f"{message} {toolkit.version}")
+            elif major >= _BY_MAJOR and wanted and not admits(wanted, least):
+                drivers = facts.toolkits[least].least_driver if least in facts.toolkits else None
+                from_on = f" ({drivers.linux} or later on Linux)" if drivers and drivers.linux else ""
+                message = (
+                    f"{built} runs with every driver for CUDA {major}{from_on}, but its '{spec}' refuses older ones"
+                )
+                reason = f"only PTX, and code that NVRTC of {toolkit.version} generates, need the newer driver"
+                yield Finding(job.name, "__cuda", f"{message}: {reason}", weight="remark")
 
 
 def missing_guards(jobs: Sequence[Job], facts: CudaFacts) -> Iterator[tuple[Package, Finding]]:

@@ -175,7 +175,16 @@ def test_a_guard_that_does_not_fit(tmp_path: Path, guard: str, message: str) -> 
     only(feedstock(tmp_path, V1, "12.9", RUN=guard), "__cuda", message)
 
 
-@pytest.mark.parametrize("guard", ["__cuda", "__cuda >=12", "__cuda >=12.0", "__cuda >=12.9"])
+def test_a_guard_that_refuses_drivers_that_run_the_build(tmp_path: Path) -> None:
+    message = (
+        "runs with every driver for CUDA 12 (525.60.13 or later on Linux), but its '__cuda >=12.9' refuses older ones"
+    )
+    only(feedstock(tmp_path, V1, "12.9", RUN="__cuda >=12.9"), "__cuda", message, "remark")
+    old = said(feedstock(tmp_path / "old", V1, "11.8", RUN="__cuda >=11.8"))
+    assert not [line for line in old if "refuses older ones" in line]
+
+
+@pytest.mark.parametrize("guard", ["__cuda", "__cuda >=12", "__cuda >=12.0"])
 def test_a_guard_that_fits(tmp_path: Path, guard: str) -> None:
     assert said(feedstock(tmp_path, V1, "None", "12.9", NUMBER="${{ 200 if cuda else 0 }}", RUN=guard)) == []
 
