@@ -195,6 +195,9 @@ def test_a_python_package_has_python_and_a_hash_in_its_build_string(tmp_path: Pa
         ("- a\n", "mapping of sections"),
         ("", "no package/name"),
         (HEAD + "requirements: 5\n", "'requirements' must be a mapping"),
+        (HEAD + "build:\n  noarch: none\n  skip: true\n", "build/noarch is 'none'"),
+        (HEAD + "requirements:\n  run: [pip: [a]]\n", "requirements/run has a mapping"),
+        ("{% set x = load_file_regex('meta.yaml', '(', True) %}\n" + HEAD, "is not a regular expression"),
         ("package:\n  name: a\n  version: \0\n", "NUL"),
         (HEAD + "x" * 20_000, "longer than"),
         (HEAD + "x" * 512 * 1024, "larger than 512 KiB"),
@@ -252,6 +255,13 @@ def test_a_script_too_long_for_a_file_name_is_not_a_file(tmp_path: Path) -> None
     recipe.write_text(f"package: {{name: a, version: 1}}\noutputs:\n- {{name: b, script: {'x' * 300}.sh}}\n")
     (output,) = render_recipe(read_recipe(tmp_path), VariantConfig({}), Platform.parse("linux-64"), environ={}).outputs
     assert output.name == "b"
+
+
+def test_a_version_is_found_in_a_file_by_a_regular_expression(tmp_path: Path) -> None:
+    (tmp_path / "version.txt").write_text("name = demo\nversion = 1.25\n")
+    search = r"""load_file_regex('version.txt', 'version = ([0-9.]+)', from_recipe_dir=True)"""
+    (output,) = render(tmp_path, f"package:\n  name: demo\n  version: {{{{ {search}[1] }}}}\n")
+    assert output.version == "1.25"
 
 
 def test_selectors_of_an_imported_file_count(tmp_path: Path) -> None:

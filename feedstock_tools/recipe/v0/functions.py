@@ -28,6 +28,7 @@ _NATIVE = {
 #: A recipe that uses the time would render differently every time, so the time is not available.
 _TIME = SimpleNamespace(strftime=lambda _form="", *_: "", time=lambda: 0)
 _LARGEST_DATA = 1_000_000
+_SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +102,12 @@ class Functions:
     def load_file_regex(
         self, load_file: str, regex_pattern: str, from_recipe_dir: bool = False, **_: Any
     ) -> re.Match[str] | None:
-        """A pattern's match in a file beside the recipe, if the pattern is a plain one."""
+        """A pattern's match in a file beside the recipe; the system bounds the time that it takes."""
         text = self._text_of(load_file) if from_recipe_dir else None
-        return None if text is None else re.search(re.escape(str(regex_pattern)), text)
+        try:
+            return None if text is None else re.search(str(regex_pattern), text)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise ValueError(f"'{str(regex_pattern)[:_SHOWN]}' is not a regular expression: {error}") from error
 
     def _text_of(self, filename: str) -> str | None:
         folder = self.recipe.parent

@@ -366,6 +366,23 @@ def parse_rendered(text: str, path: Path) -> dict[str, Any]:
     section or an output; if YAML might read them differently, the whole text is parsed.
 
     Raises:
-        InputError: it is not YAML, or a section is not a mapping.
+        InputError: it is not YAML, a section is not a mapping, or conda-build refuses a value.
     """
-    return dict(_sections(text, path))
+    data = dict(_sections(text, path))
+    _refuse_values(data, path)
+    return data
+
+
+def _refuse_values(data: Mapping[str, Any], path: Path) -> None:
+    """What conda-build refuses in the top level, skipped or not (metadata.py: ensure_valid_noarch_value,
+    ensure_no_pip_requirements)."""
+    build, requirements = data.get("build"), data.get("requirements")
+    noarch = build.get("noarch") if isinstance(build, dict) else None
+    lists: dict[str, Any] = requirements if isinstance(requirements, dict) else {}
+    if isinstance(noarch, str) and _BOOLEANS.get(noarch.lower(), noarch) not in ("", "generic", "python", True, False):
+        raise InputError(f"build/noarch is '{noarch}'", path=path, hint="Expected generic or python.")
+    for name in ("build", "run"):
+        specs = lists.get(name)
+        wrong = [each for each in specs if isinstance(each, dict)] if isinstance(specs, list) else []
+        if wrong:
+            raise InputError(f"requirements/{name} has a mapping: {wrong[0]}", path=path, hint="Expected only texts.")
