@@ -114,7 +114,7 @@ def compared(before: Path, after: Path, counts: Counter[str]) -> list[str]:
             continue
         platform = next(offer.platform for offer in offers if offer.platform.subdir == subdir)
         theirs = asyncio.run(flavours([*offers, *toolkits], channel.new, name, platform, driver))
-        said = set(label.partition(" (")[0].split(" or "))
+        said = set(label.partition(" (")[0].split(" or ")) - {"nothing"}
         result = "equal" if said == theirs else "another package decides" if " (as " in label and theirs <= said else ""
         result = result or ("no solution with stubs" if not theirs else "different")
         counts[result] += 1
