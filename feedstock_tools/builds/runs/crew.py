@@ -28,8 +28,8 @@ class Crew(Protocol):
         """Whether it begins rows itself, on hosts of its choice, and goes on with them after the run has ended."""
         ...
 
-    def hosts(self) -> Sequence[Host]:
-        """The hosts that rows can begin on now, with the resources that other runs leave."""
+    def present_hosts(self) -> Sequence[Host]:
+        """The hosts that are there, with all that each has for builds, whatever is reserved or in use now."""
         ...
 
     def returned(self, waiting: Collection[str]) -> Sequence[Row]:
@@ -67,7 +67,7 @@ class ThisMachine:
         self._host = host
         self._sites = sites
 
-    def hosts(self) -> Sequence[Host]:
+    def present_hosts(self) -> Sequence[Host]:
         return (self._host,)
 
     def returned(self, waiting: Collection[str]) -> Sequence[Row]:

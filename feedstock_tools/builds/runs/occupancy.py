@@ -1,4 +1,4 @@
-"""The free resources of hosts: what the rows under way leave, and which host suits a row best."""
+"""What rows under way have reserved of hosts, by their needs (nothing is measured), and which host suits a row best."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ class Load(NamedTuple):
 _NOTHING = Load()
 
 
-class Free(NamedTuple):
-    """The free resources of a host; `gpus` is infinite where they are not counted."""
+class Unreserved(NamedTuple):
+    """What no row of this run has reserved of a host; `gpus` is infinite where they are not counted."""
 
     cores: int
     memory: int
@@ -117,15 +117,15 @@ class Free(NamedTuple):
         return cores if cores > 0 else 0, gpu and self.gpus < 1, memory if memory > 0 else 0
 
 
-class FreeHost(NamedTuple):
-    """A host with free resources while rows are given to it; `at` is its position among the hosts.
+class HostWithRoom(NamedTuple):
+    """A host with room while rows are given to it; `at` is its position among the hosts.
 
     Of those on which a row can begin, the least is the best: `minus_cores` are its free cores, negated.
     """
 
     minus_cores: int
     at: int
-    free: Free
+    free: Unreserved
     kind: Kind
 
 
@@ -143,12 +143,12 @@ class Kind:
         """
         self.host = host
         self._hosts = hosts
-        self._places: dict[Free, list[int]] = {}  # heaps
-        self._order: list[Free] = []  # their keys, those with the most free cores first
+        self._places: dict[Unreserved, list[int]] = {}  # heaps
+        self._order: list[Unreserved] = []  # their keys, those with the most free cores first
         self._left: dict[int, tuple[int, ...]] = {}
         self._cuts: dict[tuple[object, ...], tuple[Share, tuple[int, ...]]] = {}
 
-    def add(self, free: Free, at: int) -> None:
+    def add(self, free: Unreserved, at: int) -> None:
         places = self._places.get(free)
         if places is None:
             self._places[free] = [at]
@@ -156,7 +156,7 @@ class Kind:
         else:
             heappush(places, at)
 
-    def remove(self, free_host: FreeHost) -> None:
+    def remove(self, free_host: HostWithRoom) -> None:
         """Let no row begin on a host; it is the first of those as free, as `best` and `nearest` return it."""
         places = self._places[free_host.free]
         heappop(places)
@@ -165,7 +165,7 @@ class Kind:
             self._order.remove(free_host.free)
 
     def take(
-        self, free_host: FreeHost, needs: Needs, portion: Portion, occupancy: Occupancy
+        self, free_host: HostWithRoom, needs: Needs, portion: Portion, occupancy: Occupancy
     ) -> tuple[str, Share, bool]:
         """Let a row begin on a host: the name of the host, its share, and whether others could begin there too."""
         at, free = free_host.at, free_host.free
@@ -179,12 +179,14 @@ class Kind:
             cut = self._cuts[key] = _cut(left, portion, needs)
         share, self._left[at] = cut
         self.remove(free_host)
-        less = Free(free.cores - portion.cores, free.memory - portion.memory, free.jobs - 1, free.gpus - needs.gpu)
+        less = Unreserved(
+            free.cores - portion.cores, free.memory - portion.memory, free.jobs - 1, free.gpus - needs.gpu
+        )
         if is_open := less.is_open:
             self.add(less, at)
         return host.name, share, is_open
 
-    def best(self, portion: Portion, *, gpu: bool) -> FreeHost | None:
+    def best(self, portion: Portion, *, gpu: bool) -> HostWithRoom | None:
         """The best host on which a row can begin now."""
         found, at = None, -1
         for free in self._order:
@@ -194,9 +196,9 @@ class Kind:
                 first = self._places[free][0]
                 if found is None or first < at:
                     found, at = free, first
-        return None if found is None else FreeHost(-found.cores, at, found, self)
+        return None if found is None else HostWithRoom(-found.cores, at, found, self)
 
-    def nearest(self, portion: Portion, *, gpu: bool) -> tuple[tuple[int, bool, int], int, FreeHost] | None:
+    def nearest(self, portion: Portion, *, gpu: bool) -> tuple[tuple[int, bool, int], int, HostWithRoom] | None:
         """The host that lacks the least for a row, after what it lacks and its position."""
         cores = min(self._order[0].cores, portion.cores) if self._order else 0
         found = None
@@ -209,7 +211,7 @@ class Kind:
         if found is None:
             return None
         lacks, at, free = found
-        return lacks, at, FreeHost(-free.cores, at, free, self)
+        return lacks, at, HostWithRoom(-free.cores, at, free, self)
 
     def __len__(self) -> int:
         return sum(map(len, self._places.values()))
@@ -221,7 +223,7 @@ def _cut(cores: tuple[int, ...], portion: Portion, needs: Needs) -> tuple[Share,
     return Share(cores[: portion.cores], portion.memory, jobs), cores[portion.cores :]
 
 
-def _minus_cores(free: Free) -> int:
+def _minus_cores(free: Unreserved) -> int:
     return -free.cores
 
 
@@ -248,7 +250,7 @@ def kinds_with_room(hosts: Sequence[Host], occupancy: Occupancy, least: tuple[in
         if (kind := kinds.get(key)) is None:
             kind = kinds[key] = Kind(host, hosts)
         free_gpus = math.inf if host.gpus is None else host.gpus - gpus
-        kind.add(Free(free_cores, free_memory, host.jobs - rows, free_gpus), at)
+        kind.add(Unreserved(free_cores, free_memory, host.jobs - rows, free_gpus), at)
     return list(kinds.values())
 
 
@@ -273,7 +275,7 @@ class RankedKinds:
             groups.setdefault(rank, []).append((kind, portion_on(needs, kind.host)))
         self._groups = list(groups.values())
 
-    def best(self) -> tuple[FreeHost, Portion] | None:
+    def best(self) -> tuple[HostWithRoom, Portion] | None:
         """The best host on which a row can begin now, and what the row gets there."""
         gpu = self._needs.gpu
         for group in self._groups:
@@ -286,7 +288,7 @@ class RankedKinds:
                 return best
         return None
 
-    def nearest(self) -> FreeHost | None:
+    def nearest(self) -> HostWithRoom | None:
         """The host that lacks the least for a row that must wait."""
         gpu = self._needs.gpu
         every = (kind.nearest(portion, gpu=gpu) for group in self._groups for kind, portion in group)

@@ -101,7 +101,7 @@ class _Run:
         for row in crew.returned([waiting.name for waiting in self._state.pending]):
             self._state.take_over(row)
             self._start(row, now)
-        self._hosts = tuple(crew.hosts())
+        self._hosts = tuple(crew.present_hosts())
         for row in self._state.begin(() if crew.places_rows else self._hosts, now):
             self._start(row, now)
         return self._state.is_over(now) and not (self._state.pending and crew.is_waiting())

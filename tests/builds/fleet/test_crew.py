@@ -13,11 +13,12 @@ from feedstock_tools import __version__
 from feedstock_tools.builds.fleet.carrying.link import Link, Task
 from feedstock_tools.builds.fleet.orders.compiling import parcels_of
 from feedstock_tools.builds.fleet.placing import resources_for
+from feedstock_tools.builds.fleet.results import crew as module
 from feedstock_tools.builds.fleet.results.crew import FleetCrew
 from feedstock_tools.builds.fleet.results.following import Place
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.plan.agenda import Agenda, agenda
-from feedstock_tools.builds.plan.hosts import Capacity, Host
+from feedstock_tools.builds.plan.hosts import Capacity, Host, other_than
 from feedstock_tools.builds.plan.workspace import open_workspace
 from feedstock_tools.channel.properties import REAL
 from feedstock_tools.errors import WorkError
@@ -66,10 +67,19 @@ def fleet() -> _Fleet:
 
 
 @pytest.fixture
-def planned(feedstock: TinyFeedstock, fleet: _Fleet) -> Iterator[tuple[FleetCrew, Agenda]]:
-    """A crew on the fleet for the rows of the tiny feedstock."""
+def planned(
+    feedstock: TinyFeedstock, fleet: _Fleet, request: pytest.FixtureRequest
+) -> Iterator[tuple[FleetCrew, Agenda]]:
+    """A crew on the fleet for the rows of the tiny feedstock; with a parameter, each must be built on another host."""
     workspace = open_workspace(feedstock.folder, None, [str(feedstock.channel)], os.environ)
     rows = agenda(workspace, workspace.chosen(), Capacity.of_machine())
+    if other := getattr(request, "param", ""):
+        labels = frozenset({other_than(other)})
+        needs = [replace(row.wanted.needs, labels=labels) for row in rows.todo]
+        todo = [
+            replace(row, wanted=replace(row.wanted, needs=each)) for row, each in zip(rows.todo, needs, strict=True)
+        ]
+        rows = replace(rows, todo=tuple(todo))
     link = cast("Link", fleet)
     with Ledger(workspace.artifacts.ledger) as ledger:
         place = Place(workspace.artifacts, ledger, feedstock.folder, "engine 1", (), "", "", built_on=REAL)
@@ -110,7 +120,7 @@ def test_a_run_that_is_stopped_ends(planned: tuple[FleetCrew, Agenda], fleet: _F
 def test_a_host_of_another_version_gets_nothing(planned: tuple[FleetCrew, Agenda], fleet: _Fleet) -> None:
     crew, rows = planned
     fleet.hosts["h1"] = {**_REPORT, "version": "0.0.1"}
-    assert crew.hosts() == []
+    assert crew.present_hosts() == []
     assert crew.returned([row.name for row in rows.todo]) == []
     assert not fleet.tasks
     assert not crew.is_waiting()
@@ -119,8 +129,20 @@ def test_a_host_of_another_version_gets_nothing(planned: tuple[FleetCrew, Agenda
 def test_a_host_that_is_set_aside_is_waited_for(planned: tuple[FleetCrew, Agenda], fleet: _Fleet) -> None:
     crew, _ = planned
     fleet.hosts["h1"] = {**_REPORT, "unfit": "its disk is full"}
-    assert crew.hosts() == []
+    assert crew.present_hosts() == []
     assert crew.is_waiting()
+
+
+@pytest.mark.parametrize(("planned", "goes_on"), [("h1", False), ("h2", True)], indirect=["planned"])
+def test_a_row_for_another_host_is_waited_for_as_long_as_there_is_one(
+    planned: tuple[FleetCrew, Agenda], fleet: _Fleet, monkeypatch: pytest.MonkeyPatch, goes_on: bool
+) -> None:
+    """Though nothing of this run is built: the other host may be busy with another one."""
+    monkeypatch.setattr(module, "_PATIENCE", 0.0)
+    crew, rows = planned
+    crew.returned([row.name for row in rows.todo])
+    assert fleet.tasks
+    assert crew.is_waiting() == goes_on
 
 
 def test_a_row_asks_for_what_it_needs_of_any_host() -> None:

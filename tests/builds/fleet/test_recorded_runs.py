@@ -97,7 +97,7 @@ class Waiters:
         self._clock = clock
         self._made: set[tuple[str, str]] = set()
 
-    def hosts(self) -> Sequence[Host]:
+    def present_hosts(self) -> Sequence[Host]:
         return self._hosts
 
     def returned(self, waiting: Collection[str]) -> Sequence[Row]:

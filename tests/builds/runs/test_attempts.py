@@ -63,7 +63,7 @@ class Crew:
     def __init__(self, ends: Sequence[Ended | None]) -> None:
         self._ends = iter(ends)
 
-    def hosts(self) -> Sequence[Host]:
+    def present_hosts(self) -> Sequence[Host]:
         return (Host("here", Capacity((0,), 1 << 30), 1),)
 
     def returned(self, waiting: Collection[str]) -> Sequence[Row]:

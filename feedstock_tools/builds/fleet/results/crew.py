@@ -24,7 +24,7 @@ from feedstock_tools.builds.fleet.results.events import Damaged, HostEvent, even
 from feedstock_tools.builds.fleet.results.following import Followed, Following, Place
 from feedstock_tools.builds.fleet.results.quarantine import Rejected
 from feedstock_tools.builds.plan.agenda import Agenda
-from feedstock_tools.builds.plan.hosts import Host, Share, other_than
+from feedstock_tools.builds.plan.hosts import Host, Share, other_than, others_in, with_others
 from feedstock_tools.builds.plan.row import Ended, Row, Running
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.crew import Elsewhere, Watch
@@ -114,12 +114,13 @@ class FleetCrew:
         self._making: dict[str, frozenset[PackageId]] = {}
         self._followed: dict[str, _UnderWay] = {}
         self._built: set[str] = set()
+        self._others = others_in(row.wanted.needs for row in agenda.todo)
         self._excluded: dict[str, str] = {}
         self._losses: Counter[str] = Counter()
         self._again = uuid4().hex
         self._alone_since: float | None = None
 
-    def hosts(self) -> Sequence[Host]:
+    def present_hosts(self) -> Sequence[Host]:
         """See `Crew`."""
         found = []
         for name, report in self._link.hosts.items():
@@ -203,7 +204,7 @@ class FleetCrew:
             self._problems[name] = problem
             if not state.get("hopeless"):
                 coming.append(kind.host)
-        return [*self.hosts(), *coming]
+        return [with_others(host, self._others) for host in (*self.present_hosts(), *coming)]
 
     def _give(self, rows: Sequence[Row]) -> None:
         """Give Dask rows, the most urgent first: some more than its hosts can begin, and none that makes the same."""
