@@ -15,7 +15,7 @@ from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.facts.frameworks import load_wheels
 from feedstock_tools.pins.graph.answers import resolve
 from feedstock_tools.pins.judge import card_named, judge_wheel
-from maintenance.facts.framework_wheels import TABLES
+from maintenance.facts.framework_wheels import TABLES, cuda_of_torch
 from maintenance.facts.records import Entry, read_table, say
 
 #: Frameworks by the names that users give, and the tables of their wheels.
@@ -113,8 +113,9 @@ def expected(entry: Entry, capability: int) -> str:
 
 
 def cuda_of(framework: str, entry: Entry) -> float:
-    """The CUDA of a wheel as a number, for what systems have: by its metadata, else by its name."""
-    named = re.search(r"\d+(?:\.\d+)?", entry.get("cuda") or entry.get("built") or framework.rpartition("cuda")[2])
+    """The CUDA of a wheel as a number, for what systems have: by its metadata, else that of its torch, or its name."""
+    stated = entry.get("cuda") or entry.get("built") or cuda_of_torch(entry.get("torch", ""))
+    named = re.search(r"\d+(?:\.\d+)?", stated or framework.rpartition("cuda")[2])
     return float(named[0]) if named else 0
 
 
