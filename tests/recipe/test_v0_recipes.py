@@ -195,6 +195,7 @@ def test_a_python_package_has_python_and_a_hash_in_its_build_string(tmp_path: Pa
         ("- a\n", "mapping of sections"),
         ("", "no package/name"),
         (HEAD + "requirements: 5\n", "'requirements' must be a mapping"),
+        (HEAD + f"build:\n  number: {'9' * 5000}\n", "has 5000 digits"),
         (HEAD + "build:\n  noarch: none\n  skip: true\n", "build/noarch is 'none'"),
         (HEAD + "requirements:\n  run: [pip: [a]]\n", "requirements/run has a mapping"),
         ("{% set x = load_file_regex('meta.yaml', '(', True) %}\n" + HEAD, "is not a regular expression"),

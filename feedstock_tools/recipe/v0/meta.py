@@ -96,7 +96,8 @@ class Meta:
         """
         number = self.value("build", "number")
         if isinstance(number, str) and len(number) > _MOST_DIGITS and number.isdecimal():
-            raise InputError(f"build/number has {len(number)} digits; it may have up to {_MOST_DIGITS}")
+            message = f"build/number has {len(number)} digits; it may have up to {_MOST_DIGITS}"
+            raise InputError(message, path=self.view.recipe.path)
         try:
             return int(number) if number else 0
         except (TypeError, ValueError):
