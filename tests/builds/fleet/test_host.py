@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -13,10 +15,12 @@ from typing import Any
 
 import pytest
 
-from feedstock_tools.builds.engines.contract import Output, Started
+from feedstock_tools.builds.engines.contract import Failed, Output, Started
 from feedstock_tools.builds.fleet.carrying.link import Link, Task
 from feedstock_tools.builds.fleet.host import fitness
+from feedstock_tools.builds.fleet.host.builds import Builds
 from feedstock_tools.builds.fleet.host.settings import SETTINGS, read_settings
+from feedstock_tools.builds.fleet.host.spool import append
 from feedstock_tools.builds.fleet.orders.compiling import Files, compile_order, parcels_of
 from feedstock_tools.builds.fleet.orders.order import Order, Refused
 from feedstock_tools.builds.fleet.results.events import Finished, HostEvent, events_of
@@ -98,6 +102,50 @@ def _end(fleet: Fleet, order: Order) -> Finished:
     wait_until(found, 120)
     (end,) = found()
     return end
+
+
+@pytest.mark.parametrize(
+    ("rows", "reasons"),
+    [
+        ([("a", True), ("b", True), ("c", True)], ["rows of a, b, c have failed here one after the other"]),
+        ([("a", True), ("a", True), ("a", True), ("b", True)], []),  # it may be the feedstocks
+        ([("a", True), ("b", True), ("d", False), ("c", True)], []),
+    ],
+)
+def test_a_host_on_which_rows_of_three_feedstocks_fail_is_set_aside(
+    tmp_path: Path, feedstock: TinyFeedstock, rows: list[tuple[str, bool]], reasons: list[str]
+) -> None:
+    _, order = _prepared(feedstock)
+    (tmp_path / SETTINGS).write_text(json.dumps({"name": "h1", "hub": "a:1", "root": str(tmp_path / "work")}))
+
+    class Failing(Builds):
+        """Builds nothing."""
+
+        async def _process(self, folder: Path, share: Share) -> None:
+            if fails[folder.name]:
+                append(folder, Failed("x", "it fails", "script"))
+            append(folder, Finished("built"))
+
+        def lacks(self, bundles: object, files: object) -> list[str]:
+            return []
+
+    fails: dict[str, bool] = {}
+    found: list[str] = []
+
+    async def build() -> None:
+        builds = Failing(read_settings(tmp_path))
+
+        async def set_aside(reason: str) -> None:
+            found.append(reason)
+
+        builds.set_aside = set_aside
+        for at, (name, is_failure) in enumerate(rows):
+            each = replace(order, feedstock=f"feedstocks/{name}", again=str(at))
+            fails[each.key] = is_failure
+            await builds.run(each)
+
+    asyncio.run(build())
+    assert found == reasons
 
 
 @pytest.fixture

@@ -15,11 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from uuid import uuid4
 
 from feedstock_tools import __version__
+from feedstock_tools.builds.engines.contract import Failed
 from feedstock_tools.builds.fleet.host.fitness import why_unfit
 from feedstock_tools.builds.fleet.host.settings import HostSettings
 from feedstock_tools.builds.fleet.host.spool import AFTER_BUILD, EVENTS, FILES, MESSAGES, ORDER, START, STOP, append
@@ -37,6 +38,8 @@ _FILES_WITHIN, _PAUSE = 600.0, 0.1
 #: How long a request for more events waits for them, in seconds, how often it looks, and the most bytes of an answer.
 _PATIENCE, _LOOK = 2.0, 0.03
 _MOST_BYTES = 512 << 10
+#: Of how many feedstocks rows may fail one after the other, until the host takes no rows for a while.
+_MOST_FAILING = 3
 #: What was made is kept for so long, in seconds; where the disk is nearly full, for so long only.
 _KEPT, _KEPT_AT_LEAST = 7 * 24 * 3600.0, 3600.0
 
@@ -71,6 +74,7 @@ class Builds:
         self.set_aside: Callable[[str], Awaitable[None]]
         self._running: dict[str, _Running] = {}
         self._turns: dict[str, asyncio.Lock] = {}
+        self._failing: set[str] = set()
         self._room = asyncio.Condition()
         self._held: set[Connection] = set()
         self._processes = get_context("forkserver")
@@ -208,7 +212,18 @@ class Builds:
             with suppress(OSError):  # of a full disk
                 append(folder, end)
         self._prune()
+        await self._note_failures(order, folder)
         return end
+
+    async def _note_failures(self, order: Order, folder: Path) -> None:
+        """Take no rows for a while, after rows of several feedstocks in a row have failed."""
+        with suppress(OSError, Damaged):
+            failed = any(isinstance(event, Failed) for event in events_of((folder / EVENTS).read_bytes()))
+            self._failing = {*self._failing, order.feedstock} if failed else set()
+        if len(self._failing) >= _MOST_FAILING:
+            names = ", ".join(sorted(PurePosixPath(name).name for name in self._failing))
+            self._failing = set()
+            await self.set_aside(f"rows of {names} have failed here one after the other")
 
     async def _without_files(self, order: Order, folder: Path) -> Finished | None:
         """Wait for the files that an order needs; its end if they do not come."""
