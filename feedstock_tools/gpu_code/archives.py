@@ -293,6 +293,8 @@ def _of_stream(stream: _Stream, part: Path, budget: _Budget) -> Generator[tuple[
         block = stream.read(_BLOCK)
     if block.strip(b"\0"):
         raise EOFError("the archive ends too early")
+    if any(piece.strip(b"\0") for piece in stream.pieces()):  # where some readers find another archive
+        raise EOFError("it has bytes after its end")
 
 
 def _header(block: bytes) -> tarfile.TarInfo | None:

@@ -104,6 +104,7 @@ def test_archives_inside_of_archives(tmp_path: Path) -> None:
         ("k.whl", zipped(FILES)[:-30], "damaged or encrypted"),
         ("k.tar.gz", gzip.compress(tarred(FILES))[:-30], "damaged or encrypted"),
         ("k.tar", tarred(FILES)[:2000], "damaged or encrypted"),
+        ("k.tar.bz2", bz2.compress(tarred(FILES) + tarred({"info/index.json": b"{}"})), "bytes after its end"),
         ("k.tar.xz", lzma.compress(tarred(FILES))[:200], "damaged or encrypted"),
     ],
 )
