@@ -35,6 +35,9 @@ _MACHINES = options.option(
     meaning="Program that makes and ends the machines: PROGRAM up|down FLEET",
 )
 _TELL_HUB = "A hub on another machine hears it from `fleet up`, or a copy of the folder hub."
+_HUB = options.option(
+    "--hub", required=True, metavar="HOST:PORT", meaning="Where the hub will listen, for hosts and client"
+)
 _FOLDER = click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 
 
@@ -49,7 +52,7 @@ def fleet() -> None:
 
 @fleet.command("new", short_help="Make the keys and certificates of a fleet.")
 @click.argument("name")
-@options.option("--hub", required=True, metavar="HOST:PORT", meaning="Where the hub will listen, for hosts and client")
+@_HUB
 @options.option("--host", "hosts", metavar="NAME", repeatable=True, meaning="A host to make a certificate for")
 @options.option("--root", default="/var/lib/feedstock-tools", metavar="DIR", meaning="Folder of a host for its builds")
 def new(name: str, hub: str, hosts: tuple[str, ...], root: str) -> None:
@@ -74,7 +77,7 @@ def new(name: str, hub: str, hosts: tuple[str, ...], root: str) -> None:
 
 @fleet.command("join", short_help="Take part in a fleet that another maintainer has made.")
 @click.argument("name")
-@options.option("--hub", required=True, metavar="HOST:PORT", meaning="Where its hub listens")
+@_HUB
 @options.option(
     "--authority",
     required=True,

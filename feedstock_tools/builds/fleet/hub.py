@@ -3,7 +3,7 @@
     python -m feedstock_tools.builds.fleet.hub FOLDER HOST:PORT
 
 It remembers nothing on disk: workers join it again with the builds that go on, and clients give their rows again. So
-it begins anew when other certificates are to be trusted.
+it begins anew when the certificates that it trusts change.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SETTINGS = {
 
 
 async def _serve(folder: Path, address: str) -> bool:
-    """Serve until a signal asks for the end, or others are to be trusted; returns whether to serve again."""
+    """Serve until a signal asks for the end, or the trusted certificates change; returns whether to serve again."""
     import dask
     from distributed import Scheduler
 

@@ -69,7 +69,7 @@ class Link:
 
     Attributes:
         hosts: the hosts that are there → their reports, as of the last time that the scheduler answered.
-        jobs: kind of job → what the cluster was asked for, and what is wrong with it.
+        jobs: kind of job → the jobs that the hub has submitted, and what is wrong.
         dashboard: the port of Dask's dashboard on the hub's own machine; None if it has none.
         tasks: what Dask was given and has not been let go, by key.
         run: the name of the run that gives the tasks.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: How often the jobs are counted, and how long one may be gone until another takes its place, in seconds.
 _EVERY, _LOST_AFTER = 2.0, 5.0
-#: How often the cluster may refuse a job, or a job may begin and not connect for so many seconds, until none comes.
+#: How often the cluster may refuse a job, or a job may not connect within some seconds of its begin, until none comes.
 _MOST_FAILURES, _CONNECTS_WITHIN = 3, 60.0
 #: Bytes of a job's log in a message.
 _SHOWN = 500

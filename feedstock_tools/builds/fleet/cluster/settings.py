@@ -103,7 +103,7 @@ class JobSettings(BaseModel):
     gpus: int = Field(default=0, ge=0, lt=1000, description="The GPUs of a job.")
     gres: _Word | None = Field(default=None, description="How it asks for them; default: gpu:N.")
     directives: tuple[_Line, ...] = Field(
-        default=(), description="What else the cluster is asked for, such as --constraint=avx512."
+        default=(), description="More options for the cluster, such as --constraint=avx512."
     )
     jobs: int = Field(default=1, ge=1, lt=1000, description="The most rows that a job builds in parallel.")
     labels: tuple[_Word, ...] = Field(default=(), description="What else its nodes have, as `needs: labels` asks.")
@@ -211,7 +211,7 @@ def kind_of(name: str, settings: JobSettings) -> JobKind:
 
 
 def _options(settings: JobSettings, site: Mapping[str, Any], memory: int, seconds: float | None) -> dict[str, Any]:
-    """What the system of the cluster is asked for, as dask-jobqueue names it there."""
+    """The options for the system of the cluster, as dask-jobqueue names them there."""
     if settings.system == "htcondor":
         return {
             "disk": site.get("disk") or _DISK,
