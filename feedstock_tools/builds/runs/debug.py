@@ -65,7 +65,7 @@ def make_ready(workspace: Workspace, agenda: Agenda, wanted: str | None, watch: 
         hint = "The feedstock's own build-locally.py also has --debug." if engine.own_channels else None
         mistake = f"--debug requires the embedded engine, but {row.configuration} is built with {engine.name}"
         raise InputError(mistake, hint=hint)
-    refuse(provide_compilers(workspace, [row], agenda.channels, watch), some=1)
+    refuse(provide_compilers(workspace, [row], agenda.channels, watch), some=1, titles=agenda.titles)
     site = site_of(workspace, agenda, row)
     locks = Locks.wait_for(workspace.artifacts.locks, [f"row {row.name}"], BUILD_SECONDS)
     with Ledger(workspace.artifacts.ledger) as ledger, locks:
