@@ -83,7 +83,7 @@ def new(name: str, hub: str, hosts: tuple[str, ...], root: str) -> None:
     required=True,
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    meaning="authority.crt of the fleet, from who has made it",
+    meaning="The authority.crt of the fleet, from who has made it",
 )
 def join(name: str, hub: str, authority: Path) -> None:
     """Make a key of your own, which stays on this machine, and a certificate that the other maintainer invites."""
