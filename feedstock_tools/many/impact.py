@@ -43,6 +43,7 @@ _ALWAYS = frozenset(
         "cdt_arch",
     }
     | {"MACOSX_DEPLOYMENT_TARGET", "MACOSX_SDK_VERSION", "macos_machine"}
+    | {"c_stdlib_version"}  # on macOS it decides the first of those
 )
 #: Key → how recipes mention it by other names: `[py<38]`, `np`, `pl`.
 _ALIASES = {"python": re.compile(r"py(\d*|2k|3k)"), "numpy": re.compile("np"), "perl": re.compile("pl")}

@@ -63,6 +63,15 @@ def test_a_migration_is_a_change_too_but_not_of_those_that_it_excludes(workspace
     assert (found.layers, found.untouched, list(found.same)) == ((("base",),), ("other",), ["app"])
 
 
+def test_the_deployment_target_of_macos_changes_all_that_build_there(workspace: Path, tmp_path: Path) -> None:
+    before = pinning(tmp_path / "before", f"{PINNING}c_stdlib_version:\n- 10.13  # [osx]\n")
+    after = pinning(tmp_path / "after", f"{PINNING}c_stdlib_version:\n- 11.0  # [osx]\n")
+    with opened_index(workspace / INDEX) as index:
+        found = impact(index, before, after)
+        assert [each.name for each in found.changed] == ["app", "base", "other"]
+        assert impact(index, before, after, every=True).missed == ()
+
+
 def test_what_the_index_rules_out_and_changes_is_named(
     workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
