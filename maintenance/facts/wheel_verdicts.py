@@ -115,7 +115,7 @@ def expected(entry: Entry, capability: int) -> str:
 def cuda_of(framework: str, entry: Entry) -> float:
     """The CUDA of a wheel as a number, for what systems have: by its metadata, else that of its torch, or its name."""
     stated = entry.get("cuda") or entry.get("built") or cuda_of_torch(entry.get("torch", ""))
-    named = re.search(r"\d+(?:\.\d+)?", stated or framework.rpartition("cuda")[2])
+    named = re.search(r"\d\d?(?:\.\d+)?", stated or framework.rpartition("cuda")[2])
     return float(named[0]) if named else 0
 
 
