@@ -308,7 +308,7 @@ def _end_of_input() -> str:
 @click.option(
     "--update", "source", metavar="FILE", help="Take wheels.yaml, gpus.yaml, …: a file, or an address over TLS."
 )
-@click.option("--sha256", metavar="HASH", help="The SHA-256 that FILE must have; required unless it is an address.")
+@click.option("--sha256", metavar="HASH", help="SHA-256 (of FILE; required unless it is an address).")
 @click.option("--reset", is_flag=True, help="Use the facts of this release again.")
 @options.as_json
 def facts(source: str | None, sha256: str | None, reset: bool, as_json: bool) -> None:

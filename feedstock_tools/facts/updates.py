@@ -15,6 +15,7 @@ from feedstock_tools import __version__
 from feedstock_tools.data import cache_root
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.changes import write_whole
+from feedstock_tools.reading import read_bytes, read_text
 
 #: The files that only answer questions; those that decide what is built come with a release.
 NAMES = ("frameworks.yaml", "gpus.yaml", "messages.yaml", "wheels.yaml")
@@ -41,7 +42,7 @@ def updated(name: str) -> tuple[Path, Update] | None:
     path = _folder() / name
     if name not in NAMES or not path.is_file():
         return None
-    return path, Update(**json.loads(path.with_suffix(".json").read_text(encoding="utf-8")))
+    return path, Update(**json.loads(read_text(path.with_suffix(".json"), within=None)))
 
 
 def updates() -> list[Update]:
@@ -58,8 +59,8 @@ def update(source: str, sha256: str | None) -> Update:
     """Take a file of facts from a path, with its hash, or from an address over TLS, checked as ours are.
 
     Raises:
-        InputError: it is none of the files, not the one that the hash names, or breaks its schema.
-        WorkError: it cannot be read.
+        InputError: it is none of the files, not there, not the one that the hash names, or breaks its schema.
+        WorkError: the address does not answer.
     """
     from feedstock_tools.facts.content import checked
     from feedstock_tools.facts.models import FILES
@@ -86,15 +87,13 @@ def update(source: str, sha256: str | None) -> Update:
 def _content(source: str) -> bytes:
     from urllib.request import urlopen
 
+    if not source.startswith("https://"):
+        return read_bytes(Path(source), _LARGEST, within=None)
     try:
-        if source.startswith("https://"):
-            with urlopen(source, timeout=60) as answer:  # noqa: S310 - https alone
-                if not answer.url.startswith("https://"):
-                    raise InputError(f"'{source}' leads to an address without TLS")
-                content: bytes = answer.read(_LARGEST + 1)
-        else:
-            with Path(source).open("rb") as file:
-                content = file.read(_LARGEST + 1)
+        with urlopen(source, timeout=60) as answer:  # noqa: S310 - https alone
+            if not answer.url.startswith("https://"):
+                raise InputError(f"'{source}' leads to an address without TLS")
+            content: bytes = answer.read(_LARGEST + 1)
     except OSError as error:
         raise WorkError(f"'{source}' cannot be read: {getattr(error, 'reason', error.strerror) or error}") from error
     if len(content) > _LARGEST:

@@ -9,7 +9,7 @@ import pytest
 
 from feedstock_tools.cli import program
 from feedstock_tools.data import data_folder
-from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.errors import InputError
 from feedstock_tools.facts import content, updates
 from feedstock_tools.facts.content import content_of
 
@@ -68,7 +68,7 @@ def test_what_is_not_a_file_of_facts_is_refused(newer: Path, source: str, sha256
 
 
 def test_a_file_that_is_missing_is_an_error(newer: Path) -> None:
-    with pytest.raises(WorkError, match="cannot be read"):
+    with pytest.raises(InputError, match="there is no such file"):
         updates.update(str(newer.parent / "none" / "wheels.yaml"), "0" * 64)
 
 
