@@ -59,7 +59,7 @@ def gpu_text(report: Report, *, single: bool, every: bool = False) -> str:
         wheels = report.wheels.get(card.capability, ())
         if wheels:
             lines.append(f"Wheels on PyPI for {report.platform}, by the GPU code in them:")
-            lines += _in_a_table([_Line.of(item) for item in wheels], every=every)
+            lines += _of_wheels([_Line.of(item) for item in wheels], every=every)
     return "\n".join(lines)
 
 
@@ -143,17 +143,31 @@ class _Line:
         return reasons[-1] if how == "no" else "".join(reasons[1:2]) if how == "native" else reasons[0]
 
 
-def _in_a_table(lines: Sequence[_Line], *, every: bool) -> list[str]:
-    joined: list[_Line] = []
-    for line in lines:
-        both = joined[-1].joined(line) if joined and not every else None
-        joined[-1:] = [both] if both else [*joined[-1:], line]
+def _of_wheels(lines: Sequence[_Line], *, every: bool) -> list[str]:
+    """The table of wheels; those of which nothing is known are one line unless `every` has its own."""
+    if every:
+        return _in_a_table(lines, every=True)
+    unread = _joined([line for line in lines if line.verdict.how == "unknown"])
+    text = f"  Not known: {', '.join(line.what for line in unread)}; -v says why."
+    return [*_in_a_table([line for line in lines if line.verdict.how != "unknown"]), *([text] if unread else [])]
+
+
+def _in_a_table(lines: Sequence[_Line], *, every: bool = False) -> list[str]:
+    joined = lines if every else _joined(lines)
     wide = max((len(line.what) for line in joined), default=0)
     words_width = max(map(len, HOW.values()))
     rows = ((line.what, line.verdict.words, line.verdict.by or "", line.reason) for line in joined)
     return [
         f"  {what:<{wide}}  {words:<{words_width}}  {by:<12}  {reason}".rstrip() for what, words, by, reason in rows
     ]
+
+
+def _joined(lines: Sequence[_Line]) -> list[_Line]:
+    joined: list[_Line] = []
+    for line in lines:
+        both = joined[-1].joined(line) if joined else None
+        joined[-1:] = [both] if both else [*joined[-1:], line]
+    return joined
 
 
 def gpu_code_text(codes_of_files: Mapping[str, tuple[GpuCode, ...] | Unread]) -> str:
