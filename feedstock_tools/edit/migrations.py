@@ -118,6 +118,9 @@ def close_migration(draft: Draft, name: str) -> Draft:
     pinned = _pinned(draft)
     if migration.root is None:
         raise migration.mistake("the migration is empty")
+    if operation := next(migration.entries("__migrator", "operation"), None):
+        message = f"this migration has the operation {operation.value.text}: it does not replace the pinning's lists"
+        raise migration.mistake(message, operation.value, "Close it by hand.")
     changes: list[TextEdit] = []
     for entry in migration.root.entries:
         if entry.value.items:

@@ -19,7 +19,7 @@ from feedstock_tools.many.index import Index
 from feedstock_tools.many.workspace import Member, opened
 from feedstock_tools.reading import LARGEST_SETTINGS, read_text
 from feedstock_tools.rerender.configuration import Configuration
-from feedstock_tools.rerender.many import Migration, migrated, read_migration
+from feedstock_tools.rerender.many import MigrationFile, migrated, read_migration
 from feedstock_tools.rerender.outputs import output_files
 from feedstock_tools.rerender.rerendering import Request, rerendered
 from feedstock_tools.rerender.rules import Rules
@@ -131,7 +131,7 @@ class Impact:
     cycles: tuple[Mapping[str, str], ...] = ()
 
 
-def change_of(before: Path, after: Path | Migration, rules: Rules) -> Change:
+def change_of(before: Path, after: Path | MigrationFile, rules: Rules) -> Change:
     """What differs between two pinnings, or what a migration sets.
 
     Raises:
@@ -140,7 +140,7 @@ def change_of(before: Path, after: Path | Migration, rules: Rules) -> Change:
     pinnings = [find_pinning(path) for path in (before, *([after] if isinstance(after, Path) else []))]
     old, new = _blocks(pinnings[0].config), _blocks(pinnings[-1].config)
     keys = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
-    if isinstance(after, Migration):
+    if isinstance(after, MigrationFile):
         keys, new = set(after.keys), _blocks(after.path)
     for part in keys & _ABOUT_KEYS:
         for block in (old, new):
@@ -241,7 +241,7 @@ def is_migration(path: Path) -> bool:
     return path.is_file() and "__migrator" in _blocks(path)
 
 
-def _touched(before: Path, after: Path | Migration, rules: Rules, member: Member) -> Touched:
+def _touched(before: Path, after: Path | MigrationFile, rules: Rules, member: Member) -> Touched:
     with opened(member) as folder:
         when = "before"
         try:

@@ -20,7 +20,7 @@ from feedstock_tools.many.index import Index
 from feedstock_tools.many.workspace import Member, opened
 from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes
 from feedstock_tools.rerender.configuration import Configuration
-from feedstock_tools.rerender.many import Migration, migrated
+from feedstock_tools.rerender.many import MigrationFile, migrated
 from feedstock_tools.rerender.rerendering import Request, rerendered
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.smithy import Release
@@ -37,7 +37,7 @@ class Plan:
     `pinning` and `smithy` as of a rerender; `version` is that of the pinning, for the message, as far as it is known.
     """
 
-    migration: Migration
+    migration: MigrationFile
     pinning: Path
     rules: Rules
     branch: str

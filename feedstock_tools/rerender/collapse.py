@@ -306,7 +306,7 @@ def _macos_versions(variant: Mapping[str, str], rules: Rules) -> dict[str, str]:
 _UNSAFE = re.compile(r"[/\\\x00-\x1f\x7f]")
 _LONGEST_PATH = 259
 _WORKSPACE = "C:/Users/runnerx/_work/{repository}/{repository}/.ci_support/"
-#: The limit of file systems; no version of conda-smithy wrote longer names.
+#: Without `.yaml`; under the limit of file systems. No version of conda-smithy wrote longer names.
 _LONGEST_FILE = 240
 
 

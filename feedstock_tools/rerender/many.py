@@ -29,7 +29,8 @@ from feedstock_tools.variants.migration import OWN_KEYS
 from feedstock_tools.yaml_reading.nodes import parse_texts
 
 Outcome = Literal["changed", "unchanged", "not needed", "refused", "failed"]
-#: `not needed`: the migration changes nothing. `refused`: the input is invalid. `failed`: it could not be written.
+#: `not needed`: the migration changes nothing. `refused`: the input is invalid or exceeds a bound. `failed`: it could
+#: not be written.
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
@@ -50,7 +51,7 @@ class RerenderedFeedstock:
 
 
 @dataclass(frozen=True)
-class Migration:
+class MigrationFile:
     """A migration as far as it decides which feedstocks need it: `excluded` feedstocks, and the `keys` that it sets."""
 
     path: Path
@@ -64,7 +65,7 @@ class _Order:
     pinning: Path | None
     rules: Rules
     smithy: Release | None
-    migration: Migration | None
+    migration: MigrationFile | None
     write: bool
 
 
@@ -131,7 +132,7 @@ def _outcome(order: _Order, feedstock: Path) -> RerenderedFeedstock:
     return _applied(order, feedstock, after) if after else RerenderedFeedstock(feedstock, "not needed", reason)
 
 
-def migrated(migration: Migration, request: Request, before: Rerender) -> tuple[Rerender | None, str]:
+def migrated(migration: MigrationFile, request: Request, before: Rerender) -> tuple[Rerender | None, str]:
     """A feedstock with a migration, or None and why it does not need it.
 
     Args:
@@ -155,7 +156,7 @@ def _applied(order: _Order, feedstock: Path, result: Rerender) -> RerenderedFeed
     return RerenderedFeedstock(feedstock, "changed" if listed else "unchanged", "", listed, tuple(notes))
 
 
-def read_migration(path: Path) -> Migration:
+def read_migration(path: Path) -> MigrationFile:
     """Read a migration.
 
     Raises:
@@ -168,10 +169,10 @@ def read_migration(path: Path) -> Migration:
         raise InputError("is not a migration: it must be a mapping with a __migrator", path=path)
     excluded = settings.get("exclude")
     names = frozenset(name for name in excluded if isinstance(name, str)) if isinstance(excluded, list) else frozenset()
-    return Migration(path, text, names, frozenset(str(key).replace("-", "_") for key in content) - _NO_VARIABLES)
+    return MigrationFile(path, text, names, frozenset(str(key).replace("-", "_") for key in content) - _NO_VARIABLES)
 
 
-def _why_not(migration: Migration, feedstock: Path, configurations: Iterable[Configuration]) -> str:
+def _why_not(migration: MigrationFile, feedstock: Path, configurations: Iterable[Configuration]) -> str:
     """Why a feedstock needs no migration, as far as its configurations without it tell; empty if it may need it."""
     name = feedstock.resolve().name.removesuffix("-feedstock")
     if name in migration.excluded:
@@ -185,7 +186,7 @@ def _why_not(migration: Migration, feedstock: Path, configurations: Iterable[Con
     return ""
 
 
-def _already(migration: Migration, configurations: Iterable[Configuration]) -> str:
+def _already(migration: MigrationFile, configurations: Iterable[Configuration]) -> str:
     """The values that configurations have for the keys of a migration that does not change them."""
     found: dict[str, set[str]] = {}
     for configuration in configurations:

@@ -13,7 +13,7 @@ Table = tuple[tuple[str, Mapping[str, Any]], ...]
 
 _CDT = frozenset({"cdt_arch", "cdt_name", "BUILD"})
 _SDK = frozenset({"MACOSX_SDK_VERSION"})
-_OF_JOBS = frozenset({"channel_sources", "channel_targets", "docker_image", "build_number_decrement"})
+_NOT_OF_OUTPUTS = frozenset({"channel_sources", "channel_targets", "docker_image", "build_number_decrement"})
 _NONE: frozenset[str] = frozenset()
 
 #: conda-smithy.
@@ -45,7 +45,7 @@ SMITHY_CHANGES: Table = (
                 "merge_by_ordering": False,
             },
             "sorts_outputs": False,
-            "not_kept": _SDK | _OF_JOBS,
+            "not_kept": _SDK | _NOT_OF_OUTPUTS,
             "keeps_target_platform": False,
             "keeps_labels": "never",
             "used_with_mpi": (),

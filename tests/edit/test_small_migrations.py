@@ -85,6 +85,9 @@ def test_what_the_pinning_does_not_have_is_refused_with_the_nearest(folder: Path
     (folder / "recipe/migrations/new.yaml").write_text("unpinned:\n- 1\n")
     with pytest.raises(InputError, match="0 lists of 'unpinned'"):
         close_migration(open_draft(folder), "new")
+    (folder / "recipe/migrations/more.yaml").write_text("__migrator:\n  operation: key_add\nzlib:\n- 2\n")
+    with pytest.raises(InputError, match="has the operation key_add"):
+        close_migration(open_draft(folder), "more")
     (tmp_path / "recipe/conda_build_config.yaml").unlink()
     with pytest.raises(InputError, match="not the feedstock of the pinning"):
         open_migration(open_draft(folder), "zlib", "5", {}, 1.0)
