@@ -259,8 +259,9 @@ ALIKE = {
     **{f"fleet {each}": "fleet new" for each in ("invite", "join", "remove")},
     **{"pinning update": "pinning fetch", "cuda facts": "cuda show", "cuda graph": "cuda show", "env": "cuda show"},
 }
-#: Commands that serve until they are ended, with the tests that kill them.
+#: Commands that serve until they are ended, or write into many repositories, with the tests that kill them.
 SERVING = {
+    "many migrate": "test_a_run_that_is_killed_again_and_again_leaves_each_branch_whole_or_none",
     "fleet hub": "test_a_scheduler_that_is_killed_and_restarted_costs_no_build",
     "fleet worker": "test_a_killed_worker_leaves_no_process",
     "fleet try": "test_a_killed_host_leaves_no_process_and_its_rows_begin_elsewhere",

@@ -44,8 +44,13 @@ OUTSIDE = (
 )
 #: What needs the environment all the same: a fleet of this machine hands it to its processes, the engine's door hides
 #: it from recipes, git gets it without git's own variables, temporary files go where the system wants them, and
-#: RATTLER_AUTH_FILE and NETRC say where the user's credentials for channels are.
+#: RATTLER_AUTH_FILE and NETRC say where the user's credentials for channels are; a hub and a bot's command get the
+#: caller's, shellcheck is on PATH, and newer facts are in the user's cache.
 _MAY = {
+    "bot.py": "os.environ",
+    "builds/fleet/cluster/hub_process.py": "os.environ",
+    "check/linting/feedstock_files.py": "os.environ",
+    "facts/content.py": "os.environ",
     "builds/fleet/local.py": "os.environ",
     "builds/ledger/seal.py": "os.environ",
     "channel/http.py": "os.environ",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from feedstock_tools.data import data_folder
+from feedstock_tools import __version__
+from feedstock_tools.data import cache_root, data_folder
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts.updates import updated
 from feedstock_tools.files.locks import say_aside
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.nodes import parse_json_types
@@ -16,6 +19,33 @@ from feedstock_tools.yaml_reading.nodes import parse_json_types
 if TYPE_CHECKING:
     from feedstock_tools.facts.models import FactsFile
     from feedstock_tools.yaml_reading.nodes import Document
+
+
+#: The files that only answer questions; those that decide what is built come with a release.
+NAMES = ("frameworks.yaml", "gpus.yaml", "messages.yaml", "wheels.yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A file of facts that replaces ours: where it came from, its SHA-256, and when it was taken (UTC)."""
+
+    name: str
+    source: str
+    sha256: str
+    date: str
+
+
+def folder_of_updates() -> Path:
+    """The folder of updates; those of another release of ours are not read, since ours may be newer."""
+    return cache_root(os.environ) / "facts" / __version__
+
+
+def updated(name: str) -> tuple[Path, Update] | None:
+    """The file that replaces one of ours, if there is one."""
+    path = folder_of_updates() / name
+    if name not in NAMES or not path.is_file():
+        return None
+    return path, Update(**json.loads(read_text(path.with_suffix(".json"), within=None)))
 
 
 def content_of(name: str) -> Any:

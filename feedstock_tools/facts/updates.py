@@ -4,45 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
-from feedstock_tools import __version__
-from feedstock_tools.data import cache_root
 from feedstock_tools.errors import InputError, WorkError
+from feedstock_tools.facts.content import NAMES, Update, checked, folder_of_updates, updated
 from feedstock_tools.files.changes import write_whole
-from feedstock_tools.reading import read_bytes, read_text
+from feedstock_tools.reading import read_bytes
 
-#: The files that only answer questions; those that decide what is built come with a release.
-NAMES = ("frameworks.yaml", "gpus.yaml", "messages.yaml", "wheels.yaml")
 _LARGEST = 4 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """A file of facts that replaces ours: where it came from, its SHA-256, and when it was taken (UTC)."""
-
-    name: str
-    source: str
-    sha256: str
-    date: str
-
-
-def _folder() -> Path:
-    """The folder of updates; those of another release of ours are not read, since ours may be newer."""
-    return cache_root(os.environ) / "facts" / __version__
-
-
-def updated(name: str) -> tuple[Path, Update] | None:
-    """The file that replaces one of ours, if there is one."""
-    path = _folder() / name
-    if name not in NAMES or not path.is_file():
-        return None
-    return path, Update(**json.loads(read_text(path.with_suffix(".json"), within=None)))
 
 
 def updates() -> list[Update]:
@@ -52,7 +25,7 @@ def updates() -> list[Update]:
 
 def reset() -> None:
     """Use the facts that ship again."""
-    shutil.rmtree(_folder(), ignore_errors=True)
+    shutil.rmtree(folder_of_updates(), ignore_errors=True)
 
 
 def update(source: str, sha256: str | None) -> Update:
@@ -62,7 +35,6 @@ def update(source: str, sha256: str | None) -> Update:
         InputError: it is none of the files, not there, not the one that the hash names, or breaks its schema.
         WorkError: the address does not answer.
     """
-    from feedstock_tools.facts.content import checked
     from feedstock_tools.facts.models import FILES
 
     name = PurePosixPath(source.replace("\\", "/")).name
@@ -79,8 +51,8 @@ def update(source: str, sha256: str | None) -> Update:
         path.write_bytes(content)
         checked(path, FILES[name])
     taken = Update(name, source, digest, datetime.now(UTC).date().isoformat())
-    write_whole(_folder() / f"{Path(name).stem}.json", json.dumps(asdict(taken)))
-    write_whole(_folder() / name, content)
+    write_whole(folder_of_updates() / f"{Path(name).stem}.json", json.dumps(asdict(taken)))
+    write_whole(folder_of_updates() / name, content)
     return taken
 
 

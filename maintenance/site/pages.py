@@ -49,7 +49,7 @@ _DASHES = re.compile(r"^-{1,2}\w+")
 _JOINT = re.compile(r"(?<=[_/|=,])(?=[^_/|=,])")
 
 #: Of a flowchart: its lines, and the height, gaps and width of a letter in pixels.
-_NODE = re.compile(r'^\s*(\w+)\["([^"]+)"\]', re.MULTILINE)
+_NODE = re.compile(r'^\s*(\w+)\[+"([^"]+)"\]+', re.MULTILINE)
 _EDGE = re.compile(r"^\s*(\w+) (-->|-\.->) (\w+)", re.MULTILINE)
 _HEIGHT, _GAP, _RISE, _LETTER = 32, 24, 76, 8.2
 
@@ -248,7 +248,7 @@ def drawn(flowchart: str, name: str) -> str:
     """A flowchart from top to bottom as an svg element; what nothing below needs stands as high as it can.
 
     Args:
-        flowchart: lines `a["label"]`, `a --> b` and `a -.-> b` (dashed).
+        flowchart: lines `a["label"]` or `a[["label"]]`, `a --> b` and `a -.-> b` (dashed).
         name: what it shows, for a screen reader.
     """
     labels = dict(_NODE.findall(flowchart))

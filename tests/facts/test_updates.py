@@ -44,7 +44,7 @@ def test_an_update_is_used_and_named_until_it_is_reset(newer: Path, monkeypatch:
 
 def test_an_update_of_another_release_is_not_read(newer: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     updates.update(str(newer), sha256_of(newer))
-    monkeypatch.setattr(updates, "__version__", "99.0")
+    monkeypatch.setattr(content, "__version__", "99.0")
     assert newest() == "2.15.0"
 
 

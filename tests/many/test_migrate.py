@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -126,3 +127,24 @@ def test_what_git_refuses_leaves_no_branch(repository: Path, identity: dict[str,
     with pytest.raises(WorkError, match="git fast-import failed"):
         commit_on_branch(repository, "b..c", {}, "m", identity)
     assert git(repository, "branch", "--list", "b*") == ""
+
+
+def test_a_run_that_is_killed_again_and_again_leaves_each_branch_whole_or_none(workspace: Path) -> None:
+    top = workspace.parent
+    options = ("--pinning", str(top / "pinning"), "--smithy", "none")
+    words = command.tool("many", "migrate", str(workspace), str(top / "zlib2.yaml"), *options)
+    for tenths in (3, 6, 9, 12, 15):
+        run = command.start(words)
+        try:
+            run.communicate(timeout=tenths / 10)
+        except subprocess.TimeoutExpired:
+            run.kill()
+            run.communicate()
+    found = migrate(workspace)
+    assert [each["name"] for each in found] == ["base", "app"]
+    for name in ("base", "app"):
+        folder = workspace / f"{name}-feedstock"
+        assert git(folder, "rev-list", "--count", "HEAD..zlib2").strip() == "1"
+        assert "number: 1" in git(folder, "show", "zlib2:recipe/meta.yaml")
+        git(folder, "fsck", "--strict")
+        assert git(folder, "status", "--porcelain") == ""
