@@ -95,7 +95,7 @@ def test_a_row_without_a_fitting_host_is_refused(
     with _fleet(tmp_path, monkeypatch, f"{docker}:{os.environ['PATH']}", settings) as fleet:
         ran = _build(fleet, scripted, "linux_64_")
     assert ran.returncode == 2, ran.stdout + ran.stderr
-    assert f"linux_64_ cannot be built on this fleet: {reason}" in ran.stderr
+    assert f"linux_64_cpu cannot be built on this fleet: {reason}" in ran.stderr
     assert not (docker / "record.jsonl").exists()
 
 
