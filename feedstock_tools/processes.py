@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -67,6 +67,14 @@ def _state_and_start(pid: int) -> tuple[str, str]:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and 0 < len(text) < 20 and int(text) > 0
+
+
+def program_of_the_user(name: str, environment: Mapping[str, str]) -> str | None:
+    """A program from an absolute folder of PATH: a feedstock may hold one of that name. None without it."""
+    import shutil
+
+    places = [each for each in environment.get("PATH", "").split(os.pathsep) if Path(each).is_absolute()]
+    return shutil.which(name, path=os.pathsep.join(places))
 
 
 #: The folder that contains this program's own package.

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import stat
 import sys
 import tempfile
@@ -27,6 +26,7 @@ from feedstock_tools.bounds.limits import released
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
 from feedstock_tools.files.locks import named_wait
 from feedstock_tools.files.temporary import temporary_folder
+from feedstock_tools.processes import program_of_the_user
 from feedstock_tools.reading import CI_SUPPORT, is_below, is_inside, read_bytes, read_up_to
 
 if TYPE_CHECKING:
@@ -514,8 +514,7 @@ def _program(environment: Mapping[str, str]) -> list[str]:
     Raises:
         InputError: it is not installed.
     """
-    places = [each for each in environment.get("PATH", "").split(os.pathsep) if Path(each).is_absolute()]
-    git = shutil.which("git", path=os.pathsep.join(places))
+    git = program_of_the_user("git", environment)
     if git is None or not Path(git).is_absolute():
         raise InputError("git is not on PATH", hint="Install git.")
     return [git, "--no-pager", *(word for key, value in _SETTINGS.items() for word in ("-c", f"{key}={value}"))]

@@ -249,10 +249,8 @@ def _touched(before: Path, after: Path | MigrationFile, rules: Rules, member: Me
             when = "after"
             if isinstance(after, Path):
                 new = rerendered(Request(folder, rules, after))
-            elif member.name in after.excluded:
-                new = old
             else:
-                new = migrated(after, Request(folder, rules, before), old)[0] or old
+                new = migrated(after, member.name, Request(folder, rules, before), old)[0] or old
         except InputError as error:
             return Touched(member.name, error=f"{when} the change: {error.mistakes[0].message}")
         changed = {name for name in old.files.keys() & new.files.keys() if old.files[name] != new.files[name]}

@@ -108,16 +108,14 @@ def _prepared(plan: Plan, member: Member) -> _Prepared:
     """The files of a feedstock with the migration, rendered in a copy of its last commit."""
     path = plan.migration.path
     with opened(member) as folder:
-        if member.name in plan.migration.excluded:
-            return _Prepared(reason=f"the migration excludes {member.name}")
-        request = Request(folder, plan.rules, plan.pinning, smithy=plan.smithy)
-        old = rerendered(replace(request, smithy=None))
-        new, reason = migrated(plan.migration, replace(request, smithy=None), old)
+        request = Request(folder, plan.rules, plan.pinning)
+        old = rerendered(request)
+        new, reason = migrated(plan.migration, member.name, request, old)
         if new is None:
             return _Prepared(reason=reason)
         edits = add_migration(open_draft(folder), path.stem, path).changes()
         edits.apply()
-        changes = rerendered(replace(request, migrations=(path,))).changes()
+        changes = rerendered(replace(request, smithy=plan.smithy, migrations=(path,))).changes()
         changes.apply()
         names = {each.relative_to(folder).as_posix() for each in (*edits.paths, *changes.paths)}
         files = {name: _content(folder / name) for name in names}

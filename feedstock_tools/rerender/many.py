@@ -128,20 +128,22 @@ def _outcome(order: _Order, feedstock: Path) -> RerenderedFeedstock:
     if order.migration is None:
         return _applied(order, feedstock, rerendered(request))
     before = rerendered(replace(request, smithy=None))
-    after, reason = migrated(order.migration, request, before)
+    name = feedstock.resolve().name.removesuffix("-feedstock")
+    after, reason = migrated(order.migration, name, request, before)
     return _applied(order, feedstock, after) if after else RerenderedFeedstock(feedstock, "not needed", reason)
 
 
-def migrated(migration: MigrationFile, request: Request, before: Rerender) -> tuple[Rerender | None, str]:
+def migrated(migration: MigrationFile, name: str, request: Request, before: Rerender) -> tuple[Rerender | None, str]:
     """A feedstock with a migration, or None and why it does not need it.
 
     Args:
+        name: that of the feedstock, such as `numpy`; its files may lie in another folder.
         before: its rerender without the migration.
 
     Raises:
         InputError: it cannot be rendered with the migration.
     """
-    if reason := _why_not(migration, request.feedstock, before.configurations):
+    if reason := _why_not(migration, name, request.feedstock, before.configurations):
         return None, reason
     after = rerendered(replace(request, migrations=(migration.path,)))
     return (None, _already(migration, before.configurations)) if after.files == before.files else (after, "")
@@ -172,9 +174,8 @@ def read_migration(path: Path) -> MigrationFile:
     return MigrationFile(path, text, names, frozenset(str(key).replace("-", "_") for key in content) - _NO_VARIABLES)
 
 
-def _why_not(migration: MigrationFile, feedstock: Path, configurations: Iterable[Configuration]) -> str:
+def _why_not(migration: MigrationFile, name: str, feedstock: Path, configurations: Iterable[Configuration]) -> str:
     """Why a feedstock needs no migration, as far as its configurations without it tell; empty if it may need it."""
-    name = feedstock.resolve().name.removesuffix("-feedstock")
     if name in migration.excluded:
         return f"the migration excludes {name}"
     own = feedstock / CI_SUPPORT / "migrations" / migration.path.name

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from itertools import combinations, product
@@ -14,6 +13,7 @@ from pathlib import Path
 from feedstock_tools.check.linting.conda_forge import Found, leaves_in, rule, words
 from feedstock_tools.check.linting.reading import Reading, items_of
 from feedstock_tools.errors import FeedstockError
+from feedstock_tools.processes import program_of_the_user
 from feedstock_tools.reading import is_inside
 from feedstock_tools.recipe.written.document import VARIANT_FILES, Document, Entry, Part, WrittenFiles, read_document
 from feedstock_tools.versions import InvalidVersionError, Version, parse_version
@@ -369,7 +369,7 @@ _SHELLCHECK_SECONDS = 120
 @rule("shellcheck", "R-042, R-043", "shellcheck, if it is enabled, finds something", "remark", needs="shellcheck")
 def _shellcheck(reading: Reading) -> Iterator[Found]:
     files = reading.subject.files
-    scripts, program = _scripts(files), _shellcheck_program()
+    scripts, program = _scripts(files), program_of_the_user("shellcheck", os.environ)
     if not scripts or program is None:
         return
     command = [program, *_SHELLCHECK, "--", *map(str, scripts)]
@@ -395,7 +395,8 @@ def _shellcheck(reading: Reading) -> Iterator[Found]:
 
 def why_no_shellcheck(files: WrittenFiles) -> str:
     """Why nobody checks the scripts of a feedstock that enables shellcheck; '' if nothing keeps it from that."""
-    return "shellcheck is not on PATH" if _scripts(files) and _shellcheck_program() is None else ""
+    is_there = not _scripts(files) or program_of_the_user("shellcheck", os.environ)
+    return "" if is_there else "shellcheck is not on PATH"
 
 
 def _scripts(files: WrittenFiles) -> list[Path]:
@@ -404,9 +405,3 @@ def _scripts(files: WrittenFiles) -> list[Path]:
     enabled = [entry.value.text for entry in forge.entries("shellcheck", "enabled")] if forge is not None else []
     scripts = files.recipe_path.parent.glob("*.sh") if enabled[-1:] == ["true"] else ()
     return sorted(path for path in scripts if path.is_file() and is_inside(path, files.folder))
-
-
-def _shellcheck_program() -> str | None:
-    """The program, from an absolute folder of PATH: a feedstock may hold one of that name."""
-    places = [each for each in os.environ.get("PATH", "").split(os.pathsep) if Path(each).is_absolute()]
-    return shutil.which("shellcheck", path=os.pathsep.join(places))
