@@ -4,8 +4,9 @@
 
 MIRROR holds bare clones as OWNER+NAME/repo, conda-forge's pinning among them. Each recipe of `CASES` is laid out at a
 commit without CUDA, rerendered with the newest pinning, edited, and rerendered again. The table has the jobs before
-and after, how many of them have CUDA, packages whose file names are not their own, CPU packages whose requirements
-changed, and the findings of `lint` and `cuda check` that were not there before.
+and after, how many of them have CUDA, whether these would compile for CUDA by their commands, packages whose file names
+are not their own, CPU packages whose requirements changed, and the findings of `lint` and `cuda check` that were not
+there before.
 """
 
 from __future__ import annotations
@@ -81,11 +82,13 @@ def rerendered(feedstock: Path, pinning: Path) -> list[str]:
     return [each.name for each in read_configurations(feedstock)]
 
 
-def findings(feedstock: Path) -> Counter[str]:
-    """What `lint` and `cuda check` find, without lines and places."""
+def findings(feedstock: Path) -> tuple[Counter[str], str]:
+    """What `lint` and `cuda check` find, without lines and places; and whether CUDA rows would compile for CUDA."""
+    checked = check(feedstock, read_configurations(feedstock))
     found = [f"lint {each.rule}: {each.message}" for each in lint_feedstock(feedstock).findings]
-    found += [f"check {each.key}: {each.message}" for each in check(feedstock, read_configurations(feedstock))]
-    return Counter(found)
+    found += [f"check {each.key}: {each.message}" for each in checked.findings]
+    by_commands = next(each for each in checked.checks if each.name == "commands for CUDA")
+    return Counter(found), str(by_commands.verdict)
 
 
 def shared_names(feedstock: Path) -> list[str]:
@@ -122,10 +125,11 @@ def tried(case: Case, mirror: Path, pinning: Path, scratch: Path) -> list[str]:
     added, removed = (sum(line.startswith(sign) and not line.startswith(sign * 3) for line in diff) for sign in "+-")
     problems = [f"shared name: {name}" for name in shared_names(gpu)[:3]]
     problems += [f"CPU package: {line}" for line in changed_cpu_packages(cpu, gpu)[:3]]
-    problems += [f"new: {text}" for text in findings(gpu) - findings(cpu)]
+    found, compiles = findings(gpu)
+    problems += [f"new: {text}" for text in found - findings(cpu)[0]]
     if not with_cuda:
         problems.append("no job has CUDA")
-    cells = [f"{case.name} {case.commit}", case.system, len(before), len(after), len(with_cuda)]
+    cells = [f"{case.name} {case.commit}", case.system, len(before), len(after), len(with_cuda), compiles]
     title = " | ".join(map(str, [*cells, f"+{added} -{removed}", len(draft.remarks) - 1]))
     return [f"| {title} |", *(f"    {problem}" for problem in problems)]
 
@@ -137,7 +141,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="keep the feedstocks here")
     given = parser.parse_args()
     unlike = tries = 0
-    print("| feedstock | build system | jobs | jobs after | with CUDA | lines | notes |")
+    print("| feedstock | build system | jobs | jobs after | with CUDA | compile for CUDA | lines | notes |")
     with tempfile.TemporaryDirectory() as place:
         scratch = given.keep or Path(place)
         pinning = unpack(given.mirror / PINNING / "repo", "HEAD", scratch / "pinning", "recipe") / "recipe"

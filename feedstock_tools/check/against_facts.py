@@ -28,6 +28,7 @@ from feedstock_tools.check.architecture_lists import (
     refused_by,
     unserved_by,
 )
+from feedstock_tools.check.cuda_commands import is_cuda_build, told_to
 from feedstock_tools.check.cuda_guards import missing_guards, wrong_guards
 from feedstock_tools.check.findings import Check, Finding, Report, Weight
 from feedstock_tools.check.renderings import Job, Renderings
@@ -43,11 +44,12 @@ from feedstock_tools.pins.graph.model import PinGraph
 from feedstock_tools.pins.graph.resolve import is_satisfiable
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import CI_SUPPORT, read_text
+from feedstock_tools.recipe.packages import Package
 from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.source import Pinning, find_pinning
 from feedstock_tools.stages import stage
 from feedstock_tools.versions import parse_version
-from feedstock_tools.wording import counted
+from feedstock_tools.wording import counted, some_of
 
 _NOT_CUDA = frozenset({"", "None", "none", "undefined"})
 _KEY = re.compile(r"^cuda_compiler_version\s*:\s*(?P<inline>.*)$")
@@ -76,6 +78,16 @@ class _CudaRow:
         """Whom the row's builds serve; the ARM variant tells whether that is Jetson's own system."""
         variant = self.values.get("arm_variant_type", ("",))[0]
         return Audience(self.subdir, {"tegra": True, "sbsa": False}.get(variant))
+
+    @property
+    def script_values(self) -> Mapping[str, tuple[str, ...]]:
+        """The values that scripts find."""
+        return {**self.values, **dict.fromkeys(("target_platform", "host_platform"), (self.subdir,))}
+
+    def packages_of(self, job: Job) -> list[Package]:
+        """The packages that a job builds in this row."""
+        cuda = self.values["cuda_compiler_version"][0]
+        return [each for each in job.packages if each.output.variant.get("cuda_compiler_version", cuda) == cuda]
 
     def source(self, fact: str) -> str | None:
         """The page or file that a fact of the toolkit was read in."""
@@ -434,6 +446,7 @@ def check_renderings(
     decided = _named_by_feedstock(feedstock, recipe, against)
     jobs = [_job(view, configuration) for configuration in configurations if not _zips_out_of_step(configuration)]
     built = [item.job for item in jobs]
+    for_cpus, silent = _by_commands(view, jobs)
     found = {
         "values of configurations": [
             *_findings_of_spec(facts, feedstock / "feedstock.yaml"),
@@ -441,6 +454,7 @@ def check_renderings(
         ],
         "versions of the pinning": [*_dropped_versions(jobs, decided, against)],
         "architectures in scripts": [*_of_all_lists(jobs), *_of_next(view, jobs)],
+        "commands for CUDA": for_cpus,
         "guards on drivers": [
             *(finding for job in built for finding in wrong_guards(job, facts)),
             *(finding for _, finding in missing_guards(built, facts)),
@@ -449,7 +463,7 @@ def check_renderings(
     unknown = _without_facts(facts, configurations)
     failed = sum(job.error is not None for job in built)
     rendered = f"{failed} of {counted(len(built), 'job')} cannot be rendered" if failed else unknown
-    reasons = (unknown, unknown, rendered, rendered)
+    reasons = (unknown, unknown, rendered, silent or rendered, rendered)
     return Report(
         tuple(dict.fromkeys(each for findings in found.values() for each in findings)),
         tuple(
@@ -470,6 +484,21 @@ def _of_all_lists(jobs: Sequence[_CudaJob]) -> Iterator[Finding]:
     for item in jobs:
         for row, lists in item.rows:
             yield from _findings_of_lists(row, lists, for_jetson)
+
+
+def _by_commands(view: _View, jobs: Sequence[_CudaJob]) -> tuple[list[Finding], str]:
+    """The packages with the compiler of CUDA whose commands turn CUDA off; and those of which this is unknown."""
+    found, unclear = [], dict[str, None]()
+    for item in jobs:
+        for row, _ in item.rows:
+            for package in filter(is_cuda_build, row.packages_of(item.job)):
+                told = told_to(package, view.recipe, row.script_values)
+                if told.cuda is None:
+                    unclear[package.name] = None
+                elif not told.cuda:
+                    message = f"{told.option} turns CUDA off, though {package.name} is built with CUDA's compiler"
+                    found.append(row.finding(told.place, f"{message}: a CPU build labelled CUDA"))
+    return found, f"no option in the scripts of {some_of(list(unclear), 3)} says so" if unclear else ""
 
 
 def _dropped_versions(jobs: Sequence[_CudaJob], decided: Collection[str], against: Pinning | None) -> Iterator[Finding]:
@@ -502,10 +531,7 @@ def _job(view: _View, configuration: Configuration) -> _CudaJob:
 
 
 def _lists(row: _CudaRow, view: _View, job: Job) -> tuple[ScriptList, ...]:
-    values = {**row.values, **dict.fromkeys(("target_platform", "host_platform"), (row.subdir,))}
-    cuda = row.values["cuda_compiler_version"][0]
-    of_row = [each for each in job.packages if each.output.variant.get("cuda_compiler_version", cuda) == cuda]
-    return tuple(lists_in_scripts(view.recipe, view.renderings.feedstock, values, of_row))
+    return tuple(lists_in_scripts(view.recipe, view.renderings.feedstock, row.script_values, row.packages_of(job)))
 
 
 def _of_next(view: _View, jobs: Sequence[_CudaJob]) -> Iterator[Finding]:

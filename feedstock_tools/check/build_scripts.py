@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import product
+from math import prod
 
 from feedstock_tools.check.architecture_lists import argument_pattern, options_in, options_of
 from feedstock_tools.conditions.tree import (
@@ -32,14 +33,21 @@ from feedstock_tools.conditions.tree import (
 
 #: A variable with more possible values than this counts as unknown.
 _MOST = 16
+#: What stands for the unknown parts of a text.
+HOLE = "\0"
 
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A value that a variable may have, and the line that set it; None if unknown."""
+    """A value that a variable may have, with `HOLE` for each unknown part, and the line that set it."""
 
-    text: str | None
+    written: str
     line: int
+
+    @property
+    def text(self) -> str | None:
+        """The value; None if a part is unknown."""
+        return None if HOLE in self.written else self.written
 
 
 #: The possible values of each known variable.
@@ -71,6 +79,20 @@ class Exit:
 
 Node = Assignment | Branches | Exit
 
+#: Programs that configure or compile, by the name at the head of a command, and Python's front ends.
+_PROGRAM = re.compile(
+    r"(?:^|[\s;&|(])(?:\S*[/\\])?(?P<name>(?:mpi)?cmake|configure|meson|g?make|ninja|bazel|nvcc|pip|\w+\.py)(?=\s|$)"
+)
+
+
+def calls_in(values: Values) -> Iterator[tuple[str, int, frozenset[str]]]:
+    """The calls of programs that configure or compile: the program, the line, and the possible texts of the command,
+    with `HOLE` alone where it may not be called."""
+    for name, possible in values.items():
+        program, _, line = name.partition("@call@")
+        if line:
+            yield program, int(line), frozenset(value.written for value in possible)
+
 
 def _command(
     line: int, text: str, assignment: tuple[str, Text] | None, argument: re.Pattern[str], read: Callable[[str], Text]
@@ -82,12 +104,18 @@ def _command(
         argument: such an argument in the language of the script.
         read: how that language reads a text.
     """
+    program = None if assignment else _PROGRAM.search(text)
+    if program is not None:
+        yield Assignment(line, f"{program['name']}@call@{line}", read(_COMMAND_OUTPUT.sub(HOLE, text)))
     if assignment is not None:
         yield Assignment(line, *assignment)
     elif "nvcc" in text.lower() and any(options_in(text)):
         yield Assignment(line, f"nvcc@{line}", read(options_of(text)))
     for match in argument.finditer(text):
         yield Assignment(line, match["defined"] or match["plain"], read(match["value"]))
+
+
+_COMMAND_OUTPUT = re.compile(r"\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`")
 
 
 def _with_references(text: str, variable: re.Pattern[str], reference: Callable[[re.Match[str]], Reference]) -> Text:
@@ -128,7 +156,7 @@ def _assigned(node: Assignment, values: Values) -> frozenset[Assigned]:
     names = frozenset(part.name for part in node.value.parts or () if isinstance(part, Reference))
     singles = _singles(names, values)
     possible = frozenset(Assigned(_value_of(node.value, single), node.line) for single in singles)
-    return possible if len(possible) <= _MOST else frozenset({Assigned(None, node.line)})
+    return possible if len(possible) <= _MOST else frozenset({Assigned(HOLE, node.line)})
 
 
 def _after_branches(branches: Branches, values: Values, ended: list[Values]) -> Values | None:
@@ -151,52 +179,53 @@ def _after_branches(branches: Branches, values: Values, ended: list[Values]) -> 
 def _joined(ends: Sequence[Values]) -> Values:
     """The possible values after any of several parts."""
     names = frozenset().union(*(end.keys() for end in ends))
-    unset = frozenset({Assigned(None, 0)})  # its value before the script is unknown
+    unset = frozenset({Assigned(HOLE, 0)})  # its value before the script is unknown
     return {name: frozenset().union(*(end.get(name, unset) for end in ends)) for name in names}
 
 
-def _singles(names: frozenset[str], values: Values) -> list[dict[str, str | None]]:
+def _singles(names: frozenset[str], values: Values) -> list[dict[str, str]]:
     """Every combination of possible values of the named variables."""
     ordered = sorted(names)
-    options = [sorted({value.text for value in values.get(name, ())} or {None}, key=str) for name in ordered]
-    combined = list(product(*options)) if len(options) < 8 else [(None,) * len(ordered)]
-    return [dict(zip(ordered, texts, strict=True)) for texts in combined[: _MOST * _MOST]]
+    options = [sorted({value.written for value in values.get(name, ())} or {HOLE}) for name in ordered]
+    combined = list(product(*options)) if prod(map(len, options)) <= _MOST * _MOST else [(HOLE,) * len(ordered)]
+    return [dict(zip(ordered, texts, strict=True)) for texts in combined]
 
 
-def _holds(values: Mapping[str, str | None], leaf: Leaf) -> bool | None:
+def _holds(values: Mapping[str, str], leaf: Leaf) -> bool | None:
     """Whether a comparison of texts holds for single values of their variables; None if it is unknown."""
     match leaf:
         case Compare(Text() as left, sign, Text() as right):
             first, other = _value_of(left, values), _value_of(right, values)
-            if first is not None and other is not None:
+            if HOLE not in first and HOLE not in other:
                 return fnmatchcase(first, other) if sign == "like" else first == other
     return None
 
 
-def _value_of(text: Text, values: Mapping[str, str | None]) -> str | None:
-    """The value of a text for single values of its variables; None if it is unknown."""
-    if text.parts is None:
-        return None
-    parts = [part if isinstance(part, str) else _value_of_reference(part, values.get(part.name)) for part in text.parts]
-    known = [part for part in parts if part is not None]
-    return "".join(known) if len(known) == len(parts) else None
+def _value_of(text: Text, values: Mapping[str, str]) -> str:
+    """The value of a text for single values of its variables, with `HOLE` for each unknown part."""
+    parts = text.parts or (HOLE,)
+    return "".join(
+        part if isinstance(part, str) else _value_of_reference(part, values.get(part.name, HOLE)) for part in parts
+    )
 
 
-def _value_of_reference(reference: Reference, value: str | None) -> str | None:
-    if value is None:
-        return None
+def _value_of_reference(reference: Reference, value: str) -> str:
+    if reference.edit == "none" and reference.length is None:
+        return value
+    if HOLE in value:
+        return HOLE
     match reference.edit:
         case "none":
             return value[: reference.length]
         case "if set":
-            return value or None
+            return value or HOLE
         case "first part":
             return value.partition(".")[0]
         case "without first dot":
             return value.replace(".", "", 1)
         case "without dots":
             return value.replace(".", "")
-    return None
+    return HOLE
 
 
 #: An exit with a status that is certainly not zero.
@@ -204,8 +233,13 @@ _FAILURE = re.compile(r"^exit\s+(?:/b\s+)?(?:-\d+|0*[1-9]\d*)\b", re.IGNORECASE)
 _ASSIGNMENT = re.compile(
     r"(?:(?:export|local|readonly|declare(?:\s+-\w+)?)\s+)?(?P<name>[A-Za-z_]\w*)(?P<more>\+?)=(?P<value>\"[^\"]*\"|'[^']*'|[^\s;&|]*)"
 )
+#: An array, and one that goes on in the next line.
+_ARRAY = re.compile(r"(?:(?:declare\s+-\w+|local|export)\s+)?(?P<name>[A-Za-z_]\w*)(?P<more>\+?)=\((?P<items>.*)\)\s*$")
+_OPEN_ARRAY = re.compile(r"\s*(?:(?:declare\s+-\w+|local|export)\s+)?[A-Za-z_]\w*\+?=\((?![^#]*\))")
 _SHELL_ARGUMENT = argument_pattern(r"\"[^\"]*\"|'[^']*'|[^\s\"')]+")
 _SHELL_VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)(?P<rest>[^}]*)\}|(?P<plain>\w+))")
+#: The items of an array, if it has any.
+_IF_ANY = re.compile(r"\$\{(\w+)(?:\[[@*]\])?:?\+\$\{\1\[[@*]\]\}\}")
 _PATTERN = re.compile(r"^\s*\(?(?P<patterns>[^()]+)\)\s*(?P<rest>.*)$")
 _HEREDOC = re.compile(r"(?<!<)<<(?!<)-?\s*['\"]?(?P<end>\w+)")
 _FUNCTION = re.compile(r"(?:function\s+[\w-]+\s*(?:\(\s*\))?|[\w-]+\s*\(\s*\))\s*(?:\{\s*(?P<rest>.*))?$")
@@ -214,6 +248,8 @@ _EDITS: Mapping[str, Edit] = {
     "": "none",
     ":-": "none",
     "-": "none",
+    "[@]": "none",
+    "[*]": "none",
     "%%.*": "first part",
     "/./": "without first dot",
     "//./": "without dots",
@@ -239,6 +275,9 @@ def _statements(text: str) -> list[tuple[int, str]]:
         pending += line
         if pending.endswith("\\"):
             pending = pending[:-1] + " "
+            continue
+        if _OPEN_ARRAY.match(pending):
+            pending = f"{' '.join(_parts(pending))} "
             continue
         heredoc = _HEREDOC.search(pending)
         ending = heredoc["end"] if heredoc else None
@@ -368,10 +407,14 @@ def _shell_command(line: int, text: str) -> Iterator[Node]:
     if text.split(None, 1)[0] == "exit":
         yield Exit(_FAILURE.search(text) is not None)
         return
-    match = _ASSIGNMENT.match(text)
-    value = _shell_text(match["value"]) if match else _UNKNOWN
-    if match and match["more"] and value.parts is not None:
-        value = Text((Reference(match["name"]), *value.parts))
+    match = _ARRAY.match(text)
+    value = _UNKNOWN
+    if match:
+        value = _shell_text(f" {_COMMAND_OUTPUT.sub(HOLE, match['items'])}")
+    elif match := _ASSIGNMENT.match(text):
+        value = _shell_text(match["value"]) if match["value"].count('"') != 1 else _UNKNOWN
+    if match and match["more"]:
+        value = Text((Reference(match["name"]), *(value.parts or (HOLE,))))
     yield from _command(line, text, (match["name"], value) if match else None, _SHELL_ARGUMENT, _shell_text)
 
 
@@ -379,7 +422,7 @@ def _shell_text(written: str) -> Text:
     """A word with variables; single quotes keep it unchanged, and a command in it makes it unknown."""
     if written[:1] == "'" and written[-1:] == "'":
         return Text((written[1:-1],))
-    bare = written.replace('"', "").replace("\\;", ";")
+    bare = _IF_ANY.sub(r"${\1}", written.replace('"', "").replace("\\;", ";"))
     if "$(" in bare or "`" in bare or bare.startswith("("):
         return _UNKNOWN
     return _with_references(bare, _SHELL_VARIABLE, _shell_variable)
@@ -397,13 +440,19 @@ def _shell_condition(written: str) -> Condition:
     return Or(tuple(And(tuple(_term(term) for term in part.split("&&"))) for part in text.split("||")))
 
 
+_EMPTY = re.compile(r"^-(?P<letter>[nz])\s+(?P<word>\S+)$")
+_IF_SET = re.compile(r":?\+\w+\}")
 _SHELL_COMPARED = re.compile(r"^(?P<left>\S+)\s+(?P<operator>===?|=|!=)\s+(?P<right>\S+)$")
 
 
 def _term(written: str) -> Condition:
     text = re.sub(r"^\s*\[\[?\s|\s\]\]?\s*$|^\s*test\s", " ", written).strip()
     negated = text.startswith("! ")
-    match = _SHELL_COMPARED.match(text[2:].strip() if negated else text)
+    text = text[2:].strip() if negated else text
+    if empty := _EMPTY.match(text):
+        is_empty = Compare(_shell_text(_IF_SET.sub("}", empty["word"])), "==", Text(("",)))
+        return Not(is_empty) if negated != (empty["letter"] == "n") else is_empty
+    match = _SHELL_COMPARED.match(text)
     if match is None:
         return Other(text)
     condition = _matches(_shell_text(match["left"]), match["right"])

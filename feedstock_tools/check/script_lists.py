@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from feedstock_tools.check.architecture_lists import (
     options_in,
     read_list,
 )
-from feedstock_tools.check.build_scripts import Assigned, Node, read_batch, read_shell, run
+from feedstock_tools.check.build_scripts import Assigned, Node, Values, read_batch, read_shell, run
 from feedstock_tools.errors import InputError
 from feedstock_tools.gpu_code.architecture import Architecture
 from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes, read_text
@@ -30,7 +30,6 @@ _ARGUMENT = argument_pattern(r"[^\s\"')]+")
 _OSTYPES = {"linux": "linux-gnu", "osx": "darwin"}
 #: More than any list: what is longer is not read as one.
 _LONGEST = 10_000
-_Values = Mapping[str, frozenset[Assigned]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,24 +81,31 @@ def lists_in_scripts(
     Args:
         outputs: what the recipe says of its builds in this configuration.
     """
+    outputs = list(outputs)
+    initial = initial_values(values, outputs)
+    built = [commands_of(package) for package in outputs]
+    on_windows = values.get("target_platform", ("",))[0].startswith("win-")
+    for path in sorted(folder.glob("*.bat" if on_windows else "*.sh")):
+        text = read_bytes(path, LARGEST_SCRIPT, within=path.parent).decode(errors="replace").replace("\r\n", "\n")
+        yield from _in_tree(tree_of(text, is_batch=on_windows), path.relative_to(feedstock).as_posix(), initial)
+    for path in (folder / "recipe.yaml", folder / "meta.yaml"):
+        if built and path.is_file():
+            name, text = path.relative_to(feedstock).as_posix(), read_text(path, within=folder)
+            yield from dict.fromkeys(_in_recipe(text, name, initial, built, is_batch=on_windows))
+            return
+
+
+def initial_values(values: Mapping[str, tuple[str, ...]], outputs: Iterable[Package]) -> Values:
+    """The variables that scripts find with the values of one row of a configuration, and what the recipe sets for the
+    builds of some outputs."""
     platform = values.get("target_platform", ("",))[0]
     # A configuration that is not for ARM does not set this key, and scripts find it empty.
     settings = {"arm_variant_type": ("",), "OSTYPE": (_OSTYPES.get(platform.partition("-")[0], ""),), **values}
     initial = {key: frozenset({Assigned(texts[0], 0)}) for key, texts in settings.items() if len(texts) == 1}
-    built = [_settings(package) for package in outputs]
-    initial |= _environments(environment for environment, _ in built)
-    on_windows = platform.startswith("win-")
-    for path in sorted(folder.glob("*.bat" if on_windows else "*.sh")):
-        name = path.relative_to(feedstock).as_posix()
-        yield from _in_tree(_tree(path, path.stat().st_mtime_ns), name, initial)
-    for path in (folder / "recipe.yaml", folder / "meta.yaml"):
-        if built and path.is_file():
-            name, text = path.relative_to(feedstock).as_posix(), read_text(path, within=folder)
-            yield from dict.fromkeys(_in_recipe(text, name, initial, built, read_batch if on_windows else read_shell))
-            return
+    return {**initial, **_environments(commands_of(package)[0] for package in outputs)}
 
 
-def _settings(package: Package) -> tuple[dict[str, str], str]:
+def commands_of(package: Package) -> tuple[dict[str, str], str]:
     """The variables that the recipe sets for a build, and the commands in the recipe itself (empty where the build runs
     a file), with the values of templates, which rattler-build leaves to the build."""
     scope = Scope(package.platform, {}, package.output.variant)
@@ -127,7 +133,7 @@ def _expanded(text: str, scope: Scope) -> str:
     return _TEMPLATE.sub(value, text)
 
 
-def _environments(environments: Iterable[Mapping[str, str]]) -> _Values:
+def _environments(environments: Iterable[Mapping[str, str]]) -> Values:
     """The variables that the recipe sets for scripts; of those that outputs set differently, every value."""
     values: dict[str, set[Assigned]] = {}
     for environment in environments:
@@ -136,15 +142,15 @@ def _environments(environments: Iterable[Mapping[str, str]]) -> _Values:
     return {name: frozenset(texts) for name, texts in values.items()}
 
 
-def _in_tree(tree: Iterable[Node], path: str, initial: _Values) -> Iterator[ScriptList]:
+def _in_tree(tree: Iterable[Node], path: str, initial: Values) -> Iterator[ScriptList]:
     """The lists in the values that variables have after a script, but for those that they had before."""
     after = run(tree, initial)
     for variable, values in sorted(after.items()):
         possible = sorted(values - initial.get(variable, frozenset()), key=lambda value: (value.line, str(value.text)))
-        found = [(value.line, _lists_of(variable, value.text or "")) for value in possible]
+        found = [(value.line, _lists_of(variable, value.text or "")) for value in possible if "@call@" not in variable]
         for name in dict.fromkeys(name for _, lists in found for name in lists):
             if name == variable or name not in after:
-                yield from (ScriptList(path, line, name, lists.get(name, "")) for line, lists in found)
+                yield from dict.fromkeys(ScriptList(path, line, name, lists.get(name, "")) for line, lists in found)
 
 
 def _lists_of(variable: str, text: str) -> dict[str, str]:
@@ -163,18 +169,18 @@ def _lists_of(variable: str, text: str) -> dict[str, str]:
 
 
 @lru_cache(maxsize=64)
-def _tree(path: Path, changed: int) -> tuple[Node, ...]:
-    """The tree of a script; `changed` distinguishes versions of the file."""
-    text = read_bytes(path, LARGEST_SCRIPT, within=path.parent).decode(errors="replace").replace("\r\n", "\n")
-    return read_shell(text) if path.suffix == ".sh" else read_batch(text)
+def tree_of(text: str, *, is_batch: bool) -> tuple[Node, ...]:
+    """The tree of a script."""
+    return read_batch(text) if is_batch else read_shell(text)
 
 
 def _in_recipe(
     text: str,
     path: str,
-    initial: _Values,
+    initial: Values,
     built: Iterable[tuple[Mapping[str, str], str]],
-    read: Callable[[str], tuple[Node, ...]],
+    *,
+    is_batch: bool,
 ) -> Iterator[ScriptList]:
     """The lists in the variables and commands that a recipe has for its outputs, at their lines in its text."""
     lines = _Lines(text)
@@ -182,7 +188,7 @@ def _in_recipe(
         for variable, value in environment.items():
             for name, listed in _lists_of(variable, value).items():
                 yield ScriptList(path, lines.of(name, listed), name, listed)
-        for found in _in_tree(read(commands), path, initial):
+        for found in _in_tree(tree_of(commands, is_batch=is_batch), path, initial):
             yield ScriptList(path, lines.of(found.name, found.text), found.name, found.text)
 
 
