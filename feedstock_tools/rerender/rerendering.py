@@ -199,7 +199,9 @@ def _rendered_platforms(source: Source, request: Request) -> list[RenderedPlatfo
         labels = kept_labels(rendering, source)
         same = (rendering.platform, rendering.keep_noarch, tuple(sorted(rendering.environ.items())), labels)
         if same not in done:
-            done[same] = _render(source, rendering, labels, PackageWatch() if request.smithy else None)
+            done[same] = _render(
+                source, rendering, labels, PackageWatch(rendering.platform) if request.smithy else None
+            )
     return list(done.values())
 
 
@@ -226,7 +228,7 @@ def _other_platforms(source: Source, platforms: tuple[Platform, ...]) -> Iterato
         rendering.platform: rendering for rendering in source.forge.renderings if rendering.platform not in platforms
     }
     for rendering in others.values():
-        packages = _render(source, rendering, kept_labels(rendering, source), PackageWatch()).packages
+        packages = _render(source, rendering, kept_labels(rendering, source), PackageWatch(rendering.platform)).packages
         own = tuple(configuration for configuration in present if configuration.platform == rendering.platform)
         yield RenderedPlatform(rendering.platform.name, own, packages)
 
@@ -256,7 +258,7 @@ def _unbuilt_packages(source: Source) -> tuple[Package, ...]:
         load(path, platform, environ=environ, rules=behaviour, within=source.within(path)) for path in source.files
     )
     config = combine([defaults(platform, behaviour), *files])
-    watch = PackageWatch(skipped=True)
+    watch = PackageWatch(platform, skipped=True)
     render_everything(source, config, platform, environ, watch)
     return watch.packages
 

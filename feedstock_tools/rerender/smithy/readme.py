@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.bounds.limits import BoundError, most, step
 from feedstock_tools.errors import InputError
+from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.rerender.ci_rules import ci_rules
@@ -38,6 +39,8 @@ README = "README.md"
 CODE_OWNERS = ".github/CODEOWNERS"
 _TEMPLATE = "README.md.tmpl"
 _CHANNEL = "conda-forge main"
+#: What stands in a rendered meta.yaml for folders of its build, such as that of R's licenses.
+_FOLDERS = ("$PREFIX", "$BUILD_PREFIX", "$SRC_DIR", "$SP_DIR", "$STDLIB_DIR")
 
 
 def readme_files(
@@ -67,7 +70,11 @@ def readme_files(
     about = _mapping(about_of_text(forge.recipe_text, forge.recipe)) if of_text else dict(first.about)
     last = {package.name: package for package in packages}
     parts = [(packages[0].feedstock, about)]
-    parts += [(name, dict(package.about)) for name, package in last.items() if package.about != about]
+    parts += [
+        (name, dict(package.about))
+        for name, package in last.items()
+        if package.about != about or package.folder != first.folder
+    ]
     maintainers = sorted({name for package in packages for name in package.maintainers})
     numbers = (config["azure"].get("build_id"), azure_number, before.build_id)
     context = {
@@ -191,6 +198,7 @@ class Package:
     `file_stem` is name, version and build string. `feedstock` is the name that the recipe gives the feedstock, or that
     of the recipe. `is_part`: conda-build treats it as a part of another recipe, so the feedstock's `about` comes from
     the recipe's text and not from here. `is_whole_recipe`: this is a recipe of several outputs that were not rendered.
+    `folder` is the platform if the `about` names a folder of the build, which conda-build makes anew for each platform.
     """
 
     name: str
@@ -201,14 +209,15 @@ class Package:
     maintainers: tuple[str, ...] = ()
     is_part: bool = False
     is_whole_recipe: bool = False
+    folder: str = ""
 
 
 class PackageWatch:
     """Collects the packages of one platform while its recipe is rendered, each name and build string once."""
 
-    def __init__(self, *, skipped: bool = False) -> None:
+    def __init__(self, platform: Platform, *, skipped: bool = False) -> None:
         """Start without packages; with `skipped`, skipped packages count too."""
-        self._skipped = skipped
+        self._platform, self._skipped = platform, skipped
         self._found: dict[tuple[str, bool], Package] = {}
 
     def __call__(self, made_from: Meta | Mapping[str, Any], output: RenderedOutput) -> None:
@@ -217,7 +226,7 @@ class PackageWatch:
             return
         key = (output.file_stem, bool(output.noarch))
         if key not in self._found:
-            self._found[key] = _package(made_from, output)
+            self._found[key] = _package(made_from, output, self._platform)
 
     @property
     def packages(self) -> tuple[Package, ...]:
@@ -225,7 +234,7 @@ class PackageWatch:
         return tuple(self._found.values())
 
 
-def _package(made_from: Meta | Mapping[str, Any], output: RenderedOutput) -> Package:
+def _package(made_from: Meta | Mapping[str, Any], output: RenderedOutput, platform: Platform) -> Package:
     if isinstance(made_from, Mapping):
         extra, about = _mapping(made_from.get("extra")), made_from.get("about")
         name, is_part = output.name, False
@@ -243,6 +252,7 @@ def _package(made_from: Meta | Mapping[str, Any], output: RenderedOutput) -> Pac
         maintainers=_maintainers(extra),
         is_part=is_part,
         is_whole_recipe=isinstance(made_from, Mapping) and "name" in _mapping(made_from.get("recipe")),
+        folder=platform.name if any(name in str(about) for name in _FOLDERS) else "",
     )
 
 

@@ -73,3 +73,15 @@ def test_the_channel_is_that_of_most_configurations(feedstock: Path) -> None:
 def test_the_channel_of_the_readme_stays_while_configurations_have_it(feedstock: Path) -> None:
     assert _with_labels(feedstock, "demo_debug") == "conda-forge demo_debug"
     assert _with_labels(feedstock, "demo_old") == "conda-forge demo_rc"
+
+
+@pytest.mark.parametrize(("license_file", "parts"), [('{{ environ["PREFIX"] }}/lib/R/GPL-2', 2), ("LICENSE", 1)])
+def test_an_about_that_names_a_folder_of_the_build_is_another_one_on_each_platform(
+    feedstock: Path, license_file: str, parts: int
+) -> None:
+    (feedstock / "recipe/meta.yaml").write_text(f"{RECIPE}  license_file: '{license_file}'\n")
+    assert _readme(feedstock, "{{ package_about | length }}\n", "2026.8.5") == str(parts)
+    (feedstock / "recipe/meta.yaml").write_text(
+        f"{RECIPE}  license_file: '{license_file}'\nbuild:\n  noarch: generic\n"
+    )
+    assert _readme(feedstock, "{{ package_about | length }}\n", "2026.8.5") == "1"
