@@ -2,15 +2,20 @@
 
 A feedstock is rendered again only if it could change: it mentions a changed key, or one that is zipped with it, or has
 a migration that changed. All others count as untouched by the names that the index knows; `every` renders them too.
+The index keeps what came out, with a digest of what the feedstock could see of both pinnings, so that an interrupted
+run goes on, and the next change renders only what it reaches.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from feedstock_tools.bounds.limits import READING, Bounds
 from feedstock_tools.bounds.pool import each_bounded
@@ -23,7 +28,8 @@ from feedstock_tools.rerender.many import MigrationFile, migrated, read_migratio
 from feedstock_tools.rerender.outputs import output_files
 from feedstock_tools.rerender.rerendering import Request, rerendered
 from feedstock_tools.rerender.rules import Rules
-from feedstock_tools.rerender.source import Pinning, find_pinning
+from feedstock_tools.rerender.source import Pinning as FoundPinning
+from feedstock_tools.rerender.source import find_pinning
 from feedstock_tools.yaml_reading.nodes import parse_texts
 
 _KEY = re.compile(r"([A-Za-z0-9_]+):")
@@ -96,6 +102,12 @@ class Touched:
     gone: tuple[str, ...] = ()
     error: str = ""
 
+    @classmethod
+    def recalled(cls, known: Mapping[str, Any]) -> Touched:
+        """One that the index kept as JSON."""
+        values: Any = {key: tuple(value) if isinstance(value, list) else value for key, value in known.items()}
+        return cls(**values)
+
     @property
     def rebuilt(self) -> int:
         """The number of jobs to run."""
@@ -131,32 +143,45 @@ class Impact:
     cycles: tuple[Mapping[str, str], ...] = ()
 
 
-def change_of(before: Path, after: Path | MigrationFile, rules: Rules) -> Change:
-    """What differs between two pinnings, or what a migration sets.
+@dataclass(frozen=True, slots=True)
+class _Pinning:
+    """The text of a pinning: lines by key, zip groups, and migrations by file name with their time stamps."""
 
-    Raises:
-        InputError: one cannot be read.
-    """
-    pinnings = [find_pinning(path) for path in (before, *([after] if isinstance(after, Path) else []))]
-    old, new = _blocks(pinnings[0].config), _blocks(pinnings[-1].config)
-    keys = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
-    if isinstance(after, MigrationFile):
-        keys, new = set(after.keys), _blocks(after.path)
+    blocks: Mapping[str, list[str]]
+    groups: frozenset[tuple[str, ...]]
+    migrations: Mapping[str, tuple[str, str]]
+
+    @classmethod
+    def read(cls, path: Path) -> _Pinning:
+        """A pinning as `rerender` takes it; raises InputError if it cannot be read."""
+        found = find_pinning(path)
+        blocks = _blocks(found.config)
+        return cls(blocks, frozenset(_groups(blocks)), _migrations(found))
+
+    def seen_by(self, words: Collection[str], migrations: Mapping[str, str], rules: Rules) -> list[object]:
+        """All that a feedstock could see of it, by the rule of `Change.why`."""
+        seen = {key for key in self.blocks if _is_mentioned(key, words)} | _ABOUT_KEYS | rules.always_kept
+        seen |= {key for group in self.groups if seen & set(group) for key in group}
+        stamps = set(migrations.values())
+        own = {name: text for name, (stamp, text) in self.migrations.items() if name in migrations or stamp in stamps}
+        return [{key: self.blocks[key] for key in sorted(seen & self.blocks.keys())}, dict(sorted(own.items()))]
+
+
+def _change(old: _Pinning, new: _Pinning, migration: MigrationFile | None, rules: Rules) -> Change:
+    """What differs between two pinnings, or what a migration sets."""
+    both = (old.blocks, _blocks(migration.path) if migration else new.blocks)
+    keys = {key for key in both[0].keys() | both[1].keys() if both[0].get(key) != both[1].get(key)}
+    if migration:
+        keys = set(migration.keys)
     for part in keys & _ABOUT_KEYS:
-        for block in (old, new):
+        for block in both:
             keys |= set(_NAMES.findall("\n".join(block.get(part, ()))))
     keys -= _ABOUT_KEYS
-    groups = {group for block in (old, new) for group in _groups(block)}
+    groups = {group for blocks in both for group in _groups(blocks)}
     zipped = {key for group in groups if keys & set(group) for key in group}
-    olds, news = _migrations(pinnings[0]), _migrations(pinnings[-1])
-    names = {name for name in olds.keys() | news.keys() if olds.get(name) != news.get(name)}
-    stamps = {
-        found[1]
-        for name in names
-        for text in (olds.get(name), news.get(name))
-        if text
-        for found in _STAMP.finditer(text)
-    }
+    sides = (old.migrations, new.migrations)
+    names = {name for side in sides for name in side if old.migrations.get(name) != new.migrations.get(name)}
+    stamps = {each[name][0] for name in names for each in sides if name in each} - {""}
     kept = (keys | zipped) & rules.always_kept  # which counts for every feedstock
     return Change(
         frozenset(keys),
@@ -186,9 +211,10 @@ def _groups(blocks: Mapping[str, list[str]]) -> Iterator[tuple[str, ...]]:
     yield from (tuple(map(str, group)) for group in groups or () if isinstance(group, list))
 
 
-def _migrations(pinning: Pinning) -> dict[str, str]:
+def _migrations(pinning: FoundPinning) -> dict[str, tuple[str, str]]:
     paths = sorted(pinning.migrations.glob("*.yaml")) if pinning.migrations else []
-    return {path.name: read_text(path, LARGEST_SETTINGS, within=None) for path in paths}
+    texts = {path.name: read_text(path, LARGEST_SETTINGS, within=None) for path in paths}
+    return {name: (found[1] if (found := _STAMP.search(text)) else "", text) for name, text in texts.items()}
 
 
 def impact(
@@ -206,22 +232,33 @@ def impact(
         InputError: a pinning cannot be read.
     """
     rules = Rules.newest()
-    new = read_migration(after) if is_migration(after) else after
-    change = change_of(before, new, rules)
+    migration = read_migration(after) if is_migration(after) else None
+    pinnings = (_Pinning.read(before), _Pinning.read(before if migration else after))
+    change = _change(*pinnings, migration, rules)
+    about = [repr(rules), read_text(after, LARGEST_SETTINGS, within=None) if migration else ""]
     reasons: dict[str, str] = {}
     untouched: list[str] = []
     wanted: list[Member] = []
+    seen: dict[str, str] = {}
+    results: list[Touched] = []
     for member, words, migrations in index.members():
         why = change.why(words, migrations)
-        if why or every:
-            reasons[member.name] = why or _NO_REASON
+        if not why and not every:
+            untouched.append(member.name)
+            continue
+        reasons[member.name] = why or _NO_REASON
+        inputs = [about, *(pinning.seen_by(words, migrations, rules) for pinning in pinnings)]
+        seen[member.name] = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
+        known = None if every else index.recall(member.name, seen[member.name])
+        if known is None:
             wanted.append(member)
         else:
-            untouched.append(member.name)
-    results: list[Touched] = []
-    for member, found in each_bounded(partial(_touched, before, new, rules), wanted, jobs, bounds):
+            results.append(Touched.recalled(known))
+    for member, found in each_bounded(partial(_touched, before, migration or after, rules), wanted, jobs, bounds):
         if isinstance(found, FeedstockError):
             found = Touched(member.name, error=found.mistakes[0].message)
+        elif not found.error:
+            index.remember(member.name, seen[member.name], asdict(found))
         results.append(found)
     results.sort(key=lambda each: each.name)
     changed = tuple(each for each in results if each.is_changed and not each.error)

@@ -6,12 +6,14 @@ own, so that an interrupted run goes on where it ended.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from feedstock_tools import __version__
 from feedstock_tools.bounds.limits import READING, Bounds
@@ -23,7 +25,7 @@ from feedstock_tools.many.workspace import Member, members
 #: The index of a workspace, unless another file is named.
 INDEX = ".feedstock-tools-index.sqlite"
 #: Changes with the tables, and so does the program's version, whose readings may differ.
-_FORM = f"1 {__version__}"
+_FORM = f"2 {__version__}"
 _TABLES = """
 BEGIN;
 CREATE TABLE form (form TEXT NOT NULL);
@@ -51,12 +53,24 @@ CREATE TABLE requirement (
     package INTEGER REFERENCES package ON DELETE CASCADE, section TEXT, name INTEGER,
     PRIMARY KEY (package, section, name)
 ) WITHOUT ROWID;
+CREATE TABLE answer (
+    id INTEGER PRIMARY KEY, feedstock INTEGER NOT NULL REFERENCES feedstock ON DELETE CASCADE, inputs TEXT NOT NULL,
+    answer BLOB NOT NULL
+);
+CREATE INDEX answers_of ON answer (feedstock, inputs);
 CREATE INDEX migrations_of ON migration (feedstock);
 CREATE INDEX jobs_of ON job (feedstock);
 CREATE INDEX packages_of ON package (job);
 CREATE INDEX packages_named ON package (name);
 CREATE INDEX values_of_key ON value (key);
 CREATE INDEX requirements_on ON requirement (name);
+"""
+#: How many answers about a feedstock are kept.
+_ANSWERS = 8
+_FORGET_ANSWERS = """
+DELETE FROM answer WHERE feedstock = ? AND id NOT IN (
+    SELECT id FROM answer WHERE feedstock = ? ORDER BY id DESC LIMIT ?
+)
 """
 _FIND = """
 WITH cuda AS (
@@ -193,6 +207,25 @@ class Index:
         self._connection.execute("DELETE FROM wanted")
         self._connection.executemany("INSERT OR IGNORE INTO wanted VALUES (?)", ((name,) for name in names))
         yield from self._connection.execute(_EDGES)
+
+    def recall(self, name: str, inputs: str) -> dict[str, Any] | None:
+        """What was remembered of a feedstock as it is now, by a digest of the other inputs."""
+        row = self._connection.execute(
+            "SELECT answer FROM answer JOIN feedstock AS f ON f.id = feedstock WHERE name = ? AND inputs = ?",
+            (name, inputs),
+        ).fetchone()
+        return json.loads(zlib.decompress(row[0])) if row else None
+
+    def remember(self, name: str, inputs: str, answer: Mapping[str, Any]) -> None:
+        """Keep an answer about a feedstock until its files change, and the newest of them only."""
+        packed = zlib.compress(json.dumps(answer).encode())
+        with suppress(sqlite3.OperationalError), self._connection as database:  # an index may be there to read only
+            (number,) = database.execute("SELECT id FROM feedstock WHERE name = ?", (name,)).fetchone()
+            database.execute("DELETE FROM answer WHERE feedstock = ? AND inputs = ?", (number, inputs))
+            database.execute(
+                "INSERT INTO answer (feedstock, inputs, answer) VALUES (?, ?, ?)", (number, inputs, packed)
+            )
+            database.execute(_FORGET_ANSWERS, (number, number, _ANSWERS))
 
     def _write(self, read: Indexed) -> None:
         member = read.member

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from feedstock_tools.bounds import pool
+from feedstock_tools.many import impact as impact_module
 from feedstock_tools.many.impact import Change, impact
-from feedstock_tools.many.index import INDEX, opened_index
+from feedstock_tools.many.index import INDEX, Index, opened_index
 from tests.support import command
 from tests.support.git import committed
 from tests.support.workspaces import feedstock
@@ -70,6 +74,43 @@ def test_the_deployment_target_of_macos_changes_all_that_build_there(workspace: 
         found = impact(index, before, after)
         assert [each.name for each in found.changed] == ["app", "base", "other"]
         assert impact(index, before, after, every=True).missed == ()
+
+
+def _rendered(monkeypatch: pytest.MonkeyPatch, index: Index, before: Path, after: Path) -> list[str]:
+    """The feedstocks that an impact renders, beside giving the same answer as one that knows nothing yet."""
+    each_bounded, members = pool.each_bounded, list[str]()
+
+    def watched(work: Any, wanted: list[Any], *rest: Any) -> Any:
+        members.extend(member.name for member in wanted)
+        return each_bounded(work, wanted, *rest)
+
+    monkeypatch.setattr(impact_module, "each_bounded", watched)
+    found = impact(index, before, after)
+    monkeypatch.setattr(impact_module, "each_bounded", each_bounded)
+    assert found.changed == impact(index, before, after, every=True).changed
+    return members
+
+
+def test_a_second_change_renders_only_what_it_reaches(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = pinning(tmp_path / "before", PINNING)
+    after = pinning(tmp_path / "after", PINNING.replace("zlib:\n- 1", "zlib:\n- 2"))
+    with opened_index(workspace / INDEX) as index:
+        assert _rendered(monkeypatch, index, before, after) == ["app", "base"]
+        assert _rendered(monkeypatch, index, before, after) == []
+        (after / "conda_build_config.yaml").write_text(PINNING.replace("- 1", "- 2"))  # libbase and bzip2, too
+        assert _rendered(monkeypatch, index, before, after) == ["app", "base", "other"]
+        recipe = workspace / "app-feedstock/recipe/meta.yaml"
+        recipe.write_text(recipe.read_text() + "# changed\n")
+        assert {each.outcome for each in index.update(workspace, 1)} == {"read", "unchanged"}
+        assert _rendered(monkeypatch, index, before, after) == ["app"]
+    with sqlite3.connect(f"file:{workspace / INDEX}?mode=ro", uri=True) as connection:
+        connection.execute("PRAGMA foreign_keys = ON")
+        (before / "conda_build_config.yaml").write_text(f"{PINNING}other_key:\n- 1\n")
+        assert _rendered(monkeypatch, Index(connection), before, after) == []
+        (before / "conda_build_config.yaml").write_text(PINNING.replace("xz:\n- 5", "xz:\n- 4"))
+        assert _rendered(monkeypatch, Index(connection), before, after) == ["other"]
 
 
 def test_what_the_index_rules_out_and_changes_is_named(
