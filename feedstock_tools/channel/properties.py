@@ -114,7 +114,7 @@ class ChannelDemand:
 
     Attributes:
         configuration: its name; `platform` is its target subdir.
-        values: variant key → value, among them those of compilers.
+        needs: the packages of its build and host environments by name, without those that the feedstock makes.
         python: the Python that its builds run (`3.12.* *_cpython`), if they run one.
         tools: the names of its build tools.
     """
@@ -122,7 +122,7 @@ class ChannelDemand:
     channels: Channels
     configuration: str
     platform: str
-    values: Mapping[str, str]
+    needs: tuple[str, ...]
     python: str | None
     tools: tuple[str, ...]
 

@@ -30,6 +30,7 @@ class PlannedOutput:
     exactly, as `version build`. `uses_python`: its tests run the row's Python. `staging` are the staging
     outputs whose files it inherits. `whole`: its pins and features are known; those of a `meta.yaml` are not. `tools`
     are the tools of the stand-in channel among its requirements and those of its siblings, each with its digest.
+    `needs` are the packages of its build and host environment, by name.
     Of a shared build `environments` are the specs of its build and host environment, and `uses_cuda` says whether it
     depends on the row's CUDA version; without that it is built as on a machine without a GPU.
     """
@@ -48,6 +49,7 @@ class PlannedOutput:
     inputs: Mapping[str, str] = field(default_factory=dict)
     whole: bool = True
     tools: Mapping[str, str] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
     environments: Mapping[str, Sequence[str]] = field(default_factory=dict)
     uses_cuda: bool = False
 
@@ -183,7 +185,7 @@ def _values(content: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _output(content: Mapping[str, Any]) -> PlannedOutput:
-    lists = {key: tuple(content[key]) for key in ("siblings", "track_features", "staging")}
+    lists = {key: tuple(content[key]) for key in ("siblings", "track_features", "staging", "needs")}
     return PlannedOutput(**{**content, **lists})
 
 

@@ -209,6 +209,7 @@ def _shared_build(
         whole=False,
         tools=tools,
         environments=specs,
+        needs=_environments({"requirements": requirements}),
         uses_cuda=uses_cuda,
     )
 
@@ -245,6 +246,7 @@ def _promise(
         uses_python=_uses_python(content, needed, earlier),
         staging=tuple(staging["name"] for staging in content.get("staging_caches") or ()),
         tools=_tools(content, needed, earlier),
+        needs=_environments(content, *(content.get("staging_caches") or ())),
     )
 
 
@@ -282,6 +284,12 @@ def _names_in(requirements: Mapping[str, Any]) -> set[str]:
             elif isinstance(item, dict):
                 names.update(str(pin["name"]) for pin in item.values() if isinstance(pin, dict) and "name" in pin)
     return names
+
+
+def _environments(*parts: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the packages that the parts of a build install to build and to link."""
+    sections = (part.get("requirements") or {} for part in parts)
+    return tuple(sorted({name for each in sections for name in _names_in({k: each.get(k) for k in ("build", "host")})}))
 
 
 def _exact_pins(requirements: Iterable[Any]) -> set[str]:
@@ -381,6 +389,7 @@ def _complete_row(
                 staging=(f"{top.name}-{_TOP_LEVEL}",) if top.name else (),
                 whole=False,
                 tools=read_tools().among(names),
+                needs=_environments({"requirements": output.requirements}),
             )
         )
     needs = top.requirements

@@ -100,12 +100,13 @@ def provide_compilers(
     Returns:
         The configurations that this machine still cannot build: name → reason.
     """
+    made = {output.name for row in rows for output in row.planned.outputs}
     demands = [
         ChannelDemand(
             channels=channels[row.configuration],
             configuration=row.configuration,
             platform=row.platform,
-            values=row.planned.values,
+            needs=tuple(dict.fromkeys(name for each in row.wanted.makes for name in each.needs if name not in made)),
             python=row.planned.build_python,
             tools=tuple(dict.fromkeys(tool for output in row.wanted.makes for tool in output.tools)),
         )

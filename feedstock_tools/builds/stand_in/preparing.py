@@ -5,7 +5,7 @@ What the machine cannot have is found here too, each with its reason.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -21,12 +21,11 @@ from feedstock_tools.builds.stand_in.tools import fetch_tools, tools_folder, whe
 from feedstock_tools.channel.pip import Watch, unwatched
 from feedstock_tools.channel.properties import ChannelDemand
 from feedstock_tools.errors import WorkError
-from feedstock_tools.facts.packages import read_packages
+from feedstock_tools.facts.packages import read_packages, read_tools
 from feedstock_tools.platforms import Platform
 
-_ENDING = "_compiler"
-#: zip_keys bring `cuda_compiler` into rows that do not use it, and what a device compiler lacks its own message tells.
-_NOT_CERTAIN = frozenset({"cuda"})
+#: What a device compiler lacks its own message tells.
+_COMPILER_ROLES = ("c_compiler", "cxx_compiler")
 #: The tool that a build runs with the Python of its row, which must be able to run then.
 _RUNS_PYTHON = "pip"
 _WHY = "requirements of the recipe, of which the stand-in channel makes packages"
@@ -43,53 +42,37 @@ def prepare(
     Returns:
         The configurations that this machine still cannot build: name → reason.
     """
-    reasons = _uncompiled(demands, zig_folder(cache_folder), machine, watch)
+    reasons = _impossible(demands, zig_folder(cache_folder), machine, watch)
     possible = [demand for demand in demands if demand.configuration not in reasons]
     return {**reasons, **_without_tools(possible, tools_folder(cache_folder), machine, watch)}
 
 
-def _uncompiled(
+def _impossible(
     demands: Sequence[ChannelDemand], folder: Path, machine: Mapping[str, str], watch: Watch
 ) -> dict[str, str]:
-    """The configurations that compile what nothing here compiles: name → reason."""
-    compiled = [demand for demand in demands if _compiled_languages(demand.values)]
-    if not compiled:
-        return {}
-    packages = frozenset(package.name for package in read_packages())
+    """The configurations that need a package or a compiler that the channel cannot have: name → reason."""
+    compilers = frozenset(package.name for package in read_packages() if package.role in _COMPILER_ROLES)
+    packages = frozenset(package.name for package in (*read_packages(), *read_tools().packages))
     lacking = cache(lambda platform: provide_compiler(platform, folder, machine, watch))
     reasons: dict[str, str] = {}
-    for demand in compiled:
-        platform = Platform.parse(demand.platform)
-        reason = why_not_on_stand_in(demand.values, platform, packages, lacking(platform))
+    for demand in demands:
+        reason = why_no_packages(demand.needs, packages)
+        if reason is None and not compilers.isdisjoint(demand.needs):
+            reason = lacking(Platform.parse(demand.platform))
         if reason is not None:
             reasons.setdefault(demand.configuration, reason)
     return reasons
 
 
-def _compiled_languages(values: Mapping[str, str]) -> dict[str, str]:
-    """The languages that a row compiles, with the name of the compiler: `{"c": "gcc"}`.
-
-    A configuration has the key of a compiler where its recipe asks for that compiler.
-    """
-    named = {key.removesuffix(_ENDING): value for key, value in values.items() if key.endswith(_ENDING)}
-    return {name: value for name, value in named.items() if value not in ("", "None") and name not in _NOT_CERTAIN}
-
-
-def why_not_on_stand_in(
-    values: Mapping[str, str], platform: Platform, packages: Collection[str], lacking: str | None
-) -> str | None:
-    """The reason why a row cannot be built on the stand-in channel of a machine; None if it can.
+def why_no_packages(needs: Iterable[str], packages: Collection[str]) -> str | None:
+    """The reason why a row cannot be built on the stand-in channel of any machine; None if it can.
 
     Args:
-        values: variant key → value.
+        needs: the packages of its build and host environments.
         packages: the names of the channel's packages.
-        lacking: why the machine has no compiler of C and C++ for the platform; None if it has one.
     """
-    languages = _compiled_languages(values)
-    absent = [f"{name}_{platform}" for name in languages.values() if f"{name}_{platform}" not in packages]
-    if absent:
-        return f"the stand-in channel has no {' and no '.join(sorted(set(absent)))}"
-    return lacking if languages else None
+    absent = sorted(name for name in needs if name not in packages and not name.startswith("__"))
+    return f"the stand-in channel has no {' and no '.join(absent)}" if absent else None
 
 
 def lacking_compiler(platform: Platform, *, path: str | None = None) -> str | None:

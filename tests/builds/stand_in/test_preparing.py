@@ -7,33 +7,28 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.builds.stand_in import preparing
-from feedstock_tools.builds.stand_in.preparing import lacking_compiler, provide_compiler, why_not_on_stand_in
+from feedstock_tools.builds.stand_in.preparing import lacking_compiler, provide_compiler, why_no_packages
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
 
 ARM = Platform.parse("linux-aarch64")
-PACKAGES = {"gcc_linux-aarch64", "gxx_linux-aarch64"}
-LACKING = "there is no C compiler for linux-aarch64 on PATH"
+PACKAGES = {"gcc_linux-aarch64", "python"}
 
 
 @pytest.mark.parametrize(
-    ("values", "lacking", "reason"),
+    ("needs", "reason"),
     [
-        pytest.param({"c_compiler": "gcc", "cxx_compiler": "gxx"}, None, None, id="there is a compiler"),
-        pytest.param({"c_compiler": "gcc"}, LACKING, LACKING, id="there is none"),
-        pytest.param({"python": "3.12.* *_cpython"}, LACKING, None, id="none is needed"),
-        pytest.param({"cxx_compiler": "None"}, LACKING, None, id="a row without that compiler"),
-        pytest.param({"cuda_compiler": "nvcc"}, None, None, id="nvcc, which zip_keys bring along"),
+        pytest.param(("gcc_linux-aarch64", "python"), None, id="it has all"),
+        pytest.param(("__glibc",), None, id="a property of the machine"),
         pytest.param(
-            {"c_compiler": "gcc", "rust_compiler": "rust", "fortran_compiler": "gfortran"},
-            None,
-            "the stand-in channel has no gfortran_linux-aarch64 and no rust_linux-aarch64",
-            id="languages that it has no compilers of",
+            ("python", "rust_linux-aarch64", "libpng"),
+            "the stand-in channel has no libpng and no rust_linux-aarch64",
+            id="a library and a compiler that it lacks",
         ),
     ],
 )
-def test_a_row_is_refused_for_what_it_compiles(values: dict[str, str], lacking: str | None, reason: str | None) -> None:
-    assert why_not_on_stand_in(values, ARM, PACKAGES, lacking) == reason
+def test_a_row_is_refused_for_what_its_environments_need(needs: tuple[str, ...], reason: str | None) -> None:
+    assert why_no_packages(needs, PACKAGES) == reason
 
 
 def test_the_reason_names_what_to_install(tmp_path: Path) -> None:
