@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import random
 import re
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 #: What compiles → the projects. `c` alone are extensions in C; the first word is what a reader calls the project.
@@ -41,7 +41,6 @@ PROJECTS = {
     "": "packaging setuptools-rust pybind11 nanobind cython iniconfig",
 }
 _LANGUAGES = ("c", "cxx", "cuda", "fortran", "rust")
-_ENDS = ("built", "refused before", "failed after", "no recipe", "not tried")
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="keep the feedstocks and logs in this folder")
     options = parser.parse_args()
     languages = {name: kind for kind, names in PROJECTS.items() for name in names.split()}
-    names = options.only or random.Random(options.seed).sample(sorted(languages), options.count)
+    names = options.only or _drawn(sorted(languages), options.count, options.seed)
     results = []
     with tempfile.TemporaryDirectory() as temporary:
         for name in names:
@@ -81,6 +80,11 @@ def main() -> None:
             print(_row(results[-1]), flush=True)
     for title, values in (("seen", (each.sight for each in results)), ("ended", (each.end for each in results))):
         print(f"{title}: " + ", ".join(f"{count} {value}" for value, count in Counter(values).most_common()))
+
+
+def _drawn(names: Sequence[str], count: int, seed: int) -> list[str]:
+    """Some of the names, in the order of a digest of each with the seed."""
+    return sorted(names, key=lambda name: sha256(f"{seed} {name}".encode()).digest())[:count]
 
 
 def _expected(kind: str) -> frozenset[str]:
@@ -139,7 +143,7 @@ def _cpu_row(folder: Path, python: str | None) -> tuple[str, ...]:
 def _run(arguments: tuple[str, ...], folder: Path, title: str) -> tuple[int, str]:
     """Exit code and output of a command, which is kept beside the feedstock."""
     command = [sys.executable, "-m", "feedstock_tools", *arguments]
-    environment = {**os.environ, "PYTHONPATH": os.getcwd(), "COLUMNS": "500"}
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), "COLUMNS": "500"}
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, check=False
     )

@@ -6,7 +6,7 @@ for the property that matters. The values are plain data: they can be sent to an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit

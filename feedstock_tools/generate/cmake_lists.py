@@ -48,6 +48,7 @@ class CMakeLists:
     programs: tuple[str, ...]
     cuda_switches: tuple[str, ...]
     packages: tuple[str, ...]
+    headers_alone: bool
 
 
 def read_cmake_lists(folder: Path) -> CMakeLists:
@@ -80,6 +81,7 @@ def read_cmake_lists(folder: Path) -> CMakeLists:
         programs=_installed(commands, [name for name, *_ in _arguments(commands, "add_executable")]),
         cuda_switches=tuple(dict.fromkeys(_cuda_switches(commands))),
         packages=tuple(sorted(set(_packages(commands)) - _OF_COMPILERS)),
+        headers_alone=_has_headers_alone(commands),
     )
 
 
@@ -125,6 +127,13 @@ def _cuda_switches(commands: Sequence[Command]) -> Iterator[str]:
         is_off = len(rest) < 2 or rest[1].upper() in _OFF
         if is_off and re.fullmatch(r"\w*CUDA\w*", name, re.IGNORECASE):
             yield name
+
+
+def _has_headers_alone(commands: Sequence[Command]) -> bool:
+    """Whether all that it installs of its targets are libraries of headers."""
+    kinds = {name: rest[:1] for name, *rest in _arguments(commands, "add_library")}
+    installed = _installed(commands, [*kinds, *(name for name, *_ in _arguments(commands, "add_executable"))])
+    return bool(installed) and all(kinds.get(name) == ["INTERFACE"] for name in installed)
 
 
 def _libraries(commands: Sequence[Command]) -> list[str]:

@@ -101,6 +101,9 @@ def _output(project: Project, self_contained: bool) -> Iterator[str]:
     yield f"    kind: {'python' if project.kind == 'python' else 'library'}"
     if _is_pure(project):
         yield "    noarch: python"
+    if project.headers_alone:
+        yield "    # CMake installs headers and no library, so that one package serves all platforms."
+        yield "    noarch: generic"
     yield from _script(project)
     yield from _skip(project)
     if project.kind == "cmake" and project.kernels:
@@ -108,7 +111,7 @@ def _output(project: Project, self_contained: bool) -> Iterator[str]:
         yield "    kernels: true"
     yield from _requirements(project, self_contained)
     yield from _test(project)
-    if project.kind == "cmake":
+    if project.kind == "cmake" and not project.headers_alone:
         yield "    # Packages that link it must run with this minor version; x is enough if its ABI is that stable."
         yield "    run_exports:"
         yield f"      - {{pin: {project.name}, max: x.x}}"
@@ -205,6 +208,9 @@ def _test(project: Project) -> Iterator[str]:
         yield f"        - test -x $PREFIX/bin/{program}"
     for library in project.libraries:
         yield f"        - test -f $PREFIX/lib/lib{library}.so"
+    if project.headers_alone:
+        yield '        - test -n "$(ls "$PREFIX/include")"'
+        return
     if not project.programs and not project.libraries:
         yield '        - test -n "$(ls "$PREFIX")"'
 
@@ -240,7 +246,8 @@ def _needs(project: Project, self_contained: bool) -> Iterator[tuple[str, list[s
             yield "run", ["python >={python_min}", *map(quoted, project.run)]
             return
         torch = ["pytorch"] if project.for_torch and "pytorch" not in _names(build) else []
-        yield "host", ["python", "pip", *map(quoted, build), *torch, *_cuda_host(project)]
+        cython = ["cython  # a guess: it has .pyx files and names no Cython"] if project.unnamed_cython else []
+        yield "host", ["python", "pip", *map(quoted, build), *cython, *torch, *_cuda_host(project)]
         yield "run", ["python", *map(quoted, project.run)]
 
 
@@ -261,9 +268,12 @@ def _about(project: Project, origin: Origin) -> Iterator[str]:
     choice = " or ".join(project.possible_licenses)
     hint = f"{choice}: the license's text does not say which" if choice else "an SPDX expression"
     yield f"  license: {quoted(project.license or 'LicenseRef-Unknown')}" + ("" if project.license else f"  # {hint}")
-    files = quoted(project.license_file or "LICENSE")
-    files = f"[{files}, {_OF_CRATES}]" if "rust" in project.languages else files
-    yield f"  license_file: {files}" + ("" if project.license_file else "  # the project has none under a usual name")
+    files = [
+        *map(quoted, project.license_files or ("LICENSE",)),
+        *([_OF_CRATES] if "rust" in project.languages else []),
+    ]
+    listed = files[0] if len(files) == 1 else f"[{', '.join(files)}]"
+    yield f"  license_file: {listed}" + ("" if project.license_files else "  # the project has none under a usual name")
     for key, address in (
         ("documentation", project.documentation),
         ("repository", project.repository or origin.repository),

@@ -75,6 +75,10 @@ _COMPILED = {
     **dict.fromkeys(("cython", "cffi"), ("c",)),
     **dict.fromkeys(("maturin", "setuptools-rust"), ("c", "rust")),
 }
+#: Those whose projects name their languages in a file of the build system.
+_BY_ITS_FILE = frozenset({"scikit-build-core", "scikit-build", "meson-python"})
+#: Languages as Meson names them → as recipes do; Cython compiles to C.
+_OF_MESON = {"c": "c", "cython": "c", "cpp": "cxx", "cuda": "cuda", "fortran": "fortran"}
 #: Projects of PyPI → the packages of conda-forge with their modules, where the names differ.
 _PACKAGES = {
     "blosc": "python-blosc",
@@ -120,14 +124,16 @@ _PLACES = ("*.*", "src/**/*.*", "python/**/*.*", "*/*.*")
 class Project:
     """A project as far as its files tell; None and empty where they do not.
 
-    `languages` are those that it compiles, as recipes name compilers. `build` and `run` are requirements as
-    conda writes them; `by_address` names those that have an address in place of a version. `module` is the module that
-    Python imports. `python` are the Pythons that it runs with: `>=3.10`. `libraries` and `programs` are what CMake
-    installs under the names of its targets. `only_gpu`: it does not build without a CUDA compiler. `kernels`: CMake
-    compiles CUDA code, rather than linking CUDA's libraries alone. `cuda_switches` are options of CMake that are off
-    and have CUDA in their names. `packages` are those that its CMakeLists.txt looks for, as CMake names them; `parts`
-    folders in it with a pyproject.toml. `for_torch`: it compiles extensions of PyTorch; `environment` are variables
-    that turn CUDA on in its setup.py. `license` is None where its files leave several `possible_licenses`.
+    `languages` are those that it compiles, as recipes name compilers. `build` and `run` are requirements as conda
+    writes them; `by_address` names those that have an address in place of a version. `module` is the module that Python
+    imports. `python` are the Pythons that it runs with: `>=3.10`. `libraries` and `programs` are what CMake installs
+    under the names of its targets. `only_gpu`: it does not build without a CUDA compiler. `kernels`: CMake compiles
+    CUDA code, rather than linking CUDA's libraries alone. `cuda_switches` are options of CMake that are off and have
+    CUDA in their names. `headers_alone`: CMake installs headers and no library. `packages` are those that its
+    CMakeLists.txt looks for, as CMake names them; `parts` folders in it with a pyproject.toml. `for_torch`: it compiles
+    extensions of PyTorch; `environment` are variables that turn CUDA on in its setup.py. `unnamed_cython`: its modules
+    in Cython are compiled by what it does not name. `license` is None where its files leave several
+    `possible_licenses`.
     """
 
     kind: Literal["cmake", "python"]
@@ -136,7 +142,7 @@ class Project:
     summary: str | None
     homepage: str | None
     license: str | None
-    license_file: str | None
+    license_files: tuple[str, ...]
     languages: tuple[str, ...]
     build: tuple[str, ...] = ()
     run: tuple[str, ...] = ()
@@ -149,12 +155,14 @@ class Project:
     repository: str | None = None
     documentation: str | None = None
     cuda_switches: tuple[str, ...] = ()
+    headers_alone: bool = False
     packages: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     by_address: tuple[str, ...] = ()
     possible_licenses: tuple[str, ...] = ()
     for_torch: bool = False
     environment: tuple[str, ...] = ()
+    unnamed_cython: bool = False
 
 
 def read_project(folder: Path) -> Project:
@@ -191,8 +199,9 @@ def _cmake_project(folder: Path) -> Project:
         homepage=_line(lists.homepage),
         license=licenses[0] if len(licenses) == 1 else None,
         possible_licenses=licenses,
-        license_file=license_file(folder),
+        license_files=license_files(folder),
         languages=lists.languages,
+        headers_alone=lists.headers_alone,
         only_gpu=lists.only_gpu,
         kernels=lists.kernels,
         libraries=lists.libraries,
@@ -250,7 +259,7 @@ def _python_project(folder: Path) -> Project:
     python = about.get("requires-python") or info["Requires-Python"]
     addresses = _addresses(about, info)
     cmake = read_cmake_lists(folder) if _builds_with_cmake(folder, build, system.get("build-backend", "")) else None
-    languages = cmake.languages if cmake else _compiled_languages(folder, build, script)
+    languages = _compiled_languages(folder, build, script, cmake)
     stated = _stated_license(about, info)
     licenses = (stated,) if stated else licenses_of_text(folder)
     return Project(
@@ -263,7 +272,7 @@ def _python_project(folder: Path) -> Project:
         documentation=_labelled(addresses, ("documentation", "docs")),
         license=licenses[0] if len(licenses) == 1 else None,
         possible_licenses=licenses,
-        license_file=license_file(folder),
+        license_files=license_files(folder),
         languages=languages,
         only_gpu=cmake.only_gpu if cmake else script.only_gpu,
         kernels=cmake.kernels if cmake else "cuda" in languages,
@@ -271,6 +280,9 @@ def _python_project(folder: Path) -> Project:
         environment=script.switches if "cuda" in script.languages else (),
         cuda_switches=cmake.cuda_switches if cmake and "cuda" in languages else (),
         build=build,
+        unnamed_cython=not script.languages
+        and "cython" not in {need.split(" ")[0] for need in build}
+        and _has_cython(folder),
         run=run,
         by_address=tuple(dict.fromkeys((*build_by_address, *run_by_address))),
         module=_module(folder, name),
@@ -350,14 +362,32 @@ def _builds_with_cmake(folder: Path, build: tuple[str, ...], backend: str) -> bo
     return with_cmake and is_file(folder / "CMakeLists.txt")
 
 
-def _compiled_languages(folder: Path, build: tuple[str, ...], script: SetupScript) -> tuple[str, ...]:
-    """The languages that a Python project compiles without CMake, as far as its files tell."""
-    of_tools = [_COMPILED[name] for need in build if (name := need.split(" ")[0]) in _COMPILED]
-    compiles = of_tools or script.languages
+def _compiled_languages(
+    folder: Path, build: tuple[str, ...], script: SetupScript, cmake: CMakeLists | None
+) -> tuple[str, ...]:
+    """The languages that a Python project compiles, as far as its files tell."""
+    tools = {name for need in build if (name := need.split(" ")[0]) in _COMPILED}
+    meson = _meson_languages(folder) if "meson-python" in tools else ()
+    stated = cmake.languages if cmake else meson
+    of_tools = [_COMPILED[name] for name in tools - (_BY_ITS_FILE if stated else frozenset())]
+    compiles = not stated and (of_tools or script.languages or _has_cython(folder))
     suffixes = {path.suffix for place in _PLACES for path in folder.glob(place)} if compiles else set()
     of_files = [languages for of_language, languages in _SUFFIXES if suffixes & of_language]
-    named = {language for languages in (*of_tools, *of_files, script.languages) for language in languages}
+    named = {language for languages in (stated, *of_tools, *of_files, script.languages) for language in languages}
     return tuple(language for language in ("c", "cxx", "fortran", "cuda", "rust") if language in named)
+
+
+def _has_cython(folder: Path) -> bool:
+    return any(True for place in _PLACES for _ in folder.glob(place.replace("*.*", "*.pyx")))
+
+
+def _meson_languages(folder: Path) -> tuple[str, ...]:
+    """The languages of the meson.build of a folder; what it says only when it runs is not among them."""
+    path = folder / "meson.build"
+    text = re.sub(r"#.*", "", read_text(path, _LARGEST, within=folder)) if is_file(path) else ""
+    calls = re.findall(r"\b(?:project|add_languages)\s*\(([^()]*)", text)
+    words = {word for call in calls for word in re.findall(r"'(\w+)'(?!\s*:)", call)}
+    return tuple(language for word, language in _OF_MESON.items() if word in words)
 
 
 def _requirements(values: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -406,6 +436,8 @@ def _module(folder: Path, name: str) -> str:
 
 
 _FILES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE", "COPYING", "COPYING.txt")
+#: Other names of such files: one for each license of several, or with another ending.
+_OTHER_FILES = re.compile(r"(LICEN[CS]E|COPYING)[-._]\w[\w.-]{0,40}", re.IGNORECASE)
 #: Files in which projects say under which license they are.
 _NOTICES = ("README", "README.md", "README.rst", "README.txt", "CMakeLists.txt", "setup.py")
 _MIT = (
@@ -434,8 +466,11 @@ _OF_VERSIONS = (
 )
 
 
-def license_file(folder: Path) -> str | None:
-    return next((name for name in _FILES if is_file(folder / name)), None)
+def license_files(folder: Path) -> tuple[str, ...]:
+    """The file with the license, under a usual name, else all with such a name and an ending."""
+    usual = next((name for name in _FILES if is_file(folder / name)), None)
+    others = (path.name for path in sorted(folder.iterdir()) if is_file(path) and _OTHER_FILES.fullmatch(path.name))
+    return (usual,) if usual else tuple(others)
 
 
 def licenses_of_text(folder: Path) -> tuple[str, ...]:
@@ -446,7 +481,7 @@ def licenses_of_text(folder: Path) -> tuple[str, ...]:
     Raises:
         InputError: the license file cannot be read.
     """
-    name = license_file(folder)
+    name = next(iter(license_files(folder)), None)
     text = re.sub(r"\s+", " ", read_text(folder / name, _LARGEST, within=folder)) if name else ""
     for words, others, identifier in _LICENSES:
         if all(_has(text, one) for one in words):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.errors import InputError
+from feedstock_tools.generate.first_spec import Origin, first_spec
 from feedstock_tools.generate.project import Project, read_project
 from tests.support.limits import SECONDS, limited
 
@@ -117,3 +118,18 @@ HOSTILE = {
 def test_a_hostile_file_of_cmake_takes_no_time(text: str, tmp_path: Path) -> None:
     with limited(SECONDS / 10), suppress(InputError):
         _cmake(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("commands", "alone"),
+    [
+        ("add_library(a INTERFACE)\ninstall(TARGETS a)", True),
+        ("add_library(a INTERFACE)\nadd_library(b b.cpp)\ninstall(TARGETS a)\ninstall(TARGETS b)", False),
+        ("add_library(a INTERFACE)\nadd_executable(b b.cpp)\ninstall(TARGETS a b)", False),
+        ("add_subdirectory(src)", False),
+    ],
+)
+def test_a_library_of_headers_is_one_package(commands: str, alone: bool, tmp_path: Path) -> None:
+    project = _cmake(tmp_path, f"project(a VERSION 1 LANGUAGES CXX)\n{commands}\n")
+    text = first_spec(project, Origin({"path": "../a"}), "someone", self_contained=True)
+    assert ("    noarch: generic\n" in text, "    run_exports:\n" in text) == (alone, not alone)

@@ -110,3 +110,38 @@ def test_sources_in_fortran_need_its_compiler(tmp_path: Path) -> None:
         "[build-system]\nrequires = ['meson-python']\nbuild-backend = 'mesonpy'\n[project]\nname = 'a'\nversion = '1'\n"
     )
     assert "- compiler: fortran\n" in spec_of(tmp_path, {"pyproject.toml": toml, "src/a.f90": ""})[0]
+
+
+MESON = "[build-system]\nrequires = ['meson-python']\nbuild-backend = 'mesonpy'\n[project]\nname = 'a'\nversion = '1'\n"
+
+
+@pytest.mark.parametrize(
+    ("build", "languages"),
+    [
+        ("project('a', 'c', 'cpp', version: '1')", ("c", "cxx")),
+        ("project('a', ['cpp', 'cython'])\nadd_languages('fortran', native: false)", ("c", "cxx", "fortran")),
+        ("# project('a', 'cuda')\nproject('a', 'c')", ("c",)),
+    ],
+)
+def test_the_languages_of_a_meson_project(build: str, languages: tuple[str, ...], tmp_path: Path) -> None:
+    write_files(tmp_path, {"pyproject.toml": MESON, "meson.build": build})
+    assert read_project(tmp_path).languages == languages
+
+
+def test_modules_in_cython_that_an_unknown_backend_compiles_need_it(tmp_path: Path) -> None:
+    toml = "[build-system]\nrequires = ['setuptools']\nbuild-backend = 'hooks'\n[project]\nname = 'a'\nversion = '1'\n"
+    text, _, _ = spec_of(tmp_path, {"pyproject.toml": toml, "src/a/b.pyx": ""})
+    assert "        - compiler: c\n" in text
+    assert "        - cython  # a guess: it has .pyx files and names no Cython\n" in text
+
+
+def test_a_binding_adds_its_language_to_those_of_cmake(tmp_path: Path) -> None:
+    toml = "[build-system]\nrequires = ['scikit-build-core', 'pybind11']\n[project]\nname = 'a'\nversion = '1'\n"
+    write_files(tmp_path, {"pyproject.toml": toml, "CMakeLists.txt": "project(a LANGUAGES C)"})
+    assert read_project(tmp_path).languages == ("c", "cxx")
+
+
+def test_all_licenses_of_a_project_with_several_are_named(tmp_path: Path) -> None:
+    toml = "[project]\nname = 'a'\nversion = '1'\nlicense = 'MIT OR Apache-2.0'\n"
+    text, _, _ = spec_of(tmp_path, {"pyproject.toml": toml, "LICENSE-MIT": "", "LICENSE-APACHE": ""})
+    assert "  license_file: [LICENSE-APACHE, LICENSE-MIT]\n" in text
