@@ -17,12 +17,14 @@ from feedstock_tools.cli.commands import command
 from feedstock_tools.cli.fetched import pinning_of, required_pinning
 from feedstock_tools.cli.opening import commit_changes, repository_of, tidy
 from feedstock_tools.cli.printing import say, say_diff, say_error, say_note, say_result
-from feedstock_tools.errors import InputError
+from feedstock_tools.data import cache_root
+from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.folder import find_feedstock
 from feedstock_tools.reading import SPEC_NAME
 
 if TYPE_CHECKING:
     from feedstock_tools.generate.first_spec import Origin
+    from feedstock_tools.generate.package_names import PackageNames
     from feedstock_tools.generate.project import Project
 
 #: A name in a package index, with a version or without.
@@ -41,7 +43,14 @@ _STALE = {
 @options.output("a folder of the project's name", kind="folder")
 @click.option("--maintainer", metavar="NAME", help="Name on GitHub (default: asked for in a terminal).")
 @click.option("--self-contained", is_flag=True, help="Write a spec that needs no pinning.")
-def init(project: str | None, output: Path | None, maintainer: str | None, self_contained: bool) -> int:
+@click.option(
+    "--names",
+    metavar="FILE|URL|newest",
+    help="Mapping of conda-forge's packages to PyPI's projects; newest fetches it (default: the one used last).",
+)
+def init(
+    project: str | None, output: Path | None, maintainer: str | None, self_contained: bool, names: str | None
+) -> int:
     """Write a first feedstock.yaml for PROJECT, with comments on what to decide next.
 
     PROJECT is a folder with a CMakeLists.txt, pyproject.toml or setup.py, the address of a git repository (file://
@@ -53,7 +62,7 @@ def init(project: str | None, output: Path | None, maintainer: str | None, self_
 
     source = project or str(click.prompt("Folder, git address or PyPI name of the project", err=True))
     name = maintainer or (str(click.prompt("Your name on GitHub", err=True)) if project is None else "someone")
-    read, origin, folder = _found(source, output)
+    read, origin, folder = _found(source, output, _names(names))
     path = folder / SPEC_NAME
     if path.exists():
         raise InputError(
@@ -67,7 +76,39 @@ def init(project: str | None, output: Path | None, maintainer: str | None, self_
     return 0
 
 
-def _found(source: str, output: Path | None) -> tuple[Project, Origin, Path]:
+def _names(requested: str | None) -> PackageNames:
+    """The names of packages for PyPI's projects: of the requested mapping, which is kept, else of the kept one.
+
+    Raises:
+        InputError: it is not such a mapping.
+        WorkError: it cannot be fetched.
+    """
+    from feedstock_tools.channel.http import NoAnswerError, ask
+    from feedstock_tools.files.changes import write_whole
+    from feedstock_tools.generate.package_names import LARGEST_MAPPING, MAPPING, PackageNames, read_names
+
+    kept = cache_root(os.environ) / "pypi-names.json"
+    if requested is None:
+        return read_names(kept) if kept.is_file() else PackageNames()
+    address = MAPPING if requested == "newest" else requested
+    if not address.startswith("https://"):
+        return read_names(Path(address))
+    try:
+        reply = ask(address, seconds=60, largest=LARGEST_MAPPING)
+    except NoAnswerError as error:
+        raise WorkError(f"the mapping of names cannot be fetched: {error}") from error
+    if reply.status != 200:
+        raise WorkError(f"the mapping of names cannot be fetched: the server answers with {reply.status}")
+    with tempfile.TemporaryDirectory() as temporary:
+        fetched = Path(temporary, kept.name)
+        fetched.write_bytes(reply.content)
+        names = read_names(fetched)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(kept, reply.content)
+    return names
+
+
+def _found(source: str, output: Path | None, names: PackageNames) -> tuple[Project, Origin, Path]:
     """The project, where its sources are, and the folder for the spec.
 
     Raises:
@@ -79,17 +120,17 @@ def _found(source: str, output: Path | None) -> tuple[Project, Origin, Path]:
     from feedstock_tools.generate.project import read_project
 
     if Path(source).is_dir():
-        project = read_project(Path(source))
+        project = read_project(Path(source), names)
         folder = output or Path(f"{project.name}-feedstock")
         relative = Path(os.path.relpath(Path(source).resolve(), (folder / "recipe").resolve())).as_posix()
         return project, Origin({"path": relative}), folder
     if (name := _NAME.fullmatch(source)) is not None:
-        return _released(name[1], name[2], output)
+        return _released(name[1], name[2], output, names)
     if "://" not in source and not source.startswith("git@"):
         hint = "Name a folder, the address of a git repository (https://…, file://…), or a project on PyPI."
         raise InputError(f"there is no project '{source}'", hint=hint)
     with project_at(source) as (files, commit):
-        project = read_project(files)
+        project = read_project(files, names)
     homepage = source.removesuffix(".git") if source.startswith("http") else None
     return (
         project,
@@ -98,7 +139,7 @@ def _found(source: str, output: Path | None) -> tuple[Project, Origin, Path]:
     )
 
 
-def _released(name: str, version: str | None, output: Path | None) -> tuple[Project, Origin, Path]:
+def _released(name: str, version: str | None, output: Path | None, names: PackageNames) -> tuple[Project, Origin, Path]:
     """A project of the package index that pip is configured with, by the texts of its newest source archive."""
     from feedstock_tools.channel.package_index import newest_source, unpack_texts
     from feedstock_tools.generate.first_spec import Origin
@@ -108,7 +149,7 @@ def _released(name: str, version: str | None, output: Path | None) -> tuple[Proj
     with tempfile.TemporaryDirectory() as temporary:
         texts = Path(temporary, "texts")
         unpack_texts(archive, texts)
-        project = replace(read_project(texts), version=archive.version)
+        project = replace(read_project(texts, names), version=archive.version)
     url = archive.template or archive.url
     return project, Origin({"url": url, "sha256": archive.sha256}), output or Path(f"{project.name}-feedstock")
 

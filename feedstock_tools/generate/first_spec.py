@@ -125,12 +125,19 @@ def _requirements(project: Project, self_contained: bool) -> Iterator[str]:
         yield "    requirements:"
     if project.packages:
         yield f"      # CMakeLists.txt looks for {', '.join(project.packages)}: name the packages with them in `host`."
+    if project.names_of:
+        yield f"      # PyPI's names are translated by a mapping of conda-forge's of {project.names_of}."
     if project.by_address:
         names = ", ".join(project.by_address)
         yield f"      # The project names {names} by address, which a recipe cannot: add packages of a channel."
     for section, entries in needs.items():
         yield f"      {section}:"
-        yield from (f"        - {entry}" for entry in entries)
+        yield from (f"        - {entry}{_guess(entry, project)}" for entry in entries)
+
+
+def _guess(entry: str, project: Project) -> str:
+    guessed = entry.strip("'\"").partition(" ")[0] in project.guessed
+    return "  # a guess: the mapping of PyPI's names does not have it" if guessed else ""
 
 
 def _parts(project: Project) -> Iterator[str]:

@@ -16,11 +16,13 @@ from typing import Any, Literal
 
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.generate.cmake_lists import CMakeLists, read_cmake_lists
+from feedstock_tools.generate.package_names import PackageNames
 from feedstock_tools.generate.setup_script import SetupScript, read_setup_script
 from feedstock_tools.generate.spec.review_checks import license_mistake
 from feedstock_tools.reading import is_file, read_text
 
 _LARGEST = 1024 * 1024
+_FREQUENT_NAMES = PackageNames()
 _PACKAGE = re.compile(r"[a-z0-9_][a-z0-9_.-]*")
 #: Characters that no line of a file has.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]+")
@@ -79,35 +81,6 @@ _COMPILED = {
 _BY_ITS_FILE = frozenset({"scikit-build-core", "scikit-build", "meson-python"})
 #: Languages as Meson names them → as recipes do; Cython compiles to C.
 _OF_MESON = {"c": "c", "cython": "c", "cpp": "cxx", "cuda": "cuda", "fortran": "fortran"}
-#: Projects of PyPI → the packages of conda-forge with their modules, where the names differ.
-_PACKAGES = {
-    "blosc": "python-blosc",
-    "build": "python-build",
-    "cupy-cuda11x": "cupy",
-    "cupy-cuda12x": "cupy",
-    "cupy-cuda13x": "cupy",
-    "duckdb": "python-duckdb",
-    "faiss-cpu": "faiss",
-    "faiss-gpu": "faiss",
-    "flatbuffers": "python-flatbuffers",
-    "graphviz": "python-graphviz",
-    "jax-cuda12-plugin": "jaxlib",
-    "kaleido": "python-kaleido",
-    "ml-dtypes": "ml_dtypes",
-    "msgpack": "msgpack-python",
-    "opencv-python": "py-opencv",
-    "opencv-python-headless": "py-opencv",
-    "psycopg2-binary": "psycopg2",
-    "pyqt5": "pyqt",
-    "rapidjson": "python-rapidjson",
-    "tables": "pytables",
-    "tensorflow-cpu": "tensorflow",
-    "tensorflow-gpu": "tensorflow",
-    "torch": "pytorch",
-    "tzdata": "python-tzdata",
-    "xgboost": "py-xgboost",
-    "xxhash": "python-xxhash",
-}
 #: The labels under which projects name their repository.
 _REPOSITORY = ("repository", "source", "sourcecode", "code", "github", "gitlab")
 #: Endings of sources, each with its languages.
@@ -132,8 +105,8 @@ class Project:
     CUDA in their names. `headers_alone`: CMake installs headers and no library. `packages` are those that its
     CMakeLists.txt looks for, as CMake names them; `parts` folders in it with a pyproject.toml. `for_torch`: it compiles
     extensions of PyTorch; `environment` are variables that turn CUDA on in its setup.py. `unnamed_cython`: its modules
-    in Cython are compiled by what it does not name. `license` is None where its files leave several
-    `possible_licenses`.
+    in Cython are compiled by what it does not name. `guessed` are packages whose names the mapping of the day
+    `names_of` does not have. `license` is None where its files leave several `possible_licenses`.
     """
 
     kind: Literal["cmake", "python"]
@@ -163,16 +136,18 @@ class Project:
     for_torch: bool = False
     environment: tuple[str, ...] = ()
     unnamed_cython: bool = False
+    guessed: tuple[str, ...] = ()
+    names_of: str | None = None
 
 
-def read_project(folder: Path) -> Project:
+def read_project(folder: Path, names: PackageNames = _FREQUENT_NAMES) -> Project:
     """The project in a folder: a Python project by its pyproject.toml or setup.py, else one of CMake.
 
     Raises:
         InputError: the folder has none of these files, or one that cannot be read.
     """
     if any(is_file(folder / name) for name in ("PKG-INFO", "setup.py")) or _is_python(folder):
-        return _python_project(folder)
+        return _python_project(folder, names)
     if is_file(folder / "CMakeLists.txt"):
         return _cmake_project(folder)
     hint = "Name a folder with a CMakeLists.txt, pyproject.toml or setup.py, or the address of such a git repository."
@@ -232,7 +207,7 @@ def _name_of_cmake(lists: CMakeLists) -> str:
     return name
 
 
-def _python_project(folder: Path) -> Project:
+def _python_project(folder: Path, names: PackageNames) -> Project:
     path = folder / "pyproject.toml"
     document = _toml(path, folder) if is_file(path) else {}
     if mistakes := list(_mistakes(document, path)):
@@ -252,10 +227,11 @@ def _python_project(folder: Path) -> Project:
             f"{name[:100]!r} is not a project's name", path=path if "name" in about else folder / "PKG-INFO", hint=hint
         )
     system = document.get("build-system", {})
-    build, build_by_address = _requirements(system.get("requires", ["setuptools"]))
+    requires = system.get("requires", ["setuptools"])
+    build, build_by_address = _requirements(requires, names)
     version, summary = about.get("version") or info["Version"], about.get("description") or info["Summary"]
-    needed = about.get("dependencies") if "dependencies" in about else info.get_all("Requires-Dist", [])
-    run, run_by_address = _requirements(needed)
+    needed = about.get("dependencies") if "dependencies" in about else info.get_all("Requires-Dist") or []
+    run, run_by_address = _requirements(needed, names)
     python = about.get("requires-python") or info["Requires-Python"]
     addresses = _addresses(about, info)
     cmake = read_cmake_lists(folder) if _builds_with_cmake(folder, build, system.get("build-backend", "")) else None
@@ -285,6 +261,8 @@ def _python_project(folder: Path) -> Project:
         and _has_cython(folder),
         run=run,
         by_address=tuple(dict.fromkeys((*build_by_address, *run_by_address))),
+        guessed=tuple(names.package(each) for each in _named(requires, needed) if names.is_guess(each)),
+        names_of=names.date,
         module=_module(folder, name),
         python=re.sub(r"\s", "", _line(python) or "") or None,
     )
@@ -390,22 +368,28 @@ def _meson_languages(folder: Path) -> tuple[str, ...]:
     return tuple(language for word, language in _OF_MESON.items() if word in words)
 
 
-def _requirements(values: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _requirements(values: Sequence[str], names: PackageNames) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Requirements of Python's packaging as conda writes them, and the names of those by address, which it cannot have.
 
     Those with a marker are left out, since it may not hold; extras have no meaning to conda.
 
-    >>> _requirements(["numpy>=1.20,<3", "tomli; python_version < '3.11'", "torch @ https://example.org/torch.whl"])
+    >>> written = ["numpy>=1.20,<3", "tomli; python_version < '3.11'", "torch @ https://example.org/torch.whl"]
+    >>> _requirements(written, PackageNames())
     (('numpy >=1.20,<3',), ('pytorch',))
     """
     found, by_address = [], []
     for value in values:
         if match := _BY_ADDRESS.fullmatch(value.strip()):
-            by_address.append(_conda_name(match[1]))
+            by_address.append(names.package(match[1]))
         elif (match := _REQUIREMENT.fullmatch(value.strip())) and not match[3]:
             version = re.sub(r"\s+", "", match[2])
-            found.append(f"{_conda_name(match[1])} {version}".strip())
+            found.append(f"{names.package(match[1])} {version}".strip())
     return tuple(found), tuple(by_address)
+
+
+def _named(*lists: Sequence[str]) -> set[str]:
+    """The names in lists of requirements."""
+    return {match[0] for values in lists for value in values if (match := re.match(_NAME, value.strip()))}
 
 
 def _line(text: str | None) -> str | None:
@@ -416,15 +400,6 @@ def _line(text: str | None) -> str | None:
 def _package_name(name: str) -> str:
     """The name of a package as conda-forge writes it."""
     return name.lower().replace("_", "-").replace("+", "-")
-
-
-def _conda_name(name: str) -> str:
-    """The package of conda-forge for a requirement; one whose name is the same keeps its underscores.
-
-    >>> _conda_name("torch"), _conda_name("OpenCV_Python"), _conda_name("scikit_learn")
-    ('pytorch', 'py-opencv', 'scikit_learn')
-    """
-    return _PACKAGES.get(re.sub(r"[-_.]+", "-", name.lower()), name.lower())
 
 
 def _module(folder: Path, name: str) -> str:

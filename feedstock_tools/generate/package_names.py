@@ -1,0 +1,103 @@
+"""The packages of conda-forge for projects of PyPI: our table of frequent ones, and a mapping that was fetched.
+
+The mapping is the ecosystem's (parselmouth's, which pixi reads): package of conda-forge → project of PyPI, or null. It
+is kept in the user's cache with the day on which it was fetched, and is not part of this program.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from feedstock_tools.errors import InputError
+from feedstock_tools.reading import read_bytes
+
+#: Where the newest mapping is.
+MAPPING = "https://conda-mapping.prefix.dev/compressed-v0/compressed_mapping.json"
+LARGEST_MAPPING = 32 << 20
+_NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]{0,100}")
+#: Projects of PyPI → the packages of conda-forge with their modules, where the names differ.
+_FREQUENT = {
+    "blosc": "python-blosc",
+    "build": "python-build",
+    "cupy-cuda11x": "cupy",
+    "cupy-cuda12x": "cupy",
+    "cupy-cuda13x": "cupy",
+    "duckdb": "python-duckdb",
+    "faiss-cpu": "faiss",
+    "faiss-gpu": "faiss",
+    "flatbuffers": "python-flatbuffers",
+    "graphviz": "python-graphviz",
+    "jax-cuda12-plugin": "jaxlib",
+    "kaleido": "python-kaleido",
+    "ml-dtypes": "ml_dtypes",
+    "msgpack": "msgpack-python",
+    "opencv-python": "py-opencv",
+    "opencv-python-headless": "py-opencv",
+    "psycopg2-binary": "psycopg2",
+    "pyqt5": "pyqt",
+    "rapidjson": "python-rapidjson",
+    "tables": "pytables",
+    "tensorflow-cpu": "tensorflow",
+    "tensorflow-gpu": "tensorflow",
+    "torch": "pytorch",
+    "tzdata": "python-tzdata",
+    "xgboost": "py-xgboost",
+    "xxhash": "python-xxhash",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PackageNames:
+    """Names of packages for names of projects; `date` is the day of the mapping, None without one."""
+
+    mapped: Mapping[str, str] = field(default_factory=dict)
+    date: str | None = None
+
+    def package(self, project: str) -> str:
+        """The package for a project; where nothing is known, one of the same name, underscores kept.
+
+        >>> names = PackageNames()
+        >>> names.package("torch"), names.package("OpenCV_Python"), names.package("scikit_learn")
+        ('pytorch', 'py-opencv', 'scikit_learn')
+        """
+        normal = normalized(project)
+        return _FREQUENT.get(normal) or self.mapped.get(normal) or project.lower()
+
+    def is_guess(self, project: str) -> bool:
+        """Whether there is a mapping, and it does not have the project."""
+        normal = normalized(project)
+        return self.date is not None and normal not in _FREQUENT and normal not in self.mapped
+
+
+def normalized(project: str) -> str:
+    """The name by which an index knows a project (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", project.lower())
+
+
+def read_names(path: Path) -> PackageNames:
+    """The names of a mapping in a file, whose date is that of the file.
+
+    Of several packages of a project the one of its name is taken, else the shortest.
+
+    Raises:
+        InputError: it cannot be read, or is not such a mapping.
+    """
+    try:
+        document = json.loads(read_bytes(path, LARGEST_MAPPING, within=None))
+        pairs = [(str(package), str(project)) for package, project in document.items() if isinstance(project, str)]
+    except (ValueError, AttributeError, RecursionError) as error:
+        hint = 'It must be JSON: {"pytorch": "torch", …}, a package of conda-forge and its project.'
+        raise InputError("is not a mapping of names", path=path, hint=hint) from error
+    best: dict[str, str] = {}
+    for package, project in sorted(
+        pairs, key=lambda pair: (normalized(pair[0]) != normalized(pair[1]), len(pair[0]), pair)
+    ):
+        if _NAME.fullmatch(package):
+            best.setdefault(normalized(project), package)
+    date = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    return PackageNames(best, f"{date:%Y-%m-%d}")
