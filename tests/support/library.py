@@ -45,6 +45,8 @@ def make_library_folder(folder: Path) -> None:
     """Make feedstocks with and without CUDA, a clone, a spec, a pinning, a channel without packages, a conda-smithy."""
     shutil.copytree(ROOT / "tests" / "rerender" / "solver-feedstock", folder / "solver-feedstock")
     shutil.copytree(ROOT / "tests" / "rerender" / "solver-feedstock", folder / "clone")
+    script = folder / "solver-feedstock" / "recipe" / "build.sh"
+    script.write_text("cmake ${CMAKE_ARGS} -DSOLVER_CUDA=ON .\n", encoding="utf-8")
     committed(folder / "clone")
     write_release(folder / "smithy")
     tour = (ROOT / "docs" / "five-minutes.md").read_text(encoding="utf-8")
