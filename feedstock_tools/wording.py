@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -26,6 +26,9 @@ _BREAKS = re.compile(r"[\n\t\u2028\u2029]")
 _NONE: frozenset[int] = frozenset()
 #: The characters below which no column of a table is cut.
 _NARROW = 12
+#: The blanks between columns, and what no line is broken in: quoted words and all others.
+_GAP = re.compile(r" {2,}")
+_UNBROKEN = re.compile(r"(?:(?<![\w'`])(?:'[^'\n]*'|`[^`\n]*`)(?!\w)|\S)+")
 _Hint = TypeVar("_Hint", str, "str | None")
 #: Colours and weights of letters.
 _COLOUR = re.compile(r"(\x1b\[[0-9;]{0,32}m)")
@@ -258,6 +261,46 @@ def middle_cut(text: str, most: int) -> str:
         return text
     end = (most - 1) // 2
     return f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
+
+
+def fitted(text: str, width: int, *, cut: bool) -> str:
+    """A text whose lines have up to `width` characters, broken at blanks, but not within quoted words that fit.
+
+    The rest of a line stands below its last column, or two characters further in.
+
+    Args:
+        cut: words longer than a line are cut in the middle; else they stay whole.
+
+    >>> print(fitted("change  a-name of 'two words'", 20, cut=True))
+    change  a-name of
+            'two words'
+    >>> print(fitted("linux_64_blas_implmkl", 14, cut=True))
+    linux_…plmkl
+    """
+    return "\n".join(
+        line if len(line) <= width or len(uncoloured(line)) <= width else "\n".join(_broken(line, width, cut))
+        for line in text.split("\n")
+    )
+
+
+def _broken(line: str, width: int, cut: bool) -> Iterator[str]:
+    start = len(line) - len(line.lstrip(" "))
+    columns = [match.end() for match in _GAP.finditer(line, start) if match.end() <= 2 * width // 3]
+    rest = " " * (columns[-1] if columns else start + 2)
+    room = max(width - len(rest), _NARROW)
+    row, at = line[:start], start
+    for match in _UNBROKEN.finditer(line):
+        parts = [match[0]] if len(uncoloured(match[0])) <= room else match[0].split()
+        for part in parts:
+            gap = line[at : match.start()] if part is parts[0] else " "
+            word = middle_cut(part, room) if cut and "\x1b" not in part else part
+            if not row.strip() or len(uncoloured(row + gap + word)) <= width:
+                row += gap + word
+            else:
+                yield row.rstrip()
+                row = rest + word
+        at = match.end()
+    yield row
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: frozenset[int] = _NONE) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies
 
 from feedstock_tools import wording
-from feedstock_tools.wording import aligned, size_of, size_text, table
+from feedstock_tools.wording import aligned, fitted, size_of, size_text, table
 
 
 def test_the_examples_hold() -> None:
@@ -53,3 +53,25 @@ def test_rows_of_different_lengths_are_a_mistake_of_the_caller() -> None:
     assert aligned([]) == []
     with pytest.raises(ValueError, match="argument 2 is shorter"):
         aligned([("a", "b"), ("c",)])
+
+
+_WORDS = strategies.lists(strategies.text("ab_.'-", min_size=1, max_size=30), min_size=1, max_size=12)
+
+
+@given(_WORDS, strategies.integers(20, 60), strategies.booleans())
+def test_a_line_is_broken_at_blanks_only(words: list[str], width: int, cut: bool) -> None:
+    lines = fitted(" ".join(words), width, cut=cut).split("\n")
+    if cut:
+        assert all(len(line) <= width for line in lines)
+    else:
+        assert " ".join(lines).split() == words
+
+
+def test_a_command_in_quotes_is_not_broken_and_the_rest_stands_below_the_last_column() -> None:
+    text = "linux_64  get it with 'feedstock-tools pinning fetch', or give one"
+    assert fitted(text, 45, cut=False).split("\n") == [
+        "linux_64  get it with",
+        "          'feedstock-tools pinning fetch', or",
+        "          give one",
+    ]
+    assert fitted("\x1b[31merror\x1b[0m: of a few words", 24, cut=True) == "\x1b[31merror\x1b[0m: of a few words"

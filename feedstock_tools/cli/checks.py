@@ -69,7 +69,7 @@ def diff(
     if html is not None:
         write_page(html, page(), beside=form != "text")
     if html is None or form != "text":
-        say_result(result)
+        say_result(result, whole=markdown)
 
 
 def _folder(_: Path, named: str) -> AbstractContextManager[Path]:
@@ -182,7 +182,7 @@ def review(
             rules=chosen_rules(rules, release),
             rehearsed_in=None if no_rehearse else lambda touched: _channels(home, touched, channels),
         )
-    say_result((review_json if as_json else review_markdown)(found, named, _used(against)))
+    say_result((review_json if as_json else review_markdown)(found, named, _used(against)), whole=True)
     return options.status_of(found.verdict, strict=strict)
 
 

@@ -62,7 +62,7 @@ GENERAL = (
         callback=_color,
         help="Print colours (default: auto, in a terminal).",
     ),
-    _general("--wide", is_flag=True, callback=_wide, help="Print tables whole, not cut to fit the terminal."),
+    _general("--wide", is_flag=True, callback=_wide, help="Print tables and lines whole, not fitted to the terminal."),
 )
 
 

@@ -145,4 +145,4 @@ def completion(context: click.Context, shell: str) -> None:
     zsh:   eval "$(feedstock-tools completion zsh)"         in ~/.zshrc
     fish:  feedstock-tools completion fish > ~/.config/fish/completions/feedstock-tools.fish
     """
-    say(_SHELLS[shell](context.find_root().command, {}, PROGRAM, VARIABLE).source(), nl=False)
+    say(_SHELLS[shell](context.find_root().command, {}, PROGRAM, VARIABLE).source(), nl=False, whole=True)

@@ -17,7 +17,16 @@ from feedstock_tools.channel.properties import STAND_IN
 from feedstock_tools.cli import completion, options
 from feedstock_tools.cli.commands import Group, command
 from feedstock_tools.cli.opening import tidy
-from feedstock_tools.cli.printing import is_quiet, loudness, say, say_error, say_note, say_or_write, say_result
+from feedstock_tools.cli.printing import (
+    is_quiet,
+    loudness,
+    say,
+    say_error,
+    say_note,
+    say_or_write,
+    say_result,
+    table_width,
+)
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.stages import stage
@@ -138,7 +147,7 @@ def archs(cuda: str, form: str, preset: str, as_json: bool) -> int:
 
     chosen = architectures.architecture_list(load_cuda(), cuda, preset)
     if is_quiet():
-        say(chosen.written(form))
+        say(chosen.written(form), whole=True)
     else:
         say_result((architectures_json if as_json else architectures_text)(chosen, form))
     return 0
@@ -173,7 +182,8 @@ def show(
 
     form = "json" if as_json else "markdown" if markdown else form
     readable_channels = readable(channels, [Platform.parse(platform or "linux-64")])
-    text = pin_show.show(versions, readable_channels, platform, facts=not no_facts, form=form)
+    width = None if output else table_width()
+    text = pin_show.show(versions, readable_channels, platform, facts=not no_facts, form=form, width=width)
     say_or_write(text, output)
     return 0
 

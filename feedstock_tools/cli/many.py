@@ -160,7 +160,9 @@ def impact(
     if html is not None:
         write_page(html, impact_page(result, seconds), beside=as_json or markdown)
     if html is None or as_json or markdown:
-        say_result((impact_json if as_json else impact_markdown if markdown else impact_text)(result, seconds))
+        say_result(
+            (impact_json if as_json else impact_markdown if markdown else impact_text)(result, seconds), whole=markdown
+        )
     if result.missed:
         raise SystemExit(1)
 

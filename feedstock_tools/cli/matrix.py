@@ -125,7 +125,7 @@ def plan(
         verdict = _print_simulated(*simulated, planned, settings, as_json=as_json)
         return options.status_of(verdict, strict=settings.strict)
     if as_json or markdown:
-        say_result((plan_json if as_json else plan_markdown)(planned))
+        say_result((plan_json if as_json else plan_markdown)(planned), whole=True)
     else:
         say_result(plan_text(planned, table_width()))
     return 0
@@ -207,7 +207,7 @@ def status(
         from feedstock_tools.report.matrix import matrix_json, matrix_markdown, matrix_text
 
         if as_json or markdown:
-            say_result((matrix_json if as_json else matrix_markdown)(matrix))
+            say_result((matrix_json if as_json else matrix_markdown)(matrix), whole=True)
         else:
             say_result(matrix_text(matrix, table_width()))
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 import click
 
 from feedstock_tools.redaction import redacted
-from feedstock_tools.wording import shown, uncoloured
+from feedstock_tools.wording import fitted, shown, uncoloured
 
 if TYPE_CHECKING:
     from feedstock_tools.cli.progress import Pulse
@@ -32,6 +32,8 @@ _pulse: Pulse | None = None
 #: The word with which a line begins, or that follows its place, and its colour.
 _KINDS = {"error": "red", "mistake": "red", "warning": "yellow", "remark": "cyan", "note": "cyan"}
 _KIND = re.compile(rf"^((?:\S+:\d+(?::\d+)?: )?)({'|'.join(_KINDS)})(?=: )", re.MULTILINE)
+#: The characters of a line that texts are fitted to at least.
+_NARROWEST = 40
 _LINES_OF_DIFFS = (("+++", None), ("---", None), ("+", "green"), ("-", "red"), ("@@", "cyan"))
 
 
@@ -92,11 +94,16 @@ def colour_wanted() -> bool | None:
     return True if os.environ.get("FORCE_COLOR") else None
 
 
-def say(text: str, *, err: bool = False, nl: bool = True) -> None:
+def say(text: str, *, err: bool = False, nl: bool = True, whole: bool = False) -> None:
     """Print a text to stdout, or a note to stderr with `err`, with its control characters escaped and without
-    credentials."""
+    credentials.
+
+    Args:
+        whole: its lines stay as they are, since it is to be copied or kept; else they are fitted to a terminal.
+    """
     if not (err and is_quiet()):
-        _print(_painted(shown(redacted(text))), err=err, nl=nl)
+        text = shown(redacted(text))
+        _print(_painted(text if whole else _fitted(text, err=err)), err=err, nl=nl)
 
 
 def say_note(text: str) -> None:
@@ -106,7 +113,7 @@ def say_note(text: str) -> None:
 
 def say_error(text: str, *, nl: bool = True) -> None:
     """Print to stderr what nobody may miss: an error, or the reason why a check fails."""
-    _print(_painted(shown(redacted(text))), err=True, nl=nl)
+    _print(_painted(_fitted(shown(redacted(text)), err=True)), err=True, nl=nl)
 
 
 def say_diff(lines: Iterable[str], *, err: bool = False) -> None:
@@ -116,13 +123,16 @@ def say_diff(lines: Iterable[str], *, err: bool = False) -> None:
             _print(_painted_diff(shown(redacted(line))), err=err, nl=False)
 
 
-def say_result(result: object) -> None:
+def say_result(result: object, *, whole: bool = False) -> None:
     """Print the result to stdout: a text, which may have its line break, or any other value as JSON.
 
     In JSON a path is a text; credentials are left out of texts.
+
+    Args:
+        whole: as for `say`.
     """
     if isinstance(result, str):
-        say(result, nl=bool(result) and not result.endswith("\n"))
+        say(result, nl=bool(result) and not result.endswith("\n"), whole=whole)
     else:
         _print(json.dumps(_plain(result), indent=2))
 
@@ -137,7 +147,7 @@ def say_or_write(text: str, output: Path | None) -> None:
     from feedstock_tools.files.changes import write_whole
 
     if output is None:
-        say(text)
+        say(text, whole=True)
     else:
         write_whole(output, f"{text}\n")
 
@@ -173,6 +183,13 @@ def _print(text: str, *, err: bool = False, nl: bool = True) -> None:
     if _pulse is not None:
         _pulse.before_output()
     click.echo(text, err=err, nl=nl, color=colour_wanted())
+
+
+def _fitted(text: str, *, err: bool) -> str:
+    """A text in the width of the terminal that it goes to; names in notes and errors stay whole."""
+    if _wide or not (sys.stderr if err else sys.stdout).isatty():
+        return text
+    return fitted(text, max(get_terminal_size().columns, _NARROWEST), cut=not err)
 
 
 def _painted(text: str) -> str:

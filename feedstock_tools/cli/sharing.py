@@ -202,7 +202,7 @@ def _print_jobs(
     for platform in not_on_azure(planned) if service == "azure" and not as_json else ():
         say_note(f"Left out the configurations for {platform}: Azure has no machine for it.")
     in_form = github_lines if service == "github" else azure_lines
-    say_result([asdict(job) for job in planned] if as_json else in_form(planned))
+    say_result([asdict(job) for job in planned] if as_json else in_form(planned), whole=True)
 
 
 @command("collect")

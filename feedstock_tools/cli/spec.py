@@ -16,7 +16,7 @@ from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import command
 from feedstock_tools.cli.fetched import pinning_of, required_pinning
 from feedstock_tools.cli.opening import commit_changes, repository_of, tidy
-from feedstock_tools.cli.printing import say, say_diff, say_error, say_note, say_result
+from feedstock_tools.cli.printing import say, say_diff, say_error, say_note, say_result, table_width
 from feedstock_tools.data import cache_root
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.folder import find_feedstock
@@ -318,10 +318,10 @@ def variants(names: tuple[str, ...], output: Path | None, printed: bool, check: 
         say_note(f"{len(written)} written, {len(chosen) - len(written)} unchanged")
     elif printed:
         contents = {name: files[name] for name in chosen}
-        say_result(contents if as_json else "\n".join(contents.values()))
+        say_result(contents if as_json else "\n".join(contents.values()), whole=True)
     else:
         rows = [row for row in facts.rows if row.name in chosen]
-        say_result((variants_json if as_json else variants_table)(rows))
+        say_result(variants_json(rows) if as_json else variants_table(rows, table_width()))
     return 0
 
 

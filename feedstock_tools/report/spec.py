@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.facts.cuda import PinningRow
-from feedstock_tools.wording import aligned, counted, shown, values_of
+from feedstock_tools.wording import counted, shown, table, values_of
 
 if TYPE_CHECKING:
     from feedstock_tools.importing import Difference, Imported, VerbatimBlock
@@ -72,10 +72,10 @@ def imported_values(imported: Imported) -> dict[str, Any]:
     }
 
 
-def variants_table(rows: Collection[PinningRow]) -> str:
-    """The rows as a table for people."""
+def variants_table(rows: Collection[PinningRow], width: int | None) -> str:
+    """The rows as a table for people, in a terminal of some width; None: any."""
     head = ("name", "pinning", "compiler", "C library", "CUDA compiler", "cuDNN", "image")
-    return "\n".join(aligned([head, *(_cells(row) for row in rows)]))
+    return table(head, [_cells(row) for row in rows], width=width, spare=("image", "CUDA compiler"))
 
 
 def _cells(row: PinningRow) -> tuple[str, ...]:

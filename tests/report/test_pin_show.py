@@ -31,9 +31,9 @@ def shown(*arguments: str) -> str:
 def test_the_table_and_the_tree_for_a_terminal() -> None:
     lines = shown("11.2").splitlines()
     assert lines[0].split()[:4] == ["CUDA", "gcc", "clang", "Visual"]
-    assert lines[1].startswith("11.2  up to 10  up to 11")
-    assert "sm_35 to sm_86" in lines[1]
-    assert "from 450.80.02" in lines[1]
+    assert lines[2].startswith("11.2  up to 10  up to 11")
+    assert "sm_35 to sm_86" in lines[2]
+    assert "from 450.80.02" in lines[2]
     assert "├─ gcc 10" in lines
     assert lines.count("CUDA 11.2") == 1
 

@@ -12,7 +12,7 @@ from html import escape
 from feedstock_tools.pins.answer_sheet import Entry
 from feedstock_tools.pins.graph.kinds import kind_named, newest_first
 from feedstock_tools.pins.graph.model import PinGraph, Release
-from feedstock_tools.wording import aligned
+from feedstock_tools.wording import table
 
 #: Heading and kind of each column after the version; for the kinds in `_NEWEST` only the newest version matters, for
 #: those in `_LEAST` only the lowest, for the others the oldest and the newest.
@@ -63,10 +63,13 @@ def span(kind: str, versions: Sequence[str]) -> str:
     return f"{prefix}{versions[-1]} to {prefix}{versions[0]}"
 
 
-def text_table(headings: Sequence[str], rows: Sequence[Row]) -> str:
-    """For a terminal: columns padded with blanks."""
-    lines = [tuple(headings), *((row.cuda, *row.cells) for row in rows)]
-    return "\n".join(aligned(lines))
+#: The columns that a narrow terminal has no room for, the least needed first.
+_SPARE = ("platforms", "cuTENSOR", "NCCL", "Visual Studio", "clang")
+
+
+def text_table(headings: Sequence[str], rows: Sequence[Row], width: int | None) -> str:
+    """For a terminal of some width; None: any."""
+    return table(headings, [(row.cuda, *row.cells) for row in rows], width=width, spare=_SPARE)
 
 
 def runs_on_linux(graph: PinGraph, cuda: str, driver: str) -> bool:

@@ -26,13 +26,22 @@ from feedstock_tools.report.pins.picture import (
 FORMS = ("text", "markdown", "json", "mermaid", "dot", "html")
 
 
-def show(versions: Sequence[str], channels: Sequence[str], platform: str | None, *, facts: bool, form: str) -> str:
+def show(
+    versions: Sequence[str],
+    channels: Sequence[str],
+    platform: str | None,
+    *,
+    facts: bool,
+    form: str,
+    width: int | None = None,
+) -> str:
     """The pin graph in one of `FORMS`.
 
     Args:
         versions: the CUDA versions to show: `11.2`, `12`, `>=12.4`; none: all.
         channels: the channels whose packages are shown; default: conda-forge according to the facts.
         facts: whether the facts count in addition to the channels.
+        width: the characters that a line of the text's table may have; None: any number.
 
     Raises:
         InputError: a version, channel, platform or form is invalid.
@@ -46,7 +55,8 @@ def show(versions: Sequence[str], channels: Sequence[str], platform: str | None,
         return as_json(graph, cudas)
     headings, rows = table_rows(graph, cudas)
     if form == "text":
-        return f"{text_table(headings, rows)}\n\n{as_tree(graph, cudas)}"
+        text = text_table(headings, rows, width)
+        return f"{text}\n\n{as_tree(graph, cudas)}" if versions else text
     if form == "markdown":
         lines = [headings, ["---"] * len(headings), *((row.cuda, *row.cells) for row in rows)]
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
