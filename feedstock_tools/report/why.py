@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,18 +17,35 @@ _LONGEST_CONDITION = 300
 
 
 def as_lines(explanations: Sequence[Explanation], root: Path) -> Iterator[str]:
-    """Lines of text; configurations with the same answer share them.
+    """Lines of text, key by key; configurations with the same answer share them, and all of a key what they share.
 
     Args:
         root: the feedstock; paths are relative to it.
     """
-    alike: dict[Explanation, list[str]] = {}
+    keys: dict[str, dict[Explanation, list[str]]] = {}
     for explanation in explanations:
+        alike = keys.setdefault(explanation.key, {})
         alike.setdefault(replace(explanation, configuration=""), []).append(explanation.configuration)
-    for number, (explanation, names) in enumerate(alike.items()):
-        if number:
-            yield ""
-        yield from _lines_of(explanation, names, root)
+    for number, (key, answers) in enumerate(keys.items()):
+        uses = [{replace(use, outputs=()) for use in each.uses} for each in answers]
+        common = set.intersection(*uses) if len(uses) > 1 else set()
+        shared: dict[Use, tuple[str, ...]] = dict.fromkeys(common, ())
+        for at, (explanation, names) in enumerate(answers.items()):
+            if number or at:
+                yield ""
+            yield from _lines_of(explanation, names, root)
+            own = []
+            for use in explanation.uses:
+                alone = replace(use, outputs=())
+                if alone in shared:
+                    shared[alone] = tuple(dict.fromkeys((*shared[alone], *use.outputs)))
+                else:
+                    own.append(use)
+            yield from _uses(own, root)
+        if shared:
+            yield f"\n{key}, in each of these"
+            first = dict.fromkeys(replace(use, outputs=()) for use in next(iter(answers)).uses)
+            yield from _uses((replace(use, outputs=shared[use]) for use in first if use in shared), root)
 
 
 def _lines_of(explanation: Explanation, names: Sequence[str], root: Path) -> Iterator[str]:
@@ -43,9 +60,17 @@ def _lines_of(explanation: Explanation, names: Sequence[str], root: Path) -> Ite
             yield f"    {value.rule}"
         yield from (f"    {_line_of_place(place, root)}" for place in value.places)
     yield from (f"  {_setting(setting, root)}" for setting in explanation.settings)
-    for use in explanation.uses:
+
+
+def _uses(uses: Iterable[Use], root: Path) -> Iterator[str]:
+    """What uses a key, one after another; those of one kind share its line."""
+    before = ""
+    for use in uses:
         of = f" [{', '.join(use.outputs)}]" if use.outputs else ""
-        yield f"  used: {use.kind}, {use.why}{of}"
+        line = f"  used: {use.kind}, {use.why}{of}"
+        if line != before:
+            yield line
+        before = line
         if use.place is not None:
             yield f"    {_line_of_place(use.place, root)}"
 

@@ -323,6 +323,11 @@ def test_text_shares_what_is_the_same_and_json_holds_every_place(feedstock: Path
     assert "    recipe/conda_build_config.yaml:2  - 1.3" in lines
     run = CliRunner().invoke(command, ["zlib", str(feedstock), "--pinning", str(pinning), "--json"])
     answers = json.loads(run.stdout)
+    lines = list(as_lines(explain(feedstock, "c_compiler_version", pinning=pinning), feedstock))
+    assert sum("c_compiler_version, in each of these" in line for line in lines) == 1
+    places = [line for line in lines if line.startswith("    recipe/meta.yaml:")]
+    assert places
+    assert len(places) == len(set(places))
     assert answers[0]["values"][0]["places"][0]["line"] == 2
     assert answers[0]["uses"][0]["kind"] == "requirement"
 
