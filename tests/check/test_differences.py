@@ -146,10 +146,16 @@ def test_many_new_packages_are_grouped_by_job(tmp_path: Path) -> None:
     old, new = (feedstock(tmp_path / at, text, jobs) for at, text in zip(("old", "new"), texts, strict=True))
     differences = compare_feedstocks(old, new)
     assert len(differences.packages_added) == 8
-    line = f"demo-one, demo-two in 4 jobs ({jobs[0]} … {jobs[-1]})"
+    line = "demo-one, demo-two in 4 linux_64 jobs"
     assert f"New packages:\n  + {line}\n" in differences_text(differences)
-    marked = f"4 jobs (`{jobs[0]}` … `{jobs[-1]}`)"
-    assert f"\n- + `demo-one`, `demo-two` in {marked}\n" in differences_markdown(differences)
+    assert "\n- + `demo-one`, `demo-two` in 4 `linux_64` jobs\n" in differences_markdown(differences)
+
+
+def test_many_jobs_are_counted_by_platform(tmp_path: Path) -> None:
+    jobs = (*(f"linux_64_python3.{minor}" for minor in range(10, 13)), "win_64_", "win_64_python3.13")
+    before, after = (feedstock(tmp_path / at, jobs=jobs, python=at) for at in ("3.11", "3.12"))
+    text = differences_text(compare_feedstocks(before, after))
+    assert " -> 3.12.* *_cpython in 5 jobs (3 linux_64, 2 win_64)\n" in text
 
 
 def test_the_two_formats_are_compared(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -239,7 +240,10 @@ def _choices(differences: Differences) -> list[str]:
 def _few(jobs: Sequence[str], written: Callable[[str], str] = named) -> str:
     if len(jobs) <= _NAMED:
         return ", ".join(map(written, jobs))
-    return f"{len(jobs)} jobs ({written(jobs[0])} … {written(jobs[-1])})"
+    platforms = Counter("_".join(job.split("_")[:2]) for job in jobs)
+    if len(platforms) == 1:
+        return f"{len(jobs)} {written(*platforms)} jobs"
+    return f"{len(jobs)} jobs ({', '.join(f'{number} {written(name)}' for name, number in platforms.items())})"
 
 
 #: A line that a part of a package lost, and the one that it got instead; empty for none.
