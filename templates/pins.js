@@ -24,39 +24,6 @@
   var chosen = null;
   function field(name) { return document.getElementById(name); }
   function written(name) { return field(name) ? field(name).value.trim() : ""; }
-  function wordsOf(text) { return text.toLowerCase().split(/[^a-z0-9.]+/).filter(Boolean); }
-  // What an entry of a list means: the option of this name, else all with these words at the beginning of theirs.
-  function meant(list, text) {
-    var options = Array.from(field(list).options);
-    var same = options.filter(function (option) { return option.value.toLowerCase() === text.toLowerCase(); });
-    if (same.length) { return same; }
-    var words = wordsOf(text);
-    // RTX 3080 is the GeForce RTX 3080, and not a Ti.
-    var ending = options.filter(function (option) {
-      return (" " + wordsOf(option.value.split(" (")[0]).join(" ")).endsWith(" " + words.join(" "));
-    });
-    if (ending.length) { return ending; }
-    return options.filter(function (option) {
-      var own = wordsOf(option.value);
-      return words.every(function (word) {
-        return own.some(function (part) { return /\d$/.test(word) ? part === word || part.startsWith(word + ".") : part.startsWith(word); });
-      });
-    });
-  }
-  function named(options) {
-    var names = options.slice(0, 3).map(function (option) { return option.value; });
-    return names.join(", ") + (options.length > 3 ? " and " + (options.length - 3) + " more" : "");
-  }
-  // Of a branch alone, 535, any release may be meant.
-  function reaches(version, least) {
-    if ((least + ".").startsWith(version + ".")) { return true; }
-    var one = version.split(".").map(Number), other = least.split(".").map(Number);
-    for (var at = 0; at < Math.max(one.length, other.length); at += 1) {
-      var apart = (one[at] || 0) - (other[at] || 0);
-      if (apart) { return apart > 0; }
-    }
-    return true;
-  }
   function isWindows(platform) { return platform.startsWith("win"); }
   function system(place) { return isWindows(judged.platforms[Math.floor(place / count)]) ? 1 : 0; }
   function ofToolkit(driver, place) {
@@ -64,9 +31,9 @@
     return least === null ? UNKNOWN : !least || reaches(driver, least) ? YES : NO;
   }
   function ofGpu(driver, gpu, place) {
-    var bounds = gpu.drivers[system(place)], least = bounds[0], below = bounds[1], certain = bounds[2];
+    var bounds = gpu.drivers[system(place)], sure = bounds[0], below = bounds[1], least = bounds[2];
     if (below && reaches(driver, below)) { return NO; }
-    return !least || reaches(driver, least) ? YES : certain ? NO : UNKNOWN;
+    return !sure || reaches(driver, sure) ? YES : !least || reaches(driver, least) ? UNKNOWN : NO;
   }
   function best(answers, place) { return answers.reduce(function (most, answer) { return Math.max(most, answer[place]); }, NO); }
   // The answers for packages, each for the architecture of the GPU if that matters to it.

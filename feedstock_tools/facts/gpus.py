@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache, cached_property
 from typing import Any
@@ -38,9 +38,20 @@ _GENERATIONS = {
 }
 #: Words for how a GPU is mounted, cooled or equipped, which do not change the code that it runs.
 _EQUIPMENT = re.compile(
-    r"(?:generation|lovelace|laptop|mobile|embedded|gpu|edition|workstation|server|sff|design|with|max|maxq|q|oem|lhr|pcie|"
+    r"(?:generation|lovelace|laptop|mobile|notebook|embedded|gpu|edition|workstation|server|sff|design|with|max|maxq|q|oem|lhr|pcie|"
     r"sxm\d?|nvl\d*|hbm\d?e?|dgxs|fhhl|developer|kit|\d+gb?|gb)"
 )
+#: Words for editions that have entries of their own, since most have another chip than the plain name.
+_EDITIONS = {
+    "laptop": "laptop",
+    "mobile": "laptop",
+    "notebook": "laptop",
+    "maxq": "max-q",
+    "max": "max-q",
+    "embedded": "embedded",
+    "workstation": "workstation",
+    "server": "server",
+}
 #: The profile of a virtual GPU: `A10-24Q`, `A100D-40C`, `H100-1-10CME`.
 _PROFILE = re.compile(r"(?<=\w)(?:-\d+)?-\d+[abcq](?:me)?\d?$")
 #: Names of other makers' GPUs.
@@ -49,13 +60,14 @@ _OTHERS = re.compile(
 )
 #: A machine size of Azure with its GPU in it: `Standard_NC24ads_A100_v4`.
 _SIZE = re.compile(r"^(?:standard_)?n[cdgv]\w*?_((?:[a-z]+\d+\w*?))_v\d+$")
+_SEPARATORS = re.compile(r"[\s\-_()/,]+")
 #: `rtx3080ti` is three words, `3080ti` two.
 _GLUED = re.compile(r"(?<=[a-z])(?=\d{3,}(?:\D|$))|(?<=\d)(?=(?:ti|super)\b)")
 
 
 @dataclass(frozen=True, slots=True)
 class DriverRange:
-    """Drivers from `least` to before `below`; of those before `sure` it is not certain, where `least` is not known."""
+    """Drivers from `sure` to before `below`, perhaps those before `sure`, none before `least`; None: no such bound."""
 
     least: str | None
     sure: str | None
@@ -67,7 +79,7 @@ class DriverRange:
             return False
         if self.sure is None or reaches(driver, self.sure):
             return True
-        return None if self.least is None else False
+        return None if self.least is None or reaches(driver, self.least) else False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +91,7 @@ class Gpu:
     while drivers still support it. `listed` is the first driver for Linux that names this GPU, where that is later
     than the chip's: with an earlier one NVIDIA does not promise that it works. `tegra` marks Jetson modules, whose
     driver is part of their system; `jetson_cuda` has the `first` and the `last` toolkit for them, where there is one.
-    `sources` are names of sources in the file.
+    `sources` are names of sources in the file. `others` are the GPUs of this name and capability with other chips.
     """
 
     name: str
@@ -93,6 +105,7 @@ class Gpu:
     tegra: bool
     jetson_cuda: Mapping[str, str]
     sources: tuple[str, ...]
+    others: tuple[Gpu, ...] = ()
 
     @property
     def architecture(self) -> str:
@@ -114,13 +127,31 @@ class Gpu:
         return self.first_driver.get("windows" if windows else "linux")
 
     def drivers(self, *, windows: bool) -> DriverRange:
-        """The drivers of a system that know this GPU's chip.
+        """The drivers of a system that know this GPU's chip, for certain if they know all chips of the name.
 
         On Windows, where no source names the first driver, those of later branches than the first on Linux know it.
         """
+        ranges = [each._drivers_of_chip(windows=windows) for each in (self, *self.others)]
+        least = [each.least for each in ranges if each.least]
+        sure = [each.sure for each in ranges if each.sure]
+        return DriverRange(
+            min(least, key=parse_version) if len(least) == len(ranges) else None,
+            max(sure, key=parse_version, default=None),
+            self.dropped_in,
+        )
+
+    def _drivers_of_chip(self, *, windows: bool) -> DriverRange:
         least, on_linux = self.least_driver(windows=windows), self.first_driver.get("linux")
         sure = least or (str(parse_version(on_linux).major + 1) if on_linux else None)
         return DriverRange(least, sure, self.dropped_in)
+
+    def chip_words(self, *, windows: bool) -> str | None:
+        """The chips that are sold under the name, with the first driver of each; None where drivers know all alike."""
+        chips = (self, *self.others)
+        if len({str(gpu.first_driver) for gpu in chips}) == 1:
+            return None
+        listed = [f"{gpu.chip} (from {gpu.least_driver(windows=windows) or 'not known'} on)" for gpu in chips]
+        return f"it is sold with the chips {', '.join(listed)}"
 
     def drives(self, driver: str, *, windows: bool = False) -> bool | None:
         """Whether a driver knows this GPU's chip; None where that is not known."""
@@ -151,6 +182,12 @@ class Gpus:
     gpus: tuple[Gpu, ...]
     machines: Mapping[str, str]
     sources: Mapping[str, str]
+
+    @cached_property
+    def chips(self) -> frozenset[str]:
+        """The names of chips, in small letters, that are not names of GPUs too."""
+        words = {word for gpu in self.gpus for word in _SEPARATORS.split(gpu.name.lower())}
+        return frozenset(gpu.chip.lower() for gpu in self.gpus) - words
 
     @cached_property
     def by_core(self) -> Mapping[tuple[str, ...], tuple[Gpu, ...]]:
@@ -203,12 +240,21 @@ def is_of_device_manager(text: str) -> bool:
 def load_gpus() -> Gpus:
     document = content_of("gpus.yaml")
     generations, familiar = document["generations"], document["familiar"]
-    last = len(familiar)
-    rank = {name: at for at, name in enumerate(familiar)}
     gpus = [
         _gpu(chip, name, entry, generations[entry["generation"]])
         for chip, entry in document["chips"].items()
         for name in entry["names"]
+    ]
+    alike: dict[tuple[str, str], list[Gpu]] = {}
+    for gpu in gpus:
+        alike.setdefault((gpu.name, gpu.capability), []).append(gpu)
+    for found in alike.values():
+        found.sort(key=lambda gpu: parse_version(gpu.first_driver.get("linux", "0")))
+    last = len(familiar)
+    rank = {name: at for at, name in enumerate(familiar)}
+    gpus = [
+        replace(gpu, others=tuple(other for other in alike[gpu.name, gpu.capability] if other is not gpu))
+        for gpu in gpus
     ]
     return Gpus(
         tuple(sorted(gpus, key=lambda gpu: (parse_version(gpu.capability), rank.get(gpu.name, last), gpu.name))),
@@ -255,8 +301,10 @@ def find_gpus(name: str, gpus: Gpus) -> tuple[Gpu, ...]:
     """The GPUs that a driver, a shop, a cloud or a person means by a name: one of each capability that has it.
 
     Case, hyphens and the words NVIDIA, GeForce and Tesla do not matter, nor do words for how a GPU is mounted, cooled
-    or equipped; Quadro, RTX, GTX and the generation may be left out where the rest is unambiguous. Virtual GPUs
-    (`GRID A100D-40C`) and machine types of clouds (`g5.xlarge`) are known by the GPU below.
+    or equipped; Quadro, RTX, GTX and the generation may be left out where the rest is unambiguous. Laptop, Max-Q,
+    embedded, workstation and server editions are GPUs of their own where drivers list them; a chip in the name
+    (`GTX 1650 (TU117)`) chooses among several. Virtual GPUs (`GRID A100D-40C`) and machine types of clouds
+    (`g5.xlarge`) are known by the GPU below.
 
     Raises:
         InputError: there is no such GPU, with the nearest names.
@@ -266,6 +314,8 @@ def find_gpus(name: str, gpus: Gpus) -> tuple[Gpu, ...]:
     >>> [gpu.capability for gpu in find_gpus("GT 730", load_gpus())]
     ['2.1', '3.0', '3.5']
     """
+    chips = gpus.chips.intersection(_SEPARATORS.split(name.lower()))
+    name = " ".join(word for word in _SEPARATORS.split(name) if word.lower() not in chips) if chips else name
     words = _words(name)
     written = _SIZE.sub(r"\1", name.strip().lower().removeprefix("ml."))
     words = _words(written) if written != name.strip().lower() else words
@@ -275,8 +325,14 @@ def find_gpus(name: str, gpus: Gpus) -> tuple[Gpu, ...]:
     core = _core(words)
     for length in range(len(core), 0, -1):
         candidates = _narrowed(words, gpus.by_core.get(core[:length], ()))
+        if chips:
+            candidates = [
+                replace(gpu, name=f"{gpu.name} ({gpu.chip})", others=())
+                for gpu in candidates
+                if gpu.chip.lower() in chips
+            ]
         if candidates:
-            return _meant(words, candidates)
+            return _meant(words, _of_edition(_edition(words), candidates))
     names = _nearest(core, gpus.gpus)
     capability = re.fullmatch(r"(?:sm_?|compute_?)?(\d{1,2})\.?(\d)[af]?", written)
     if capability is not None:
@@ -304,7 +360,7 @@ def is_gpu(name: str) -> bool:
 
 def _words(name: str) -> tuple[str, ...]:
     lower = _PROFILE.sub("", name.strip().lower())
-    words = [word for part in re.split(r"[\s\-_()/,]+", lower) for word in _GLUED.split(part)]
+    words = [word for part in _SEPARATORS.split(lower) for word in _GLUED.split(part)]
     return tuple(word for word in words if word)
 
 
@@ -324,6 +380,28 @@ def _narrowed(words: tuple[str, ...], candidates: Iterable[Gpu]) -> list[Gpu]:
     ]
 
 
+def _edition(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(_EDITIONS[word] for word in words if word in _EDITIONS)
+
+
+def _of_edition(edition: frozenset[str], candidates: Iterable[Gpu]) -> list[Gpu]:
+    """Of each capability the candidates of an edition, else of the nearest; those alone that have it, where some do."""
+
+    def distance(gpu: Gpu) -> tuple[bool, ...]:
+        own = _edition(_words(gpu.name))
+        mobile = "max-q" in edition and "laptop" in own
+        return own != edition, not own & edition, not mobile, bool(own - {"workstation", "server"}), bool(own)
+
+    nearest: dict[str, list[Gpu]] = {}
+    for gpu in sorted(candidates, key=distance):
+        alike = nearest.setdefault(gpu.capability, [])
+        if not alike or distance(alike[0]) == distance(gpu):
+            alike.append(gpu)
+    found = [gpu for alike in nearest.values() for gpu in alike]
+    exact = [gpu for gpu in found if not distance(gpu)[0]]
+    return exact if edition and exact else found
+
+
 def _meant(words: tuple[str, ...], candidates: list[Gpu]) -> tuple[Gpu, ...]:
     """One GPU of each capability among candidates; where capabilities differ, of those with exactly this name."""
     same = [gpu for gpu in candidates if _distinct(_words(gpu.name)) == _distinct(words)]
@@ -335,7 +413,14 @@ def _meant(words: tuple[str, ...], candidates: list[Gpu]) -> tuple[Gpu, ...]:
         by_capability.setdefault(gpu.capability, []).append(gpu)
     # Of one name on several chips, the one that the oldest driver knows.
     return tuple(
-        min(alike, key=lambda gpu: (len(_words(gpu.name)), parse_version(gpu.first_driver.get("linux", "0"))))
+        min(
+            alike,
+            key=lambda gpu: (
+                len(_words(gpu.name)),
+                parse_version(gpu.first_driver.get("linux", "0")),
+                parse_version(gpu.listed or "0"),
+            ),
+        )
         for alike in by_capability.values()
     )
 

@@ -39,8 +39,7 @@ class AnswerSheet:
         platforms: the last one, "", is none: some Jetson modules have their CUDA from their system alone.
         gpus, packages: by label, with the number of their answer in `of_gpus` and `of_packages`.
         of_gpus: of a GPU its `places`, its architecture (`sm`), and for Linux and for Windows the `drivers` that know
-            it: from which one on, the first that no longer does (None: no bound), and whether it is certain that those
-            before the first one do not.
+            it: from which one on, the first that no longer does, and the one before which none does (None: no bound).
         of_packages: places by architecture; under "" those without a GPU, and for all other architectures.
         everywhere: the places of CUDA versions alone.
         drivers: of each CUDA version the least driver on Linux and on Windows; "" for any, None if it is not known.
@@ -169,7 +168,7 @@ def _gpus(
     entries = []
     for label, gpu in gpus.items():
         going = of_alike[alike[_likeness(gpu)].name] & of_architectures[_number(gpu)]
-        drivers = [_drivers(gpu, windows=windows) for windows in (False, True)]
+        drivers = [drivers_of(gpu, windows=windows) for windows in (False, True)]
         answer = {"places": asked.number(going), "sm": _number(gpu), "drivers": drivers}
         if answer not in answers:
             answers.append(answer)
@@ -216,11 +215,11 @@ def _known_gpus(graph: PinGraph) -> dict[str, Gpu]:
     return labelled
 
 
-def _drivers(gpu: Gpu, *, windows: bool) -> list[str | bool | None]:
+def drivers_of(gpu: Gpu, *, windows: bool) -> list[str | None]:
     if gpu.tegra:  # its driver is part of its system
-        return [None, None, True]
+        return [None, None, None]
     drivers = gpu.drivers(windows=windows)
-    return [drivers.sure, drivers.below, drivers.least is not None]
+    return [drivers.sure, drivers.below, drivers.least]
 
 
 def _least_drivers(graph: PinGraph, cuda: str) -> tuple[str | None, str | None]:

@@ -168,6 +168,8 @@ def _not_driven(card: Card) -> str | None:
         return (
             f"Driver {card.driver} does not support {gpu.generation}: the last branch that does is {gpu.last_branch}."
         )
+    if chips := gpu.chip_words(windows=windows):
+        return f"Driver {driver} is older than this GPU: {chips}."
     return (
         f"Driver {card.driver} is older than this GPU: its chip {gpu.chip} needs "
         f"{gpu.least_driver(windows=card.windows)} or later."
@@ -182,6 +184,8 @@ def _driver_in_doubt(card: Card) -> str | None:
     if True in support or None not in support:
         return None
     gpu = card.gpus[support.index(None)]
+    if chips := gpu.chip_words(windows=card.windows):
+        return f"It depends on the chip whether driver {card.driver} knows this GPU: {chips}."
     return (
         f"It is not known whether driver {card.driver} for Windows supports this GPU: the first driver for its chip "
         f"{gpu.chip} is known for Linux only ({gpu.least_driver(windows=False)})."
@@ -295,7 +299,7 @@ def report(question: Question) -> Report:
     if question.packages or question.cuda or question.preset:
         return Report(machine, tuple(judged))
     subdirs = {card.capability: _subdir_of(card, question.platform) for card in cards}
-    wheels = {card.capability: tuple(_of_wheels(facts, card, subdirs[card.capability])) for card in cards}
+    wheels = {card.capability: tuple(_all_wheels(facts, card, subdirs[card.capability])) for card in cards}
     return Report(machine, tuple(judged), " and ".join(dict.fromkeys(subdirs.values())), wheels)
 
 
@@ -325,7 +329,7 @@ def _subdir_of(card: Card, platform: Platform | None) -> str:
     return (platform or Platform.here()).subdir
 
 
-def _of_wheels(facts: CudaFacts, card: Card, subdir: str) -> Iterable[BuildVerdict]:
+def _all_wheels(facts: CudaFacts, card: Card, subdir: str) -> Iterable[BuildVerdict]:
     for name in dict.fromkeys(FRAMEWORKS):
         keys = [key for key in FRAMEWORKS[name] if name != "pytorch"]
         for key in keys:
@@ -335,6 +339,13 @@ def _of_wheels(facts: CudaFacts, card: Card, subdir: str) -> Iterable[BuildVerdi
 
 def judge_wheel(facts: CudaFacts, card: Card, wheels: WheelRelease, subdir: str) -> Verdict:
     """How a card runs the wheel of a framework for a platform, by the GPU code in it and the card's driver."""
+    verdict = _of_wheel(facts, card, wheels, subdir)
+    doubt = _driver_in_doubt(card)
+    return Verdict("unknown", verdict.by, (doubt,)) if doubt and verdict.how in ("native", "ptx") else verdict
+
+
+def _of_wheel(facts: CudaFacts, card: Card, wheels: WheelRelease, subdir: str) -> Verdict:
+    """The verdict if the driver knows the GPU wherever that is not known."""
     if subdir in wheels.unread:
         return Verdict("unknown", None, (f"Not known of its wheel: {wheels.unread[subdir]}.",))
     if subdir not in wheels.code:

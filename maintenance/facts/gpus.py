@@ -44,14 +44,29 @@ HEADER_OF_FILE = """\
 # `python -m maintenance.facts gpus`, the rest by hand.
 """
 FIRST_OPEN = "515.43.04"
-#: Entries of pci.ids that contradict what was sold under the name.
+#: Entries of lists that contradict what was sold under the name.
 NOT_SOLD = frozenset(
-    {"GK107 GeForce GT 1030", "GK106 GeForce GTX 750 Ti", "GP100 DGX Station", "TU104 GeForce GTX 2080"}
+    {
+        "GK107 GeForce GT 1030",
+        "GK106 GeForce GTX 750 Ti",
+        "GP100 DGX Station",
+        "TU104 GeForce GTX 2080",
+        "GB202 RTX PRO 6000 Blackwell",
+    }
 )
 #: Betas for developers of Vulkan, which run ahead of the branch whose number they carry.
 BETA = re.compile(r"515\.49\.|525\.47\.|535\.43\.(?!02)|550\.40\.(?!07)|570\.(?:123|158)|580\.94\.|595\.44\.")
 #: The profile of a virtual GPU: `A10-24Q`, `H100-1-10CME`, `RTX6000-6`.
 PROFILE = re.compile(r"(?: DC)?-(?:\d+-)?\d+[ABCQ]?(?:ME|GFX)?\d?$")
+#: Editions that are entries of their own, by the words that lists have for them: most have another chip.
+EDITIONS = {
+    r"Max-Q Workstation Edition": "Max-Q Workstation Edition",
+    r"Workstation Edition": "Workstation Edition",
+    r"Server Edition": "Server Edition",
+    r"Embedded GPU": "Embedded GPU",
+    r"Mobile|Laptop GPU": "Laptop GPU",
+    r"(?:with )?Max-Q": "Max-Q",
+}
 #: Parts of names that say how a GPU is mounted, cooled or equipped, and nothing of its code.
 EQUIPMENT = re.compile(
     r"\s*\b(?:PCI[eE]|PG\d+\w*|SXM\d?(?:-LC)?|SMX\d|NVL\d*|FHHL|LHR|DGXS|OEM|Rev\. ?[A-Z0-9]+|HBM\d?e?|\d+ ?(?:GB|MB)|"
@@ -81,9 +96,11 @@ def chips_of(pci_ids: Path) -> dict[str, tuple[str, str]]:
 
 
 def names_in(text: str) -> Iterator[str]:
-    """The names of GPUs in an entry: `GeForce RTX 3080 Mobile / Max-Q 8GB/16GB` is `GeForce RTX 3080`."""
+    """The names of GPUs in an entry: `GeForce RTX 3080 Mobile / Max-Q 8GB/16GB` is `GeForce RTX 3080 Laptop GPU`."""
     first = ""
-    for part in re.split(r" / |(?<=[0-9A-Za-z])/(?=[A-Z]|\d{3,})", text.replace("NVIDIA ", "")):
+    text = re.sub(r"Max-Q / Mobile|Mobile / Max-Q", "Mobile", text.replace("NVIDIA ", ""))
+    for part in re.split(r" / |(?<=[0-9A-Za-z])/(?=[A-Z]|\d{3,})", text):
+        edition = next((name for words, name in EDITIONS.items() if re.search(rf"\b(?:{words})\b", part)), None)
         name = PROFILE.sub("", re.sub(r"\s+", " ", EQUIPMENT.sub(" ", part)).strip(" /-")).replace("RTX Pro", "RTX PRO")
         name = re.sub(r"^GRID (?=(?:RTX ?)?[ABHLTVM]|RTX)", "", name)
         if " Ada" in text and " Ada" not in name:
@@ -94,7 +111,7 @@ def names_in(text: str) -> Iterator[str]:
             r"[()]| $|^Tesla$|x0$|Reserved|INT|FAKE|CS1|PROD|IceCube|GPU$|-[A-Z]\d|- ", name
         ):
             first = name
-            yield name
+            yield f"{name} {edition}" if edition else name
 
 
 def released(clone: Path, tag: str) -> Iterator[tuple[str, str]]:
@@ -127,7 +144,7 @@ def read_lists(pci_ids: Path, clone: Path, folder: Path) -> tuple[dict[tuple[str
     chips_by_name: dict[str, set[str]] = {}
     for chip, text in chips.values():
         for name in names_in(text):
-            chips_by_name.setdefault(_alike(name), set()).add(chip)
+            chips_by_name.setdefault(_alike(_of_any_edition(name)), set()).add(chip)
     spelling: dict[str, str] = {}
     names: dict[tuple[str, str], set[str]] = {}
     drivers: dict[str, set[str]] = {chip: set() for chip, _ in chips.values()}
@@ -136,9 +153,14 @@ def read_lists(pci_ids: Path, clone: Path, folder: Path) -> tuple[dict[tuple[str
         drivers[chip] |= own
         for name in names_in(text):
             # Drivers have some names on chips that were never sold under them; pci.ids decides.
-            if chip in chips_by_name.get(_alike(name), {chip}) and f"{chip} {name}" not in NOT_SOLD:
+            if chip in chips_by_name.get(_alike(_of_any_edition(name)), {chip}) and f"{chip} {name}" not in NOT_SOLD:
                 names.setdefault((chip, spelling.setdefault(_alike(name), name)), set()).update(own)
     return names, drivers
+
+
+def _of_any_edition(name: str) -> str:
+    """A name without its edition."""
+    return next((name.removesuffix(f" {edition}") for edition in EDITIONS.values() if name.endswith(edition)), name)
 
 
 def _alike(name: str) -> str:

@@ -24,6 +24,7 @@ from feedstock_tools.cli import program
 from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.pins.graph.answers import pin_graph as pin_graph_of
 from feedstock_tools.report.pins.picture import Row, table_rows
+from feedstock_tools.report.pins.show import runs_page
 
 #: A link to a file beside the folder of pages: of a site it would lead nowhere.
 _OUTSIDE = re.compile(r"\[([^\]]*)\]\(\.\./[^)]*\)")
@@ -33,6 +34,7 @@ _CODE = re.compile(r"`[^`]+`")
 #: The beginning of a list's item.
 _ITEM = re.compile(r"(?:[-*]|\d+\.) ")
 _GRAPH = "pin-graph.html"
+_RUNS = "what-runs-on-my-gpu.html"
 #: The title of the options that all commands take, in the help of a command.
 _GENERAL = "\n\nOptions of all commands:"
 #: Code within a text, a word of it, and the length up to which a word stays on one line.
@@ -62,6 +64,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "cuda-table.md": cuda_table(),
         "library-reference.md": "".join(library_reference()),
         _GRAPH: pin_graph(),
+        _RUNS: _with_the_way_back(runs_page(), "index.html", "feedstock-tools"),
     }
     for name, text in made.items():
         files.append(File.generated(config, name, content=text))
@@ -211,7 +214,7 @@ def cuda_table() -> str:
     text = (
         "---\nhide: [navigation, toc]\n---\n\n# CUDA today\n\n"
         f"**[What goes with my GPU, my driver, my CUDA, my package?]({_GRAPH})** The page of that name answers, "
-        "with a picture.\n\n"
+        f"with a picture. **[What runs on my GPU?]({_RUNS})** has the line that installs a framework for it.\n\n"
         "This is what each CUDA version goes with, from the [facts](facts.md) of this version: the newest gcc and "
         "clang that nvcc accepts, and the minimum driver on Linux. "
         "`feedstock-tools cuda show` prints it, and with `--channel` what a channel has.\n\n"
@@ -240,8 +243,11 @@ def _cards(headings: Sequence[str], rows: Sequence[Row]) -> str:
 
 def pin_graph() -> str:
     """The page of the pin graph, with the way back to the site."""
-    page = printed("cuda", "show", "--format", "html")
-    return page.replace("<header>", '<header>\n<p><a href="cuda-table.html">feedstock-tools: CUDA</a></p>', 1)
+    return _with_the_way_back(printed("cuda", "show", "--format", "html"), "cuda-table.html", "feedstock-tools: CUDA")
+
+
+def _with_the_way_back(page: str, target: str, title: str) -> str:
+    return page.replace("<header>", f'<header>\n<p><a href="{target}">{title}</a></p>', 1)
 
 
 def drawn(flowchart: str, name: str) -> str:

@@ -22,8 +22,8 @@ def gpu(name: str) -> Gpu:
         ("rtx3080ti", "GeForce RTX 3080 Ti", "8.6"),
         ("3080", "GeForce RTX 3080", "8.6"),
         ("NVIDIA GeForce RTX 3080 Ti", "GeForce RTX 3080 Ti", "8.6"),
-        ("geforce rtx 3080 laptop gpu", "GeForce RTX 3080", "8.6"),
-        ("NVIDIA GeForce RTX 2080 with Max-Q Design", "GeForce RTX 2080", "7.5"),
+        ("geforce rtx 3080 laptop gpu", "GeForce RTX 3080 Laptop GPU", "8.6"),
+        ("NVIDIA GeForce RTX 2080 with Max-Q Design", "GeForce RTX 2080 Max-Q", "7.5"),
         ("Tesla V100-SXM2-16GB", "Tesla V100", "7.0"),
         ("Tesla V100-DGXS-32GB", "Tesla V100", "7.0"),
         ("V100", "Tesla V100", "7.0"),
@@ -47,14 +47,24 @@ def gpu(name: str) -> Gpu:
         ("RTX 2050", "GeForce RTX 2050", "8.6"),
         ("RTX 5880 Ada", "RTX 5880 Ada", "8.9"),
         ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada", "8.9"),
-        ("NVIDIA GeForce RTX 4070 Laptop GPU", "GeForce RTX 4070", "8.9"),
+        ("NVIDIA GeForce RTX 4070 Laptop GPU", "GeForce RTX 4070 Laptop GPU", "8.9"),
         ("L2", "L2", "8.9"),
         ("L20", "L20", "8.9"),
         ("NVIDIA H100 80GB HBM3", "H100", "9.0"),
         ("H800", "H800", "9.0"),
         ("H20", "H20", "9.0"),
         ("GH200 480GB", "GH200", "9.0"),
-        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "RTX PRO 6000 Blackwell", "12.0"),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "RTX PRO 6000 Blackwell Workstation Edition", "12.0"),
+        ("RTX PRO 6000 Blackwell", "RTX PRO 6000 Blackwell Workstation Edition", "12.0"),
+        # Editions of their own, and the nearest where there is none of that name.
+        ("RTX 5070 Ti Laptop", "GeForce RTX 5070 Ti Laptop GPU", "12.0"),
+        ("RTX 3050 notebook", "GeForce RTX 3050 Laptop GPU", "8.6"),
+        ("RTX 3080 Max-Q", "GeForce RTX 3080 Laptop GPU", "8.6"),
+        ("RTX A2000 Mobile", "RTX A2000 Laptop GPU", "8.6"),
+        ("RTX A2000 Embedded", "RTX A2000 Embedded GPU", "8.6"),
+        ("RTX A3000", "RTX A3000 Laptop GPU", "8.6"),
+        ("RTX PRO 6000 Blackwell Max-Q", "RTX PRO 6000 Blackwell Max-Q Workstation Edition", "12.0"),
+        ("Tesla T4 Server Edition", "Tesla T4", "7.5"),
         ("NVIDIA GeForce GTX TITAN X", "GeForce GTX TITAN X", "5.2"),
         ("NVIDIA TITAN X (Pascal)", "TITAN X Pascal", "6.1"),
         ("TITAN Xp", "TITAN Xp", "6.1"),
@@ -89,6 +99,25 @@ def test_a_name_of_several_capabilities_is_an_error_that_lists_them(name: str, m
     with pytest.raises(InputError, match=f"'{name}' is the name of several GPUs") as caught:
         gpu(name)
     assert all(text in str(caught.value) for text in meant)
+
+
+def test_a_laptop_gpu_has_the_chip_and_the_drivers_of_its_own() -> None:
+    desktop, laptop = gpu("RTX 5070 Ti"), gpu("RTX 5070 Ti Laptop GPU")
+    assert (desktop.chip, desktop.least_driver(windows=False)) == ("GB203", "570.26")
+    assert (laptop.chip, laptop.least_driver(windows=False)) == ("GB205", "570.133.07")
+
+
+def test_a_name_of_several_chips_stands_for_each_of_them_and_a_chip_in_the_name_for_one() -> None:
+    assert gpu("GTX 1650").chip_words(windows=False) == (
+        "it is sold with the chips TU106 (from 410.57 on), TU116 (from 418.30 on), TU117 (from 418.56 on)"
+    )
+    assert [gpu("GTX 1650").drives(driver) for driver in ("410.48", "410.57", "418.30", "418.56")] == [
+        *(False, None, None, True)
+    ]
+    one = gpu("GTX 1650 TU117")
+    assert (one.name, one.chip, one.others) == ("GeForce GTX 1650 (TU117)", "TU117", ())
+    assert [one.drives(driver) for driver in ("418.30", "418.56")] == [False, True]
+    assert gpu(one.name) == one
 
 
 def test_the_generation_distinguishes_gpus_of_one_name() -> None:

@@ -18,9 +18,10 @@ from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.packages.archive import write_package
 from feedstock_tools.cli.cuda import gpu as command
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts.cuda import CudaFacts
+from feedstock_tools.facts.cuda import CudaFacts, load_cuda
+from feedstock_tools.facts.frameworks import load_wheels
 from feedstock_tools.pins.driver import Device, Machine, probe
-from feedstock_tools.pins.judge import card_named, card_of_capability, judge
+from feedstock_tools.pins.judge import card_named, card_of_capability, judge, judge_wheel
 
 
 def output(*arguments: str) -> str:
@@ -326,3 +327,22 @@ def test_a_verdict_is_what_an_h100_did(facts: CudaFacts, cuda: str, code: str, s
     assert (verdict.how != "no") is (status == 0)
     if status == 0:
         assert verdict.how == ("native" if code.startswith("sm_") else "ptx")
+
+
+def test_a_driver_that_knows_some_of_the_chips_of_a_name_leaves_the_answer_open() -> None:
+    facts = load_cuda()
+    torch = load_wheels()["torch"][-1]
+
+    def runs(name: str, driver: str) -> tuple[str, str]:
+        card = card_named(facts, name, driver)
+        of_toolkit = judge(facts, card, "10.0")
+        return of_toolkit.how, of_toolkit.reasons[0]
+
+    how, reason = runs("GTX 1650", "415.18")
+    assert how == "unknown"
+    assert "TU106 (from 410.57 on), TU116 (from 418.30 on), TU117 (from 418.56 on)" in reason
+    assert runs("GTX 1650 TU106", "415.18")[0] == "native"
+    assert runs("GTX 1650 TU117", "415.18")[0] == "no"
+    assert runs("GTX 1650", "390.157")[0] == "no"
+    assert runs("GTX 1650", "418.56")[0] == "native"
+    assert judge_wheel(facts, card_named(facts, "GTX 1650", "580.65.06"), torch, "linux-64").how == "native"

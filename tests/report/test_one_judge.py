@@ -169,10 +169,10 @@ def _places(document: Mapping[str, Any], number: int) -> dict[int, str]:
 
 
 def _of_gpu(bounds: list[Any], driver: str) -> str:
-    least, below, certain = bounds
+    sure, below, least = bounds
     if below and reaches(driver, below):
         return NO
-    return YES if not least or reaches(driver, least) else NO if certain else UNKNOWN
+    return YES if not sure or reaches(driver, sure) else UNKNOWN if not least or reaches(driver, least) else NO
 
 
 #: Asks the page one question after the other: the verdict on each CUDA version, as its table shows it.

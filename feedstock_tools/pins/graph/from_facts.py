@@ -362,12 +362,20 @@ def _drivers_of_gpu(release: Release, gpu: Gpu, drivers: Iterable[str]) -> Itera
             words.append(f"{least} or later on {system}")
     end = f", and the last branch for it is {gpu.last_branch}" if gpu.last_branch else ""
     yield Bound(release, tuple(ways), f"its driver must be {' and '.join(words)}{end}")
-    if gpu.least_driver(windows=True) is None:
-        sure = frozenset(driver for driver in drivers if gpu.drives(driver, windows=True))
-        on_windows = Way({"platform": _WINDOWS, "driver": sure}, frozenset({"platform"}), source)
-        branch = parse_version(gpu.first_driver["linux"]).major
-        reason = f"its first driver on Windows is not known; later branches than {branch} have it"
-        yield Bound(release, (on_windows, Way({"platform": _LINUX}, frozenset({"platform"}))), reason, unknown=True)
+    doubtful, doubts = [], []
+    for system, platforms in (("Linux", _LINUX), ("Windows", _WINDOWS)):
+        windows = system == "Windows"
+        sure = frozenset(driver for driver in drivers if gpu.drives(driver, windows=windows))
+        certain = gpu.drivers(windows=windows).least == gpu.drivers(windows=windows).sure
+        allowed = {"platform": platforms} if certain else {"platform": platforms, "driver": sure}
+        doubtful.append(Way(allowed, frozenset({"platform"}), "" if certain else source))
+        if not certain and gpu.least_driver(windows=windows) is None:
+            branch = parse_version(gpu.first_driver["linux"]).major
+            doubts.append(f"its first driver on Windows is not known; later branches than {branch} have it")
+        elif not certain:
+            doubts.append(f"on {system} {gpu.chip_words(windows=windows)}")
+    if doubts:
+        yield Bound(release, tuple(doubtful[::-1]), "; ".join(doubts), unknown=True)
 
 
 def _cited(facts: CudaFacts, toolkit: Toolkit, fact: str) -> str:

@@ -205,6 +205,7 @@ def notes(answer: Answer) -> Iterator[str]:
     yield from _renamed(answer)
     yield from _older_driver(answer)
     yield from _not_listed_yet(answer)
+    yield from _of_several_chips(answer)
     yield from _forward(answer)
     yield from _in_wsl(answer)
     yield from _of_the_family(answer)
@@ -247,6 +248,16 @@ def _not_listed_yet(answer: Answer) -> Iterator[str]:
         for driver in drivers:
             if gpu.listed and answer.sets and parse_version(driver) < parse_version(gpu.listed) and "." in driver:
                 yield f"NVIDIA lists {gpu.name} from driver {gpu.listed} for Linux on."
+
+
+def _of_several_chips(answer: Answer) -> Iterator[str]:
+    """A driver may know one chip of a name and not another."""
+    drivers = [text.strip("=<>").removesuffix(".*") for text in _demanded(answer, "driver")]
+    windows = "win-64" in _demanded(answer, "platform")
+    for gpu in (find_gpu(name, load_gpus()) for name in _demanded(answer, "gpu")):
+        chips = gpu.chip_words(windows=windows)
+        if chips and any(gpu.drives(driver, windows=windows) is None for driver in drivers):
+            yield f"{gpu.name}: {chips}; ask with the chip in the name, {gpu.name} {gpu.chip}, for one of them."
 
 
 def _forward(answer: Answer) -> Iterator[str]:

@@ -12,6 +12,7 @@ from feedstock_tools.pins.channels import channel_title
 from feedstock_tools.pins.graph.answers import pin_graph, records_of
 from feedstock_tools.pins.graph.kinds import parse_demand
 from feedstock_tools.pins.graph.model import PinGraph, Release, written
+from feedstock_tools.pins.wheel_sheet import SYSTEMS, wheel_sheet
 from feedstock_tools.report.html_pages import html_page
 from feedstock_tools.report.pins.picture import (
     COLUMNS,
@@ -114,7 +115,7 @@ def page(graph: PinGraph, cudas: Sequence[str], origin: str) -> str:
     return html_page(
         "pins",
         styles=("pins",),
-        scripts=("pins",),
+        scripts=("asked", "pins"),
         origin=origin,
         headings=headings,
         rows=[{"cuda": row.cuda, "named": tuple(zip(headings[1:], row.cells, strict=True))} for row in rows],
@@ -124,4 +125,18 @@ def page(graph: PinGraph, cudas: Sequence[str], origin: str) -> str:
         drivers="driver" in graph.versions,
         answers=sheet.document(),
         picture=as_svg(graph, cudas, sheet.packages) if cudas else "",
+    ).rstrip()
+
+
+def runs_page() -> str:
+    """One HTML page, which needs no network: what of the wheels of frameworks runs on a GPU, and the line to type."""
+    sheet = wheel_sheet(load_cuda())
+    return html_page(
+        "runs",
+        styles=("pins",),
+        scripts=("asked", "runs"),
+        gpus=sheet.gpus,
+        systems=[name for name, _, _ in SYSTEMS],
+        frameworks=list(sheet.releases),
+        answers=sheet.document(),
     ).rstrip()
