@@ -316,7 +316,10 @@ def _end_of_input() -> str:
 
 @cuda.command("facts", short_help="Take newer facts on GPUs, wheels and messages, or show which are used.")
 @click.option(
-    "--update", "source", metavar="FILE", help="Take wheels.yaml, gpus.yaml, …: a file, or an address over TLS."
+    "--update",
+    "source",
+    metavar="FILE|CHANNEL",
+    help="Take wheels.yaml, gpus.yaml, …: a file, an address over TLS, or all at one that ends with /.",
 )
 @click.option("--sha256", metavar="HASH", help="SHA-256 (of FILE; required unless it is an address).")
 @click.option("--reset", is_flag=True, help="Use the facts of this release again.")
@@ -329,13 +332,15 @@ def facts(source: str | None, sha256: str | None, reset: bool, as_json: bool) ->
     """
     from feedstock_tools.facts import updates
     from feedstock_tools.facts.cuda import load_cuda
+    from feedstock_tools.wording import counted
 
     if reset and source:
         raise InputError("--update and --reset exclude each other")
     if reset:
         updates.reset()
     if source:
-        updates.update(source, sha256)
+        for taken in updates.take(source, sha256):
+            say_note(f"{taken.update.name}: {counted(taken.came, 'line')} came, {taken.went} went")
     used = updates.updates()
     if as_json:
         say_result([{"name": each.name, "source": each.source, "date": each.date} for each in used])

@@ -34,6 +34,7 @@ from maintenance.facts import (
     pinning_rows,
     toolkits,
     tools,
+    updating,
     wheel_verdicts,
 )
 
@@ -53,16 +54,31 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
+_INDEX = "A simple index that answers in JSON (PEP 691); by default the one that pip reads."
+
+
 def _of_index(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of the commands that read wheels."""
-    index = "A simple index that answers in JSON (PEP 691); by default the one that pip reads."
     again = click.option("--again", is_flag=True, help="Read every wheel again, and report what differs.")
-    return click.option("--index", metavar="URL", default="", help=index)(again(command))
+    return click.option("--index", metavar="URL", default="", help=_INDEX)(again(command))
 
 
 @click.group(help=__doc__, context_settings={"max_content_width": 120})
 def program() -> None:
     pass
+
+
+@program.command("update")
+@click.option("--index", metavar="URL", default="", help=_INDEX)
+@click.option("--mirror", type=_FOLDER, help="Read clones of feedstocks too, `<owner>+<name>/repo` in this folder.")
+def _update(index: str, mirror: Path | None) -> None:
+    """Read what is new on the index and in clones, write it, and print the difference.
+
+    It runs `toolkits`, `libraries`, `frameworks` and, with --mirror, `feedstocks`. Each release is recorded as it is
+    read: after a stop, the same command goes on. What cannot be written by itself, such as a toolkit without facts, is
+    reported, and the exit code is 1.
+    """
+    sys.exit(min(1, updating.update(index, mirror)))
 
 
 @program.command("toolkits")

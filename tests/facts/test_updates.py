@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from email.message import Message
 from pathlib import Path
+from urllib.error import HTTPError
 
 import pytest
 
 from feedstock_tools.cli import program
 from feedstock_tools.data import data_folder
-from feedstock_tools.errors import InputError
+from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.facts import content, updates
 from feedstock_tools.facts.content import content_of
 
@@ -70,6 +72,25 @@ def test_what_is_not_a_file_of_facts_is_refused(newer: Path, source: str, sha256
 def test_a_file_that_is_missing_is_an_error(newer: Path) -> None:
     with pytest.raises(InputError, match="there is no such file"):
         updates.update(str(newer.parent / "none" / "wheels.yaml"), "0" * 64)
+
+
+def test_a_channel_gives_all_files_that_it_has_with_what_they_change(
+    newer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def content_of_address(source: str) -> bytes:
+        if source == "https://example.org/facts/wheels.yaml":
+            return newer.read_bytes()
+        missing = HTTPError(source, 404, "Not Found", Message(), None)
+        raise WorkError(f"'{source}' cannot be read") from missing
+
+    monkeypatch.setattr(updates, "_content", content_of_address)
+    (taken,) = updates.take("https://example.org/facts/", None)
+    assert (taken.update.name, taken.came, taken.went) == ("wheels.yaml", 1, 1)
+    assert newest() == "2.99.0"
+    with pytest.raises(InputError, match="has none of the files of facts"):
+        updates.take("https://example.org/other/", None)
+    with pytest.raises(InputError, match="is not an address over TLS"):
+        updates.take("http://example.org/facts/", None)
 
 
 def test_the_command_takes_shows_and_resets(newer: Path, capsys: pytest.CaptureFixture[str]) -> None:
