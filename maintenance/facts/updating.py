@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from feedstock_tools.data import data_folder
 from maintenance.facts import feedstocks, framework_wheels, libraries, toolkits
 from maintenance.facts.records import RECORDED, say
+
+#: Larger libraries, which are downloaded whole, are left to `libraries` alone.
+_LARGEST_MB = 100
 
 
 def update(index: str, mirror: Path | None) -> int:
@@ -23,7 +25,7 @@ def update(index: str, mirror: Path | None) -> int:
     before = _texts()
     steps: dict[str, Callable[[], int]] = {
         "toolkits": lambda: toolkits.update(index, False, False),
-        "libraries": lambda: libraries.update(index, False, math.inf, ()),
+        "libraries": lambda: libraries.update(index, False, _LARGEST_MB, ()),
         "frameworks": lambda: framework_wheels.update(index, False, ()),
     }
     if mirror is not None:
