@@ -127,6 +127,12 @@ def list_(
 @options.jobs
 @options.option("--every", is_flag=True, meaning="Render every feedstock again, as a check")
 @options.option("--job-time", metavar="TIME", default="1 h", meaning="Time of a job, for the sum", default_text="1 h")
+@options.option(
+    "--job-times",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    meaning="Times of jobs by feedstock, FEEDSTOCK/JOB or globs, such as `pytorch*: 3 h`",
+)
 @options.html
 @options.markdown
 @options.as_json
@@ -138,6 +144,7 @@ def impact(
     jobs: int,
     every: bool,
     job_time: str,
+    job_times: Path | None,
     html: Path | None,
     markdown: bool,
     as_json: bool,
@@ -149,19 +156,20 @@ def impact(
     added to BEFORE. Only feedstocks that could change are rendered again: those that mention a changed key, one zipped
     with it, or have a migration that changed.
     """
+    from feedstock_tools.builds.fleet import read_times
     from feedstock_tools.many.impact import impact as impact_of
     from feedstock_tools.many.index import INDEX, opened_index
-    from feedstock_tools.report.many import impact_json, impact_markdown, impact_page, impact_text
+    from feedstock_tools.report.many import JobTimes, impact_json, impact_markdown, impact_page, impact_text
 
     options.refuse_both(as_json, markdown)
-    seconds = time_of(job_time)
+    times = JobTimes(read_times(job_times) if job_times else {}, time_of(job_time))
     with released(), opened_index(file or folder / INDEX) as found, _pinning(before) as old, _pinning(after) as new:
         result = impact_of(found, old, new, every=every, jobs=jobs)
     if html is not None:
-        write_page(html, impact_page(result, seconds), beside=as_json or markdown)
+        write_page(html, impact_page(result, times), beside=as_json or markdown)
     if html is None or as_json or markdown:
         say_result(
-            (impact_json if as_json else impact_markdown if markdown else impact_text)(result, seconds), whole=markdown
+            (impact_json if as_json else impact_markdown if markdown else impact_text)(result, times), whole=markdown
         )
     if result.missed:
         raise SystemExit(1)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
-from feedstock_tools.many.impact import Impact
+from feedstock_tools.many.impact import Impact, Touched
 from feedstock_tools.report.html_pages import html_page
 from feedstock_tools.wording import code, counted, duration, markup, named, table
 
@@ -15,25 +17,38 @@ _HEAD = ("layer", "feedstock", "new jobs", "gone", "changed", "new packages")
 _NUMBERS = frozenset({0, 2, 3, 4, 5})
 
 
-def impact_text(impact: Impact, seconds: float) -> str:
-    """A table of the changed feedstocks in the order of rebuilding, and what is left alone.
+@dataclass(frozen=True, slots=True)
+class JobTimes:
+    """The seconds of jobs: `given` by feedstock, `FEEDSTOCK/JOB` or a glob over them, and `otherwise` of all others."""
 
-    Args:
-        seconds: the time of a job.
-    """
-    rows = [tuple(map(str, row)) for row in _rows(impact)]
+    given: Mapping[str, float]
+    otherwise: float
+
+    def cost(self, touched: Touched) -> float:
+        """The seconds of all jobs of a feedstock that are rebuilt."""
+        return sum(self._of(touched.name, job) for job in (*touched.added, *touched.changed))
+
+    def _of(self, feedstock: str, job: str) -> float:
+        names = (f"{feedstock}/{job}", feedstock)
+        matching = (seconds for glob, seconds in self.given.items() if any(fnmatchcase(name, glob) for name in names))
+        return next(matching, self.otherwise)
+
+
+def impact_text(impact: Impact, times: JobTimes) -> str:
+    """A table of the changed feedstocks in the order of rebuilding, and what is left alone."""
+    rows = [tuple(map(str, row)) for row in _rows(impact, times)]
     lines = [table(_HEAD, rows, right=_NUMBERS)] if rows else []
     lines += [f"Cycle: {cycle}." for cycle in _cycles(impact)]
     lines += [f"Fails: {named(each.name)}: {named(each.error)}" for each in impact.failed]
     lines += [f"Changes although the index rules it out: {named(name)}" for name in impact.missed]
-    return "\n".join([*lines, *_summary(impact, seconds)])
+    return "\n".join([*lines, *_summary(impact, times)])
 
 
-def impact_markdown(impact: Impact, seconds: float) -> str:
+def impact_markdown(impact: Impact, times: JobTimes) -> str:
     """The same for a pull request: the sums first, feedstocks folded, of each kind up to 40."""
-    changed, cost, left = _summary(impact, seconds)
+    changed, cost, left = _summary(impact, times)
     blocks = [f"**{cost}**", f"{markup(changed)} {left}"]
-    if rows := _rows(impact):
+    if rows := _rows(impact, times):
         lines = [" | ".join(_HEAD), " | ".join("---:" if at in _NUMBERS else "---" for at in range(len(_HEAD)))]
         lines += [" | ".join([str(row[0]), code(str(row[1])), *map(str, row[2:])]) for row in rows[:_MOST]]
         more = f"\n\nand {len(rows) - _MOST} more" if len(rows) > _MOST else ""
@@ -46,13 +61,13 @@ def impact_markdown(impact: Impact, seconds: float) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def impact_page(impact: Impact, seconds: float) -> str:
-    """The same as a page: the layers, in each the feedstocks with most jobs first."""
+def impact_page(impact: Impact, times: JobTimes) -> str:
+    """The same as a page: the layers, in each the feedstocks that cost most first."""
     layers: dict[int, list[tuple[Any, ...]]] = {}
-    for row in _rows(impact):
+    for row in _rows(impact, times):
         layers.setdefault(row[0], []).append(row[1:])
     packages = {each.name: each.packages for each in impact.changed}
-    summary = _summary(impact, seconds)
+    summary = _summary(impact, times)
     cycles, most = list(_cycles(impact)), _MOST_PACKAGES
     return html_page(
         "impact",
@@ -66,10 +81,10 @@ def impact_page(impact: Impact, seconds: float) -> str:
     )
 
 
-def _rows(impact: Impact) -> list[tuple[int, str, int, int, int, int]]:
+def _rows(impact: Impact, times: JobTimes) -> list[tuple[int, str, int, int, int, int]]:
     """Layer, name, and the numbers of each changed feedstock, in the order of rebuilding."""
     layer_of = {name: number for number, layer in enumerate(impact.layers, 1) for name in layer}
-    changed = sorted(impact.changed, key=lambda each: (layer_of[each.name], -each.rebuilt, each.name))
+    changed = sorted(impact.changed, key=lambda each: (layer_of[each.name], -times.cost(each), each.name))
     return [
         (layer_of[each.name], each.name, len(each.added), len(each.removed), len(each.changed), len(each.packages))
         for each in changed
@@ -81,7 +96,7 @@ def _cycles(impact: Impact) -> Iterator[str]:
         yield ", ".join(f"{pair} ({package})" for pair, package in cycle.items())
 
 
-def _summary(impact: Impact, seconds: float) -> tuple[str, str, str]:
+def _summary(impact: Impact, times: JobTimes) -> tuple[str, str, str]:
     """What changed, what it costs, and what is left alone."""
     keys = sorted(impact.change.keys)
     shown = ", ".join(keys[:_MOST]) + (f" and {len(keys) - _MOST} more" if len(keys) > _MOST else "")
@@ -91,7 +106,7 @@ def _summary(impact: Impact, seconds: float) -> tuple[str, str, str]:
     again, left, failed = len(impact.same), len(impact.untouched), len(impact.failed)
     return (
         f"Changed: {shown or 'no key'}{migrations}.",
-        f"{rebuilt} to rebuild in {layers}: {counted(jobs, 'job')}, {duration(jobs * seconds)}.",
+        f"{rebuilt} to rebuild in {layers}: {counted(jobs, 'job')}, {duration(sum(map(times.cost, impact.changed)))}.",
         f"{again} rendered again and the same, {left} untouched, {failed} failed.",
     )
 
@@ -100,7 +115,7 @@ def _folded(title: str, text: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
 
 
-def impact_json(impact: Impact, seconds: float) -> dict[str, Any]:
+def impact_json(impact: Impact, times: JobTimes) -> dict[str, Any]:
     """The same as values; `same` has the reason why each was rendered again."""
     return {
         "keys": sorted(impact.change.keys),
@@ -110,6 +125,7 @@ def impact_json(impact: Impact, seconds: float) -> dict[str, Any]:
             each.name: {
                 **{word: getattr(each, word) for word in ("added", "removed", "changed", "packages", "gone")},
                 "jobs": each.jobs,
+                "seconds": times.cost(each),
             }
             for each in impact.changed
         },
@@ -119,5 +135,5 @@ def impact_json(impact: Impact, seconds: float) -> dict[str, Any]:
         "untouched": impact.untouched,
         "failed": {each.name: each.error for each in impact.failed},
         "missed": impact.missed,
-        "seconds": sum(each.rebuilt for each in impact.changed) * seconds,
+        "seconds": sum(map(times.cost, impact.changed)),
     }

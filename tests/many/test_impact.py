@@ -139,3 +139,7 @@ def test_the_command_takes_revisions_and_prints_markdown_and_a_page(workspace: P
     text = page.read_text()
     assert "Layer 2" in text and "libbase-1.0" in text.replace("<wbr>", "")
     assert command.run(command.tool(*words, f"{clone}@nowhere", str(clone))).returncode == 2
+    times = tmp_path / "times.yaml"
+    times.write_text("base/linux_64_*: 30 min\na*: 2 h\n")
+    done = command.run(command.tool(*words, f"{clone}@HEAD", str(clone), "--job-times", str(times)))
+    assert "2 feedstocks to rebuild in 2 layers: 6 jobs, 8 h 30 min." in done.stdout
