@@ -495,6 +495,9 @@ def _by_commands(view: _View, jobs: Sequence[_CudaJob]) -> tuple[list[Finding], 
                 told = told_to(package, view.recipe, row.script_values)
                 if told.cuda is None:
                     unclear[package.name] = None
+                elif not told.cuda and not told.option:
+                    message = f"the script of {package.name} ends with a failure for these values"
+                    found.append(row.finding(told.place, message))
                 elif not told.cuda:
                     message = f"{told.option} turns CUDA off, though {package.name} is built with CUDA's compiler"
                     found.append(row.finding(told.place, f"{message}: a CPU build labelled CUDA"))

@@ -243,6 +243,8 @@ _IF_ANY = re.compile(r"\$\{(\w+)(?:\[[@*]\])?:?\+\$\{\1\[[@*]\]\}\}")
 _PATTERN = re.compile(r"^\s*\(?(?P<patterns>[^()]+)\)\s*(?P<rest>.*)$")
 _HEREDOC = re.compile(r"(?<!<)<<(?!<)-?\s*['\"]?(?P<end>\w+)")
 _FUNCTION = re.compile(r"(?:function\s+[\w-]+\s*(?:\(\s*\))?|[\w-]+\s*\(\s*\))\s*(?:\{\s*(?P<rest>.*))?$")
+#: A command, and others in braces for when it fails, or does not.
+_GROUP = re.compile(r"(?P<command>.*?\S)\s*(?:\|\||&&)\s*\{(?:\s+(?P<rest>.*))?$")
 #: What follows a variable's name in braces, and its meaning.
 _EDITS: Mapping[str, Edit] = {
     "": "none",
@@ -330,6 +332,9 @@ class _ShellReader:
                 nodes.append(self._case(text))
             elif function := _FUNCTION.match(text):
                 nodes.append(self._function(line, function["rest"]))
+            elif group := _GROUP.match(text):
+                nodes += _shell_command(line, group["command"])
+                nodes.append(self._function(line, group["rest"]))
             elif word in ("then", "else", "do"):
                 self._statements[self._at - 1 : self._at] = [(line, text[len(word) :].strip() or ":")]
                 self._at -= 1
@@ -338,7 +343,7 @@ class _ShellReader:
         return tuple(nodes)
 
     def _function(self, line: int, rest: str | None) -> Node:
-        """The body of a function, which may be called or not."""
+        """The body of a function, or of a group, which may run or not."""
         if rest is None and self._at < len(self._statements) and self._statements[self._at][1].startswith("{"):
             rest = self._statements.pop(self._at)[1][1:].strip()
         if rest:
@@ -405,7 +410,8 @@ def _shell_command(line: int, text: str) -> Iterator[Node]:
         yield Branches(((_shell_condition(test), tuple(_shell_command(line, command.strip()))),))
         return
     if text.split(None, 1)[0] == "exit":
-        yield Exit(_FAILURE.search(text) is not None)
+        if not text.endswith(")"):  # of a subshell
+            yield Exit(_FAILURE.search(text) is not None)
         return
     match = _ARRAY.match(text)
     value = _UNKNOWN

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from feedstock_tools.check.build_scripts import HOLE, Assigned, Values, calls_in, run
-from feedstock_tools.check.script_lists import commands_of, initial_values, tree_of
-from feedstock_tools.reading import read_text
+from feedstock_tools.check.script_lists import commands_of, initial_values, script_text, tree_of
 from feedstock_tools.recipe.packages import Package, name_in
 
 #: The compiler of CUDA among the requirements: a package with it is one that the recipe calls a CUDA build.
@@ -49,7 +48,8 @@ _SET_BY_BUILDS = {
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a command says about CUDA: yes, no, or not clear (None); and where: the file and line, and the option."""
+    """What a command says about CUDA: yes, no, or not clear (None); and where: the file and line, and the option; no
+    without an option is a script that always fails."""
 
     cuda: bool | None
     place: str = ""
@@ -92,8 +92,8 @@ def _texts_of(package: Package, folder: Path) -> dict[str, str]:
     while pending:
         name = pending.pop()
         path = folder / name
-        if name not in texts and path.is_file():
-            texts[name] = read_text(path, within=folder)
+        if name not in texts and path.parent == folder and path.is_file():
+            texts[name] = script_text(path, folder)
             pending += _SCRIPT.findall(texts[name])
     return texts
 
@@ -101,6 +101,8 @@ def _texts_of(package: Package, folder: Path) -> dict[str, str]:
 def _of_script(path: Path, text: str, initial: Values, on_windows: bool) -> Iterator[Told]:
     """What each call in a script says, where it says something."""
     after = run(tree_of(text, is_batch=on_windows and path.suffix != ".sh"), initial)
+    if not after:
+        yield Told(False, path.name)  # it always fails
     exported = {name for match in _EXPORTED.finditer(text) for name in match.groups() if name}
     environment = [f"{name}={_only(after, name)}" for name in sorted(exported) if _SWITCH.fullmatch(name)]
     arguments = _only(after, "CMAKE_ARGS") if "CMAKE_ARGS" in exported else ""

@@ -86,8 +86,9 @@ def lists_in_scripts(
     built = [commands_of(package) for package in outputs]
     on_windows = values.get("target_platform", ("",))[0].startswith("win-")
     for path in sorted(folder.glob("*.bat" if on_windows else "*.sh")):
-        text = read_bytes(path, LARGEST_SCRIPT, within=path.parent).decode(errors="replace").replace("\r\n", "\n")
-        yield from _in_tree(tree_of(text, is_batch=on_windows), path.relative_to(feedstock).as_posix(), initial)
+        yield from _in_tree(
+            tree_of(script_text(path, folder), is_batch=on_windows), path.relative_to(feedstock).as_posix(), initial
+        )
     for path in (folder / "recipe.yaml", folder / "meta.yaml"):
         if built and path.is_file():
             name, text = path.relative_to(feedstock).as_posix(), read_text(path, within=folder)
@@ -166,6 +167,11 @@ def _lists_of(variable: str, text: str) -> dict[str, str]:
         if ScriptList("", 0, name, value).architectures() or is_native(value)
     }
     return lists or ({variable: text} if any(options_in(text)) else {})
+
+
+def script_text(path: Path, folder: Path) -> str:
+    """The text of a script in a folder, whatever its encoding."""
+    return read_bytes(path, LARGEST_SCRIPT, within=folder).decode(errors="replace").replace("\r\n", "\n")
 
 
 @lru_cache(maxsize=64)

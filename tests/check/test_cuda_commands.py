@@ -34,7 +34,7 @@ target_platform:
 def verdict(folder: Path, meta: str = META, platform: str = "linux-64", **scripts: str) -> tuple[str, list[str]]:
     """The answer of the check, and the findings."""
     recipe, support = folder / "recipe", folder / ".ci_support"
-    recipe.mkdir()
+    recipe.mkdir(exist_ok=True)
     support.mkdir()
     (recipe / "meta.yaml").write_text(meta, encoding="utf-8")
     for name, text in scripts.items():
@@ -62,6 +62,9 @@ def verdict(folder: Path, meta: str = META, platform: str = "linux-64", **script
         ('if [ -n "${cuda_compiler_version+x}" ]; then A=1; else A=0; fi\ncmake -DUSE_CUDA=$A', "right"),
         ('ARGS=(-DA=B  # first\n  -DUSE_CUDA=ON\n)\nARGS+=(-DC=D)\ncmake "${ARGS[@]}" .', "right"),
         ('ARGS=(-DUSE_CUDA=ON)\ncmake ${ARGS[@]+"${ARGS[@]}"} .', "right"),
+        ("cmake -DUSE_CUDA=ON . || { cat log; exit 1; }\nmake", "right"),
+        ("cmake -DUSE_CUDA=ON . || {\n  cat log\n  exit 1\n}\nmake", "right"),
+        ("cmake -DUSE_CUDA=ON . || (cat log; exit 1)\nmake", "right"),
         ("cmake -DNO_CUDA=OFF .", "right"),
         ("./configure --prefix=$PREFIX --with-cuda=$PREFIX", "right"),
         ("./configure --enable-nvidia-gpu", "right"),
@@ -113,6 +116,20 @@ def test_a_cpu_build_labelled_cuda_is_found_at_its_line(tmp_path: Path) -> None:
     answer, findings = verdict(tmp_path, build_sh="set -e\n\ncmake -DUSE_CUDA=OFF .\n")
     message = "-DUSE_CUDA=OFF turns CUDA off, though demo is built with CUDA's compiler: a CPU build labelled CUDA"
     assert (answer, findings) == ("wrong", [f"build.sh:3: {message}"])
+
+
+def test_a_script_that_ends_for_this_version_of_cuda(tmp_path: Path) -> None:
+    script = "case ${cuda_compiler_version} in\n 12.6) A=90 ;;\n *) exit 1 ;;\nesac\ncmake -DUSE_CUDA=ON .\n"
+    assert verdict(tmp_path, build_sh=script) == (
+        "wrong",
+        ["build.sh: the script of demo ends with a failure for these values"],
+    )
+
+
+def test_a_script_in_another_encoding_is_read(tmp_path: Path) -> None:
+    (tmp_path / "recipe").mkdir()
+    (tmp_path / "recipe" / "build.sh").write_bytes(b"# caf\xe9\ncmake -DUSE_CUDA=ON .\n")
+    assert verdict(tmp_path)[0] == "right"
 
 
 def test_commands_in_a_recipe_and_the_scripts_that_they_call(tmp_path: Path) -> None:
