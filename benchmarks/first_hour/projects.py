@@ -114,10 +114,8 @@ def _tried(name: str, expected: frozenset[str], folder: Path, python: str | None
             spec = (folder / "feedstock.yaml").read_text(encoding="utf-8")
             seen = frozenset(re.findall(r"compiler: (\w+)", spec)) & set(_LANGUAGES)
         if code != 0:
-            refused = end == "failed after" and _is_refused(text)
-            return Result(
-                name, expected, seen, "refused before" if refused else end, time.monotonic() - began, _why(text)
-            )
+            ended = "refused before" if "cannot be built here" in text else end
+            return Result(name, expected, seen, ended, time.monotonic() - began, _why(text))
     end = "built" if python else "not tried"
     return Result(name, expected, seen, end, time.monotonic() - began)
 
@@ -150,10 +148,6 @@ def _run(arguments: tuple[str, ...], folder: Path, title: str) -> tuple[int, str
     folder.with_name(f"{folder.name}.{title}.txt").parent.mkdir(parents=True, exist_ok=True)
     folder.with_name(f"{folder.name}.{title}.txt").write_text(done.stdout, encoding="utf-8")
     return done.returncode, done.stdout
-
-
-def _is_refused(text: str) -> bool:
-    return "its build script" not in text and "test" not in text.rpartition("failed")[2]
 
 
 def _why(text: str) -> str:

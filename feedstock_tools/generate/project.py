@@ -403,11 +403,23 @@ def _package_name(name: str) -> str:
 
 
 def _module(folder: Path, name: str) -> str:
-    """The module that a project of this name installs: one that is there, else as its name says."""
+    """The module that a project of this name installs: the one of its name, else the only one, else as its name says.
+
+    Folders that are not installed as a rule do not count.
+    """
     usual = re.sub(r"[-.]", "_", name.lower())
     parents = (folder / "src", folder / "python", folder)
     packages = [path.parent.name for parent in parents for path in sorted(parent.glob("*/__init__.py"))]
-    return next((package for package in packages if package.lower() == usual), usual)
+    others = [package for package in packages if package.lower() not in _NOT_INSTALLED]
+    named = [package for package in packages if package.lower() == usual]
+    return named[0] if named else others[0] if len(others) == 1 else usual
+
+
+#: Names of packages that serve a project itself.
+_NOT_INSTALLED = frozenset(
+    {"test", "tests", "testing", "doc", "docs", "example", "examples", "demo", "demos", "benchmark", "benchmarks"}
+    | {"tools", "util", "utils", "scripts", "ci", "packaging", "build_tools", "_build_utils"}
+)
 
 
 _FILES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE", "COPYING", "COPYING.txt")

@@ -145,3 +145,20 @@ def test_all_licenses_of_a_project_with_several_are_named(tmp_path: Path) -> Non
     toml = "[project]\nname = 'a'\nversion = '1'\nlicense = 'MIT OR Apache-2.0'\n"
     text, _, _ = spec_of(tmp_path, {"pyproject.toml": toml, "LICENSE-MIT": "", "LICENSE-APACHE": ""})
     assert "  license_file: [LICENSE-APACHE, LICENSE-MIT]\n" in text
+
+
+@pytest.mark.parametrize(
+    ("packages", "module"),
+    [
+        (("pywt", "tests"), "pywt"),
+        (("pywt", "py_waves"), "py_waves"),
+        (("one", "two"), "py_waves"),
+        ((), "py_waves"),
+    ],
+)
+def test_the_module_is_the_one_of_the_name_else_the_only_one(
+    packages: tuple[str, ...], module: str, tmp_path: Path
+) -> None:
+    files = {f"{package}/__init__.py": "" for package in packages}
+    write_files(tmp_path, {"pyproject.toml": "[project]\nname = 'py-waves'\nversion = '1'\n", **files})
+    assert read_project(tmp_path).module == module
