@@ -2,10 +2,10 @@
 
     python -m benchmarks.first_hour.projects [--count 60] [--seed 36] [--only NAME...] [--no-build] [--work DIR]
 
-Draws projects by a seed from those of `PROJECTS`, which has the languages that each compiles as a reader of its sources
-found them. Each goes through `init --self-contained`, `generate`, `lint` and, unless the plan refuses it, a build for
-the CPU with one Python on the stand-in channel. The table says what `init` saw (right, wrong, not seen) and the end:
-built, refused before the build began, or failed after; `--work` keeps the feedstocks and logs.
+Draws projects by a seed from those of `PROJECTS`, which has the languages that each is known to compile. Each goes
+through `init --self-contained`, `generate`, `rerender`, `lint` and, unless it is refused, a build for the CPU with one
+Python on the stand-in channel. The table says what `init` saw (right, wrong, not seen) and the end: built, refused
+before the build began, or failed after; `--work` keeps the feedstocks and logs.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-#: What compiles → the projects. `c` alone are extensions in C; the first word is what a reader calls the project.
+#: The languages that projects compile, and what they are compiled with → their names.
 PROJECTS = {
     "c": """markupsafe psutil wrapt simplejson regex xxhash bitarray zstandard cffi multidict coverage pybase64 ciso8601
         cytoolz crc32c lz4 pycryptodome netifaces setproctitle pyrsistent ephem hiredis backports.zstd""",
-    "c cython": "frozenlist yarl propcache cymem hdbscan pyfftw bottleneck asyncpg uvloop httptools pysam",
+    "c cython": "frozenlist yarl propcache cymem hdbscan pyfftw bottleneck asyncpg uvloop httptools pysam zfpy",
     "c meson": "pywavelets",
     "cxx": """ujson greenlet python-rapidjson editdistance annoy fastcluster numexpr mmh3 fasttext sentencepiece
         contourpy kiwisolver hnswlib pyclipper levenshtein rapidfuzz awkward-cpp boost-histogram iminuit ml-dtypes
-        finufft ducc0 spglib murmurhash preshed pyopencl symengine zfpy manifold3d pikepdf
-        scikit-learn """,
+        finufft ducc0 spglib murmurhash preshed pyopencl symengine manifold3d pikepdf
+        scikit-learn""",
     "cuda": """torch-scatter torch-sparse torch-cluster torch-spline-conv flash-attn causal-conv1d mamba-ssm gsplat
         llama-cpp-python""",
     "rust": """orjson pydantic-core rpds-py safetensors tokenizers jiter watchfiles jellyfish blake3 cramjam bcrypt
         tiktoken cryptography css-inline minify-html py-rattler pycrdt nh3 rtoml ormsgpack hf-xet primp pyxirr""",
-    "fortran": "pyshtools slycot dftd4 f90wrap scipy",
+    "fortran": "pyshtools slycot dftd4 f90wrap",
+    "c cxx fortran": "scipy",
     "": "packaging setuptools-rust pybind11 nanobind cython iniconfig",
 }
 _LANGUAGES = ("c", "cxx", "cuda", "fortran", "rust")
