@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from feedstock_tools.errors import Mistake
+from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.wording import nearest
 from feedstock_tools.yaml_reading.nodes import Document, Location
 
@@ -35,6 +35,19 @@ _MESSAGES = {
     "greater_than_equal": "{input} is too small",
     "less_than": "{input} is too large",
 }
+
+
+def readable_by(read: Callable[[str], object]) -> AfterValidator:
+    """A text of a model that a function reads without a mistake."""
+
+    def check(text: str) -> str:
+        try:
+            read(text)
+        except InputError as error:
+            raise ValueError(error.mistakes[0].message) from error
+        return text
+
+    return AfterValidator(check)
 
 
 def mistakes_of(document: Document, error: ValidationError, root: type[BaseModel], document_name: str) -> list[Mistake]:

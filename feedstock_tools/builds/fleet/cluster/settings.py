@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from feedstock_tools.builds.fleet.cluster.kinds import ROOT, JobKind
 from feedstock_tools.builds.fleet.folder import fleet_name
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_text
 from feedstock_tools.wording import size_of, time_of
-from feedstock_tools.yaml_reading.checking import mistakes_of
+from feedstock_tools.yaml_reading.checking import mistakes_of, readable_by
 from feedstock_tools.yaml_reading.nodes import parse_document
 
 _MOST = 10_000
@@ -59,26 +59,6 @@ def seconds_of_limit(text: str) -> float:
     return total
 
 
-def _time(text: str) -> str:
-    return _read(seconds_of_limit, text)
-
-
-def _size(text: str) -> str:
-    return _read(size_of, text)
-
-
-def _pause(text: str) -> str:
-    return _read(time_of, text)
-
-
-def _read(read: object, text: str) -> str:
-    try:
-        read(text)  # type: ignore[operator]
-    except InputError as error:
-        raise ValueError(error.mistakes[0].message) from error
-    return text
-
-
 _Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.,:+-]{0,99}$")]
 _KindName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,19}$")]
 _Line = Annotated[str, StringConstraints(pattern=r"^[^\r\n]+$")]
@@ -96,8 +76,8 @@ class JobSettings(BaseModel):
     min: int = Field(default=0, ge=0, lt=_MOST, description="The number of jobs that are always there.")
     max: int = Field(default=1, ge=1, lt=_MOST, description="The most jobs at a time.")
     cores: int | None = Field(default=None, ge=1, lt=100_000, description="The cores of a job.")
-    memory: Annotated[str, AfterValidator(_size)] | None = Field(default=None, description="Its memory: 64 GiB.")
-    time: Annotated[str, AfterValidator(_time)] | None = Field(default=None, description="Its time limit: 8 h.")
+    memory: Annotated[str, readable_by(size_of)] | None = Field(default=None, description="Its memory: 64 GiB.")
+    time: Annotated[str, readable_by(seconds_of_limit)] | None = Field(default=None, description="Its time limit: 8 h.")
     partition: _Word | None = Field(default=None, description="Its partition or queue.")
     account: _Word | None = Field(default=None, description="The account that pays for it.")
     gpus: int = Field(default=0, ge=0, lt=1000, description="The GPUs of a job.")
@@ -109,7 +89,7 @@ class JobSettings(BaseModel):
     labels: tuple[_Word, ...] = Field(default=(), description="What else its nodes have, as `needs: labels` asks.")
     root: _NodePlace | None = Field(default=None, description="The folder of a node for builds: /scratch/me.")
     python: _Place | None = Field(default=None, description="A Python with feedstock-tools on the nodes.")
-    idle: Annotated[str, AfterValidator(_pause)] = Field(
+    idle: Annotated[str, readable_by(time_of)] = Field(
         default="5 min", description="A job ends when it has had nothing to do for so long."
     )
 

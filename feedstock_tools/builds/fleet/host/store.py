@@ -8,15 +8,14 @@ import shutil
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 
 from feedstock_tools.builds.fleet.orders.bundle import Bundle
 from feedstock_tools.builds.fleet.orders.order import Refused
+from feedstock_tools.digests import sha256_of
 from feedstock_tools.files.temporary import remove
 
 _HASH = re.compile("[0-9a-f]{64}")
-_BLOCK = 1 << 20
 #: Files that no build has used for so long are removed, in seconds.
 _KEPT = 30 * 24 * 3600.0
 
@@ -72,7 +71,7 @@ class Store:
             stream.write(data)
         if offset + len(data) < size:
             return
-        if _hash_of(part) != content:
+        if sha256_of(part) != content:
             part.unlink()
             raise Refused(f"the contents of {content[:12]} are others")
         part.chmod(0o400)
@@ -92,7 +91,7 @@ class Store:
             os.utime(source)
         except OSError as error:
             raise Refused(f"{content[:12]} cannot be copied: {error.strerror or error}") from None
-        if _hash_of(target) != content:
+        if sha256_of(target) != content:
             source.unlink(missing_ok=True)
             raise Refused(f"{content[:12]} was damaged on this host's disk")
 
@@ -125,11 +124,3 @@ class Store:
         if not is_hash(content):
             raise Refused("a hash is 64 hexadecimal digits")
         return self._folder / content[:2] / content
-
-
-def _hash_of(path: Path) -> str:
-    digest = sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from feedstock_tools.builds.ledger import BuildRecord
 from feedstock_tools.builds.plan.hosts import Share
 from feedstock_tools.builds.plan.needs import Needs
@@ -122,15 +124,7 @@ class Order:
         Raises:
             LookupError, TypeError, ValueError, AttributeError: it is another document.
         """
-        order = cls(
-            **{
-                **content,
-                "pythons": tuple(content["pythons"]),
-                "wanted": tuple(content["wanted"]),
-                "made": tuple(Made(**each) for each in content["made"]),
-                "channels": tuple(Channel(**each) for each in content["channels"]),
-            }
-        )
+        order = TypeAdapter(cls).validate_python(content)
         if not isinstance(order.name, str):
             raise TypeError("the row has no name")
         return order

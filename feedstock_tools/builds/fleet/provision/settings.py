@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal, NoReturn
+
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.wording import size_of
@@ -21,6 +23,8 @@ _USER = re.compile(r"(?!root$)[a-z_][a-z0-9_-]{0,30}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _HUB = re.compile(r"([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\]):[0-9]{1,5}")
 _VERSION = re.compile(rf"[0-9]+(\.[0-9]+)*([a-z0-9.]*)|{RECIPE}")
+_PYTHON = re.compile(r"3\.(1[1-9]|[2-9][0-9])")
+_LINE = re.compile(r".+")
 LIBRARIES = ("compilers", "openblas", "fftw", "hdf5")
 
 
@@ -65,99 +69,53 @@ class Plan:
     after_build: bool = False
 
 
-def _matching(pattern: re.Pattern[str], example: str) -> Callable[[Any], str]:
-    def read(value: Any) -> str:
-        if not pattern.fullmatch(str(value)):
-            raise ValueError(f"such as {example}")
-        return str(value)
-
-    return read
-
-
-def _one_of(*words: str) -> Callable[[Any], str]:
-    def read(value: Any) -> str:
-        if str(value) not in words:
-            raise ValueError(f"one of {', '.join(words)}")
-        return str(value)
-
-    return read
-
-
-def _words(*known: str) -> Callable[[Any], tuple[str, ...]]:
-    def read(value: Any) -> tuple[str, ...]:
-        if not isinstance(value, list) or not all(_WORD.fullmatch(str(word)) for word in value):
-            raise ValueError("a list of words")
-        if known and not set(map(str, value)) <= set(known):
-            raise ValueError(f"a list of some of {', '.join(known)}")
-        return tuple(map(str, value))
-
-    return read
-
-
-def _whole(least: int) -> Callable[[Any], int]:
-    def read(value: Any) -> int:
-        if not str(value).isdecimal() or int(value) < least:
-            raise ValueError(f"a whole number from {least} on")
-        return int(value)
-
-    return read
-
-
-def _number(value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise ValueError("a number from 0 on")
-    return number
-
-
 def _size(value: Any) -> int:
     try:
         return size_of(str(value))
-    except (ValueError, InputError):
-        raise ValueError("an amount such as 16G") from None
+    except InputError:
+        raise ValueError from None
 
 
-def _switch(value: Any) -> bool:
-    words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-    if str(value).lower() not in words:
-        raise ValueError("true or false")
-    return words[str(value).lower()]
+def _words(known: Sequence[str] = ()) -> Any:
+    word: Any = Literal[tuple(known)] if known else _text(_WORD)
+    return Annotated[list[word], AfterValidator(tuple)]
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value or "\n" in value:
-        raise ValueError("the path of a file or folder")
-    return value
+def _text(pattern: re.Pattern[str]) -> Any:
+    return Annotated[str, AfterValidator(lambda text: text if pattern.fullmatch(text) else _refuse())]
 
 
-#: Setting → the field of `Plan`, and how its value is read: the message of its ValueError is what was expected.
-SETTINGS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
-    "fleet_hub": ("hub", _matching(_HUB, "203.0.113.7:8786")),
-    "fleet_root": ("root", _matching(_PATH, "/var/lib/feedstock-tools")),
-    "fleet_user": ("user", _matching(_USER, "builder")),
-    "fleet_supervisor": ("supervisor", _one_of("systemd", "shell")),
-    "fleet_python": ("python", _matching(re.compile(r"3\.(1[1-9]|[2-9][0-9])"), "'3.11' (in quotes)")),
-    "fleet_machine": ("machine", _one_of("x86_64", "aarch64")),
-    "fleet_jobs": ("jobs", _whole(1)),
-    "fleet_cores": ("cores", _whole(1)),
-    "fleet_memory": ("memory", _size),
-    "fleet_gpus": ("gpus", _whole(0)),
-    "fleet_labels": ("labels", _words()),
-    "fleet_price": ("price", _number),
-    "fleet_preempted": ("preempted", _number),
-    "fleet_container": ("container", _one_of("none", "podman", "docker")),
-    "fleet_toolchain": ("toolchain", _words(*LIBRARIES)),
-    "fleet_modules": ("modules", _words()),
-    "fleet_bazel": ("bazel", _matching(_VERSION, "6.1.0, or recipe")),
-    "fleet_bazel_file": ("bazel_file", _text),
-    "fleet_numpy": ("numpy", _matching(_VERSION, "1.26.4, or recipe")),
-    "fleet_feedstock": ("feedstock", _text),
-    "fleet_debs": ("debs", _text),
-    "fleet_runs_hub": ("is_hub", _switch),
-    "fleet_after_build": ("after_build", _switch),
+def _refuse() -> NoReturn:
+    raise ValueError
+
+
+_COUNT, _AMOUNT = Annotated[int, Field(ge=1)], Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_FILE = "the path of a file or folder"
+#: Setting → the field of `Plan`, the type that pydantic reads its value as, and what is said to be expected.
+SETTINGS: Mapping[str, tuple[str, Any, str]] = {
+    "fleet_hub": ("hub", _text(_HUB), "such as 203.0.113.7:8786"),
+    "fleet_root": ("root", _text(_PATH), "such as /var/lib/feedstock-tools"),
+    "fleet_user": ("user", _text(_USER), "such as builder"),
+    "fleet_supervisor": ("supervisor", Literal["systemd", "shell"], "one of systemd, shell"),
+    "fleet_python": ("python", _text(_PYTHON), "such as '3.11' (in quotes)"),
+    "fleet_machine": ("machine", Literal["x86_64", "aarch64"], "one of x86_64, aarch64"),
+    "fleet_jobs": ("jobs", _COUNT, "a whole number from 1 on"),
+    "fleet_cores": ("cores", _COUNT, "a whole number from 1 on"),
+    "fleet_memory": ("memory", Annotated[Any, AfterValidator(_size)], "an amount such as 16G"),
+    "fleet_gpus": ("gpus", Annotated[int, Field(ge=0)], "a whole number from 0 on"),
+    "fleet_labels": ("labels", _words(), "a list of words"),
+    "fleet_price": ("price", _AMOUNT, "a number from 0 on"),
+    "fleet_preempted": ("preempted", _AMOUNT, "a number from 0 on"),
+    "fleet_container": ("container", Literal["none", "podman", "docker"], "one of none, podman, docker"),
+    "fleet_toolchain": ("toolchain", _words(LIBRARIES), f"a list of some of {', '.join(LIBRARIES)}"),
+    "fleet_modules": ("modules", _words(), "a list of words"),
+    "fleet_bazel": ("bazel", _text(_VERSION), "such as 6.1.0, or recipe"),
+    "fleet_bazel_file": ("bazel_file", _text(_LINE), _FILE),
+    "fleet_numpy": ("numpy", _text(_VERSION), "such as 1.26.4, or recipe"),
+    "fleet_feedstock": ("feedstock", _text(_LINE), _FILE),
+    "fleet_debs": ("debs", _text(_LINE), _FILE),
+    "fleet_runs_hub": ("is_hub", bool, "true or false"),
+    "fleet_after_build": ("after_build", bool, "true or false"),
 }
 #: Read elsewhere: by `folder.fleet_name`, and by `cluster.settings`.
 _NAME_OF_FLEET, _CLUSTER = "fleet_name", "fleet_cluster"
@@ -174,10 +132,14 @@ def why_not(key: str, value: Any) -> tuple[str, str] | None:
         near = difflib.get_close_matches(key, _NAMES, 1)
         return f"there is no setting {key}", f"Do you mean {near[0]}?" if near else f"There are: {', '.join(_NAMES)}."
     try:
-        SETTINGS[key][1](value)
-    except ValueError as error:
-        return f"{key} is {value!r}", f"Expected: {error}."
+        _read(key, value)
+    except ValueError:
+        return f"{key} is {value!r}", f"Expected: {SETTINGS[key][2]}."
     return None
+
+
+def _read(key: str, value: Any) -> Any:
+    return TypeAdapter(SETTINGS[key][1], config=ConfigDict(coerce_numbers_to_str=True)).validate_python(value)
 
 
 def plan_of(name: str, variables: Mapping[str, Any]) -> Plan:
@@ -191,8 +153,7 @@ def plan_of(name: str, variables: Mapping[str, Any]) -> Plan:
         if key.startswith(PREFIX) and key not in (_NAME_OF_FLEET, _CLUSTER) and value is not None:
             if (mistake := why_not(key, value)) is not None:
                 raise InputError(f"host {name}: {mistake[0]}", hint=mistake[1])
-            field, read = SETTINGS[key]
-            fields[field] = read(value)
+            fields[SETTINGS[key][0]] = _read(key, value)
     if "hub" not in fields:
         hint = "Set fleet_hub: HOST:PORT for all hosts: where the hub listens, as hosts and this machine reach it."
         raise InputError(f"host {name}: fleet_hub is missing", hint=hint)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import select
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from feedstock_tools import __version__
@@ -21,7 +20,7 @@ from feedstock_tools.builds.fleet.orders.compiling import Files, Parcels, compil
 from feedstock_tools.builds.fleet.orders.order import Order, Refused
 from feedstock_tools.builds.fleet.placing import resources_for
 from feedstock_tools.builds.fleet.results.events import Damaged, HostEvent, events_of
-from feedstock_tools.builds.fleet.results.following import Followed, Following, Place
+from feedstock_tools.builds.fleet.results.following import Followed, Following, Place, is_over
 from feedstock_tools.builds.fleet.results.quarantine import Rejected
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.hosts import Host, Share, other_than, others_in, with_others
@@ -36,6 +35,7 @@ from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.planned import PackageId
 from feedstock_tools.files.changes import replacing
 
+T = TypeVar("T")
 #: How long a run waits for a scheduler or for hosts that are away before it gives up, in seconds.
 _PATIENCE = 120.0
 _PAUSE = 0.2
@@ -254,7 +254,7 @@ class FleetCrew:
             order = self._submit(row, row.at, claimed)
         task = self._link.tasks[order.key]
         while not task.host:
-            if _is_readable(stop):
+            if is_over(stop):
                 raise Stopped
             time.sleep(_PAUSE)
         running = replace(row.at, host=task.host, share=task.share)
@@ -350,39 +350,35 @@ class FleetCrew:
         self, following: Following, under_way: _UnderWay, operation: str, arguments: Mapping[str, Any]
     ) -> Mapping[str, Any]:
         """The answer of a host, asked for again and again while it is away."""
-        while True:
-            if following.followed.is_over():
-                raise Stopped
-            try:
-                return self._link.ask(under_way.host, operation, arguments, following.is_over)
-            except Away:
-                self._leave_if_lost(following, under_way)
-            except Refused as error:
-                raise _Lost(f"it does not know the attempt: {error}") from None
+        try:
+            return self._until_back(
+                following, under_way, lambda: self._link.ask(under_way.host, operation, arguments, following.is_over)
+            )
+        except Refused as error:
+            raise _Lost(f"it does not know the attempt: {error}") from None
 
     def _take(self, following: Following, under_way: _UnderWay, event: HostEvent) -> None:
         """Take an event, again and again while its host is away."""
-        while True:
-            try:
-                following.take(event)
-                return
-            except Away:
-                self._leave_if_lost(following, under_way)
-            except Refused as error:
-                raise Rejected(f"its host does not hand it over: {error}") from error
+        try:
+            self._until_back(following, under_way, lambda: following.take(event))
+        except Refused as error:
+            raise Rejected(f"its host does not hand it over: {error}") from error
 
-    def _leave_if_lost(self, following: Following, under_way: _UnderWay) -> None:
-        """Pause; no longer follow an attempt that does not go on.
+    def _until_back(self, following: Following, under_way: _UnderWay, call: Callable[[], T]) -> T:
+        """What a call returns, made again and again while the host is away.
 
         Raises:
-            Elsewhere: Dask begins it elsewhere, or will.
+            _Lost: the attempt does not go on.
             Stopped: the run is over.
         """
-        if following.followed.is_over():
-            raise Stopped
-        if self._is_lost(under_way):
-            raise _Lost("the worker of its host ended, or is cut off")
-        time.sleep(_PAUSE)
+        while True:
+            if following.followed.is_over():
+                raise Stopped
+            with suppress(Away):
+                return call()
+            if self._is_lost(under_way):
+                raise _Lost("the worker of its host ended, or is cut off")
+            time.sleep(_PAUSE)
 
     def _is_lost(self, under_way: _UnderWay) -> bool:
         """Whether an attempt does not go on."""
@@ -444,7 +440,3 @@ class FleetCrew:
         if host not in self._excluded:
             self._excluded[host] = reason
             self._say(f"{host} gets nothing more in this run: {reason}")
-
-
-def _is_readable(descriptor: int | None) -> bool:
-    return descriptor is not None and bool(select.select([descriptor], [], [], 0)[0])

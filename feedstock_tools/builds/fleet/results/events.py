@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, Union, get_args
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from feedstock_tools.builds.engines.contract import Failed, Log, Output, Started
-from feedstock_tools.builds.ledger import EnvironmentRecord, SolvedPackage
+from feedstock_tools.builds.ledger import EnvironmentRecord
 
 #: Bytes of a line: environments of a thousand packages take a tenth of it.
 _LONGEST = 4 << 20
@@ -62,26 +64,17 @@ class Finished:
 
 
 HostEvent = Started | Log | Output | Delivered | Failed | Finished
-_KINDS: Mapping[str, type[Any]] = {
-    kind.__name__.lower(): kind for kind in (Started, Log, Output, Delivered, Failed, Finished)
-}
-#: Type of a field, as annotated → what JSON has there.
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    "str": (str,),
-    "int": (int,),
-    "float": (float, int),
-    "int | None": (int, type(None)),
-    "bytes": (str,),
-    "Mapping[str, str]": (dict,),
-    "tuple[EnvironmentRecord, ...]": (list,),
-}
+_LINES: Any = TypeAdapter(
+    Union[tuple([tuple[Literal[kind.__name__.lower()], kind] for kind in get_args(HostEvent)])],  # type: ignore[misc,arg-type]  # noqa: UP007
+    config=ConfigDict(extra="forbid"),
+)
 
 
 def line_of(event: HostEvent) -> bytes:
     """An event as a line."""
     content = asdict(event)
-    if isinstance(event, Output):
-        content["content"] = event.content.decode("utf-8", "surrogateescape")
+    if isinstance(event, Output):  # of any encoding
+        content["content"] = event.content.decode("latin-1")
     return json.dumps([type(event).__name__.lower(), content]).encode() + b"\n"
 
 
@@ -95,29 +88,10 @@ def events_of(lines: bytes) -> Iterator[HostEvent]:
         try:
             if len(line) > _LONGEST:
                 raise ValueError(f"it has {len(line)} bytes")
-            kind, content = json.loads(line)
-            yield _event(_KINDS[kind], content)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise Damaged(f"an event is damaged: {error!r}") from None
-
-
-def _event(kind: type[Any], content: Mapping[str, Any]) -> HostEvent:
-    fields = kind.__dataclass_fields__
-    for name, value in content.items():
-        types = _TYPES[str(fields[name].type)]
-        if not isinstance(value, types) or isinstance(value, bool):
-            raise ValueError(f"{name} of another type")
-    values = dict(content)
-    if kind is Output:
-        values["content"] = content["content"].encode("utf-8", "surrogateescape")
-    if kind is Delivered:
-        if not all(isinstance(value, str) for value in content.get("marks", {}).values()):
-            raise ValueError("a mark of another type")
-        values["environments"] = tuple(_environment(each) for each in content.get("environments", ()))
-    made: HostEvent = kind(**values)
-    return made
-
-
-def _environment(content: Mapping[str, Any]) -> EnvironmentRecord:
-    packages = tuple(SolvedPackage(**{key: str(value) for key, value in each.items()}) for each in content["packages"])
-    return EnvironmentRecord(str(content["environment"]), packages)
+            _, event = _LINES.validate_json(line, strict=True)
+            if isinstance(event, Output):
+                event = replace(event, content=event.content.decode().encode("latin-1"))
+            yield event
+        except ValueError as error:
+            reason = "unknown fields or types" if isinstance(error, ValidationError) else str(error)
+            raise Damaged(f"an event is damaged: {reason}: {line[:100]!r}") from None

@@ -13,7 +13,7 @@ from feedstock_tools.builds.engines.contract import Built, Failed, Log, Output, 
 from feedstock_tools.builds.engines.process.supervision import signals_held_back
 from feedstock_tools.builds.fleet.carrying.link import Link
 from feedstock_tools.builds.fleet.results.events import Delivered, Finished, HostEvent
-from feedstock_tools.builds.fleet.results.quarantine import Quarantine
+from feedstock_tools.builds.fleet.results.quarantine import LARGEST, Quarantine
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, now
 from feedstock_tools.builds.ledger.records import moment_of
 from feedstock_tools.builds.plan.row import Ended, Row
@@ -67,7 +67,12 @@ class Followed:
 
     def is_over(self) -> bool:
         """Whether the run is over."""
-        return bool(select.select([self.stop], [], [], 0)[0])
+        return is_over(self.stop)
+
+
+def is_over(stop: int) -> bool:
+    """Whether the run is over to which a descriptor belongs."""
+    return bool(select.select([stop], [], [], 0)[0])
 
 
 class Following:
@@ -147,11 +152,7 @@ class Following:
 
     def fail(self, reason: str) -> None:
         """Record a failure of which the host has sent no event."""
-        output = (
-            self._running.output
-            if self._running
-            else next(iter(self.wanted), self.followed.row.planned.outputs[-1].name)
-        )
+        output = self._running.output if self._running else self._next
         self._fail(Failed(output, redacted(reason), "host"))
 
     @property
@@ -160,11 +161,7 @@ class Following:
         return next(iter(self.wanted), self.followed.row.planned.outputs[-1].name)
 
     def _fail(self, failed: Failed) -> None:
-        name = (
-            failed.output
-            if failed.output in self._promises
-            else next(iter(self.wanted), self.followed.row.planned.outputs[-1].name)
-        )
+        name = failed.output if failed.output in self._promises else self._next
         self.failed = replace(failed, output=name)
         if self._running is None:
             self._running = self._place.ledger.begin(self._record(name))
@@ -176,7 +173,7 @@ class Following:
         if event.output in self._promises and event.output not in self.wanted:
             return  # an earlier run has taken it
         planned = self.quarantine.expected(event, self.wanted)
-        fetched = self.quarantine.fetch(self._link, event.sha256, event.size, self.quarantine.largest, self.is_over)
+        fetched = self.quarantine.fetch(self._link, event.sha256, event.size, LARGEST, self.is_over)
         path, promise = self.quarantine.package(
             fetched, event, planned, self._promises, self._place.feedstock, self._place.built_on
         )

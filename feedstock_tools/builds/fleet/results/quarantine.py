@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 
 from feedstock_tools.builds.fleet.carrying.link import Link
@@ -18,13 +17,14 @@ from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.builds.runs.delivery import check_artifact, check_gpu_code, with_final_name
 from feedstock_tools.channel.packages.reading import verify_package
 from feedstock_tools.channel.properties import ChannelProperties, properties_by_marks
+from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.feedstock.planned import PlannedOutput
 from feedstock_tools.files.temporary import remove
 
 #: Bytes of a package, several times the largest of conda-forge.
-_LARGEST = 16 << 30
+LARGEST = 16 << 30
 
 
 class Rejected(Exception):  # noqa: N818 - a peer's fault
@@ -63,7 +63,7 @@ class Quarantine:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             link.fetch(self._host, self._attempt, content, size, path, is_over)
-            if _hash_of(path) != content:
+            if sha256_of(path) != content:
                 raise Rejected("its bytes are others than those that its host gave the sha256 of")
         except OSError as error:
             raise WorkError(f"cannot write what a host made: {error.strerror or error}", path=path) from error
@@ -135,16 +135,3 @@ class Quarantine:
         """Remove the folder, unless something stays there."""
         if not (self._folder / "reason.json").exists():
             remove(self._folder)
-
-    @property
-    def largest(self) -> int:
-        """The most bytes of a package."""
-        return _LARGEST
-
-
-def _hash_of(path: Path) -> str:
-    digest = sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()

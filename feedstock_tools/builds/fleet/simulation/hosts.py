@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from feedstock_tools.builds.plan.hosts import Capacity, Host
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
 from feedstock_tools.wording import size_of, time_of
-from feedstock_tools.yaml_reading.checking import mistakes_of
+from feedstock_tools.yaml_reading.checking import mistakes_of, readable_by
 from feedstock_tools.yaml_reading.nodes import parse_document
 
 #: The most hosts of a simulation.
@@ -29,22 +29,9 @@ _SHORT = re.compile(
 _HINT = "Give the number of hosts (3), their sizes (3x32c128g,1x64c256g2gpu), or a file of hosts (docs/plan.md)."
 
 
-def _readable(read: Callable[[str], object]) -> AfterValidator:
-    """A text that a function reads without a mistake."""
-
-    def check(text: str) -> str:
-        try:
-            read(text)
-        except InputError as error:
-            raise ValueError(error.mistakes[0].message) from error
-        return text
-
-    return AfterValidator(check)
-
-
-_Size = Annotated[str, _readable(size_of)]
-_Time = Annotated[str, _readable(time_of)]
-_Subdir = Annotated[str, _readable(Platform.parse)]
+_Size = Annotated[str, readable_by(size_of)]
+_Time = Annotated[str, readable_by(time_of)]
+_Subdir = Annotated[str, readable_by(Platform.parse)]
 
 
 class _Entry(BaseModel):
