@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -64,6 +65,14 @@ def test_the_page_shows_a_run_its_rows_hosts_and_when_it_ends(workspace: Workspa
     (link,) = set(re.findall(rf'href="([^"]+)" aria-label="log of {ROW}"', page))
     assert (tmp_path / unquote(link)).read_bytes()
     assert "No build is running." in text_of(written(workspace, tmp_path))
+
+
+def test_the_page_links_the_dashboard_of_a_fleet(workspace: Workspace, tmp_path: Path) -> None:
+    with recorded(workspace.artifacts, "feedstock-tools build --all --fleet") as recorder:
+        recorder.progress(replace(progress({ROW: 12.0}, "h1"), dashboard=8787))
+        page = written(workspace, tmp_path)
+    assert '<a href="http://127.0.0.1:8787/status">' in page
+    assert "dashboard" not in written(workspace, tmp_path)
 
 
 def test_the_page_reloads_itself_and_runs_nothing_but_its_own_script(workspace: Workspace, tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ class LiveRun:
         began: and `at`: when it began and wrote this; UTC, as ISO 8601.
         done: the number of rows that are done; `failed` and `waiting` likewise.
         left: the seconds that the rest takes by known times; None without any.
+        dashboard: see `Progress`.
     """
 
     process: str
@@ -81,6 +82,7 @@ class LiveRun:
     left: float | None
     rows: tuple[LiveRow, ...]
     hosts: tuple[LiveHost, ...]
+    dashboard: int | None
 
     @property
     def remaining(self) -> float | None:
@@ -192,6 +194,7 @@ class RunRecorder:
             left=progress.left,
             rows=rows,
             hosts=tuple(self._hosts[name] for name in sorted(self._hosts)),
+            dashboard=progress.dashboard,
         )
 
 

@@ -28,6 +28,11 @@ class Crew(Protocol):
         """Whether it begins rows itself, on hosts of its choice, and goes on with them after the run has ended."""
         ...
 
+    @property
+    def dashboard(self) -> int | None:
+        """The port of Dask's dashboard; see `Progress`."""
+        ...
+
     def present_hosts(self) -> Sequence[Host]:
         """The hosts that are there, with all that each has for builds, whatever is reserved or in use now."""
         ...
@@ -57,6 +62,7 @@ class ThisMachine:
     """The crew of a run without a fleet."""
 
     places_rows = False
+    dashboard = None
 
     def __init__(self, host: Host, sites: Mapping[str, tuple[Site, Station]]) -> None:
         """Prepare it.

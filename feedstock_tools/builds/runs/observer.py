@@ -31,6 +31,7 @@ class Progress:
         elsewhere: the rows that wait for another run, which builds one of their outputs.
         left: the remaining seconds by known times; None if there are none.
         hosts: those that rows can begin on now; `on` is row under way → the name of its host.
+        dashboard: the port of Dask's dashboard on the machine of its scheduler; None without one.
     """
 
     done: int
@@ -41,6 +42,7 @@ class Progress:
     left: float | None = None
     hosts: tuple[Host, ...] = ()
     on: Mapping[str, str] = field(default_factory=dict)
+    dashboard: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

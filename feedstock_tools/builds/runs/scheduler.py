@@ -94,6 +94,7 @@ class _Run:
         self._left = left
         self._began: dict[str, float] = {}
         self._hosts: tuple[Host, ...] = ()
+        self._dashboard: int | None = None
 
     def begin(self, crew: Crew) -> bool:
         """Begin the rows that can begin now, or are under way; returns whether the run is over."""
@@ -101,7 +102,7 @@ class _Run:
         for row in crew.returned([waiting.name for waiting in self._state.pending]):
             self._state.take_over(row)
             self._start(row, now)
-        self._hosts = tuple(crew.present_hosts())
+        self._hosts, self._dashboard = tuple(crew.present_hosts()), crew.dashboard
         for row in self._state.begin(() if crew.places_rows else self._hosts, now):
             self._start(row, now)
         return self._state.is_over(now) and not (self._state.pending and crew.is_waiting())
@@ -140,6 +141,7 @@ class _Run:
             left=self._left.at(now),
             hosts=self._hosts,
             on={name: row.at.host for name, row in state.running.items()},
+            dashboard=self._dashboard,
         )
 
 

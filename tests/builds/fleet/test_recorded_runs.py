@@ -90,6 +90,7 @@ class Waiters:
     """A crew whose builds only wait, and are recorded."""
 
     places_rows = False
+    dashboard = None
 
     def __init__(self, hosts: Sequence[Host], ledger: Ledger, clock: Clock) -> None:
         self._hosts = hosts

@@ -59,6 +59,7 @@ class Crew:
     """One machine, whose builds end as listed: None for a row that another run has."""
 
     places_rows = False
+    dashboard = None
 
     def __init__(self, ends: Sequence[Ended | None]) -> None:
         self._ends = iter(ends)

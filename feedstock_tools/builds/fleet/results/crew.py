@@ -120,6 +120,11 @@ class FleetCrew:
         self._again = uuid4().hex
         self._alone_since: float | None = None
 
+    @property
+    def dashboard(self) -> int | None:
+        """See `Crew`."""
+        return self._link.dashboard
+
     def present_hosts(self) -> Sequence[Host]:
         """See `Crew`."""
         found = []
