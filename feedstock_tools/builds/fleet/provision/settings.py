@@ -91,7 +91,7 @@ def _refuse() -> NoReturn:
 
 _COUNT, _AMOUNT = Annotated[int, Field(ge=1)], Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _FILE = "the path of a file or folder"
-#: Setting → the field of `Plan`, the type that pydantic reads its value as, and what is said to be expected.
+#: Setting → the field of `Plan`, the type that pydantic reads its value as, and that type in words.
 SETTINGS: Mapping[str, tuple[str, Any, str]] = {
     "fleet_hub": ("hub", _text(_HUB), "such as 203.0.113.7:8786"),
     "fleet_root": ("root", _text(_PATH), "such as /var/lib/feedstock-tools"),
