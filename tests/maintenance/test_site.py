@@ -12,7 +12,8 @@ import yaml
 from feedstock_tools import api
 from feedstock_tools.cli.program import COMMANDS
 from tests.support import command
-from tests.support.needs import require_extra
+from tests.support.browser import BROWSER, opened_browser
+from tests.support.needs import needs, require_extra
 from tests.support.once import made_once
 from tests.support.paths import ROOT
 
@@ -91,6 +92,24 @@ def test_the_site_needs_no_network(site: Path) -> None:
     """No page loads a script, a style, a font or a picture from elsewhere."""
     loaded = re.compile(r"<(?:script|img|link rel=\"stylesheet\")[^>]*(?:src|href)=\"(https?:)?//")
     assert not [page.name for page in site.glob("*.html") if loaded.search(page.read_text(encoding="utf-8"))]
+
+
+@needs("browser", BROWSER, "Chromium")
+def test_code_is_copied_without_prompts_and_does_not_scroll(site: Path) -> None:
+    wide = "[...document.querySelectorAll('pre code')].filter(code => code.scrollWidth > code.clientWidth + 1).length"
+    copied = """(() => {
+      const code = document.querySelector(".highlight code");
+      code.setAttribute("data-md-copying", "");
+      return code.innerText;
+    })()"""
+    with opened_browser() as page:
+        for name in ("index", "build", "my-feedstock", "commands"):
+            page.open((site / f"{name}.html").as_uri(), width=1280)
+            assert page.ask(wide) == 0, name
+        page.open((site / "index.html").as_uri(), width=1280)
+        first = page.ask(copied).lstrip()
+    assert first.startswith("python build-locally.py linux_64_cuda11.2")
+    assert "$" not in first
 
 
 def test_the_guides_of_index_are_pages() -> None:
