@@ -99,7 +99,7 @@ def say(text: str, *, err: bool = False, nl: bool = True, whole: bool = False) -
     credentials.
 
     Args:
-        whole: its lines stay as they are, since it is to be copied or kept; else they are fitted to a terminal.
+        whole: its lines stay as they are, since it is for copying; else they are fitted to a terminal.
     """
     if not (err and is_quiet()):
         text = shown(redacted(text))

@@ -1,4 +1,4 @@
-"""What commands print in a terminal is as wide as it; in a pipe lines are whole."""
+"""What commands print fits the width of a terminal; in a pipe lines are whole."""
 
 import os
 import re
