@@ -171,6 +171,15 @@ def _why_unreachable(host: str) -> str | None:
     return None
 
 
+def named_image(machine: Mapping[str, str], runtime: Runtime | None) -> str:
+    """What a version says of the image in `DOCKER_IMAGE`, which replaces that of every configuration on this machine.
+
+    A host of a fleet has an environment of its own: its version differs from the plan's if it names an image.
+    """
+    image = machine.get("DOCKER_IMAGE")
+    return f" in {image}" if image and runtime != ELSEWHERE else ""
+
+
 def share_arguments(request: BuildRequest) -> list[str]:
     """The arguments of `docker run` that limit a build to its share of cores and memory."""
     cores = ["--cpus", str(request.cores)] if request.cores else []
@@ -197,8 +206,8 @@ class Container:
 
     @property
     def version(self) -> str:
-        """The version of the embedded engine, which does the work."""
-        return f"rattler-build {RattlerBuild().version}"
+        """The version of the embedded engine, which does the work, and the image if the machine names one."""
+        return f"rattler-build {RattlerBuild().version}{named_image(self.machine, self.runtime)}"
 
     def why_not(self, target: str, builder: str) -> str | None:
         if not target.startswith("linux-"):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from feedstock_tools.builds.engines.container import NO_RUNTIME, Runtime, share_arguments
+from feedstock_tools.builds.engines.container import NO_RUNTIME, Runtime, named_image, share_arguments
 from feedstock_tools.builds.engines.contract import BuildRequest, Built, CrossTests, Event, Failed, Started
 from feedstock_tools.builds.engines.process.program import Command, packages_in, run_command
 from feedstock_tools.channel.packages.reading import read_hash_input
@@ -74,12 +74,12 @@ class FeedstockScript:
 
     @property
     def version(self) -> str:
-        """`.scripts 0123456789ab`: a hash of the scripts, which determine the whole build."""
+        """`.scripts 0123456789ab`: a hash of the scripts, which determine the whole build but for a named image."""
         digest = sha256()
         for path in sorted((self.feedstock / ".scripts").glob("*")):
             if path.is_file():
                 digest.update(path.name.encode() + b"\0" + read_bytes(path, within=self.feedstock))
-        return f".scripts {digest.hexdigest()[:12]}"
+        return f".scripts {digest.hexdigest()[:12]}{named_image(self.machine, self.runtime)}"
 
     def why_not(self, target: str, builder: str) -> str | None:
         script = script_for(target, builder)

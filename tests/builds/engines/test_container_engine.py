@@ -14,8 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from feedstock_tools.builds.engines.container import Container, find_runtime
+from feedstock_tools.builds.engines.container import ELSEWHERE, Container, find_runtime
 from feedstock_tools.builds.engines.contract import BuildRequest
+from feedstock_tools.builds.engines.feedstock_script import FeedstockScript
 from feedstock_tools.builds.runs.building import write_siblings
 from feedstock_tools.channel.packages.reading import read_documents
 from feedstock_tools.feedstock.layout import Artifacts
@@ -110,6 +111,16 @@ def test_variables_are_passed_by_name_and_those_of_the_machine_are_not(tmp_path:
 def test_a_share_is_asked_of_the_runtime(tmp_path: Path) -> None:
     words = _engine(tmp_path).command(_request(tmp_path, cores=3, memory=5 << 30), "image")
     assert (_values(words, "--cpus"), _values(words, "--memory")) == (["3"], [str(5 << 30)])
+
+
+def test_an_image_that_the_machine_names_is_part_of_the_version_but_not_of_a_plan_for_other_machines(
+    tmp_path: Path,
+) -> None:
+    engine = _engine(tmp_path)
+    named = {**engine.machine, "DOCKER_IMAGE": "alma9"}
+    for one in (engine, FeedstockScript(tmp_path, engine.machine, engine.runtime)):
+        assert replace(one, machine=named).version == f"{one.version} in alma9"
+        assert replace(one, machine=named, runtime=ELSEWHERE).version == one.version
 
 
 def test_other_systems_are_not_built_in_it(tmp_path: Path) -> None:
