@@ -124,7 +124,7 @@ def resolve(
     answer = answers.resolve(
         demands, channels=readable_channels, platform=platform, facts=not no_facts, kinds=kinds, most=limit
     )
-    say((answer_json if as_json else answer_config if as_config else answer_text)(answer))
+    say((answer_json if as_json else answer_config if as_config else answer_text)(answer), whole=as_json or as_config)
     return 0 if answer.sets else 1
 
 
