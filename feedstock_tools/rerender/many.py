@@ -143,10 +143,10 @@ def migrated(migration: MigrationFile, name: str, request: Request, before: Rere
     Raises:
         InputError: it cannot be rendered with the migration.
     """
-    if reason := _why_not(migration, name, request.feedstock, before.configurations):
+    if reason := _why_not(migration, name, request.feedstock):
         return None, reason
     after = rerendered(replace(request, migrations=(migration.path,)))
-    return (None, _already(migration, before.configurations)) if after.files == before.files else (after, "")
+    return (None, _why_same(migration, before.configurations)) if after.files == before.files else (after, "")
 
 
 def _applied(order: _Order, feedstock: Path, result: Rerender) -> RerenderedFeedstock:
@@ -174,25 +174,24 @@ def read_migration(path: Path) -> MigrationFile:
     return MigrationFile(path, text, names, frozenset(str(key).replace("-", "_") for key in content) - _NO_VARIABLES)
 
 
-def _why_not(migration: MigrationFile, name: str, feedstock: Path, configurations: Iterable[Configuration]) -> str:
-    """Why a feedstock needs no migration, as far as its configurations without it tell; empty if it may need it."""
+def _why_not(migration: MigrationFile, name: str, feedstock: Path) -> str:
+    """Why a feedstock needs no migration, as far as its files tell; empty if it may need it."""
     if name in migration.excluded:
         return f"the migration excludes {name}"
     own = feedstock / CI_SUPPORT / "migrations" / migration.path.name
     if own.is_file() and read_text(own, within=feedstock) == migration.text:
         return "it has the migration"
-    used = {key for configuration in configurations for key in configuration.values}
-    if not migration.keys & used:
-        return f"no configuration uses {' or '.join(sorted(migration.keys))}"
     return ""
 
 
-def _already(migration: MigrationFile, configurations: Iterable[Configuration]) -> str:
-    """The values that configurations have for the keys of a migration that does not change them."""
+def _why_same(migration: MigrationFile, configurations: Iterable[Configuration]) -> str:
+    """Why a migration changes no configuration; one whose key nothing pinned before shows only in the rendering."""
     found: dict[str, set[str]] = {}
     for configuration in configurations:
         for key in migration.keys & configuration.values.keys():
             found.setdefault(key, set()).update(configuration.values[key])
+    if not found:
+        return f"no configuration uses {' or '.join(sorted(migration.keys))}"
     have = "; ".join(f"{key} {', '.join(sorted(values))}" for key, values in sorted(found.items()))
     return f"the migration changes nothing: the configurations have {have}"
 

@@ -67,6 +67,14 @@ def test_a_migration_is_a_change_too_but_not_of_those_that_it_excludes(workspace
     assert (found.layers, found.untouched, list(found.same)) == ((("base",),), ("other",), ["app"])
 
 
+def test_a_migration_of_a_key_that_was_not_pinned_is_a_change(workspace: Path, tmp_path: Path) -> None:
+    migration = tmp_path / "xz6.yaml"
+    migration.write_text("__migrator:\n  kind: version\nmigrator_ts: 1\nxz:\n- 6\n")
+    with opened_index(workspace / INDEX) as index:
+        found = impact(index, pinning(tmp_path / "before", "zlib:\n- 1\n"), migration)
+    assert (found.layers, found.untouched) == ((("other",),), ("app", "base"))
+
+
 def test_the_deployment_target_of_macos_changes_all_that_build_there(workspace: Path, tmp_path: Path) -> None:
     before = pinning(tmp_path / "before", f"{PINNING}c_stdlib_version:\n- 10.13  # [osx]\n")
     after = pinning(tmp_path / "after", f"{PINNING}c_stdlib_version:\n- 11.0  # [osx]\n")
