@@ -59,7 +59,7 @@ def test_without_motion_the_picture_shows_the_whole_session_at_a_glance() -> Non
 def test_a_session_is_played_and_drawn(tmp_path: Path) -> None:
     call = "feedstock-tools cuda resolve cuda=11.2 gcc=11"
     session = played({call: (1, 1)}, tmp_path)
-    assert ["".join(cell[0] for cell in row) for row in session.still][2] == "… 3 more lines"
+    assert ["".join(cell[0] for cell in row) for row in session.still][2] == "… 5 more lines"
     picture = drawn(session, (ROWS, COLUMNS), TITLE)
     shown = rows(picture)
     assert "$ feed" in shown

@@ -508,6 +508,7 @@ class _OneBzip2(io.RawIOBase):
 def _tar_members(stream: BinaryIO, tree: _Tree, part: str | None, count: int) -> Iterator[tuple[Entry, Blocks]]:
     """The members of a tar that every reader takes for the same; `part` is the one of a `.conda` that it is."""
     longer: dict[str, str | int] = {}
+    before: set[bytes] = set()
     left = most(count)
     while (block := _exactly(stream, BLOCKSIZE)) != bytes(BLOCKSIZE):
         kind, size = _checked_header(block)
@@ -518,10 +519,13 @@ def _tar_members(stream: BinaryIO, tree: _Tree, part: str | None, count: int) ->
             said = _posix(content) if kind == _POSIX else {_LONG[kind]: _text(content.removesuffix(b"\0"))}
             if longer.keys() & said.keys():
                 raise RefusedError(f"a member has two {' and two '.join(sorted(longer.keys() & said.keys()))}")
+            if kind in before:
+                raise RefusedError("a member has two headers of one kind before it")
             longer |= said
+            before.add(kind)
             continue
         entry = _entry(block, kind, size, longer)
-        longer = {}
+        longer, before = {}, set()
         inside = entry.name == "info" or entry.name.startswith("info/")
         if part is not None and inside != (part == "info"):
             raise RefusedError(f"{entry.name!r} is in the part {part!r}")
@@ -532,7 +536,7 @@ def _tar_members(stream: BinaryIO, tree: _Tree, part: str | None, count: int) ->
         content_of = _Content(stream, entry.size)
         yield entry, content_of.blocks
         content_of.skip()
-    if longer:
+    if before:
         raise RefusedError("it ends with the name of a member that does not follow")
     ending = _exactly(stream, BLOCKSIZE)
     while ending:

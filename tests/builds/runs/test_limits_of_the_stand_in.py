@@ -53,9 +53,13 @@ def test_a_build_without_a_cuda_compiler_names_the_command_that_fetches_one(tmp_
     ("required", "named", "advice"),
     [
         ("cudnn", "Note: on the stand-in channel cudnn has no files.", "Build this on conda-forge"),
-        ("zlib", "no channel has 'zlib'", "The stand-in channel has compilers, Python, packages of CUDA and some"),
+        (
+            "pybind11 >=99",
+            "no channel has 'pybind11 >=99'",
+            "The stand-in channel has compilers, Python, packages of CUDA and some",
+        ),
     ],
-    ids=["metadata only", "not there"],
+    ids=["metadata only", "no such version"],
 )
 def test_what_the_channel_lacks_is_named_as_its_limit(required: str, named: str, advice: str, tmp_path: Path) -> None:
     (tmp_path / "demo").mkdir()
@@ -70,3 +74,15 @@ def test_what_the_channel_lacks_is_named_as_its_limit(required: str, named: str,
     assert run.returncode == 1
     assert named in run.stdout
     assert advice in run.stdout
+
+
+@needs("system", HERE.subdir == "linux-64", "the stand-in channel has CUDA's packages for linux-64")
+def test_a_package_that_the_channel_lacks_is_named_before_the_build(tmp_path: Path) -> None:
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "feedstock.yaml").write_text(SPEC.replace("REQUIRED", "zlib"))
+    environment = command.environment(XDG_CACHE_HOME=str(tmp_path / "cache"))
+    for words in (("generate", "demo"), ("rerender", "demo", "--smithy", "none")):
+        assert command.run(command.tool(*words), tmp_path, environment).returncode == 0
+    run = command.run(command.tool("build", "--feedstock", "demo", "--channel", "stand-in"), tmp_path, environment)
+    assert run.returncode == 2
+    assert "linux_64_cpu cannot be built here: the stand-in channel has no zlib" in run.stderr
