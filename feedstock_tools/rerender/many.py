@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Literal, get_args
 
-from feedstock_tools.bounds.limits import READING, Bounds
+from feedstock_tools.bounds.limits import READING, BoundError, Bounds
 from feedstock_tools.bounds.pool import each_bounded
 from feedstock_tools.errors import FeedstockError, InputError, WorkError
 from feedstock_tools.files.changes import Changes
@@ -29,8 +29,8 @@ from feedstock_tools.variants.migration import OWN_KEYS
 from feedstock_tools.yaml_reading.nodes import parse_texts
 
 Outcome = Literal["changed", "unchanged", "not needed", "refused", "failed"]
-#: `not needed`: the migration changes nothing. `refused`: the input is invalid or exceeds a bound. `failed`: it could
-#: not be written.
+#: `not needed`: the migration changes nothing. `refused`: the input is invalid. `failed`: it exceeds a bound, or it
+#: could not be written.
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
@@ -103,7 +103,8 @@ def rerender_many(
     order = _Order(pinning, rules or Rules.newest(), smithy, read, write)
     for feedstock, found in each_bounded(partial(_rerendered, order), feedstocks, jobs, bounds):
         if isinstance(found, FeedstockError):
-            outcome: Outcome = "refused" if isinstance(found, InputError) else "failed"
+            is_final = isinstance(found, InputError) and not isinstance(found, BoundError)  # bounds can be lifted
+            outcome: Outcome = "refused" if is_final else "failed"
             yield RerenderedFeedstock(feedstock, outcome, str(found))
         else:
             yield found

@@ -114,6 +114,13 @@ def test_a_migration_goes_to_those_that_need_it_and_the_others_say_why_not(
     assert not (feedstocks[1] / ".ci_support").exists()
 
 
+def test_what_exceeds_a_bound_has_failed_and_is_tried_again(feedstocks: list[Path], pinning: Path) -> None:
+    outputs = "".join(f"  - name: a{number}\n" for number in range(501))
+    (feedstocks[0] / "recipe/meta.yaml").write_text(f"package:\n  name: demo\n  version: 1.0\noutputs:\n{outputs}")
+    (found,) = rerender_many(feedstocks[:1], pinning=pinning)
+    assert (found.outcome, "more than" in found.reason) == ("failed", True)
+
+
 def test_what_is_no_migration_is_refused_before_anything_is_done(feedstocks: list[Path], pinning: Path) -> None:
     with pytest.raises(InputError, match="is not a migration"):
         list(rerender_many(feedstocks, pinning=pinning, migration=pinning, write=True))
