@@ -18,9 +18,9 @@ RECORDS receives a line of JSON as soon as a case is known, and cases that it ha
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
-import random
 import re
 import shlex
 import shutil
@@ -31,6 +31,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -69,18 +70,22 @@ class Record:
 
 
 def drawn(mirror: Path, seed: int) -> Iterator[Commit]:
-    """Feedstocks in random order, again and again, each time with another commit of its last two years."""
-    order = random.Random(seed)  # noqa: S311
+    """Feedstocks in random order, again and again, each time with another commit of its last two years.
+
+    What is drawn of a feedstock does not depend on which others there are.
+    """
     commits: dict[Path, list[str]] = {}
     for repository in feedstocks(mirror):
         found = git(repository, "log", "--first-parent", _TWO_YEARS, "--format=%H", "HEAD").decode().split()
-        if found:
-            commits[repository] = order.sample(found, len(found))
-    while commits:
-        for repository in order.sample(sorted(commits), len(commits)):
-            yield Commit(repository, commits[repository].pop(), {})
-            if not commits[repository]:
-                del commits[repository]
+        commits[repository] = sorted(found, key=partial(_rank, seed))
+    for at in range(max(map(len, commits.values()), default=0)):
+        for repository in sorted(commits, key=lambda path: _rank(seed, f"{at} {path.parent.name}")):
+            if at < len(commits[repository]):
+                yield Commit(repository, commits[repository][at], {})
+
+
+def _rank(seed: int, name: str) -> bytes:
+    return hashlib.sha256(f"{seed} {name}".encode()).digest()
 
 
 def release_folder(mirror: Path, version: str, cache: Path) -> Path | None:
