@@ -3,7 +3,7 @@
     python -m benchmarks.rerenders.migrations MIRROR [--most N] [--seed N] [--since DATE]
 
 MIRROR is as for `benchmarks.histories`. A case is a commit that adds a migration to a feedstock: the files of its
-parent are indexed, and the migration is laid on the pinning of the feedstock's last rerender; it should be named.
+parent are indexed, and the migration is added to the pinning of its last rerender. `impact` should name the feedstock.
 Prints a line for each case in which it is not, and the totals; a migration that the index rules out exits with 1.
 """
 
