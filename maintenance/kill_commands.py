@@ -54,11 +54,11 @@ _ONE = f"{GPU}_py3.11"
 _BY_NAME = re.compile(
     r".*\.conda$|(.*/)?repodata\.json$|(.*/)?[\w.-]+\.sqlite$|.*\.html$|(.*/)?(\.cache|pkg_cache|dossier)/|cache/|config/|scripts/"
 )
-#: What is not compared at all: the ledger's own files, locks, which stay wherever one was held, and the folders that
-#: rattler unpacks packages into before it moves them to their place in its cache.
+#: What is not compared at all: the ledger's own files, locks, which stay wherever one was held (for cores: whichever
+#: were free), and the folders that rattler unpacks packages into before it moves them to their place in its cache.
 _IGNORED = re.compile(
     r".*\.sqlite-(wal|shm|journal)$|.*/\.work/locks/|(.*/)?\.lock$|.*/up-to-date/|home/|.*/__pycache__/"
-    r"|.*/pkg_cache/pkgs/\."
+    r"|.*/pkg_cache/pkgs/\.|.*/feedstock-tools/cores/"
 )
 #: The time in the name of a log; a killed run leaves a log, too.
 _TIME_OF_LOG = re.compile(r"-\d{8}T\d{6,12}(-\d+-\d+)?\.log$")

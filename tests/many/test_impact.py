@@ -121,6 +121,16 @@ def test_a_second_change_renders_only_what_it_reaches(
         assert _rendered(monkeypatch, Index(connection), before, after) == ["other"]
 
 
+def test_another_process_takes_the_answers_that_one_has_kept(workspace: Path, tmp_path: Path) -> None:
+    before = pinning(tmp_path / "before", PINNING)
+    after = pinning(tmp_path / "after", PINNING.replace("zlib:\n- 1", "zlib:\n- 2"))
+    for seed in "123":
+        impact_of = command.tool("many", "impact", str(workspace), str(before), str(after))
+        assert command.run(impact_of, variables=command.environment(PYTHONHASHSEED=seed)).returncode == 0
+    with sqlite3.connect(workspace / INDEX) as connection:
+        assert connection.execute("SELECT count(*) FROM answer").fetchone() == (2,)
+
+
 def test_what_the_index_rules_out_and_changes_is_named(
     workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
