@@ -235,7 +235,7 @@ def impact(
     migration = read_migration(after) if is_migration(after) else None
     pinnings = (_Pinning.read(before), _Pinning.read(before if migration else after))
     change = _change(*pinnings, migration, rules)
-    about = [str(rules), read_text(after, LARGEST_SETTINGS, within=None) if migration else ""]
+    about = [rules.name, read_text(after, LARGEST_SETTINGS, within=None) if migration else ""]
     reasons: dict[str, str] = {}
     untouched: list[str] = []
     wanted: list[Member] = []
