@@ -156,13 +156,17 @@ def impact(
     added to BEFORE. Only feedstocks that could change are rendered again: those that mention a changed key, one zipped
     with it, or have a migration that changed.
     """
-    from feedstock_tools.builds.fleet import read_times
     from feedstock_tools.many.impact import impact as impact_of
     from feedstock_tools.many.index import INDEX, opened_index
     from feedstock_tools.report.many import JobTimes, impact_json, impact_markdown, impact_page, impact_text
 
     options.refuse_both(as_json, markdown)
-    times = JobTimes(read_times(job_times) if job_times else {}, time_of(job_time))
+    given: dict[str, float] = {}
+    if job_times:
+        from feedstock_tools.builds.fleet import read_times
+
+        given = read_times(job_times)
+    times = JobTimes(given, time_of(job_time))
     with released(), opened_index(file or folder / INDEX) as found, _pinning(before) as old, _pinning(after) as new:
         result = impact_of(found, old, new, every=every, jobs=jobs)
     if html is not None:

@@ -169,15 +169,18 @@ class _Pinning:
 
 def _change(old: _Pinning, new: _Pinning, migration: MigrationFile | None, rules: Rules) -> Change:
     """What differs between two pinnings, or what a migration sets."""
-    both = (old.blocks, _blocks(migration.path) if migration else new.blocks)
-    keys = {key for key in both[0].keys() | both[1].keys() if both[0].get(key) != both[1].get(key)}
+    both: tuple[Mapping[str, list[str]], ...]
     if migration:
-        keys = set(migration.keys)
+        both = (old.blocks, _blocks(migration.path))
+        keys, groups = set(migration.keys), old.groups.union(_groups(both[1]))
+    else:
+        both = (old.blocks, new.blocks)
+        keys = {key for key in both[0].keys() | both[1].keys() if both[0].get(key) != both[1].get(key)}
+        groups = old.groups | new.groups
     for part in keys & _ABOUT_KEYS:
         for block in both:
             keys |= set(_NAMES.findall("\n".join(block.get(part, ()))))
     keys -= _ABOUT_KEYS
-    groups = {group for blocks in both for group in _groups(blocks)}
     zipped = {key for group in groups if keys & set(group) for key in group}
     sides = (old.migrations, new.migrations)
     names = {name for side in sides for name in side if old.migrations.get(name) != new.migrations.get(name)}
