@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 Rendering: TypeAlias = "RenderedVariant"
 
 #: A text that a message quotes from the recipe, long enough to be in one place.
-_QUOTED = re.compile(r"'([^']{4,})'")
-_PLACE = re.compile(r"(?<![\d.:])(\d{1,6}):(\d{1,6}):|line (\d{1,6}),? column (\d{1,6})")
+_QUOTED = re.compile(r"'([^']{4,})'|\(template: (.*?)\)[\"',]")
+_PLACE = re.compile(r"(?<![\d.:])(\d{1,6}):(\d{1,6}):|line (\d{1,6}),? column (\d{1,6})|and (\d{1,6}):(\d{1,6})$")
 _LONGEST_MESSAGE = 1_000
 #: What the engine says about forms that older releases took → what to write instead.
 _OTHER_RELEASES = {
@@ -277,7 +277,7 @@ def _refusal(error: BaseException, path: Path, text: str) -> InputError:
     if line is not None and line > text.count("\n") + 1:
         line = column = None
     if line is None:
-        named = (text.find(quoted) for quoted in _QUOTED.findall(message))
+        named = (text.find(quoted or template) for quoted, template in _QUOTED.findall(message))
         line = next((text.count("\n", 0, start) + 1 for start in named if start >= 0), None)
     short = message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}…"
     return InputError(

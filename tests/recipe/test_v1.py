@@ -158,7 +158,7 @@ def test_an_output_that_is_skipped_is_left_out(tmp_path: Path) -> None:
     [
         ("package: [\n", 2),
         ("package: {name: thing}\n", None),
-        (single("host: ['${{ unheard_of }}']"), None),
+        (single("host: ['${{ unheard_of }}']"), 5),
         (single("host: ['${{ 1 + }}']"), None),
         ("", None),
         ("- 1\n", 1),

@@ -85,12 +85,19 @@ def lint_renderings(renderings: Renderings, pinning: Path | NoPinning | None = N
     stage("looking for mistakes in the recipe")
     against = find_pinning(pinning) if isinstance(pinning, Path) else None
     subject = read_subject(read_files(renderings.feedstock), renderings, against)
-    found = {found for check in _CHECKS for found in check(subject)}
-    unread = ""
+    found: set[LintFinding] = set()
+    unwritten = unread = ""
     try:
-        found.update(_smithy_findings(subject))
-    except InputError as error:  # which builds may survive, with a variant or a selector
-        unread = f"conda-forge's linter cannot read the recipe: {error.mistakes[0].message}"
+        _ = subject.recipe.root
+    except InputError as error:
+        unwritten = f"the recipe {error.mistakes[0].message}"
+        found.update(not_rendered(subject) if subject.jobs else [_unreadable(subject, error)])
+    else:
+        found.update(each for check in _CHECKS for each in check(subject))
+        try:
+            found.update(_smithy_findings(subject))
+        except InputError as error:  # which builds may survive, with a variant or a selector
+            unread = f"conda-forge's linter cannot read the recipe: {error.mistakes[0].message}"
     findings = tuple(sorted(found))
     wrong = {found.rule for found in findings if found.weight == "mistake"}
     lacking = _lacking(subject, without_pinning=pinning is None)
@@ -98,12 +105,21 @@ def lint_renderings(renderings: Renderings, pinning: Path | NoPinning | None = N
         findings,
         tuple(
             Check.of(
-                name, wrong=name in wrong, unknown=(name in SMITHY_RULES and unread) or lacking.get(rule.needs, "")
+                name,
+                wrong=name in wrong,
+                unknown=unwritten or (name in SMITHY_RULES and unread) or lacking.get(rule.needs, ""),
             )
             for name, rule in RULES.items()
             if name != "conda-smithy"
         ),
     )
+
+
+def _unreadable(subject: Subject, error: InputError) -> LintFinding:
+    """A recipe that is not YAML, without a job that shows what it renders to."""
+    mistake = error.mistakes[0]
+    path, line = subject.path_of(subject.recipe.path), mistake.line or 1
+    return LintFinding(path, line, "not-rendered", mistake.message, column=mistake.column or 1)
 
 
 def _lacking(subject: Subject, *, without_pinning: bool) -> Mapping[Need, str]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
+from feedstock_tools.bounds.limits import BoundError
 from feedstock_tools.check.cuda_guards import missing_guards
 from feedstock_tools.check.findings import Finding
 from feedstock_tools.check.linting.subject import LintFinding, Subject, has_files
@@ -48,15 +49,16 @@ def without_package(subject: Subject) -> Iterator[LintFinding]:
 
 
 def not_rendered(subject: Subject) -> Iterator[LintFinding]:
-    """Jobs for which the recipe cannot be rendered, while it can for others."""
-    jobs_of: dict[tuple[str, int], list[str]] = {}
+    """Jobs for which the recipe cannot be rendered; of one that exceeds a bound it is unknown."""
+    jobs_of: dict[tuple[str, str, int], list[str]] = {}
     for job in subject.jobs:
-        if isinstance(job.error, InputError):
+        if isinstance(job.error, InputError) and not isinstance(job.error, BoundError):
             mistake = job.error.mistakes[0]
-            at = subject.recipe.start_of(mistake.line) if mistake.path == subject.recipe.path and mistake.line else 0
-            jobs_of.setdefault((mistake.message, at), []).append(job.name)
-    for (message, at), jobs in jobs_of.items():
-        yield subject.finding(at, "not-rendered", f"cannot be rendered for {some_of(jobs)}: {message}")
+            path = subject.path_of(mistake.path) or subject.path_of(subject.recipe.path)
+            jobs_of.setdefault((mistake.message, path, mistake.line or 1), []).append(job.name)
+    for (message, path, line), jobs in jobs_of.items():
+        where = "any job" if len(jobs) == len(subject.jobs) else some_of(jobs)
+        yield LintFinding(path, line, "not-rendered", f"cannot be rendered for {where}: {message}")
 
 
 def collisions(subject: Subject) -> Iterator[LintFinding]:

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
+from pathlib import Path
 from typing import Literal
 
 from feedstock_tools.check.findings import Weight
 from feedstock_tools.check.renderings import Job, Renderings
-from feedstock_tools.errors import FeedstockError, InputError
+from feedstock_tools.errors import FeedstockError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.written.document import Document, WrittenFiles
@@ -117,8 +118,15 @@ class Subject:
     ) -> LintFinding:
         """A finding at a character of a document, default the recipe."""
         at = document or self.recipe
-        path = at.path.relative_to(self.files.folder).as_posix()
-        return LintFinding(path, at.line_of(offset), rule, message, fixable, weight, at.column_of(offset) + 1)
+        return LintFinding(
+            self.path_of(at.path), at.line_of(offset), rule, message, fixable, weight, at.column_of(offset) + 1
+        )
+
+    def path_of(self, path: Path | None) -> str:
+        """A path relative to the feedstock; '' for one that is not in it."""
+        folder = self.files.folder
+        path = path.parent.resolve() / path.name if path is not None else folder.parent
+        return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else ""
 
     def pinned(self, key: str) -> str:
         """The first version that the pinning has for a key; '' without a pinning or a version there."""
@@ -155,13 +163,11 @@ def read_subject(files: WrittenFiles, renderings: Renderings, pinning: Pinning |
     """The files of a feedstock, and its jobs as they render.
 
     Raises:
-        InputError: conda-forge.yml or a configuration cannot be read, or the recipe cannot be rendered for any job.
+        InputError: conda-forge.yml or a configuration cannot be read.
     """
     if renderings.configurations:
         renderings.forge  # noqa: B018 - an invalid one is a mistake of no single job
     jobs = tuple(map(renderings.job, renderings.configurations))
-    if jobs and all(job.error for job in jobs):
-        raise jobs[0].error or InputError("the recipe cannot be rendered", path=files.recipe_path)
     outputs = frozenset(package.name for job in jobs for package in job.packages)
     return Subject(files, jobs, pinning, outputs)
 

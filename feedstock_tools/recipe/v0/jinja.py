@@ -28,6 +28,7 @@ from jinja2.visitor import NodeTransformer
 from feedstock_tools.bounds.limits import BoundError, most, step
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import is_file, read_text
+from feedstock_tools.recipe.v0.text import written_line
 from feedstock_tools.variants.selectors import has_selectors
 
 #: Applies selectors to the text of a file.
@@ -51,6 +52,8 @@ _NUMBERS = (int, float)
 #: Width and precision of a field of `%`, after its key.
 _PERCENT = re.compile(r"%(?:\((?:[^()]|\([^()]*\))*\))?[#0 +-]*(\*|\d*)(?:\.(\*|\d*))?")
 _WIDE = re.compile(r"\d{4,}|[*{]")
+#: What stands for selectors in a template (`RecipeText.template`).
+_WRAPPED = re.compile(r"^(?:\{% (?:if _k\d+|endif) %\})+")
 #: The attributes of values that recipes have a use for; of other types what Jinja's sandbox lets through.
 _ATTRIBUTES: Mapping[type, frozenset[str]] = {
     str: frozenset(
@@ -427,6 +430,7 @@ def render(
     """
     if text.count("{{") + text.count("{%") > most(_MOST_TEMPLATES):
         raise BoundError(f"has more than {_MOST_TEMPLATES} templates", path=recipe)
+    chosen = text
     try:
         with step(recipe):
             chosen = template if template and _compiles(recipe, template, undefined) else text
@@ -434,14 +438,16 @@ def render(
             environment.included.select = select
             return _rendered(environment, compiled, context)
     except jinja2.TemplateSyntaxError as error:
-        raise InputError(f"the template is invalid: {error.message}", path=recipe) from error
+        _, line = _place(recipe, chosen, error.lineno if error.filename is None else 0)
+        raise InputError(f"the template is invalid: {error.message}", path=recipe, line=line) from error
     except _TooMuchError as error:
-        shown, line = _place(recipe, text, error)
+        shown, line = _place(recipe, chosen, _failed_line(error))
         raise BoundError(f"the template cannot be rendered: {error}{shown}", path=recipe, line=line) from error
     except RecursionError as error:
         raise InputError("the template calls itself without end", path=recipe) from error
     except FAILURES as error:
-        raise InputError(f"the template cannot be rendered: {error}", path=recipe) from error
+        _, line = _place(recipe, chosen, _failed_line(error))
+        raise InputError(f"the template cannot be rendered: {error}", path=recipe, line=line) from error
 
 
 def _compiles(recipe: Path, template: str, undefined: type[jinja2.Undefined]) -> bool:
@@ -472,20 +478,21 @@ def _rendered(environment: _Environment, compiled: jinja2.Template, context: Map
     return "".join(parts)
 
 
-def _place(recipe: Path, text: str, error: BaseException) -> tuple[str, int | None]:
-    """The line of the recipe in which a template failed: as it is shown in a message, and its number in the file."""
+def _failed_line(error: BaseException) -> int:
+    """The line of the recipe's template that failed, not of a file that it includes; 0 for none."""
     number, trace = 0, error.__traceback__
     while trace is not None:
-        if "__jinja_exception__" in trace.tb_frame.f_globals:
+        code = trace.tb_frame
+        if "__jinja_exception__" in code.f_globals and code.f_code.co_filename == "<template>":
             number = trace.tb_lineno
         trace = trace.tb_next
+    return number
+
+
+def _place(recipe: Path, text: str, number: int) -> tuple[str, int | None]:
+    """A line of the template as it is shown in a message, and its number in the recipe's file."""
     lines = text.splitlines()
     if not 0 < number <= len(lines):
         return "", None
-    line = lines[number - 1].strip()
-    try:
-        written = [line.strip() for line in read_text(recipe, within=recipe.parent).splitlines()]
-    except InputError:
-        written = []
-    at = next((place for place, own in enumerate(written, 1) if line and own.startswith(line)), None)
-    return f": {line[:60]}{'…' if len(line) > 60 else ''}", at
+    line = _WRAPPED.sub("", lines[number - 1].strip())
+    return f": {line[:60]}{'…' if len(line) > 60 else ''}", written_line(recipe, line, after=number) if line else None

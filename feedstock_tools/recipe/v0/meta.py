@@ -16,7 +16,7 @@ from typing import Any
 from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.requirements import as_list, requirement_lists
-from feedstock_tools.recipe.v0.text import OutputKey, View, requirements_section
+from feedstock_tools.recipe.v0.text import OutputKey, View, requirements_section, written_line
 from feedstock_tools.variants.model import Variant, VariantSpace
 from feedstock_tools.yaml_reading.nodes import Schema, parse_types
 from feedstock_tools.yaml_reading.quick import NotSimpleError, may_have_anchors, parse_block
@@ -352,9 +352,9 @@ def _whole(text: str, path: Path) -> dict[str, Any]:
         mistake = error.mistakes[0]
         lines = text.splitlines()
         near = lines[mistake.line - 1].strip()[:80] if mistake.line and mistake.line <= len(lines) else ""
-        raise InputError(
-            f"rendered, it {mistake.message}", path=path, hint=f"Near: {near}" if near else None
-        ) from error
+        line = written_line(path, near, after=mistake.line or 1) if near else None
+        hint = f"Near: {near}" if near else None
+        raise InputError(f"rendered, it {mistake.message}", path=path, line=line, hint=hint) from error
     if content is not None and not isinstance(content, dict):
         raise InputError("must be a mapping of sections", path=path)
     return dict(content or {})
@@ -381,7 +381,8 @@ def _refuse_values(data: Mapping[str, Any], path: Path) -> None:
     noarch = build.get("noarch") if isinstance(build, dict) else None
     lists: dict[str, Any] = requirements if isinstance(requirements, dict) else {}
     if isinstance(noarch, str) and _BOOLEANS.get(noarch.lower(), noarch) not in ("", "generic", "python", True, False):
-        raise InputError(f"build/noarch is '{noarch}'", path=path, hint="Expected generic or python.")
+        line = written_line(path, "noarch:")
+        raise InputError(f"build/noarch is '{noarch}'", path=path, line=line, hint="Expected generic or python.")
     for name in ("build", "run"):
         specs = lists.get(name)
         wrong = [each for each in specs if isinstance(each, dict)] if isinstance(specs, list) else []

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from feedstock_tools.bounds.limits import BoundError, most
 from feedstock_tools.errors import InputError
+from feedstock_tools.reading import read_text
 from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import Namespace, evaluate, select_lines, selected_text, split_lines
 
@@ -244,6 +245,16 @@ class View:
     def top_level_with(self, block: str, *, selected: bool) -> str:
         """The top level (all but the outputs) and one output's block, as conda-build concatenates them."""
         return (self.sections if selected else self.recipe.sections).top_level + block
+
+
+def written_line(recipe: Path, *starts: str, after: int = 1) -> int | None:
+    """The first line of a recipe, from a number on, that begins with a text as it was selected or rendered."""
+    try:
+        written = [line.strip() for line in read_text(recipe, within=recipe.parent).splitlines()]
+    except InputError:
+        return None
+    lines = enumerate(written, 1)
+    return next((number for number, line in lines if number >= after and line and line.startswith(starts)), None)
 
 
 @lru_cache(maxsize=2048)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.check.linting.lint import RULES
-from feedstock_tools.errors import InputError
+from feedstock_tools.check.linting.lint import RULES, lint_feedstock
 from tests.check.linting.feedstocks import META, V1, feedstock, found_in
 
 TOOLS_RUN = '      run:\n        - {{ pin_subpackage("libdemo", exact=True) }}\n  - name: demo\n'
@@ -194,7 +193,6 @@ def test_a_migration_without_effect_is_stale(tmp_path: Path, migration: str, mes
 
 
 def test_a_migration_that_the_pinning_no_longer_has_is_over(tmp_path: Path) -> None:
-    from feedstock_tools.check.linting.lint import lint_feedstock
 
     pinning = tmp_path / "pinning"
     (pinning / "migrations").mkdir(parents=True)
@@ -209,7 +207,6 @@ def test_a_migration_that_the_pinning_no_longer_has_is_over(tmp_path: Path) -> N
 
 
 def test_an_export_finer_than_the_pinning_is_found(tmp_path: Path) -> None:
-    from feedstock_tools.check.linting.lint import lint_feedstock
 
     (tmp_path / "demo").mkdir()
     (tmp_path / "pinning").mkdir()
@@ -218,16 +215,61 @@ def test_an_export_finer_than_the_pinning_is_found(tmp_path: Path) -> None:
     assert found.message == "libdemo exports libdemo up to x.x, but the pinning builds for 1"
 
 
-def test_a_recipe_that_cannot_be_rendered_is_an_error(tmp_path: Path) -> None:
-    for name in ("some", "all"):
-        (tmp_path / name).mkdir()
+def test_a_recipe_that_only_some_jobs_cannot_render_names_them(tmp_path: Path) -> None:
     wrong = '{% set x = "a".encode() %}  # [osx]\n'
-    folder = feedstock(tmp_path / "some", wrong + META, subdirs=("linux-64", "osx-64"))
-    found = next(each for each in found_in(folder) if each.rule == "not-rendered")
-    assert found.path == "recipe/meta.yaml"
-    assert found.message.startswith("cannot be rendered for osx_64_cuda_compiler_version12.9 and 1 more: the template ")
-    with pytest.raises(InputError, match="the template cannot be rendered: 'encode' of a str"):
-        found_in(feedstock(tmp_path / "all", wrong.replace("  # [osx]", "") + META))
+    found = found_in(feedstock(tmp_path, wrong + META, subdirs=("linux-64", "osx-64")))
+    (finding,) = (each for each in found if each.rule == "not-rendered")
+    assert (finding.path, finding.line) == ("recipe/meta.yaml", 1)
+    jobs = "osx_64_cuda_compiler_version12.9 and 1 more"
+    assert finding.message.startswith(f"cannot be rendered for {jobs}: the template ")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "old", "new", "at", "message"),
+    [
+        (META, "  number: 1\n", "  number: 1\n  noarch: nonsense\n", 7, "build/noarch is 'nonsense'"),
+        (META, "  number: 1\n", '  number: {{ "a".encode() }}\n', 6, "'encode' of a str is not available"),
+        (META, '"{{ version }}"', "'{{ version'", 4, "the template is invalid: "),
+        (META, '{% set version = "1.2" %}', "{% if version %}", 0, "the template is invalid: "),
+        (META, "  number: 1\n", "  number: 1\n   skip: ]\n", 7, "rendered, it is not YAML: "),
+        (META, META, "- demo\n", 1, "must be a mapping of sections"),
+        (META, META, "", 1, "the recipe has no package/name"),
+        (V1, "  number: 1\n", "  number: 1\n  noarch: nonsense\n", 9, "invalid noarch type 'nonsense'"),
+        (V1, "version: ${{ version }}", "version: ${{ vision }}", 6, "undefined value"),
+        (V1, "about:\n", "about:\n  license: MIT\n", 42, 'Duplicate key "license"'),
+        (V1, "  version: ${{ version }}\n", "", 1, "version is required"),
+        (V1, "build:\n", "build:\n   x: ]\n", 8, "is not YAML"),
+    ],
+)
+def test_a_recipe_that_no_job_can_render_is_a_finding_and_what_needs_the_jobs_unknown(
+    tmp_path: Path, recipe: str, old: str, new: str, at: int, message: str
+) -> None:
+    feedstock(tmp_path, recipe)
+    path = tmp_path / "recipe" / ("meta.yaml" if recipe == META else "recipe.yaml")
+    path.write_text(recipe.replace(old, new, 1))
+    report = lint_feedstock(tmp_path)
+    (finding,) = (each for each in report.findings if each.rule == "not-rendered")
+    assert (finding.path, finding.line) == (f"recipe/{path.name}", at or finding.line)
+    assert message in finding.message
+    verdicts = {check.name: str(check.verdict) for check in report.checks}
+    assert [verdicts[name] for name in ("not-rendered", "unused-key", "colliding-packages")] == [
+        "wrong",
+        "unknown",
+        "unknown",
+    ]
+
+
+def test_rules_that_need_no_job_run_on_a_recipe_that_cannot_be_rendered(tmp_path: Path) -> None:
+    recipe = META.replace("  number: 1\n", "  number: 1\n  noarch: nonsense\n").replace("license: MIT", "license: Mine")
+    found = {each.rule for each in found_in(feedstock(tmp_path, recipe))}
+    assert {"license", "noarch-value", "not-rendered"} <= found
+
+
+def test_a_recipe_beyond_a_bound_is_unknown_and_not_wrong(tmp_path: Path) -> None:
+    loop = "{% for x in range(99999) %}{% for y in range(9) %}{% endfor %}{% endfor %}\n"
+    report = lint_feedstock(feedstock(tmp_path, loop + META))
+    (check,) = (check for check in report.checks if check.name == "not-rendered")
+    assert (str(check.verdict), check.reason) == ("unknown", "2 of 2 jobs cannot be rendered")
 
 
 @pytest.mark.parametrize(("more", "count"), [("", 0), ("          then: numpy\n", 1)])
