@@ -5,6 +5,7 @@ MIRROR holds bare clones as OWNER+NAME/repo, that of conda-forge-pinning-feedsto
 
 from __future__ import annotations
 
+import argparse
 import bisect
 import calendar
 import re
@@ -15,7 +16,6 @@ from functools import cached_property
 from pathlib import Path
 
 from feedstock_tools.errors import FeedstockError
-from feedstock_tools.rerender.rerendering import rerender
 from feedstock_tools.rerender.rules import Rules
 
 RECIPES = ("recipe/meta.yaml", "recipe/recipe.yaml")
@@ -25,6 +25,13 @@ PINNING = "conda-forge+conda-forge-pinning-feedstock"
 #: What conda-smithy writes into the message of its commits; a merged branch may repeat it as an item.
 _RERENDERED = r"[Rr]e-?rendered with (conda-build \S+, )?conda-smithy [0-9.]+,?.* and conda-forge-pinning [0-9.]+"
 _VERSIONS = re.compile(r"conda-smithy ([\d.]*\d).*? and conda-forge-pinning ([\d.]*\d)")
+
+
+def options(text: str | None) -> argparse.ArgumentParser:
+    """The options of a program with this docstring, whose first argument is MIRROR."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("mirror", type=Path)
+    return parser
 
 
 def git(repository: Path, *words: str, given: bytes | None = None) -> bytes:
@@ -70,10 +77,6 @@ class Commit:
         except (subprocess.CalledProcessError, UnicodeDecodeError):
             return ""
 
-    def lay_out(self, folder: Path, *, before: bool = False) -> Path:
-        """Write the files of the commit, or of its parent, into a new folder."""
-        return unpack(self.repository, self.parent if before else self.name, folder)
-
     @cached_property
     def recorded(self) -> tuple[str, str] | None:
         """conda-smithy and pinning of the last rerender up to this commit; None if none is recorded."""
@@ -105,6 +108,15 @@ def unpack(repository: Path, commit: str, folder: Path, *paths: str) -> Path:
     archive = git(repository, "archive", commit, *paths)
     subprocess.run(["tar", "-x", "-C", str(folder)], input=archive, check=True)
     return folder
+
+
+def lay_out(repository: Path, commit: str, folder: Path, *paths: str) -> bool:
+    """Write files of a commit into a new folder; whether the clone has them all and there is a recipe."""
+    try:
+        unpack(repository, commit, folder, *paths)
+    except subprocess.CalledProcessError:  # a clone without its whole history, or its largest files
+        return False
+    return any((folder / recipe).is_file() for recipe in RECIPES)
 
 
 @dataclass(frozen=True)
@@ -157,13 +169,3 @@ class Pinnings:
             migrations = folder / "share" / "conda-forge" / "migrations"
             (recipe / "migrations").rename(migrations) if (recipe / "migrations").is_dir() else migrations.mkdir()
         return folder
-
-
-def rerendered(folder: Path, day: Day) -> Mapping[str, bytes]:
-    """The configurations of a feedstock by file name, with rules and pinning of a day."""
-    return rerender(folder, pinning=day.pinning, rules=day.rules).files
-
-
-def configurations(folder: Path) -> Mapping[str, bytes]:
-    """The configurations that a feedstock has."""
-    return {path.name: path.read_bytes() for path in (folder / ".ci_support").glob("*.yaml")}

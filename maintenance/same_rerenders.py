@@ -15,14 +15,13 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.histories import RECIPES, Pinnings, feedstocks, git, unpack
+from benchmarks.histories import Pinnings, feedstocks, git, lay_out
 
 
 def commits_of(repository: Path, most: int) -> list[str]:
@@ -59,11 +58,7 @@ def record(mirror: Path, most: int, outputs: bool) -> Iterator[tuple[str, dict[s
             name = repository.parent.name.partition("+")[2]
             for commit in commits_of(repository, most):
                 folder = Path(scratch, commit, name)
-                try:
-                    unpack(repository, commit, folder)
-                except subprocess.CalledProcessError:
-                    continue  # a clone without its whole history
-                if not any((folder / recipe).is_file() for recipe in RECIPES):
+                if not lay_out(repository, commit, folder):
                     continue
                 start = time.process_time()
                 found = results(folder, pinning, outputs)

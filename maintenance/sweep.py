@@ -35,7 +35,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from benchmarks.histories import RECIPES, Commit, Pinnings, feedstocks, git, unpack
+from benchmarks.histories import Commit, Pinnings, feedstocks, git, lay_out, unpack
 from feedstock_tools.rerender.rules import Rules
 from tests.support.command import environment, measured, tool
 
@@ -175,11 +175,7 @@ def sweep(mirror: Path, known: set[str], options: argparse.Namespace) -> Iterato
             smithy = release_folder(mirror, release, cache / "releases")
             folder = cache / "case" / commit.feedstock
             shutil.rmtree(folder.parent, ignore_errors=True)
-            try:
-                unpack(commit.repository, commit.name, folder.parent / "laid-out")
-            except subprocess.CalledProcessError:
-                continue  # a clone without its whole history
-            if smithy is None or not any((folder.parent / "laid-out" / recipe).is_file() for recipe in RECIPES):
+            if smithy is None or not lay_out(commit.repository, commit.name, folder.parent / "laid-out"):
                 continue
             counted += 1
             record = Record(f"{commit.feedstock} {commit.name[:8]}", release)

@@ -24,9 +24,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks.histories import unpack
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.packages.archive import write_package
@@ -107,8 +109,8 @@ def _counts(mirror: Path, python: str, names: Sequence[str]) -> int:
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             feedstock = Path(folder) / f"{name}-feedstock"
-            _check_out(mirror / f"conda-forge+{name}-feedstock" / "repo", feedstock)
             try:
+                unpack(mirror / f"conda-forge+{name}-feedstock" / "repo", "HEAD", feedstock)
                 ours, theirs = _planned(feedstock), _expected(feedstock, python)
             except Exception as error:  # the others are still counted
                 print(f"{name}: unknown: {str(error).strip().splitlines()[-1]}")
@@ -120,14 +122,6 @@ def _counts(mirror: Path, python: str, names: Sequence[str]) -> int:
         text = f"{name}: {len(theirs)} configurations, {made} shared builds, expected {expected}, factor {factor:.2f}"
         print(" ".join([text, *different]), flush=True)
     return 1 if wrong else 0
-
-
-def _check_out(repository: Path, folder: Path) -> None:
-    folder.mkdir()
-    packed = subprocess.run(
-        ["git", "--git-dir", str(repository), "archive", "HEAD"], capture_output=True, check=True
-    ).stdout
-    subprocess.run(["tar", "-x", "-C", str(folder)], input=packed, check=True)
 
 
 def _linux_files(feedstock: Path) -> list[Path]:
@@ -174,14 +168,31 @@ def _staged(feedstock: Path, file: Path) -> int:
     return len(contents)
 
 
-def _make(folder: Path, seconds: float, row: float, versions: Sequence[str]) -> tuple[Path, Path]:
-    """A feedstock whose scripts note when they begin and end, and its channel."""
+def _feedstock(folder: Path, versions: Sequence[str], flavours: str = "") -> tuple[Path, Path]:
+    """A channel with some Pythons, and a feedstock for these that has no recipe yet."""
     channel, feedstock = folder / "channel", folder / "made-up-feedstock"
     make_tiny_channel(channel, versions)
     write_package(channel, PackageMetadata("pip", "1.0", "0", 0, "noarch", noarch="generic"))
     index_channel(channel)
-    recipe = feedstock / "recipe"
-    recipe.mkdir(parents=True)
+    (feedstock / "recipe").mkdir(parents=True)
+    (feedstock / ".ci_support").mkdir()
+    pythons = "".join(f"- {python}.* *_cpython\n" for python in versions)
+    text = f"{flavours}python:\n{pythons}target_platform:\n- {HERE.subdir}\n"
+    (feedstock / ".ci_support" / f"{HERE.name}_.yaml").write_text(text)
+    return channel, feedstock
+
+
+@contextmanager
+def _made_up(seconds: float, row: float, versions: Sequence[str] = PYTHONS) -> Iterator[tuple[Path, Path, Path]]:
+    """A folder with a feedstock whose scripts note when they begin and end, and its channel."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        channel, feedstock = _feedstock(folder, versions)
+        _write_recipe(folder, feedstock / "recipe", seconds, row)
+        yield folder, feedstock, channel
+
+
+def _write_recipe(folder: Path, recipe: Path, seconds: float, row: float) -> None:
     (recipe / "meta.yaml").write_text(META)
     words = ("compile", "compiled", "row", "end")
     begun, compiled, row_begun, ended = (f"echo {word} >> {folder}/notes\n" for word in words)
@@ -189,11 +200,6 @@ def _make(folder: Path, seconds: float, row: float, versions: Sequence[str]) -> 
     (recipe / "build.sh").write_text(f"{begun}sleep {seconds}\n{library}{compiled}")
     package = "mkdir -p $PREFIX/share\ncp made $PREFIX/share/made-up\n"
     (recipe / "install.sh").write_text(f"{row_begun}sleep {row}\n{package}{ended}")
-    support = feedstock / ".ci_support"
-    support.mkdir()
-    pythons = "".join(f"- {python}.* *_cpython\n" for python in versions)
-    (support / f"{HERE.name}_.yaml").write_text(f"python:\n{pythons}target_platform:\n- {HERE.subdir}\n")
-    return feedstock, channel
 
 
 def _notes(folder: Path) -> list[str]:
@@ -207,18 +213,25 @@ def _ours(feedstock: Path, channel: Path, *more: str) -> list[str]:
     ]
 
 
+def _plain(conda_build: str, feedstock: Path, channel: Path, output: Path) -> list[str]:
+    return [
+        *(conda_build, str(feedstock / "recipe"), "-m", str(next((feedstock / ".ci_support").iterdir()))),
+        *("--override-channels", "-c", channel.as_uri(), "--output-folder", str(output)),
+        *("--croot", str(channel.parent / "croot")),
+    ]
+
+
 def _wall(seconds: float, row: float, conda_build: str | None) -> int:
     cases = {"rattler-build": _EMBEDDED}
     if conda_build:
         cases["conda-build"] = ["--engine", "conda-build", "--jobs", "2"]
     for name, more in cases.items():
-        with _MadeUp(seconds, row) as (folder, feedstock, channel):
+        with _made_up(seconds, row) as (folder, feedstock, channel):
             print(f"{name}, two jobs: {_timed(_ours(feedstock, channel, *more), folder, conda_build)}", flush=True)
     if conda_build:
-        with _MadeUp(seconds, row) as (folder, feedstock, channel):
-            words = [conda_build, str(feedstock / "recipe"), "-m", str(next((feedstock / ".ci_support").iterdir()))]
-            words += ["--override-channels", "-c", channel.as_uri(), "--output-folder", str(folder / "output")]
-            print(f"plain conda-build: {_timed([*words, '--croot', str(folder / 'croot')], folder, conda_build)}")
+        with _made_up(seconds, row) as (folder, feedstock, channel):
+            words = _plain(conda_build, feedstock, channel, folder / "output")
+            print(f"plain conda-build: {_timed(words, folder, conda_build)}")
     return 0
 
 
@@ -235,30 +248,15 @@ def _timed(words: Sequence[str], folder: Path, conda_build: str | None) -> str:
     return f"{seconds:.0f} s, {notes.count('compile')} compiles, {notes.count('row')} rows"
 
 
-class _MadeUp:
-    """A folder with a made-up feedstock and its channel, removed afterwards."""
-
-    def __init__(self, seconds: float, row: float, pythons: Sequence[str] = PYTHONS) -> None:
-        self._folder = tempfile.TemporaryDirectory()
-        self._seconds, self._row, self._pythons = seconds, row, pythons
-
-    def __enter__(self) -> tuple[Path, Path, Path]:
-        folder = Path(self._folder.__enter__())
-        return folder, *_make(folder, self._seconds, self._row, self._pythons)
-
-    def __exit__(self, *error: object) -> None:
-        self._folder.cleanup()
-
-
 def _kills(number: int) -> int:
     chance, wrong = random.Random(1), 0  # noqa: S311
-    with _MadeUp(0, 0, PYTHONS[:2]) as (folder, feedstock, channel):
+    with _made_up(0, 0, PYTHONS[:2]) as (folder, feedstock, channel):
         subprocess.run(_ours(feedstock, channel, *_EMBEDDED), capture_output=True, env=environment(), check=True)
         expected = _contents(feedstock / "build_artifacts", folder)
     for moment, allowed in (("compile", 2), ("compiled", 1), ("row", 1)):
         compiles = []
         for _ in range(number):
-            with _MadeUp(0.5, 0.5, PYTHONS[:2]) as (folder, feedstock, channel):
+            with _made_up(0.5, 0.5, PYTHONS[:2]) as (folder, feedstock, channel):
                 compiles.append(_killed(folder, feedstock, channel, moment, chance, expected))
                 wrong += not 1 <= compiles[-1] <= allowed
             counted = {each: compiles.count(each) for each in sorted(set(compiles))}
@@ -325,28 +323,19 @@ def _case(
     folder: Path, top: str, script: str | None, engine: str, conda_build: str
 ) -> tuple[int, dict[str, list[str]]]:
     """How often the top level runs, and the files of each package by its name and build number of Python."""
-    channel, feedstock = folder / "channel", folder / "case-feedstock"
-    make_tiny_channel(channel)
-    write_package(channel, PackageMetadata("pip", "1.0", "0", 0, "noarch", noarch="generic"))
-    index_channel(channel)
+    flavours = "flavour:\n- mild\n- ripe\n" if "flavour" in top else ""
+    channel, feedstock = _feedstock(folder, PYTHONS[:2], flavours)
     recipe = feedstock / "recipe"
-    recipe.mkdir(parents=True)
     library = f"echo run >> {folder}/notes; mkdir -p $PREFIX/lib; echo a | tee a > $PREFIX/lib/a"
     (recipe / "meta.yaml").write_text(f"{top}\n{OUTPUTS}".replace("script: make", f"script: {library}"))
     install = "cp a $PREFIX/a-of-work" if "build:\n  script" in top or script else "echo a > $PREFIX/a-of-work"
     (recipe / "install.sh").write_text(f"{install}\n")
     if script is not None:
         (recipe / "build.sh").write_text(f"{library}\n{script.replace('make', 'true')}\n")
-    support = feedstock / ".ci_support"
-    support.mkdir()
-    flavours = "flavour:\n- mild\n- ripe\n" if "flavour" in top else ""
-    pythons = "python:\n- 3.11.* *_cpython\n- 3.12.* *_cpython\n"
-    (support / f"{HERE.name}_.yaml").write_text(f"{flavours}{pythons}target_platform:\n- {HERE.subdir}\n")
     output = feedstock / "build_artifacts"
-    words = [*_ours(feedstock, channel, "--engine", engine, "--jobs", "2")]
+    words = _ours(feedstock, channel, "--engine", engine, "--jobs", "2")
     if engine == "plain":
-        words = [conda_build, str(recipe), "-m", str(next(support.iterdir())), "--override-channels"]
-        words += ["-c", channel.as_uri(), "--output-folder", str(output), "--croot", str(folder / "croot")]
+        words = _plain(conda_build, feedstock, channel, output)
     path = f"{Path(conda_build).parent}:{os.environ['PATH']}"
     variables = environment(PATH=path, CONDA_OFFLINE="1", CONDARC=str(folder / "condarc"))
     (folder / "condarc").write_text("conda-build: {pkg_format: '2'}\n")

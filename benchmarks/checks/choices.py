@@ -10,7 +10,6 @@ newest; what a machine may get after the commit must be what `changed_choices` c
 with its stubs is counted apart, as is one that a package of another feedstock decides.
 """
 
-import argparse
 import asyncio
 import random
 import re
@@ -22,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.checks.lint_states import unpacked
-from benchmarks.histories import feedstocks, git
+from benchmarks.histories import feedstocks, git, options
 from feedstock_tools.channel.many_solves import ManySolves
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.solving import Question, virtual_packages
@@ -31,6 +30,7 @@ from feedstock_tools.check.choices import Offer, Packages
 from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.recipe.packages import name_in
+from feedstock_tools.rerender.configuration import cuda_version
 
 TOOLKITS = ("cuda-version", "cudatoolkit")
 _VERSION = re.compile(r"\d[\w.]*")
@@ -49,7 +49,7 @@ def stub(spec: str, like: Record, number: int) -> Record:
     string = build.replace("*", "0") or str(number)
     url = f"{like.url.rpartition('/')[0]}/{name}-{pinned}-{string}.conda"
     return replace(
-        like, name=name, version=pinned, build=string, build_number=0, depends=(), constrains=(), track_features="",
+        like, name=name, version=pinned, build=string, build_number=0, depends=(), constrains=(), track_features=(),
         file_name=url.rpartition("/")[2], url=url,
     )  # fmt: skip
 
@@ -59,7 +59,7 @@ def complete(jobs: Sequence[Packages]) -> list[Offer]:
     names = {name_in(spec).lower() for job in jobs for package in job for spec in (*package.run, *package.constrains)}
     names |= {package.name.lower() for job in jobs for package in job} | {*TOOLKITS}
     return [
-        Offer(package.platform, choices.cuda_version(package.output.variant), choices._promised(package, job, names))
+        Offer(package.platform, cuda_version(package.output.variant), choices._promised(package, job, names))
         for job in jobs
         for package in job
     ]
@@ -124,8 +124,7 @@ def compared(before: Path, after: Path, counts: Counter[str]) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mirror", type=Path)
+    parser = options(__doc__)
     parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()

@@ -8,20 +8,17 @@ counted. Prints the wall time of the whole, processor time of each state, and th
 for each finding, and for each state that cannot be linted the reason.
 """
 
-import argparse
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 
-from benchmarks.histories import feedstocks, git, unpack
+from benchmarks.histories import feedstocks, git, lay_out, options
 from feedstock_tools.check.linting.lint import lint_feedstock
 from feedstock_tools.errors import FeedstockError
 
@@ -46,10 +43,7 @@ def chosen(mirror: Path, number: int) -> list[tuple[Path, str]]:
 def unpacked(repository: Path, commit: str, folder: Path) -> bool:
     """Unpack a state; whether it has a recipe and configurations."""
     names = set(git(repository, "ls-tree", "--name-only", commit).decode().split())
-    with suppress(subprocess.CalledProcessError):  # a clone without its largest files
-        unpack(repository, commit, folder, *(name for name in READ if name in names))
-    recipes = [folder / "recipe" / name for name in ("meta.yaml", "recipe.yaml")]
-    return (folder / ".ci_support").is_dir() and any(path.is_file() for path in recipes)
+    return ".ci_support" in names and lay_out(repository, commit, folder, *(name for name in READ if name in names))
 
 
 def linted(folder: Path) -> Result:
@@ -61,17 +55,16 @@ def linted(folder: Path) -> Result:
     return folder.name, time.process_time() - start, found
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mirror", type=Path)
+def main() -> int:
+    parser = options(__doc__)
     parser.add_argument("--states", type=int, default=1000)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--findings", type=Path)
-    given = parser.parse_args(words)
+    given = parser.parse_args()
     random.seed(given.seed)
     with tempfile.TemporaryDirectory() as top:
-        folders = []
+        folders: list[Path] = []
         for repository, commit in chosen(given.mirror, given.states * 2):
             folder = Path(top) / f"{repository.parent.name.partition('+')[2]}@{commit[:12]}"
             if len(folders) < given.states and unpacked(repository, commit, folder):

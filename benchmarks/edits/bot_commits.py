@@ -8,7 +8,6 @@ values the commit changed; of commits that bring `stdlib` or `python_min` among 
 and the line above each are compared. MIRROR: see benchmarks/histories.py.
 """
 
-import argparse
 import re
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from benchmarks.histories import FORGE, PINNING, Commit, git
+from benchmarks.histories import FORGE, PINNING, Commit, git, options
 from feedstock_tools.check.linting.lint import rewritten
 from feedstock_tools.check.linting.subject import Subject
 from feedstock_tools.edit.draft import Draft
@@ -58,6 +57,12 @@ def draft_of(folder: Path, commit: Commit, *paths: str) -> Draft:
     )
 
 
+def text_in(draft: Draft, path: str) -> str:
+    """A file of a draft; '' where there is none."""
+    document = draft.file(path)
+    return document.text if document else ""
+
+
 def opened(folder: Path, commit: Commit) -> bool:
     (path,) = [path for path, kind in commit.paths.items() if kind == "A"]
     text = commit.text(path)
@@ -68,16 +73,16 @@ def opened(folder: Path, commit: Commit) -> bool:
     draft = open_migration(
         draft_of(folder, commit, VARIANT_FILES[0]), key, versions.pop(key), versions, content["migrator_ts"]
     )
-    ours = draft.document(folder / path)
+    ours = text_in(draft, path)
     if "commit_message" not in content["__migrator"]:  # until January 2024
-        ours = ours and Document(ours.path, re.sub(r"  commit_message: .*\n", "", ours.text))
-    return ours is not None and ours.text == text
+        ours = re.sub(r"  commit_message: .*\n", "", ours)
+    return ours == text
 
 
 def closed(folder: Path, commit: Commit) -> bool:
     (path,) = [path for path, kind in commit.paths.items() if kind == "D"]
     draft = close_migration(draft_of(folder, commit, VARIANT_FILES[0], path), Path(path).stem)
-    return draft.file(VARIANT_FILES[0]).text == commit.text(VARIANT_FILES[0])
+    return text_in(draft, VARIANT_FILES[0]) == commit.text(VARIANT_FILES[0])
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -98,7 +103,7 @@ def settled(folder: Path, commit: Commit) -> bool:
         if key and before.get(key, ...) != value:
             text = yaml.safe_dump(value, default_flow_style=True).removesuffix("...\n").strip()
             draft = set_setting(draft, key, text)
-    return draft.file(FORGE).text == commit.text(FORGE)
+    return text_in(draft, FORGE) == commit.text(FORGE)
 
 
 def marked(word: str, text: str) -> list[tuple[str, str]]:
@@ -131,8 +136,7 @@ def commits(repository: Path, *words: str) -> Iterator[tuple[str, Commit]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mirror", type=Path)
+    parser = options(__doc__)
     parser.add_argument("--most", type=int, default=400)
     given = parser.parse_args()
     counts: Counter[str] = Counter()
@@ -149,7 +153,7 @@ def main() -> int:
                     commit for commit in brought if not re.search(pattern, commit.text(_RECIPE, before=True))
                 ]
     print(*(f"{number:6} {kind}" for kind, number in counts.most_common(20)), sep="\n")
-    Subject.pinned = lambda _self, _key: "3.9"  # type: ignore[method-assign]  # the lowest Python of most of these days
+    Subject.pinned = lambda self, key: "3.9"  # type: ignore[method-assign]  # the lowest Python of most of these days
     for kind, all_ in found.items():
         results: Counter[str] = Counter()
         for commit in all_[:: max(1, len(all_) // given.most)]:

@@ -8,7 +8,6 @@ again. All must give the bytes of before. Versions that are not YAML even with t
 nothing is edited in those. MIRROR holds bare clones as OWNER+NAME/repo.
 """
 
-import argparse
 import random
 import sys
 import time
@@ -16,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.histories import git
+from benchmarks.histories import git, options
 from feedstock_tools.edit.writing import added_item, removed_items, replaced
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.written.document import Document, Part, TextEdit
@@ -94,8 +93,7 @@ def mistakes(document: Document, root: Part, counts: Counter[str]) -> Iterator[s
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mirror", type=Path)
+    parser = options(__doc__)
     parser.add_argument("--share", type=float, default=1.0, help="of the versions, chosen at random")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()

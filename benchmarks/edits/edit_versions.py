@@ -15,7 +15,6 @@ pinning of the last rerender in the history of the commit: names and bytes of th
 equal to those in the commit if rerendering the commit gives these. MIRROR: see histories.py.
 """
 
-import argparse
 import difflib
 import random
 import re
@@ -24,13 +23,14 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.histories import MIGRATIONS, Commit, Pinnings, configurations, feedstocks, main_line, rerendered
+from benchmarks.histories import MIGRATIONS, Commit, Pinnings, feedstocks, lay_out, main_line, options
 from feedstock_tools.edit.sources import changed_sources, sources_of
 from feedstock_tools.edit.version import _base, _groups, left_behind, move_to, set_version, version_of
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.recipe.written.document import Document
 from feedstock_tools.recipe.written.owners import outputs_of
 from feedstock_tools.recipe.written.variables import Variable, names_behind, read_variables
+from feedstock_tools.rerender.rerendering import rerender
 
 _COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 _HASH = re.compile(r"\b[0-9a-f]{32,128}\b")
@@ -151,24 +151,25 @@ def replay(commit: Commit, pinnings: Pinnings, counts: Counter[str], *, rerender
         return result
     counts["recipes equal byte for byte"] += document.text == commit.text(commit.recipe)
     with tempfile.TemporaryDirectory() as place:
-        ours = commit.lay_out(Path(place) / "ours", before=True)
-        theirs = commit.lay_out(Path(place) / "theirs")
+        ours, theirs = Path(place, "ours"), Path(place, "theirs")
+        lay_out(commit.repository, commit.parent, ours)
+        lay_out(commit.repository, commit.name, theirs)
         (ours / document.path).write_bytes(document.text.encode())
         try:
-            expected = rerendered(theirs, day)
+            expected = rerender(theirs, pinning=day.pinning, rules=day.rules).files
         except FeedstockError as error:
             return f"{result}; the commit does not rerender: {message(error)}"
-        given = rerendered(ours, day)
-        same, own = given == expected, expected == configurations(theirs)
+        given = rerender(ours, pinning=day.pinning, rules=day.rules).files
+        recorded = {path.name: path.read_bytes() for path in (theirs / ".ci_support").glob("*.yaml")}
+        same, own = given == expected, expected == recorded
         counts["configurations equal to those of rerendering the commit"] += same
         counts["commits whose own configurations rerendering gives"] += own
-        counts["and the edit rerenders to these"] += own and given == configurations(theirs)
+        counts["and the edit rerenders to these"] += own and given == recorded
         return result if same else f"{result}; other configurations"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mirror", type=Path)
+    parser = options(__doc__)
     parser.add_argument("--most", type=int, default=200, help="bumps in all")
     parser.add_argument("--each", type=int, default=6, help="bumps of each feedstock")
     parser.add_argument("--seed", type=int, default=1)

@@ -11,7 +11,6 @@ there before.
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.histories import PINNING, unpack
+from benchmarks.histories import PINNING, options, unpack
 from feedstock_tools.api import (
     check,
     compare_feedstocks,
@@ -135,8 +134,7 @@ def tried(case: Case, mirror: Path, pinning: Path, scratch: Path) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mirror", type=Path)
+    parser = options(__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--keep", type=Path, help="keep the feedstocks here")
     given = parser.parse_args()

@@ -9,7 +9,6 @@ Prints a line for each case in which it is not, and the totals; a migration that
 
 from __future__ import annotations
 
-import argparse
 import random
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.histories import MIGRATIONS, Commit, Pinnings, feedstocks, git, main_line
+from benchmarks.histories import MIGRATIONS, Commit, Pinnings, feedstocks, git, lay_out, main_line, options
 from feedstock_tools.bounds.limits import released
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.many.impact import impact
@@ -39,7 +38,7 @@ def cases(mirror: Path, since: str) -> list[tuple[Commit, str]]:
 def outcome(commit: Commit, path: str, pinning: Path, folder: Path) -> str:
     """`named`, `same` (rendered again without a change), `ruled out`, or `fails: ` with the reason."""
     name = commit.feedstock.removesuffix("-feedstock")
-    commit.lay_out(folder / "feedstocks" / commit.feedstock, before=True)
+    lay_out(commit.repository, commit.parent, folder / "feedstocks" / commit.feedstock)
     migration = folder / Path(path).name
     migration.write_text(commit.text(path))
     with released(), opened_index(folder / INDEX, make=True) as index:
@@ -56,17 +55,16 @@ def outcome(commit: Commit, path: str, pinning: Path, folder: Path) -> str:
 
 def main() -> int:
     """1 if a migration that was opened is ruled out."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("mirror", type=Path)
+    parser = options(__doc__)
     parser.add_argument("--most", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--since", default="2 years ago")
-    options = parser.parse_args()
-    found = cases(options.mirror, options.since)
-    chosen = random.Random(options.seed).sample(found, min(options.most, len(found)))  # noqa: S311
+    given = parser.parse_args()
+    found = cases(given.mirror, given.since)
+    chosen = random.Random(given.seed).sample(found, min(given.most, len(found)))  # noqa: S311
     counts = Counter[str]()
     with tempfile.TemporaryDirectory() as scratch:
-        pinnings = Pinnings(options.mirror, Path(scratch) / "pinnings")
+        pinnings = Pinnings(given.mirror, Path(scratch) / "pinnings")
         for number, (commit, path) in enumerate(chosen):
             day = pinnings.day_of(commit)
             try:
