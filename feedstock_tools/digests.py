@@ -39,9 +39,6 @@ def digest_of_files(roots: Iterable[Path]) -> str:
     """A hash over the relative names, the bytes and the executable bits of all files below each root.
 
     A missing root counts as empty: the code that needs it will report it.
-
-    Raises:
-        InputError: there is a FIFO, a socket or a device, or a file cannot be read.
     """
     digest = sha256()
     for number, root in enumerate(roots):
@@ -79,11 +76,7 @@ def stamp_of_files(roots: Iterable[Path]) -> str:
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a regular file's bytes, in hexadecimal.
-
-    Raises:
-        InputError: there is no such file, it is of another kind, or it cannot be read.
-    """
+    """The SHA-256 of a regular file's bytes, in hexadecimal."""
     digest = sha256()
     with open_file(path, within=None) as file:
         while block := file.read(_BLOCK):

@@ -367,9 +367,6 @@ def time_of(text: str) -> float:
 def time_limit_of(text: str) -> float | None:
     """The seconds of a time limit; None for `0`, no limit.
 
-    Raises:
-        InputError: as `time_of`.
-
     >>> time_limit_of("48 h"), time_limit_of("0")
     (172800.0, None)
     """

@@ -192,11 +192,7 @@ class OpenChannels:
     properties: ChannelProperties = REAL
 
     def has(self, channel: str, name: str) -> bool:
-        """Whether a channel (its URL) has any package of a name.
-
-        Raises:
-            WorkError: the channel cannot be read.
-        """
+        """Whether a channel (its URL) has any package of a name."""
         if channel not in self._names:
             from feedstock_tools.channel.repodata import read_records
 
@@ -218,10 +214,6 @@ def open_channels(
         pythons: the versions that must run, as far as this machine has them. For solving alone none is needed: on the
             stand-in channel each takes seconds to make.
         fallback: the cache folder if the user has none.
-
-    Raises:
-        WorkError: the stand-in channel cannot be created.
-        InputError: a channel's name is invalid.
     """
     subdirs = (platform, "noarch")
     if channels.properties.made_here:
@@ -263,10 +255,6 @@ def channels_to_rehearse(
         requested: the channels from the command line; none to use those of the configurations, and the stand-in channel
             if none of these can be reached. Each channel counts once.
         machine: the environment of the machine.
-
-    Raises:
-        InputError: the feedstock's conda-forge.yml or a channel's name is invalid.
-        WorkError: a channel cannot be reached.
     """
     from feedstock_tools.check.rehearsal import RehearsalChannels, platforms_of
     from feedstock_tools.rerender.forge import read_forge

@@ -52,10 +52,6 @@ def missing_configurations(
     """Name and platform of each configuration with a package that no channel has.
 
     Without channels these are all configurations.
-
-    Raises:
-        InputError: the configurations or the recipe cannot be read, or a name matches nothing.
-        WorkError: a channel cannot be read.
     """
     from feedstock_tools.channel.repodata import lacking
     from feedstock_tools.feedstock.configurations import configurations_of

@@ -60,9 +60,6 @@ def wait_for(work: Coroutine[Any, Any, _Result], awaited: str = "", seconds: flo
     Args:
         awaited: what it waits for, such as `https://example.org to answer`; it is named if that takes long.
         seconds: the time limit.
-
-    Raises:
-        WorkError: it takes longer.
     """
     import asyncio
 

@@ -68,11 +68,7 @@ def fetch_package(
 
 
 def available_packages(kind: PackageKind, channel: str, *, seconds: float = _SECONDS) -> tuple[Record, ...]:
-    """The versions of a package that a channel has, the newest last.
-
-    Raises:
-        WorkError: the channel cannot be reached, answers with an error, or its repodata is damaged.
-    """
+    """The versions of a package that a channel has, the newest last."""
     url = channel_url(channel)
     if local_folder(url) is not None:
         records = read_records(url, ["noarch"])

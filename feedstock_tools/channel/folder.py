@@ -62,9 +62,6 @@ def add_packages(
     Args:
         known: the metadata of packages that the caller has read already.
         hashes: the sha256 that packages must have; their files may have changed since the caller has read them.
-
-    Raises:
-        WorkError: a package is damaged or misnamed or has another hash, or the folder cannot be written.
     """
     targets = tuple(_target(folder, package, (known or {}).get(package)) for package in packages)
     with locked(folder):
@@ -103,11 +100,7 @@ def _add(folder: Path, targets: Mapping[Path, Path], hashes: Mapping[Path, str])
 
 
 def complete_index(folder: Path) -> None:
-    """Index a channel folder again if a run that was killed has copied packages into it that its index lacks.
-
-    Raises:
-        WorkError: the folder cannot be written, its index is not JSON, or a package in it is damaged.
-    """
+    """Index a channel folder again if a run that was killed has copied packages into it that its index lacks."""
     with locked(folder):
         subdirs = [path for path in folder.iterdir() if path.name in (*KNOWN_SUBDIRS, "noarch") and path.is_dir()]
         new = [subdir / name for subdir in subdirs for name in sorted(_packages(subdir) - _indexed(subdir))]

@@ -85,11 +85,7 @@ class ManySolves:
         return len(self._asked)
 
     async def names(self, platform: Platform) -> frozenset[str]:
-        """The names of all packages that the channels have for a platform.
-
-        Raises:
-            WorkError: a channel cannot be read.
-        """
+        """The names of all packages that the channels have for a platform."""
         if platform.subdir not in self._names:
             self._names[platform.subdir] = asyncio.ensure_future(self._read_names(platform))
         return await self._names[platform.subdir]
@@ -99,10 +95,6 @@ class ManySolves:
 
         Args:
             promised: packages that are not in the channels; they hide those of the same names there.
-
-        Raises:
-            InputError: a spec or a virtual package is invalid.
-            WorkError: a channel cannot be read.
         """
         question.check()
         text = json.dumps([record.to_repodata() for record in promised], sort_keys=True) if promised else ""
@@ -112,11 +104,7 @@ class ManySolves:
         return await self._asked[key]
 
     async def run_exports(self, package: Solved) -> RunExports:
-        """The run exports of a package, from repodata, the channel's run_exports.json or the package itself.
-
-        Raises:
-            WorkError: none of them can be read.
-        """
+        """The run exports of a package, from repodata, the channel's run_exports.json or the package itself."""
         if package.run_exports is not None:
             return package.run_exports
         if package.url not in self._exports:

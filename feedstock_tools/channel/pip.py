@@ -37,9 +37,6 @@ def pip_command() -> tuple[str, ...]:
     """The command of pip; or of Python's bundled copy, if the environment has none (like those of uv).
 
     No module of the folder that it starts in takes the place of pip's.
-
-    Raises:
-        WorkError: there is no copy either.
     """
     wheel = _bundled()
     return (sys.executable, "-P", *(("-m", "pip") if wheel is None else (str(wheel / "pip"),)))

@@ -122,9 +122,6 @@ def read_records(channel: str, subdirs: Sequence[str], *, cache: Path | None = N
 
     Args:
         cache: the folder that caches repodata of remote channels; default: none.
-
-    Raises:
-        WorkError: the channel cannot be reached, answers with an error, or its repodata is damaged.
     """
     url = channel_url(channel)
     folder = local_folder(url)
@@ -356,11 +353,7 @@ def _state_on_server(url: str) -> str | None:
 
 
 def run_exports_of(url: str) -> RunExports:
-    """The run exports of the package at a URL.
-
-    Raises:
-        WorkError: neither the subdir's run_exports.json nor the package can be read.
-    """
+    """The run exports of the package at a URL."""
     subdir, _, file_name = url.rpartition("/")
     with _ONE_AT_A_TIME:  # the first caller reads it for the others
         listed = _listed(subdir)
@@ -371,11 +364,7 @@ def run_exports_of(url: str) -> RunExports:
 
 
 def listed_run_exports(urls: Iterable[str]) -> dict[str, RunExports]:
-    """The run exports of packages by URL, as far as they are cheap: from run_exports.json, or from a local file.
-
-    Raises:
-        WorkError: an existing run_exports.json or package cannot be read.
-    """
+    """The run exports of packages by URL, as far as they are cheap: from run_exports.json, or from a local file."""
     exports = {}
     for url in urls:
         subdir, _, file_name = url.rpartition("/")

@@ -97,9 +97,7 @@ def solve(
         constraints: specifications that apply to a package only if it is needed.
 
     Raises:
-        InputError: a spec, a virtual package or a channel is invalid.
         SolveError: nothing satisfies the specs.
-        WorkError: a channel cannot be reached, answers with an error, or has damaged repodata.
     """
     from rattler import Channel
 

@@ -49,11 +49,7 @@ def name_of(spec: MatchSpec) -> str:
 
 @lru_cache(maxsize=65536)
 def read_spec(text: str) -> Spec:
-    """Read `cudnn >=8`, `tensorflow=2.6=cuda112*` or any other match specification.
-
-    Raises:
-        InputError: `text` is not a match specification.
-    """
+    """Read `cudnn >=8`, `tensorflow=2.6=cuda112*` or any other match specification."""
     read = match_spec(text)
     return Spec(
         name=name_of(read),

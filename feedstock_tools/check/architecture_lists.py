@@ -107,9 +107,6 @@ def read_list(text: str, form: Form = "torch") -> tuple[Architecture, ...]:
     Items may be `sm_80` and `compute_80`, `8.0` and `8.0+PTX`, `75-real`, `75-virtual` and `75`, or generations of
     GPUs (`Volta`). A bare number is machine code and PTX unless the form says otherwise.
 
-    Raises:
-        InputError: an item has none of these forms.
-
     >>> [str(architecture) for architecture in read_list("75-real;80")]
     ['sm_75', 'sm_80', 'compute_80']
     """

@@ -124,9 +124,6 @@ async def picks_of(
         offers: the packages that can be installed.
         outputs: the names of all outputs of the feedstock.
         drivers: CUDA versions of drivers.
-
-    Raises:
-        WorkError: a channel cannot be read.
     """
     picks = []
     for platform in sorted({offer.platform for offer in offers}):
@@ -255,9 +252,6 @@ def changed_choices(before: Sequence[Packages], after: Sequence[Packages]) -> tu
 
     Args:
         before: the packages of each job.
-
-    Raises:
-        InputError, WorkError: a requirement is not a match specification, or the solver fails.
     """
     old, new = _channel(before), _channel(after)
     if not any(offer.cuda for offer in (*old.offers, *new.offers)):

@@ -389,10 +389,6 @@ def rehearse_feedstock(
         artifacts: the artifacts folder with the cached answers.
         channels: for all of `platforms_of` the configurations.
         fresh: ignore cached answers.
-
-    Raises:
-        InputError: the feedstock or its recipe is invalid.
-        WorkError: a channel cannot be read.
     """
     key = _key(feedstock.inputs, configurations, channels.by_subdir)
     cached = artifacts.recall(_CACHE)
@@ -423,10 +419,6 @@ def rehearse_configurations(
         rules: the version of conda-build that renders a `meta.yaml`; default: the newest.
         progress: never called with bounds.
         bounds: what the work may take, in a child process, such as `SOLVING`; None to do it in this process.
-
-    Raises:
-        InputError: recipe, configuration or conda-forge.yml is invalid; with file and line.
-        WorkError: a channel cannot be read.
 
     >>> feedstock = Path("solver-feedstock")
     >>> found = rehearse(feedstock, read_configurations(feedstock)[:1], ["./empty-channel"])
@@ -461,9 +453,6 @@ def rows_to_rehearse(
 
     Args:
         forge: the feedstock's conda-forge.yml, if already read.
-
-    Raises:
-        InputError: the recipe, a configuration or conda-forge.yml is invalid; with file and line.
     """
     forge = forge or read_forge(feedstock, rules)
     rows = []

@@ -41,10 +41,6 @@ def readable(channels: Sequence[str], platforms: Iterable[Platform]) -> tuple[st
     """The given channels, with the folders of the stand-in channel in place of `stand-in`.
 
     Creates the stand-in channel for these platforms if it is missing.
-
-    Raises:
-        InputError: `stand-in` is given beside a real channel.
-        WorkError: the stand-in channel cannot be written.
     """
     if STAND_IN.origin not in channels:
         return tuple(channels)

@@ -229,11 +229,7 @@ def _merged(endings: Sequence[Ending]) -> Ending:
 
 
 def _pinning_for(feedstock: Path, requested: str | None) -> Pinning | None:
-    """The pinning that the edits of a call are made with; found, or fetched, when the first of them needs it.
-
-    Raises:
-        InputError: there is none, and the user did not say that none is needed.
-    """
+    """The pinning that the edits of a call are made with; found, or fetched, when the first of them needs it."""
     known: dict[str | None, Pinning | None] = click.get_current_context().meta.setdefault(__name__, {})
     if requested not in known:
         path = required_pinning(requested, feedstock)

@@ -150,11 +150,7 @@ def version_of_pinning(pinning: Path) -> str | None:
 
 
 def readable_pinning(requested: str | None, feedstock: Path) -> Path | NoPinning | None:
-    """The pinning for a command that only reads, also printed on stderr: None if there is none.
-
-    Raises:
-        InputError: the requested one is not there.
-    """
+    """The pinning for a command that only reads, also printed on stderr: None if there is none."""
     if _needs_none(requested, feedstock):
         return _without_pinning()
     if requested is None and not packages.cached_pinnings(packages.pinning_cache(os.environ)):

@@ -213,11 +213,7 @@ def status(
 
 
 def _watch(names: tuple[str, ...], place: options.Place, html: Path) -> NoReturn:
-    """Write the page with what goes on until Ctrl-C; the last one stays while the feedstock cannot be read.
-
-    Raises:
-        FeedstockError: the first page cannot be made or written.
-    """
+    """Write the page with what goes on until Ctrl-C; the last one stays while the feedstock cannot be read."""
     _write_followed(names, place, html)
     say(f"{html} shows the builds as they go on: open it in a browser. End this with Ctrl-C.")
     refusal, took = "", 0.0

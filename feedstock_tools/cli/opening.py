@@ -32,10 +32,6 @@ def opened_to_build(feedstock: Feedstock, place: Place, engine: str | None, note
     Args:
         place: its artifacts folder and channels.
         note: called with the updated files.
-
-    Raises:
-        InputError: its files are invalid, or the output folder is among them.
-        WorkError: generated files cannot be written.
     """
     from feedstock_tools.builds.plan.workspace import artifacts_of, workspace_of
     from feedstock_tools.feedstock.up_to_date import refresh
@@ -51,12 +47,7 @@ def opened_to_build(feedstock: Feedstock, place: Place, engine: str | None, note
 
 
 def opened_to_read(place: Place) -> Workspace:
-    """The feedstock in a given folder, or the one here, as it is; a note on stderr names outdated generated files.
-
-    Raises:
-        InputError: there is no feedstock, its files are invalid, or the output folder is among them.
-        WorkError: the artifacts folder cannot be written.
-    """
+    """The feedstock in a given folder, or the one here, as it is; a note on stderr names outdated generated files."""
     workspace, pending = _opened(place)
     _note_outdated(pending)
     return workspace
@@ -76,10 +67,6 @@ def opened_for_plan(place: Place, engine: str | None = None) -> Iterator[Workspa
 
     Args:
         engine: the value of `--engine`.
-
-    Raises:
-        InputError: there is no feedstock, its files are invalid, or the output folder is among them.
-        WorkError: the artifacts folder or the copy cannot be written.
     """
     workspace, pending = _opened(place, engine)
     if pending.is_empty:
@@ -98,9 +85,6 @@ def refuse_without_feedstock(folder: Path) -> None:
     """Refuse a folder without a feedstock, before anything is printed about a pinning or a release.
 
     A `conda-forge.yml` can name another folder for the recipe, which a rerender reads.
-
-    Raises:
-        InputError: there is none.
     """
     if not (folder / "conda-forge.yml").is_file():
         find_feedstock(None if folder == Path() else folder, Path.cwd())
@@ -114,11 +98,7 @@ def tidy(feedstock: Path | None = None, artifacts: Artifacts | None = None) -> N
 
 
 def repository_of(feedstock: Path, requested: str | None) -> Repository | None:
-    """The repository for `--commit`, before anything is written; None where no commit was requested.
-
-    Raises:
-        InputError: git is not installed, or the feedstock is not the top of a repository.
-    """
+    """The repository for `--commit`, before anything is written; None where no commit was requested."""
     from feedstock_tools.feedstock.git import find_repository
 
     return find_repository(feedstock, os.environ) if requested is not None else None

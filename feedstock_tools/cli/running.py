@@ -469,11 +469,7 @@ class Repetition:
 def _compared(
     workspace: Workspace, result: BuildResult, repetition: Repetition, terminal: Terminal, build: Build
 ) -> tuple[ComparisonRecord, ...]:
-    """Build rows of a run a second time, and record how their packages compare.
-
-    Raises:
-        WorkError: the folder is in use, or the ledger or a package cannot be used.
-    """
+    """Build rows of a run a second time, and record how their packages compare."""
     from feedstock_tools.builds.runs.run import BuildResult
     from feedstock_tools.builds.testing import verifying
 

@@ -41,11 +41,7 @@ class Draft(WrittenFiles):
         return self.with_document(edit(self.recipe))
 
     def with_document(self, document: Document) -> Draft:
-        """The draft with a new text of a file.
-
-        Raises:
-            InputError: the edited text is not valid YAML: edits cannot follow the way in which the file is written.
-        """
+        """The draft with a new text of a file."""
         _ = document.root
         return self._with(document.path, document)
 

@@ -9,9 +9,6 @@ from feedstock_tools.recipe.written.document import Document
 def set_noarch(document: Document, kind: str) -> Document:
     r"""Build one package for all platforms: `noarch` of the recipe in `document` becomes a `kind`, python or generic.
 
-    Raises:
-        InputError: the recipe has no section `build` with keys.
-
     >>> set_noarch(Document(Path("meta.yaml"), "build:\n  number: 4\n"), "python").text
     'build:\n  noarch: python\n  number: 4\n'
     """
@@ -20,9 +17,6 @@ def set_noarch(document: Document, kind: str) -> Document:
 
 def set_license_file(document: Document, path: str) -> Document:
     r"""Name the file with the license, by its `path` in the source, in the recipe in `document`.
-
-    Raises:
-        InputError: the recipe has no section `about` with keys, or a list of files.
 
     >>> set_license_file(Document(Path("meta.yaml"), "about:\n  license: MIT\n  summary: X\n"), "LICENSE").text
     'about:\n  license: MIT\n  license_file: LICENSE\n  summary: X\n'

@@ -83,9 +83,6 @@ def set_setting(draft: Draft, key: str, value: str) -> Draft:
 
     A new key comes last, as conda-forge's bot writes it.
 
-    Raises:
-        InputError: the key is below a value that cannot have keys, or has a list or mapping for its own.
-
     >>> set_setting(open_draft(Path("solver-feedstock")), "bot.automerge", "true").changes().listed()
     (('change', 'conda-forge.yml'),)
     """

@@ -272,11 +272,7 @@ class CudaFacts:
         )
 
     def gpu(self, name: str) -> Gpu:
-        """The GPU with a name such as `RTX 3080` or `NVIDIA A100-SXM4-80GB`; see `find_gpu`.
-
-        Raises:
-            InputError: there is no such GPU, or several of different capabilities.
-        """
+        """The GPU with a name such as `RTX 3080` or `NVIDIA A100-SXM4-80GB`; see `find_gpu`."""
         return find_gpu(name, load_gpus())
 
     def versions(self, platform: Platform) -> tuple[str, ...]:

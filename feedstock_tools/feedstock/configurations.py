@@ -52,9 +52,6 @@ def choose(names: Sequence[str], configurations: Sequence[Configuration]) -> tup
 def outline(feedstock: Path) -> tuple[PlannedConfiguration, ...]:
     """The configurations of a feedstock and their rows, without outputs; including values from a recipe.yaml's own
     variant file.
-
-    Raises:
-        InputError: a configuration or the recipe's own variant file cannot be read.
     """
     configurations = with_own_values(Feedstock(feedstock).recipe, read_configurations(feedstock))
     return _planned(configurations)

@@ -109,22 +109,13 @@ def commit_of(folder: Path) -> str:
 
 
 def tree_of(repository: Path) -> str:
-    """The id of the files of a repository's last commit; the repository may be bare.
-
-    Raises:
-        WorkError: it has no commit, or git is missing.
-    """
+    """The id of the files of a repository's last commit; the repository may be bare."""
     return _asked(_repository_at(repository), "rev-parse", "--verify", "HEAD^{tree}").decode().strip()
 
 
 @contextmanager
 def small_files_of(repository: Path) -> Iterator[Path]:
-    """A folder with the small files of a repository's last commit; removed afterwards. The repository may be bare.
-
-    Raises:
-        InputError: the files are too many, or lead out of the folder.
-        WorkError: it has no commit, or git is missing or fails.
-    """
+    """A folder with the small files of a repository's last commit; removed afterwards. The repository may be bare."""
     place = _repository_at(repository)
     with temporary_folder() as folder:
         _write(place, _small(place, _commit(place, "HEAD")), folder)
@@ -188,9 +179,6 @@ def applies(folder: Path, patch: bytes, strip: int, *, reverse: bool = False) ->
 
     Args:
         strip: how many folders at the beginning of the patch's paths do not count.
-
-    Raises:
-        WorkError: git cannot be run.
     """
     own = {key: value for key, value in os.environ.items() if not key.startswith("GIT_") or key == "GIT_EXEC_PATH"}
     environment = {**own, **_READING, "GIT_CEILING_DIRECTORIES": str(folder.resolve().parent)}
@@ -554,11 +542,7 @@ class Repository:
         return True
 
     def stage(self, changes: Changes) -> bool:
-        """Stage changes that were applied, ignored files too; whether the index differs from the last commit.
-
-        Raises:
-            WorkError: git fails.
-        """
+        """Stage changes that were applied, ignored files too; whether the index differs from the last commit."""
         written = [path for path in changes.seen.keys() | changes.files.keys() if path.is_file()]
         tracked = _names(self._run("ls-files", "-z", "--deleted", "--", CI_SUPPORT).stdout)
         gone = {path for path in changes.seen.keys() | changes.files.keys() if not path.exists()}

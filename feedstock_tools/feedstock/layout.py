@@ -180,11 +180,7 @@ class Artifacts:
         return tuple(dead)
 
     def remove_dead_private(self) -> None:
-        """Remove those folders, except one whose row is being built again.
-
-        Raises:
-            WorkError: a lock cannot be taken.
-        """
+        """Remove those folders, except one whose row is being built again."""
         from feedstock_tools.files.locks import Locks
 
         for row, folder in self.dead_private():

@@ -21,11 +21,7 @@ _STDLIB = re.compile(r"^c_stdlib:", re.MULTILINE)
 
 
 def follows_pinning(feedstock: Path) -> bool:
-    """Whether a feedstock has a spec that takes its versions from conda-forge's pinning.
-
-    Raises:
-        InputError: the spec is not YAML.
-    """
+    """Whether a feedstock has a spec that takes its versions from conda-forge's pinning."""
     if not (feedstock / _SPEC).is_file():
         return False
     content = read_texts(feedstock / _SPEC, within=feedstock)

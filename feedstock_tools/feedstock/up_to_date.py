@@ -75,10 +75,6 @@ def refresh(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, st
 
     Args:
         machine: the environment of the machine, which determines the cache folder.
-
-    Raises:
-        InputError: the spec, the recipe or the variant files are invalid.
-        WorkError: a file cannot be written.
     """
     if not feedstock.spec.is_file():
         return Updates()
@@ -93,12 +89,7 @@ def refresh(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, st
 
 
 def outdated(feedstock: Feedstock, artifacts: Artifacts, machine: Mapping[str, str]) -> Updates:
-    """The files that `refresh` would update. Writes nothing into the feedstock, only caches.
-
-    Raises:
-        InputError: the spec, the recipe or the variant files are invalid.
-        WorkError: the artifacts folder cannot be written.
-    """
+    """The files that `refresh` would update. Writes nothing into the feedstock, only caches."""
     if not feedstock.spec.is_file():
         return Updates()
     remembered = _remembered(feedstock, artifacts, machine)
@@ -117,10 +108,6 @@ def update(feedstock: Feedstock, spec: Spec) -> Updates:
 
     Args:
         spec: of the feedstock.
-
-    Raises:
-        InputError: the recipe or the variant files are invalid.
-        WorkError: a file cannot be written.
     """
     from feedstock_tools.generate.generating import apply
 
@@ -406,9 +393,6 @@ def converted(feedstock: Feedstock, artifacts: Artifacts, bounds: Bounds | None)
 
     Args:
         bounds: what the work may take, in a child process; None to do it in this process.
-
-    Raises:
-        WorkError: the artifacts folder cannot be written.
     """
     stamp = stamp_of_files([*feedstock.inputs, *(PACKAGE / room for room in _ROOMS)])
     recipe = _recipe_of_twin(artifacts)

@@ -42,9 +42,6 @@ class Locks:
 
         Args:
             folder: the folder of lock files; created if missing.
-
-        Raises:
-            WorkError: a lock file cannot be created, or the file system has no locks.
         """
         from hashlib import sha256  # commands that take no lock start without it
 
@@ -54,11 +51,7 @@ class Locks:
 
     @classmethod
     def take_all(cls, folder: Path) -> Locks | None:
-        """Take every lock that was ever taken in a folder: None if one is held, so that somebody works there now.
-
-        Raises:
-            WorkError: a lock file cannot be opened, or the file system has no locks.
-        """
+        """Take every lock that was ever taken in a folder: None if one is held, so that somebody works there now."""
         locks = cls()
         paths = sorted(folder.iterdir()) if folder.is_dir() else ()
         return locks if all(locks._add(path.name, path) for path in paths) else None

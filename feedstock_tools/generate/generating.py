@@ -39,11 +39,7 @@ class FileChange:
 
 
 def compare(folder: Path, texts: Mapping[PurePosixPath, str]) -> tuple[FileChange, ...]:
-    """The changes that `apply` would make to the feedstock in `folder`; writes nothing.
-
-    Raises:
-        InputError: a file or the record of generated files cannot be read.
-    """
+    """The changes that `apply` would make to the feedstock in `folder`; writes nothing."""
     record = _read_record(folder)
     changes = [_change(folder, path, new, record.get(str(path))) for path, new in texts.items()]
     for name, remembered in record.items():
@@ -157,7 +153,6 @@ class Generated:
 
         Raises:
             InputError: a person edited some of the files and `force` is not given; nothing is written then.
-            WorkError: a file could not be written.
         """
         return tuple(change for change in apply(self.folder, self.texts, force=force) if change.kind != "same")
 

@@ -88,9 +88,6 @@ def compare(folder: Path, files: Mapping[str, str], chosen: Collection[str]) -> 
     Args:
         files: all variant files by name.
         chosen: the names of the files to compare.
-
-    Raises:
-        InputError: a file cannot be read.
     """
     differences = []
     for name in chosen:

@@ -464,9 +464,6 @@ def licenses_of_text(folder: Path) -> tuple[str, ...]:
     """The license whose words the license file has; several where files leave open which, none if it is unknown.
 
     The texts of the GNU licenses are the same for `-only` and `-or-later`: the project's own notices decide.
-
-    Raises:
-        InputError: the license file cannot be read.
     """
     name = next(iter(license_files(folder)), None)
     text = re.sub(r"\s+", " ", read_text(folder / name, _LARGEST, within=folder)) if name else ""

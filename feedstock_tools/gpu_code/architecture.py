@@ -58,11 +58,7 @@ class Architecture:
 
 
 def parse_architectures(names: Sequence[str]) -> tuple[Architecture, ...]:
-    """Read a list of `sm_86` and `compute_86`.
-
-    Raises:
-        InputError: one of them is not an architecture.
-    """
+    """Read a list of `sm_86` and `compute_86`."""
     return tuple(Architecture.parse(name) for name in names)
 
 

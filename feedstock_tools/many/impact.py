@@ -230,9 +230,6 @@ def impact(
         every: render every feedstock again, as a check.
         jobs: how many processes work in parallel.
         bounds: for each feedstock.
-
-    Raises:
-        InputError: a pinning cannot be read.
     """
     rules = Rules.newest()
     migration = read_migration(after) if is_migration(after) else None

@@ -52,11 +52,7 @@ def members(folder: Path) -> Iterator[Member | tuple[str, str]]:
 
 @contextmanager
 def opened(member: Member) -> Iterator[Path]:
-    """A folder with the files of a feedstock; they are not written to.
-
-    Raises:
-        InputError, WorkError: they cannot be read.
-    """
+    """A folder with the files of a feedstock; they are not written to."""
     if member.is_repository:
         with small_files_of(member.path) as folder:
             yield folder

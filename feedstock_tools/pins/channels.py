@@ -25,11 +25,7 @@ _HOSTS = frozenset({"conda.anaconda.org", "repo.anaconda.com"})
 
 
 def channel_urls(channel: str) -> tuple[str, ...]:
-    """The URLs of a channel given as a name, URL or folder.
-
-    Raises:
-        InputError: `channel` has none of these forms.
-    """
+    """The URLs of a channel given as a name, URL or folder."""
     if channel == "defaults":
         return _DEFAULTS
     if channel.startswith("pkgs/"):

@@ -67,11 +67,7 @@ class Verdict:
 
 
 def card_named(facts: CudaFacts, name: str, driver: str | None = None, *, windows: bool = False) -> Card:
-    """The card with a name such as `RTX 3080`, in a machine with a driver, if given.
-
-    Raises:
-        InputError: the GPU is unknown, or the driver is not a version.
-    """
+    """The card with a name such as `RTX 3080`, in a machine with a driver, if given."""
     gpu = facts.gpu(name)
     return _with_driver(facts, Card(gpu.name, gpu.capability, windows=windows, gpus=(gpu,)), driver)
 
@@ -97,9 +93,6 @@ def judge(facts: CudaFacts, card: Card, cuda: str, architectures: Sequence[str] 
     Args:
         architectures: those that the build was compiled for (`sm_80`, `compute_80`, …). None: judge whether this
             nvcc compiles for the card's own architecture, and else which PTX of it the driver would compile.
-
-    Raises:
-        InputError: the toolkit is unknown, or an architecture is invalid.
     """
     verdict = _judge(facts, card, facts.toolkit(cuda), architectures)
     doubt = _driver_in_doubt(card)
@@ -284,12 +277,7 @@ class Question:
 
 
 def report(question: Question) -> Report:
-    """Judge toolkits, or builds of packages, for a GPU.
-
-    Raises:
-        InputError: a name, version or option is invalid, or contradicts another.
-        WorkError: a channel cannot be read, or has no such package.
-    """
+    """Judge toolkits, or builds of packages, for a GPU."""
     facts = load_cuda()
     machine, cards = _cards(question, facts)
     builds: list[FoundBuild] | None = None

@@ -109,11 +109,7 @@ def render(
     target: Platform,
     builder: Platform,
 ) -> list[Rendering]:
-    """All outputs for all variants, in the order in which the engine would build them.
-
-    Raises:
-        InputError: the engine cannot render the recipe with these values.
-    """
+    """All outputs for all variants, in the order in which the engine would build them."""
     return _rendered(recipe.stage0, recipe, _variants(values, zip_keys), _config(target, builder))
 
 

@@ -49,11 +49,7 @@ def _in_full(configuration: PlannedConfiguration) -> str:
 
 
 def engine_notes(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> Iterator[str]:
-    """Notes on the engines of configurations, unless they are the embedded one, and on those passed over: the reasons.
-
-    Raises:
-        InputError: a configuration cannot be built.
-    """
+    """Notes on the engines of configurations, unless they are the embedded one, and why others were passed over."""
     engines, recipe = workspace.engines, workspace.recipe
     if workspace.conversion is not None and workspace.conversion.recipe is not None:
         yield from _conversion_notes(workspace, workspace.conversion.lost, chosen)

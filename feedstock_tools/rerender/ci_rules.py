@@ -299,10 +299,6 @@ _CHANGES: Table = (
 
 @lru_cache(maxsize=64)
 def ci_rules(smithy: str | None = None) -> CiRules:
-    """The rules of a version of conda-smithy such as `3.14.1` or `2026.8.5`; default: the newest known.
-
-    Raises:
-        InputError: the text is not a version.
-    """
+    """The rules of a version of conda-smithy such as `3.14.1` or `2026.8.5`; default: the newest known."""
     version = numbers_of(smithy or NEWEST_SMITHY)
     return CiRules(**changes_up_to(_CHANGES, version, "hosted_labels", "self_hosted_labels"))

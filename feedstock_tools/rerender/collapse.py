@@ -84,9 +84,6 @@ def collapse(
     Args:
         config: the variants that the outputs were rendered with.
         space: the input variants (`explode(config)`, without those for which a noarch recipe is not rendered).
-
-    Raises:
-        InputError: a macOS version that determines others is not a single version.
     """
     rules = settings.rules
     spaces = tuple({id(output.variants): output.variants for output in outputs}.values())

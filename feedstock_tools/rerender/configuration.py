@@ -223,11 +223,7 @@ def python_version(values: Mapping[str, str]) -> str | None:
 
 
 def rows_of(configuration: Configuration) -> tuple[Row, ...]:
-    """Every row of a configuration, zipped keys together, in the order of the file.
-
-    Raises:
-        InputError: keys that are zipped have lists of different lengths.
-    """
+    """Every row of a configuration, zipped keys together, in the order of the file."""
     choices = [dict(choice) for choice in _combinations(configuration)]
     varying = [key for key in configuration.values if len({choice.get(key) for choice in choices}) > 1]
     rows = [Row(_row_name(configuration.name, choice, varying), choice) for choice in choices]
@@ -313,9 +309,6 @@ def completed_variants(
 
     Args:
         folder: the folder of the `recipe.yaml`.
-
-    Raises:
-        InputError: the own file cannot be read.
     """
     configured = configured_variants(configuration)
     path = _own_file(folder)
@@ -338,9 +331,6 @@ def with_own_values(folder: Path, configurations: Sequence[Configuration]) -> tu
 
     Args:
         folder: the folder of the recipe.
-
-    Raises:
-        InputError: the recipe's own variant file cannot be read.
     """
     path = folder / "recipe.yaml"
     if _own_file(folder) is None or not path.is_file():

@@ -411,9 +411,6 @@ def workflow_settings(
     Args:
         platform: the target platform, `win_64`.
         drive: the default drive for the work of Windows jobs, `C:` or `D:`.
-
-    Raises:
-        InputError: a setting is neither a value nor a list of values with conditions.
     """
     if not rules.workflow_settings:
         old = section(forge, provider).get("store_build_artifacts", False)

@@ -140,9 +140,6 @@ def migrated(migration: MigrationFile, name: str, request: Request, before: Rere
     Args:
         name: that of the feedstock, such as `numpy`; its files may lie in another folder.
         before: its rerender without the migration.
-
-    Raises:
-        InputError: it cannot be rendered with the migration.
     """
     if reason := _why_not(migration, name, request.feedstock):
         return None, reason

@@ -63,9 +63,6 @@ def output_files(
         rules: which version of conda-build to follow; default the newest.
         bounds: what the work may take, in a child process; None to do it in this process.
 
-    Raises:
-        InputError: recipe, configuration or conda-forge.yml is invalid; with file and line.
-
     >>> feedstock = Path("solver-feedstock")
     >>> outputs(feedstock, read_configurations(feedstock))[0].path
     'linux-64/libsolver-1.4.0-cuda129h354b2ed_3.conda'
@@ -116,9 +113,6 @@ def packages_of(
     Args:
         v1: the recipe is a `recipe.yaml`.
         text: of that, in place of the file's.
-
-    Raises:
-        InputError: the recipe or its variant file cannot be read or rendered.
     """
     platform = configuration.platform
     if v1:
@@ -147,9 +141,6 @@ def packages_with_conda_build(
     """Each output with the package that it was made from.
 
     As `conda build -m` renders: the recipe's own variant file counts too, below the configuration.
-
-    Raises:
-        InputError: the recipe cannot be read or rendered.
     """
     behaviour = rules.conda_build
     layers = [defaults(builder, behaviour)]

@@ -77,11 +77,7 @@ class Rerender:
         }
 
     def ci_files(self) -> CiUpdate:
-        """The changes to the feedstock's CI files that make their job lists match the configurations.
-
-        Raises:
-            InputError: a CI file or conda-forge.yml cannot be read, or names an unknown platform or provider.
-        """
+        """The changes to the feedstock's CI files that make their job lists match the configurations."""
         return self._ci_files
 
     @cached_property
@@ -96,11 +92,7 @@ class Rerender:
         return follow_configurations(self.feedstock, (*self.configurations, *kept), self.rules.smithy)
 
     def lost_jobs(self) -> tuple[LostJobs, ...]:
-        """The kinds of jobs, CPU or CUDA, that a platform has now and loses by this rerender.
-
-        Raises:
-            InputError: a file of `.ci_support` cannot be read.
-        """
+        """The kinds of jobs, CPU or CUDA, that a platform has now and loses by this rerender."""
         left = {(each.platform, kind) for each in self.configurations for kind in _kinds(each.values.get(_CUDA, ()))}
         before = Counter(
             (platform, kind)

@@ -168,9 +168,6 @@ class Rules:
         The default for conda-build is the version that most rerenders by that conda-smithy were made with. Versions
         newer than the known ones behave as the newest of these.
 
-        Raises:
-            InputError: the text is not a version, or one older than 3.1.6.
-
         >>> Rules.parse("3.52.2").always_kept - Rules.parse("3.52.3").always_kept == {"BUILD", "cdt_arch", "cdt_name"}
         True
         >>> Rules.parse("3.14.1").conda_build_version

@@ -78,9 +78,6 @@ def migrations_of(feedstock: Path, pinning: Pinning | None, rules: Rules, added:
 
     Args:
         added: more migrations, whether the pinning has them or not; the feedstock's own of the same names do not count.
-
-    Raises:
-        InputError: a migration is not a mapping in YAML.
     """
     own = _migrations_of(feedstock, pinning, rules)
     names = {path.name for path in added}
@@ -194,11 +191,7 @@ class Source:
 
 
 def read_source(feedstock: Path, pinning: Path | None, rules: Rules, added: Sequence[Path] = ()) -> Source:
-    """Find the inputs of a feedstock's rerender; `added` are migrations to apply to it.
-
-    Raises:
-        InputError: the feedstock, its recipe or the pinning is missing, or conda-forge.yml is invalid.
-    """
+    """Find the inputs of a feedstock's rerender; `added` are migrations to apply to it."""
     forge = read_forge(feedstock, rules)
     global_pinning = find_pinning(pinning) if pinning else None
     migrations = migrations_of(feedstock, global_pinning, rules, added)

@@ -118,9 +118,6 @@ def convert_recipe(meta: Document, configurations: Sequence[Configuration]) -> C
     Args:
         configurations: of the feedstock; they say which keys of variants are always set: without any, each name in
             the recipe.
-
-    Raises:
-        InputError: the recipe cannot be read; with the line.
     """
     folder = meta.path.parent
     files = frozenset(path.name for path in folder.iterdir()) if folder.is_dir() else frozenset()
@@ -177,9 +174,6 @@ def compare_recipes(feedstock: Path, text: str, configurations: Sequence[Configu
         feedstock: the folder of the feedstock.
         text: the `recipe.yaml`.
         configurations: those to compare.
-
-    Raises:
-        InputError: the `meta.yaml` cannot be rendered.
     """
     rules = Rules.newest()
     forge = read_forge(feedstock, rules)

@@ -52,10 +52,6 @@ def load(
         environ: the environment variables that selectors may read (conda-smithy sets a few); never this process's.
         rules: the version of conda-build to follow; default the newest.
         within: the folder that no link may lead out of, as for `reading.open_file`.
-
-    Raises:
-        InputError: it cannot be read, a selector is invalid, or the selected lines are not a valid variant file; with
-            lines.
     """
     return parse(read_text(path, within=within), path, platform, environ=environ, rules=rules)
 
@@ -94,11 +90,7 @@ def _read(
 def select_yaml(
     text: str, path: Path | None, platform: Platform, environ: Mapping[str, str], rules: CondaBuildRules
 ) -> tuple[Mapping[str, Any], Mapping[str, int]]:
-    """The mapping of a file with selectors for a platform, without empty keys, and the line of each key.
-
-    Raises:
-        InputError: selectors or YAML are invalid, or it is not a mapping.
-    """
+    """The mapping of a file with selectors for a platform, without empty keys, and the line of each key."""
     selected, numbers = select_lines(text, Namespace(platform.subdir, platform.subdir, {}, environ, rules), rules, path)
     content, lines = _parsed(selected, path)
     return content, {key: numbers[line] for key, line in lines.items() if line < len(numbers)}
@@ -135,11 +127,7 @@ def trim_empty(mapping: dict[str, Any]) -> None:
 def config_of(
     content: Mapping[str, Any], path: Path | None = None, lines: Mapping[str, int] | None = None
 ) -> VariantConfig:
-    """A parsed mapping as a configuration; only the shapes of the values are checked.
-
-    Raises:
-        InputError: a value is neither a string nor a list of strings nor (where allowed) a mapping.
-    """
+    """A parsed mapping as a configuration; only the shapes of the values are checked."""
     where = lines or {}
     own = tuple(dict.fromkeys(_texts("extend_keys", content.get("extend_keys", []), path, where)))
     extending = {*EXTENDING_KEYS, *own}

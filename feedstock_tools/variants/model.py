@@ -224,9 +224,6 @@ def combine(configs: Sequence[VariantConfig]) -> VariantConfig:
 
     A part of a zip group replaces the values if it is as long as the rest of the group; otherwise it must name existing
     values, and changes nothing.
-
-    Raises:
-        InputError: such a part names missing values, or keys of a group differ in length in one file.
     """
     extend_keys = tuple(dict.fromkeys((*EXTENDING_KEYS, *(key for config in configs for key in config.extend_keys))))
     zip_keys = tuple(dict.fromkeys(group for config in configs for group in config.zip_keys))

@@ -294,9 +294,6 @@ def select_lines(
     """The selected text under `namespace`, and for each of its lines the line number in `text`.
 
     `truths` caches the values of selectors, for callers that select from several texts in one namespace.
-
-    Raises:
-        InputError: a selector cannot be evaluated; with its line.
     """
     truths = {} if truths is None else truths
     lines = split_lines(text, rules.blank_comment_lines, path)

@@ -75,11 +75,7 @@ class Engines:
         return choice if choice and choice.engine else self._choose(platform, asking=False)
 
     def engine(self, configuration: PlannedConfiguration) -> Engine:
-        """The engine that builds a configuration.
-
-        Raises:
-            InputError: no engine can, with the reasons.
-        """
+        """The engine that builds a configuration."""
         return self.engine_for(configuration.name, configuration.platform)
 
     def engine_for(self, name: str, platform: str) -> Engine:

@@ -177,9 +177,6 @@ def hide_credentials(package: Path, channels: Sequence[str]) -> bool:
 
     Returns:
         Whether the package has changed.
-
-    Raises:
-        WorkError: the package cannot be read or written.
     """
     if all(redacted(url) == url for url in channels):
         return False

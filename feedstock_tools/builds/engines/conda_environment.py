@@ -46,11 +46,7 @@ class CondaEnvironment:
 
     @property
     def version(self) -> str:
-        """The version of its conda-build.
-
-        Raises:
-            FeedstockError: none can be made.
-        """
+        """The version of its conda-build."""
         return next(record.version for record in _solution(self)[1] if record.name == "conda-build")
 
     def program(self) -> Path:

@@ -108,11 +108,7 @@ class FeedstockScript:
             yield _kept(events, packages) if request.only_shared else events
 
     def command(self, request: BuildRequest) -> Command:
-        """Copy the feedstock into the private folder and return the call of its script there.
-
-        Raises:
-            WorkError: it cannot be copied.
-        """
+        """Copy the feedstock into the private folder and return the call of its script there."""
         script = script_for(request.target, request.builder)
         assert script is not None  # noqa: S101  (`why_not` refuses such a request)
         copy = self._copied(request)

@@ -41,11 +41,7 @@ def refuse_bad_name(name: str) -> None:
 
 
 def make_authority(folder: Path, fleet: str) -> None:
-    """Make the authority of a fleet in its private folder.
-
-    Raises:
-        WorkError: the folder cannot be written.
-    """
+    """Make the authority of a fleet in its private folder."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -103,11 +99,7 @@ def issue(authority: Path, folder: Path, role: Role, name: str) -> None:
 
 
 def sign_own(folder: Path, name: str) -> None:
-    """Put a key and a client's certificate that it has signed itself into a folder: who invites trusts that alone.
-
-    Raises:
-        WorkError: a file cannot be written.
-    """
+    """Put a key and a client's certificate that it has signed itself into a folder: who invites trusts that alone."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec

@@ -162,10 +162,6 @@ def add_host(fleet: FleetFolder, host: str, settings: Mapping[str, Any], folder:
     Args:
         settings: as `read_settings` reads them, without the host's name and the hub.
         folder: for it; default: that of a host that stays.
-
-    Raises:
-        InputError: the host's name is invalid.
-        WorkError: the folder cannot be written.
     """
     folder = folder or fleet.for_host(host)
     if not is_valid_for_long(folder):
@@ -175,11 +171,7 @@ def add_host(fleet: FleetFolder, host: str, settings: Mapping[str, Any], folder:
 
 
 def move_hub(fleet: FleetFolder, hub: str) -> FleetFolder:
-    """The fleet with its hub at an address; the hub's certificate is valid for any.
-
-    Raises:
-        WorkError: the folder cannot be written.
-    """
+    """The fleet with its hub at an address; the hub's certificate is valid for any."""
     if hub != fleet.hub:
         write_private(fleet.path / _FLEET, json.dumps({"name": fleet.name, "hub": hub}).encode())
     if not is_valid_for_long(fleet.for_hub):

@@ -48,7 +48,6 @@ def run_on_fleet(
         command: the command line, for the ledger.
 
     Raises:
-        InputError: a file of the feedstock cannot go to other machines.
         WorkError: the artifacts folder, a channel or the ledger cannot be used; builds go on.
     """
     parcels = parcels_of(workspace, agenda)

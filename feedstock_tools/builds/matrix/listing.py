@@ -39,9 +39,6 @@ def listing(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> tup
 
     Args:
         chosen: with their outputs.
-
-    Raises:
-        WorkError: the ledger cannot be read.
     """
     built = _built(workspace, chosen) if workspace.artifacts.ledger.is_file() else {}
     return tuple(_listed(configuration, built) for configuration in chosen)

@@ -297,12 +297,7 @@ def _timed(row: Row, history: History, declared: Declared) -> Row:
 
 
 def channels_for(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> dict[str, Channels]:
-    """The channels of some configurations that can be built here, by name; each channel is queried once.
-
-    Raises:
-        InputError: channels were given for an engine that does not accept them.
-        WorkError: a channel cannot be reached.
-    """
+    """The channels of some configurations that can be built here, by name; each channel is queried once."""
     by_key: dict[tuple[tuple[str, ...], bool], Channels] = {}
     choices = {}
     for configuration in chosen:

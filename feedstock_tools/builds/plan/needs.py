@@ -79,11 +79,7 @@ class History:
 
     @classmethod
     def of(cls, ledger: Ledger, places: Iterable[tuple[str, str]]) -> History:
-        """The history of some places, each a row and an output; an output alone counts where its row has none.
-
-        Raises:
-            WorkError: the ledger cannot be read.
-        """
+        """The history of some places, each a row and an output; an output alone counts where its row has none."""
         wanted = list(dict.fromkeys(places))
         history = cls({}, {})
         for record in ledger.done_in(wanted, _LAST):

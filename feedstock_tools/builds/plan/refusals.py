@@ -97,9 +97,6 @@ def name_differences(converted: Sequence[PlannedConfiguration], folder: Path) ->
     Args:
         converted: configurations with the outputs of the converted recipe.
         folder: of the `meta.yaml`.
-
-    Raises:
-        InputError: the `meta.yaml` cannot be read.
     """
     from feedstock_tools.builds.plan.rendering import with_meta_outputs
 

@@ -50,9 +50,6 @@ def render_outputs(
     Args:
         recipe: the `recipe.yaml`; if there is no such file, the `meta.yaml` beside it is rendered.
         engines: platform → name and version of the engine that builds for it, part of each output's identity.
-
-    Raises:
-        InputError: the recipe cannot be read.
     """
     from feedstock_tools.recipe.v1_engine import plain, read_v1, render_row
 
@@ -323,9 +320,6 @@ def with_meta_outputs(
     Args:
         engines: platform → name and version of the engine that builds for it.
         builder: the platform of the machine that builds all of them; default each configuration's own.
-
-    Raises:
-        InputError: the recipe cannot be read.
     """
     from feedstock_tools.recipe.v0.recipe import read_recipe
 

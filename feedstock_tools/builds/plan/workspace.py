@@ -67,11 +67,7 @@ class Workspace:
         return Plan(self.feedstock, self.artifacts, self.recipe, self.engines, self.bounds)
 
     def chosen(self, names: Sequence[str] = ()) -> tuple[PlannedConfiguration, ...]:
-        """The configurations selected by names, with their outputs; all without a name.
-
-        Raises:
-            InputError: a name matches nothing, or the recipe cannot be read.
-        """
+        """The configurations selected by names, with their outputs; all without a name."""
         configurations = self.plan.configurations
         return self.plan.complete(select(names, configurations) if names else configurations)
 
@@ -171,9 +167,6 @@ class Plan:
             recipe: the `recipe.yaml` to build.
             engines: determine the engine for a platform, which is part of an output's identity.
             bounds: what rendering may take, in a child process; None to render in this process.
-
-        Raises:
-            InputError: the feedstock's configurations cannot be read.
         """
         self.began = time.time_ns()
         self._feedstock = feedstock
@@ -190,11 +183,7 @@ class Plan:
 
     @property
     def needs(self) -> Mapping[str, Any]:
-        """The `needs` of the spec, by key; empty without a spec.
-
-        Raises:
-            InputError: the spec is invalid.
-        """
+        """The `needs` of the spec, by key; empty without a spec."""
         if self._known.needs is None:
             self._remember(replace(self._known, needs=_needs_of(self._feedstock)))
         return self._known.needs or {}
@@ -205,11 +194,7 @@ class Plan:
         return tuple(sorted(self._known.sources))
 
     def complete(self, chosen: Sequence[PlannedConfiguration]) -> tuple[PlannedConfiguration, ...]:
-        """The chosen configurations with their rows and outputs.
-
-        Raises:
-            InputError: the recipe cannot be read.
-        """
+        """The chosen configurations with their rows and outputs."""
         wanted = [self._known.configurations[configuration.name] for configuration in chosen]
         missing = [configuration for configuration in wanted if not configuration.rendered]
         if missing:

@@ -308,9 +308,6 @@ def copied_log(root: Path, log: str, artifacts: Artifacts) -> str:
     Args:
         root: the folder of the other machine.
         log: a path for which `is_plain_log` holds.
-
-    Raises:
-        WorkError: it cannot be written.
     """
     if not log:
         return ""

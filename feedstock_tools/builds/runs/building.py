@@ -43,7 +43,6 @@ def build_row(site: Site, station: Station, row: Row, stop: int | None, watch: W
         watch: called with each event of the build.
 
     Raises:
-        WorkError: the artifacts folder, the ledger or the channel cannot be used.
         Stopped: the run is over.
     """
     claimed = claim(site.artifacts, station.ledger, row, station.channels.properties)

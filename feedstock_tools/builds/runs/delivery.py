@@ -267,11 +267,7 @@ def wrong_channels(solved: Sequence[tuple[str, str]], solved_in: SolvedIn, own: 
 
 
 def with_final_name(package: Path, promise: PlannedOutput) -> PlannedOutput:
-    """The planned output with the build string of a package file, if they differ only by virtual packages.
-
-    Raises:
-        WorkError: the file is not a readable package.
-    """
+    """The planned output with the build string of a package file, if they differ only by virtual packages."""
     build = promise.build if promise.whole else read_package(package).build
     if build == promise.build:
         return promise

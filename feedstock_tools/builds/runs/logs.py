@@ -158,11 +158,7 @@ class LogFile:
             self._stream.close()
 
     def output(self, content: bytes, stage: str = "") -> None:
-        """What a program printed: lines, each of which gets the time of day (UTC) and the stage; of a flood the first.
-
-        Raises:
-            WorkError: the disk is full.
-        """
+        """What a program printed: lines, each with the time of day (UTC) and the stage; of a flood the first."""
         if not content:
             return
         if b"\r" in content:
@@ -194,22 +190,14 @@ class LogFile:
         self._begins_line = True
 
     def message(self, text: str, stage: str = "") -> None:
-        """A message of ours or of an engine, on lines of its own.
-
-        Raises:
-            WorkError: the disk is full.
-        """
+        """A message of ours or of an engine, on lines of its own."""
         if not self._begins_line:
             self.output(b"\n")
         lines = "\n".join(text.splitlines() or [""])
         self.output(f"{lines}\n".encode(errors="replace"), stage)
 
     def write(self, event: Event) -> None:
-        """One event.
-
-        Raises:
-            WorkError: the disk is full.
-        """
+        """One event."""
         if isinstance(event, Output):
             self.output(event.content, event.stage)
         elif isinstance(event, Log):

@@ -164,11 +164,7 @@ def renewed(agenda: Agenda, artifacts: Artifacts, sites: Mapping[str, tuple[Site
 
 
 def remove_finished(artifacts: Artifacts, agenda: Agenda) -> None:
-    """Remove the shared builds whose heirs are all done, and those that an edit has replaced, whoever has built them.
-
-    Raises:
-        WorkError: a lock or the ledger cannot be used.
-    """
+    """Remove the shared builds whose heirs are all done, and those that an edit has replaced."""
     current = {_lasting(unit.name, unit.inputs) for unit in agenda.units.values()}
     for file in artifacts.shared_builds.glob(f"*/{SEAL}"):
         sealed = _read(file)

@@ -120,10 +120,6 @@ def open_station(site: Site, ledger: Ledger, engine: Engine, machine: Mapping[st
 
     Args:
         machine: its environment.
-
-    Raises:
-        WorkError: the stand-in channel cannot be created.
-        InputError: a channel's name is invalid.
     """
     channels = open_channels(site.channels, site.target, site.pythons, machine, site.artifacts.cache)
     return Station(ledger, engine, channels, machine, _emulator(engine, site.target, machine))

@@ -97,11 +97,7 @@ def explain_unpacking(log: Iterable[str], target: str, urls: Sequence[str] = ())
 
 
 def _solved_again(log: Iterable[str], target: str, urls: Sequence[str]) -> Sequence[Record]:
-    """The last environment in a log of the engine; nothing if there is none.
-
-    Raises:
-        FeedstockError: it has no solution.
-    """
+    """The last environment in a log of the engine; nothing if there is none."""
     from feedstock_tools.channel.solving import solve
 
     question = last_question(log)

@@ -43,9 +43,6 @@ def open_channel(
     Args:
         pythons: the versions that must run, as far as this machine has them.
         fallback: the cache folder if the user has none.
-
-    Raises:
-        WorkError: the folder cannot be written.
     """
     from feedstock_tools.builds.stand_in.channel import stand_in_channel_of
 
@@ -92,12 +89,7 @@ def fetched_toolkits(machine: Mapping[str, str]) -> tuple[CudaToolkit, ...]:
 
 
 def fetch_toolkit(version: str, machine: Mapping[str, str], watch: Watch) -> CudaToolkit:
-    """Fetch the CUDA compiler of a version (`12.9`) if it is missing.
-
-    Raises:
-        InputError: there are no wheels with a compiler of that version.
-        WorkError: pip cannot fetch them, or the folder cannot be written.
-    """
+    """Fetch the CUDA compiler of a version (`12.9`) if it is missing."""
     from feedstock_tools.builds.stand_in import toolkits
 
     return toolkits.fetch_toolkit(version, toolkits.toolkits_folder(machine), machine, watch)

@@ -88,10 +88,6 @@ def subject_of(path: Path, channels: Sequence[str], machine: Mapping[str, str]) 
     Args:
         channels: the channels of its dependencies; default: conda-forge, or the stand-in channel of this machine for a
             package that was built on one.
-
-    Raises:
-        WorkError: the file is not a readable package.
-        InputError: it is for another platform than this machine's, and this machine has no emulator for it.
     """
     metadata = verify_package(path)
     emulator = _emulator(path, metadata, machine)

@@ -350,11 +350,7 @@ class Figure:
 
 
 def figures_of(artifacts: Artifacts) -> tuple[Figure, ...]:
-    """The figures in the ledger of a folder of artifacts; none without a ledger.
-
-    Raises:
-        WorkError: the ledger cannot be read.
-    """
+    """The figures in the ledger of a folder of artifacts; none without a ledger."""
     if not artifacts.ledger.is_file():
         return ()
     with Ledger(artifacts.ledger) as ledger:

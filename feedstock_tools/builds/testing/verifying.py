@@ -49,9 +49,6 @@ def rows_to_verify(result: BuildResult, count: int) -> tuple[str, ...]:
 
     Args:
         count: how many at most, of those whose outputs are all done.
-
-    Raises:
-        WorkError: the ledger cannot be read.
     """
     made: dict[str, list[BuildRecord]] = {}
     for record in _records(result):
@@ -131,9 +128,6 @@ def second_agenda(
         second: as `second_workspace` gives it.
         chosen: the configurations of the rows, with their outputs; `result` is that of their first builds.
         built_on: row → the host of a fleet that built it and must not build it again; empty on one machine.
-
-    Raises:
-        InputError, WorkError: as `agenda`.
     """
     named = [each for each in chosen if any(row.name in rows for row in each.rows)]
     _bring(second.artifacts, result, rows)
@@ -180,9 +174,6 @@ def compared(result: BuildResult, second: BuildResult, rows: Sequence[str]) -> t
 
     Args:
         result: of the first builds; `second` is that of the second ones, whose folder still exists.
-
-    Raises:
-        WorkError: a package, a folder or the ledger cannot be used.
     """
     artifacts = result.artifacts
     logs: dict[str, str] = {}

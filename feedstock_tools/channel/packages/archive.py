@@ -53,9 +53,6 @@ def write_package(folder: Path, metadata: PackageMetadata, files: Iterable[Packa
         folder: the channel folder; the subdir of the package is created in it.
         metadata: the contents of `info/index.json`, `about.json` and `run_exports.json`.
         files: the contents, in any order, each path once.
-
-    Raises:
-        WorkError: the package cannot be written.
     """
     contents = sorted(files, key=lambda file: file.path)
     path = folder / metadata.subdir / metadata.file_name

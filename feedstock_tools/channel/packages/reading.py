@@ -99,20 +99,12 @@ Blocks = Callable[[], Iterator[bytes]]
 
 
 def read_package(path: Path) -> PackageMetadata:
-    """The metadata of a package file, `.conda` or `.tar.bz2`.
-
-    Raises:
-        WorkError: the file is missing, is not a conda package, is damaged or ambiguous.
-    """
+    """The metadata of a package file, `.conda` or `.tar.bz2`."""
     return read_package_and(path, ())[0]
 
 
 def read_package_and(path: Path, names: Sequence[str]) -> tuple[PackageMetadata, dict[str, bytes | None]]:
-    """The metadata of a package file and some more files of it, in one pass; see `read_package` and `read_documents`.
-
-    Raises:
-        WorkError: as for `read_package`.
-    """
+    """The metadata of a package file and some more files of it, in one pass."""
     found = read_documents(path, (*_METADATA, *names))
     with _of_package(path):
         return _metadata(found), {name: found[name] for name in names}
@@ -122,9 +114,6 @@ def read_documents(path: Path, names: Sequence[str]) -> dict[str, bytes | None]:
     """Some files of a package by their paths in it, in the requested order; None for a missing one.
 
     Of a `.conda` only the parts with these files are unpacked.
-
-    Raises:
-        WorkError: as for `read_package`, or one of them is not a regular file.
     """
     parts = [part for part in MOST_MEMBERS if any(name.startswith("info/") == (part == "info") for name in names)]
     wanted, found = set(names), dict[str, bytes]()
@@ -150,11 +139,7 @@ def read_hash_input(path: Path) -> dict[str, Any]:
 
 
 def verify_package(path: Path) -> PackageMetadata:
-    """The metadata of a package, after all of it was read: its contents must be those that `info/paths.json` lists.
-
-    Raises:
-        WorkError: as for `read_package`, or its contents are others.
-    """
+    """The metadata of a package, after all of it was read: its contents must be those that `info/paths.json` lists."""
     documents: dict[str, bytes | None] = dict.fromkeys((*_METADATA, _PATHS))
     contents: dict[str, tuple[_Kind, int, str]] = {}
     with _of_package(path):

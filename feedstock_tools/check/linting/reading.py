@@ -185,11 +185,7 @@ def items_of(part: Part | None) -> list[Part]:
 
 
 def read_recipe(subject: Subject) -> Reading:
-    """The recipe as the linter reads it.
-
-    Raises:
-        InputError: its templates cannot be rendered, or what they render to is not YAML.
-    """
+    """The recipe as the linter reads it."""
     recipe = subject.recipe
     if not recipe.has_templates:
         return Reading(subject, recipe)

@@ -36,9 +36,6 @@ def render(spec: Spec, recipe_format: str | None = None) -> Mapping[PurePosixPat
 
     `recipe_format` is `v0` or `v1`; the spec's own when None. The texts depend only on the spec and the facts.
 
-    Raises:
-        InputError: a string of the spec cannot be expressed in that format.
-
     >>> sorted(map(str, render(spec)))  # doctest: +SKIP
     ['conda-forge.yml', 'recipe/conda_build_config.yaml', 'recipe/recipe.yaml']
     """

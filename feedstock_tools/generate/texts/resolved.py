@@ -50,9 +50,6 @@ def architectures_by_version(spec: Spec, facts: CudaFacts | None = None) -> Mapp
     """The architectures that nvcc compiles for in each CUDA version of the spec, as `sm_86` and `compute_86`.
 
     If the pinning determines the versions, those of the spec's own preset.
-
-    Raises:
-        InputError: a preset does not exist or lacks a version (`read_spec` refuses both).
     """
     if spec.cuda is None:
         return {}

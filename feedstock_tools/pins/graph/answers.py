@@ -117,12 +117,7 @@ def _kinds_of_system(demands: tuple[Demand, ...]) -> frozenset[str]:
 
 
 def records_of(channels: Sequence[str], *platforms: str) -> tuple[Record, ...]:
-    """All packages of some channels for some platforms, including noarch ones.
-
-    Raises:
-        InputError: a channel or platform is invalid.
-        WorkError: a channel cannot be read.
-    """
+    """All packages of some channels for some platforms, including noarch ones."""
     subdirs = (*(Platform.parse(platform).subdir for platform in platforms), "noarch")
     return tuple(
         record for channel in channels for url in channel_urls(channel) for record in read_records(url, subdirs)

@@ -71,11 +71,7 @@ class Kind:
     versioned: bool = True
 
     def read(self, text: str) -> str:
-        """A version of this kind as a person writes it, in the form of releases.
-
-        Raises:
-            InputError: it cannot be a version of this kind.
-        """
+        """A version of this kind as a person writes it, in the form of releases."""
         if self.name == "platform":
             return Platform.parse(_SYSTEMS.get(text.strip().lower(), text)).subdir
         if self.name == "sm":

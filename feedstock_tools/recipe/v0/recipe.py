@@ -68,9 +68,6 @@ def render_recipe(
         environ: the environment that selectors and templates see; this process's own has no influence.
         watch: called with every output and the package that it was made from.
         keep_skipped: outputs that are not built are among them; otherwise they are left out.
-
-    Raises:
-        InputError: the recipe or the variants are invalid; with file and line.
     """
     rendering = _Rendering(recipe, config, platform, environ or {}, keep_skipped=keep_skipped)
     outputs = tuple(output for _, output in rendering.outputs(watch))

@@ -45,11 +45,7 @@ class _Environment:
 
 
 def load_without_variants(text: str, path: Path) -> dict[str, Any]:
-    """The sections of a recipe as conda-smithy loads them.
-
-    Raises:
-        InputError: conda-smithy cannot load it; with the line.
-    """
+    """The sections of a recipe as conda-smithy loads them."""
     check_templates(parse_texts(text, path), path, text)
     with step(path):
         written = members(members(compose(text, path)).get("context"))

@@ -83,7 +83,6 @@ def outline_recipe_v1(
         all_branches: variables count as used in branches that are not taken, too, as with rattler-build until 0.57.
 
     Raises:
-        InputError: the engine cannot render the recipe with these variants.
         BoundError: there are more variants than the limit.
     """
     named = _named(recipe.text)

@@ -47,9 +47,6 @@ def render_recipe_v1(
         build_platform: the platform that builds; default `platform`, as conda-smithy has it when it rerenders.
         watch: called with every output and its rendered recipe.
         all_branches: variables count as used in branches that are not taken, too, as with rattler-build until 0.57.
-
-    Raises:
-        InputError: the engine cannot render the recipe with these variants.
     """
     rendered = _rendered(recipe, config, platform, build_platform or platform, all_branches=all_branches)
     if watch is not None:
@@ -62,9 +59,6 @@ def unrendered_v1(recipe: ParsedV1, config: VariantConfig) -> tuple[Mapping[str,
     """What conda-smithy takes for the only output where the engine builds none: the recipe as it is loaded.
 
     It counts as built unless the top level has a `skip`, whatever that says (rattler_build_conda_compat/render.py).
-
-    Raises:
-        InputError: the recipe cannot be loaded without variants.
     """
     from feedstock_tools.recipe.v1.loading import load_without_variants
 

@@ -128,11 +128,7 @@ class Document:
 
     @cached_property
     def root(self) -> Part | None:
-        """The tree; None for a file without content.
-
-        Raises:
-            InputError: the text is not YAML, even with its templates masked; with the line.
-        """
+        """The tree; None for a file without content."""
         node = compose(masked(self.text) if self.has_templates else self.text, self.path)
         return None if node is None else _Tree(self.text).part(node)
 

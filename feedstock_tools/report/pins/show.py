@@ -68,11 +68,7 @@ def show(
 
 
 def exported(channels: Sequence[str], platform: str | None, *, facts: bool, form: str) -> str:
-    """The pin graph with its releases and bounds as nodes, in one of networkx's forms.
-
-    Raises:
-        InputError, WorkError: as `show`.
-    """
+    """The pin graph with its releases and bounds as nodes, in one of networkx's forms."""
     graph, _ = _graph(channels, platform, facts=facts)
     return written(graph, form)
 

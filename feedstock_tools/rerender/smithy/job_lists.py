@@ -83,9 +83,6 @@ def follow_configurations(feedstock: Path, configurations: Sequence[Configuratio
     Args:
         configurations: all configurations of the feedstock, for all platforms.
         smithy: the version of conda-smithy to follow.
-
-    Raises:
-        InputError: a file cannot be read, or conda-forge.yml is invalid or names something unknown.
     """
     texts = read_ci_files(feedstock)
     if not texts:  # a feedstock that conda-smithy has not set up for any CI service
@@ -106,9 +103,6 @@ def update_ci_files(
         configurations: all configurations of the feedstock.
         forge: conda-forge.yml as YAML reads it (typed), without defaults.
         smithy: the version of conda-smithy, such as `3.14.1`; default: the newest known.
-
-    Raises:
-        InputError: conda-forge.yml has a section of the wrong form, or names an unknown runner.
     """
     rules = ci_rules(smithy)
     azure = azure_jobs(configurations, forge, rules)

@@ -31,11 +31,7 @@ class Job:
 
 
 def azure_jobs(configurations: Sequence[Configuration], forge: Mapping[str, Any], rules: CiRules) -> tuple[Job, ...]:
-    """The jobs of Azure Pipelines, with YAML values.
-
-    Raises:
-        InputError: conda-forge.yml has a setting that conda-smithy does not know either.
-    """
+    """The jobs of Azure Pipelines, with YAML values."""
     return tuple(
         _azure_job(configuration, placement, forge, rules)
         for configuration, placement in _with_placements(configurations, placements(forge, rules, "azure"))

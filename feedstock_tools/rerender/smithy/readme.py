@@ -56,9 +56,6 @@ def readme_files(
         config: the values that templates see, with the platforms that the services build.
         packages: the packages of all built platforms, in the order of the services (Azure first).
         azure_number: the feedstock's number at Azure, if it was looked up; else that of conda-forge.yml or the README.
-
-    Raises:
-        InputError: the template or the recipe's `about` cannot be rendered.
     """
     forge = workshop.forge
     before = _Before.of(forge.folder / README)
@@ -117,11 +114,7 @@ class _Before:
 
     @classmethod
     def of(cls, path: Path) -> _Before:
-        """The README of a feedstock; an empty one if there is no file.
-
-        Raises:
-            InputError: it cannot be read.
-        """
+        """The README of a feedstock; an empty one if there is no file."""
         if not path.is_file() or path.is_symlink():
             return cls()
         return cls(read_text(path, within=path.parent))
@@ -178,11 +171,7 @@ class AzureProject:
 
 
 def azure_project(feedstock: Path, release: Release, rules: Rules) -> AzureProject | None:
-    """Where to look up the number of a feedstock; None if its conda-forge.yml gives the number.
-
-    Raises:
-        InputError: conda-forge.yml cannot be read.
-    """
+    """Where to look up the number of a feedstock; None if its conda-forge.yml gives the number."""
     settings = read_forge(feedstock, rules).settings
     config = template_settings(release, settings, feedstock, tree_rules(rules.smithy), ci_rules(rules.smithy))
     azure = config["azure"]

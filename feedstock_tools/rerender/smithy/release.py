@@ -66,11 +66,7 @@ class Release:
 
     @_once
     def template(self, name: str) -> str:
-        """The text of a template.
-
-        Raises:
-            InputError: the release lacks it.
-        """
+        """The text of a template."""
         return self._text(self.templates / name)
 
     @_once
@@ -94,9 +90,6 @@ class Release:
         """The settings of an empty conda-forge.yml, as new values that the caller may change.
 
         Until 3.31 they are a literal in the code.
-
-        Raises:
-            InputError: the release has no defaults where they are searched.
         """
         return copy.deepcopy(self._defaults())
 
@@ -301,9 +294,6 @@ def choose_release(
         rules: the requested rules, `SMITHY` or `SMITHY+CONDA_BUILD`.
         fetched: version → folder of the fetched releases, the newest last.
         installed: the installed release, if there is one.
-
-    Raises:
-        InputError: there is no such release, or it is damaged.
     """
     if requested == NO_RELEASE:
         return ReleaseChoice(None, "conda-smithy: no release; only .ci_support and job lists are written")

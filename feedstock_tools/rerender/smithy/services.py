@@ -93,9 +93,6 @@ def render_provider(
     Args:
         config: the values that templates see; the provider's platforms are added to it, for the README.
         built: the configurations of each of its platforms; platforms without configurations are not enabled.
-
-    Raises:
-        InputError: a template fails, or two platforms need different versions of one script.
     """
     enabled = [each for each in built if each.configurations]
     config.setdefault(provider, {})["enabled"] = bool(enabled)

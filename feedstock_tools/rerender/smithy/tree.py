@@ -111,9 +111,6 @@ def whole_tree(
         platforms: the rendered platforms, including those without configurations.
         unbuilt: the packages that the README describes instead of those that the platforms build.
         azure_number: the feedstock's number at Azure, if it was looked up.
-
-    Raises:
-        InputError: a template or a setting cannot be used.
     """
     rules, ci = tree_rules(version), ci_rules(version)
     workshop = Workshop(release, Templates(release, forge.folder), forge, rules, ci)

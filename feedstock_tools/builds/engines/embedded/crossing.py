@@ -36,11 +36,7 @@ def crossing(variant: Rendering, row: Sequence[Rendering], request: BuildRequest
 
 
 def without_host_platform(package: Path, request: BuildRequest) -> None:
-    """Restore the hash contents of a package in the private channel, without the key added for the engine.
-
-    Raises:
-        WorkError: the package cannot be read or written.
-    """
+    """Restore the hash contents of a package in the private channel, without the key added for the engine."""
     from feedstock_tools.channel.packages.archive import replace_document
     from feedstock_tools.channel.packages.reading import read_hash_input
 

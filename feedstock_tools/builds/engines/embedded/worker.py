@@ -297,7 +297,6 @@ def repacked(
         replaced: path in it → content that replaces the file's.
 
     Raises:
-        WorkError: the package cannot be read or written.
         RattlerBuildError, OSError: as the engine reports them.
     """
     from rattler_build import assemble_package, collect_files

@@ -100,11 +100,7 @@ class JobKind:
 
 
 def write_kinds(fleet: FleetFolder, kinds: Iterable[JobKind]) -> None:
-    """Keep the kinds of job of a fleet for its hub, and make what their jobs get.
-
-    Raises:
-        WorkError: the folder cannot be written.
-    """
+    """Keep the kinds of job of a fleet for its hub, and make what their jobs get."""
     given = []
     for kind in kinds:
         folder = add_host(fleet, kind.name, kind.worker_settings, fleet.path / "jobs" / kind.name)

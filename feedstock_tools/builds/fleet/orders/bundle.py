@@ -86,9 +86,6 @@ def pack(roots: Mapping[str, Path]) -> Packed:
     Args:
         roots: path in the bundle → the file or folder there. A link is kept if it leads to a place below its root, and
             otherwise replaced by what it leads to.
-
-    Raises:
-        InputError: a file cannot be read.
     """
     files: dict[str, Path] = {}
     entries: dict[str, Entry] = {}

@@ -31,9 +31,6 @@ def write_project(folder: Path, setups: Sequence[Setup], files: Mapping[str, Map
     Args:
         folder: private, since the inventory names files of the client.
         files: host → what is sent to it, by the names beside its script.
-
-    Raises:
-        WorkError: a file cannot be written.
     """
     send = {"src": _SCRIPT, "dest": _SENT_SCRIPT, "owner": "root", "group": "root", "mode": "0700"}
     up: list[Task] = [{"name": "Send the script", "ansible.builtin.copy": send, "changed_when": False}]

@@ -56,12 +56,7 @@ def chosen_hosts(inventory: Inventory, names: Sequence[str]) -> Inventory:
 
 
 def up(inventory: Inventory, environment: Environment, tell: Tell) -> list[Played]:
-    """Make the machines of an inventory hosts of its fleet; what is so already stays unchanged.
-
-    Raises:
-        InputError: the fleet, or a file or a recipe that an inventory names, cannot be used.
-        WorkError: the wheels cannot be made, or a file cannot be written.
-    """
+    """Make the machines of an inventory hosts of its fleet; what is so already stays unchanged."""
     inventory = _pinned(inventory)
     fleet = _fleet_of(inventory, environment)
     with locked(fleet.path):
@@ -76,9 +71,6 @@ def down(inventory: Inventory, environment: Environment, tell: Tell) -> list[Pla
 
     With its last host the fleet goes, too: the next `up` makes another authority, so that nobody can use a certificate
     that stayed on a disk.
-
-    Raises:
-        WorkError: a file cannot be written.
     """
     fleet = _fleet_of(inventory, environment)
     with locked(fleet.path):
@@ -124,11 +116,7 @@ def _note(fleet: FleetFolder, found: Mapping[str, str | None]) -> None:
 
 
 def write_scripts(inventory: Inventory, folder: Path, environment: Environment, tell: Tell) -> list[Path]:
-    """Write a folder for each host with its script, and the files that the script needs; returns the folders.
-
-    Raises:
-        InputError, WorkError: as for `up`.
-    """
+    """Write a folder for each host with its script, and the files that the script needs; returns the folders."""
     inventory = _pinned(inventory)
     fleet = _fleet_of(inventory, environment)
     folders = []

@@ -78,9 +78,6 @@ def play(
     Args:
         folder: of the project, see `write_project`; what Ansible has said stays there, in `PLAYBOOK.log`.
         tell: gets the name of each step as it begins.
-
-    Raises:
-        InputError: Ansible is not installed.
     """
     command = [
         *ansible("playbook"),

@@ -65,9 +65,6 @@ def wheelhouse(target: Target, machine: Mapping[str, str], tell: Callable[[str],
     Args:
         machine: the environment of this machine, for pip and for the folder of the user's cache.
         tell: gets a line before wheels are fetched, which takes some seconds.
-
-    Raises:
-        WorkError: wheels are missing, for this Python or on this machine's network.
     """
     key = digest_of_values([__version__, _own_digest(), target.python, target.machine, target.numpy])[:16]
     folder = cache_root(machine) / "fleet" / f"wheels-{key}"
@@ -81,11 +78,7 @@ def wheelhouse(target: Target, machine: Mapping[str, str], tell: Callable[[str],
 
 
 def archive_of(folder: Path, archive: Path) -> Archive:
-    """An archive with the files of a folder, whose bytes depend on their names and contents only.
-
-    Raises:
-        WorkError: a file cannot be read or written.
-    """
+    """An archive with the files of a folder, whose bytes depend on their names and contents only."""
     digest = digest_of_files([folder])
     if not archive.is_file():
         with replacing(archive) as part, tarfile.open(part, "w", format=tarfile.PAX_FORMAT) as tar:

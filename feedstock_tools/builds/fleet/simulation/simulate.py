@@ -87,11 +87,7 @@ class Simulation:
 
 
 def courses(rows: Sequence[Row], hosts: SimulatedHosts, seed: int = 0) -> tuple[Simulation, ...]:
-    """Run some rows over some hosts, once if chance has no part in it, else with `SEEDS` seeds from the given one on.
-
-    Raises:
-        WorkError: as of `simulate`.
-    """
+    """Run rows over hosts, once if chance has no part in it, else with `SEEDS` seeds from the given one on."""
     seeds = SEEDS if any(host.preempted for host in hosts.hosts) else 1
     return tuple(simulate(rows, hosts, seed + at) for at in range(seeds))
 
@@ -102,9 +98,6 @@ def simulate(rows: Sequence[Row], hosts: SimulatedHosts, seed: int = 0) -> Simul
     Args:
         rows: in the order of a run, each with the time of every missing output (`with_times`).
         seed: of the preemptions.
-
-    Raises:
-        WorkError: a row does not end, because its hosts are taken away too often.
     """
     left_out = without_host(rows, hosts.hosts)
     possible = [row for row in rows if row.name not in left_out]
