@@ -419,6 +419,9 @@ def check_feedstock(
         facts: the facts about CUDA; default: those that ship with the program.
         bounds: what the work may take, in a child process; None to do it in this process.
 
+    Raises:
+        InputError: the pinning, the recipe or conda-forge.yml cannot be read.
+
     >>> found = check(Path("solver-feedstock"), read_configurations(Path("solver-feedstock")))
     >>> found.findings, str(found.verdict)
     ((), 'right')

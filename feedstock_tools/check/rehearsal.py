@@ -420,6 +420,10 @@ def rehearse_configurations(
         progress: never called with bounds.
         bounds: what the work may take, in a child process, such as `SOLVING`; None to do it in this process.
 
+    Raises:
+        InputError: recipe, configuration or conda-forge.yml is invalid; with file and line.
+        WorkError: a channel cannot be read.
+
     >>> feedstock = Path("solver-feedstock")
     >>> found = rehearse(feedstock, read_configurations(feedstock)[:1], ["./empty-channel"])
     >>> str(found.verdict), found.environments[0].reason

@@ -63,6 +63,9 @@ def output_files(
         rules: which version of conda-build to follow; default the newest.
         bounds: what the work may take, in a child process; None to do it in this process.
 
+    Raises:
+        InputError: recipe, configuration or conda-forge.yml is invalid; with file and line.
+
     >>> feedstock = Path("solver-feedstock")
     >>> outputs(feedstock, read_configurations(feedstock))[0].path
     'linux-64/libsolver-1.4.0-cuda129h354b2ed_3.conda'

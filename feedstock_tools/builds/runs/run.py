@@ -92,6 +92,7 @@ def run(
         command: the command line, for the ledger.
 
     Raises:
+        InputError: nothing on this machine compiles for a platform of the stand-in channel.
         WorkError: the artifacts folder, a channel or the ledger cannot be used; all builds have been ended.
 
     >>> result = build(workspace, plan(workspace, workspace.chosen()[:1], Capacity.of_machine()))
