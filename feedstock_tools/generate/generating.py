@@ -16,7 +16,7 @@ from typing import Literal
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.files.changes import Changes, file_diff
 from feedstock_tools.generate.spec.reading import read_spec_as_written, require_local_sources, with_time_stamps
-from feedstock_tools.generate.texts.rendering import render
+from feedstock_tools.generate.texts.rendering import Kept, render
 from feedstock_tools.reading import GENERATED, SPEC_NAME, read_text
 
 
@@ -69,7 +69,8 @@ def apply(folder: Path, texts: Mapping[PurePosixPath, str], *, force: bool = Fal
     stale = [change for change in changes if change.kind != "same"]
     files = {folder / change.path: _encoded(change.new) for change in stale}
     seen = {folder / change.path: _encoded(change.old) for change in stale}
-    record = json.dumps({str(path): _hash(text) for path, text in sorted(texts.items())}, indent=2) + "\n"
+    hashes = {str(path): _hash(text) for path, text in sorted(texts.items()) if not isinstance(text, Kept)}
+    record = json.dumps(hashes, indent=2) + "\n"
     if not (folder / GENERATED).is_file() or read_text(folder / GENERATED, within=folder) != record:
         files[_inside(folder, PurePosixPath(GENERATED))] = record.encode()
     Changes(folder, files, seen=seen).apply()
@@ -87,7 +88,7 @@ def _change(folder: Path, path: PurePosixPath, new: str | None, remembered: str 
         return FileChange(path, "same", old, new)
     if old is None:
         return FileChange(path, "new", old, new)
-    if remembered != _hash(old):
+    if remembered != _hash(old) and not isinstance(new, Kept):
         return FileChange(path, "edited", old, new)
     return FileChange(path, "removed" if new is None else "changed", old, new)
 

@@ -6,10 +6,15 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from feedstock_tools.conditions.spec import Setting, to_spec
 from feedstock_tools.conditions.tree import Name, VersionTest
+from feedstock_tools.generate.spec.checks import files_of
+from feedstock_tools.generate.spec.items import TIME_STAMP, USE_LOCAL
+from feedstock_tools.generate.spec.reading import STUBS
+from feedstock_tools.generate.texts.rendering import architectures_from, assignments_of
 from feedstock_tools.importing.comments import Comments
 from feedstock_tools.importing.inference import NEVER, Conditions, Merger, mask_of, merged_order
 from feedstock_tools.importing.output_content import (
@@ -31,6 +36,7 @@ from feedstock_tools.importing.output_content import (
 from feedstock_tools.importing.samples import Sample
 from feedstock_tools.importing.trees import RecipeTree, unmarked
 from feedstock_tools.importing.written import WrittenConditions
+from feedstock_tools.reading import LARGEST_SCRIPT, read_text
 from feedstock_tools.recipe.written.document import Document
 from feedstock_tools.rerender.source import Source
 from feedstock_tools.variants.files import load
@@ -89,7 +95,8 @@ class _Importer:
         content["sources"] = self._sources()
         content["platforms"] = self._platforms()
         if "cuda_compiler" in self.source.text or "'cuda'" in self.source.text or '"cuda"' in self.source.text:
-            content["cuda"] = {}
+            content["cuda"] = _architectures(self.source.recipe.parent)
+        content["migrations"] = _migrations(self.source.forge.folder)
         variants, zipped, lost = variant_content(self.source)
         content["variants"] = variants
         content["zip"] = zipped
@@ -167,11 +174,18 @@ class _Importer:
             held = self.remainder.held(
                 "patches", listed, lambda entry: conditional("file", text_of(entry[0]), entry[1])
             )
-            source["patches"] = self.remainder.explained("patches", "file", held)
+            source["patches"] = self._by_pattern(self.remainder.explained("patches", "file", held))
             if condition is not None:
                 source["when"] = to_spec(condition)
             items.append({name: value for name, value in source.items() if value})
         return items
+
+    def _by_pattern(self, patches: list[Any]) -> list[Any]:
+        """One pattern for patches that are all of their folder, in the order of their names."""
+        names = {str(patch).rpartition("/")[0] for patch in patches}
+        pattern = f"{names.pop()}/*.patch" if len(names) == 1 else ""
+        whole = len(patches) > 1 and not pattern.startswith("/") and pattern
+        return [pattern] if whole and list(files_of(self.source.recipe.parent, pattern)) == patches else patches
 
     def _platforms(self) -> dict[str, Any]:
         built = {sample.setting.platform for index, sample in enumerate(self.samples) if index in self.trees}
@@ -267,6 +281,32 @@ class _Importer:
         }
         single = Merger(self.merger.conditions, 1 << min(self.trees), self.merger.written)
         self.remainder.copy("extra", self.writer.mapping(single, {min(self.trees): more}))
+
+
+def _migrations(feedstock: Path) -> list[str] | dict[str, Any]:
+    """The migrations of a feedstock that a spec can have: those of conda-forge by name, its own with their texts."""
+    found: dict[str, Any] = {}
+    for path in sorted((feedstock / STUBS).glob("*.yaml")):
+        text = read_text(path, within=feedstock).strip()
+        if re.fullmatch(r"\w[\w.-]*", path.stem, re.ASCII) and TIME_STAMP.search(text):
+            found[path.stem] = {"verbatim": f"{text}\n"} if USE_LOCAL.search(text) else {}
+    return found if any(found.values()) else list(found)
+
+
+def _architectures(recipe: Path) -> dict[str, Any]:
+    """The GPU architectures that a script of the recipe folder assigns to a variable, if it is one list in one form."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    texts = {path.name: read_text(path, LARGEST_SCRIPT, within=recipe) for path in sorted(recipe.glob("*.sh"))}
+    for name, text in texts.items():
+        for variable in re.findall(r"^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)\+?=", text, re.MULTILINE):
+            found.setdefault(variable, set()).update((name, each["list"]) for each in assignments_of(variable, text))
+    for variable, lists in found.items():
+        (name, text), *others = lists or {("", "")}
+        listed = None if others else architectures_from(text)
+        if listed is not None:
+            style, names = listed
+            return {"architectures": list(names), "script": {"edits": name, "variable": variable, "style": style}}
+    return {}
 
 
 def _source_value(value: Any, version: str) -> Any:

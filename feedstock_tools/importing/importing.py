@@ -11,7 +11,7 @@ from typing import Any
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.files.changes import Changes
-from feedstock_tools.generate.spec.reading import spec_from_text
+from feedstock_tools.generate.spec.reading import spec_from_text, with_time_stamps
 from feedstock_tools.generate.texts.rendering import render
 from feedstock_tools.generate.texts.wording import quoted
 from feedstock_tools.importing.content import Content, recipe_content
@@ -27,7 +27,7 @@ _WIDTH = 120
 _NOT_IN_FLOW = re.compile(r"""[,\[\]{}"'#&*!|>%@`\n]|: |:$|^[\s?:-]|\s$""")
 #: Keys before which a blank line makes the file easier to read.
 #: Keys whose lists are names, which one line holds.
-_FLOWING = frozenset({"maintainers", "imports", "requires", "license_file"})
+_FLOWING = frozenset({"maintainers", "imports", "requires", "license_file", "migrations", "architectures"})
 _SECTIONS = frozenset({"sources", "platforms", "build", "cuda", "variants", "skip", "outputs", "about", "maintainers"})
 
 
@@ -239,7 +239,8 @@ def _feedstock_name(source: Source, samples: Sequence[Sample]) -> str:
 def _generated(content: Mapping[str, Any], source: Source) -> tuple[str, Mapping[PurePosixPath, str]]:
     text = spec_text(content)
     try:
-        return text, render(spec_from_text(text, source.forge.folder / SPEC_NAME))
+        spec = spec_from_text(text, source.forge.folder / SPEC_NAME, source.recipe.parent)
+        return text, render(with_time_stamps(spec, source.forge.folder, None))
     except InputError as error:
         raise InputError(f"a spec cannot hold the recipe: {error.mistakes[0].message}", path=source.recipe) from error
 

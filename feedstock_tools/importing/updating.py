@@ -17,12 +17,14 @@ from typing import Any
 from feedstock_tools.errors import InputError
 from feedstock_tools.files.changes import file_diff
 from feedstock_tools.files.temporary import temporary_folder
-from feedstock_tools.generate.spec.reading import read_spec_as_written, spec_from_text, with_time_stamps
+from feedstock_tools.generate.spec.items import Migration
+from feedstock_tools.generate.spec.model import Spec
+from feedstock_tools.generate.spec.reading import STUBS, read_spec_as_written, spec_from_text, with_time_stamps
 from feedstock_tools.generate.texts.rendering import render
 from feedstock_tools.importing.importing import content_of
 from feedstock_tools.importing.output_content import COMMENT
 from feedstock_tools.importing.verification import Difference, compare, laid_out
-from feedstock_tools.reading import SPEC_NAME, read_text
+from feedstock_tools.reading import SPEC_NAME, is_file, read_text
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.stages import stage
 
@@ -31,6 +33,7 @@ _Path = tuple[str, ...]
 #: The characters of an entry that a message shows.
 _LONGEST = 120
 #: What a comparison of the packages finds: without a difference, an entry of these is only said in another way.
+_GONE = Migration(timestamp="0")
 _COMPARED = frozenset({"requirements", "ignore_run_exports", "run_exports", "test", "script", "string", "skip"})
 
 
@@ -74,18 +77,21 @@ def update_spec(
     rules = rules or Rules.newest()
     path = feedstock / SPEC_NAME
     text = read_text(path, within=feedstock)
-    made = render(with_time_stamps(read_spec_as_written(feedstock), feedstock, None, path))
+    made = _texts(read_spec_as_written(feedstock), feedstock)
     changed = changed or feedstock
     stage("reading the recipe that the spec generates, and the one that is there")
     with temporary_folder() as folder:
         generated = laid_out(changed, "recipe", made, folder)
+        for migration in (generated / STUBS).glob("*.yaml"):
+            if PurePosixPath(STUBS, migration.name) not in made:
+                migration.unlink()
         before = content_of(generated, pinning, rules)
     after = content_of(changed, pinning, rules)
     editor = _Editor(text, path)
     for place, old, new in _changes((), before, after):
         editor.change(place, old, new)
     updated = editor.text()
-    texts = render(with_time_stamps(spec_from_text(updated, path), feedstock, None, path))
+    texts = _texts(spec_from_text(updated, path, changed / "recipe"), changed)
     stage("comparing what the spec and the recipe make")
     found = compare(changed, texts, pinning, rules)
     differences = (*found.differences, *found.texts)
@@ -100,6 +106,17 @@ def edited_spec(
     with temporary_folder() as folder:
         changed = laid_out(feedstock, "recipe", files, folder)
         return update_spec(feedstock, changed=changed, pinning=pinning, rules=rules)
+
+
+def _texts(spec: Spec, feedstock: Path) -> Mapping[PurePosixPath, str]:
+    """What a spec generates. Of a migration that the feedstock no longer has, nobody asks the time stamp."""
+    known = {
+        name: migration if migration.timestamp or is_file(feedstock / STUBS / f"{name}.yaml") else _GONE
+        for name, migration in spec.migrations.items()
+        if migration.verbatim is None
+    }
+    timed = spec.model_copy(update={"migrations": {**spec.migrations, **known}})
+    return render(with_time_stamps(timed, feedstock, None))
 
 
 def _plain(value: Any) -> Any:
@@ -121,7 +138,14 @@ def _changes(place: _Path, before: Any, after: Any) -> Iterator[tuple[_Path, Any
     """The entries that differ: the place, and the old and the new entry (None: none). Items of lists stand in lists."""
     if _key(before) == _key(after):
         return
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
+    if place == ("migrations",):
+        old, new = (
+            each if isinstance(each, Mapping) else {name: {} for name in each or ()} for each in (before, after)
+        )
+        for name in dict.fromkeys((*old, *new)):
+            if old.get(name) != new.get(name):
+                yield (*place, name), old.get(name), new.get(name)
+    elif isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in dict.fromkeys((*before, *after)):
             if not key.startswith(COMMENT) and key != "why":
                 yield from _changes((*place, key), before.get(key), after.get(key))
@@ -170,6 +194,9 @@ class _Editor:
 
     def change(self, place: _Path, old: Any, new: Any) -> None:
         """Change an entry, or note that the spec has no place for it."""
+        if place[0] == "migrations":
+            self._change_migration(place[1], new)
+            return
         owner, key = self._owner(place)
         if owner is None:
             self._miss(place, old, new)
@@ -184,6 +211,25 @@ class _Editor:
             self._miss(place, old, new)
         else:
             owner[key] = _like(owner.get(key), new)
+
+    def _change_migration(self, name: str, new: Any) -> None:
+        """Change a migration, in a list of names or in a mapping."""
+        known = self.root.get("migrations")
+        if isinstance(known, list) and new:
+            known = {each: {} for each in known}
+        elif not known:
+            known = {name: new} if new else []
+        if isinstance(known, list):
+            known[:] = [each for each in known if each != name] + ([name] if new is not None else [])
+        elif new is None:
+            known.pop(name, None)
+        elif new and "verbatim" in (known.get(name) or {}):
+            known[name]["verbatim"] = _like(known[name]["verbatim"], new["verbatim"])
+        else:
+            known[name] = _like(None, new)
+        self.root["migrations"] = known
+        if not known:
+            del self.root["migrations"]
 
     def _owner(self, place: _Path) -> tuple[Any, Any]:
         """The mapping that has an entry, and its key there; mappings on the way that are missing are made."""
@@ -206,6 +252,11 @@ class _Editor:
     def _change_list(self, place: _Path, owner: Any, key: Any, old: Sequence[Any], new: Sequence[Any]) -> None:
         if owner.get(key) is None:
             owner[key] = []
+        if isinstance(owner[key], dict) and len(owner[key]) == 1:  # one list for the one version of CUDA
+            owner, key = owner[key], next(iter(owner[key]))
+        if isinstance(owner[key], dict):
+            self._miss(place, old, new)
+            return
         if not isinstance(owner[key], list):
             owner[key] = [owner[key]]
         matcher = SequenceMatcher(None, [_key(item) for item in old], [_key(item) for item in new], False)
@@ -280,11 +331,18 @@ def _like(old: Any, new: Any) -> Any:
         from ruamel.yaml.comments import CommentedMap
 
         made = CommentedMap({key: _like(None, value) for key, value in new.items() if not key.startswith(COMMENT)})
-        if all(isinstance(value, str | int) for value in made.values()):
+        if all(isinstance(value, str | int) and "\n" not in str(value) for value in made.values()):
             made.fa.set_flow_style()
         return made
     if isinstance(new, list):
         return [_like(None, item) for item in new]
+    if isinstance(new, str) and "\n" in new:
+        from ruamel.yaml.scalarstring import LiteralScalarString
+
+        text = LiteralScalarString(new)
+        if isinstance(old, LiteralScalarString) and hasattr(old, "comment"):
+            text.comment = old.comment  # the blank lines below it
+        return text
     if isinstance(new, str) and new in {"true", "false"}:
         return new == "true"
     if isinstance(new, str) and new.isdecimal() and (old is None or isinstance(old, int)):

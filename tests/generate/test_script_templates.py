@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -75,3 +76,59 @@ def test_the_architectures_reach_the_build_system(template: str, passed: str) ->
     ).replace(SCRIPT, f"{{template: {template}}}")
     texts = render(spec_from_text(text))
     assert passed in next(made for path, made in texts.items() if path.name == "build-libdemo.sh")
+
+
+def _edited(folder: Path, script: str, cuda: str = "", edits: str = "own.sh") -> str:
+    """The script of people after its lists were replaced."""
+    recipe = folder / "recipe"
+    recipe.mkdir()
+    (recipe / "own.sh").write_text(script)
+    (folder / "out.sh").write_text(script)
+    settings = f"versions: [11.8, 12.9], {cuda or 'architectures: [sm_80, compute_80]'}"
+    text = REVIEWED.replace(
+        "{versions: [12.9],", f"{{{settings}, script: {{edits: {edits}, variable: ARCHS, style: cmake}},"
+    ).replace(SCRIPT, "{commands: [x]}")
+    made = render(spec_from_text(text, folder / "feedstock.yaml", recipe))
+    return made[PurePosixPath("recipe/own.sh")]
+
+
+@pytest.mark.parametrize(
+    ("line", "written"),
+    [
+        ("ARCHS=75", 'ARCHS="80-real;80-virtual"'),
+        ("  export ARCHS='75-real;80' # ours", "  export ARCHS='80-real;80-virtual' # ours"),
+        ('export ARCHS=""; export ARCHS_TOO=1', 'export ARCHS="80-real;80-virtual"; export ARCHS_TOO=1'),
+        ("# ARCHS=$OTHER\nARCHS=\ncmake -DARCHS=$ARCHS", None),
+    ],
+)
+def test_lists_in_a_script_that_people_wrote_are_replaced(line: str, written: str | None, tmp_path: Path) -> None:
+    expected = written or line.replace("ARCHS=\n", 'ARCHS="80-real;80-virtual"\n')
+    assert _edited(tmp_path, f"set -e\n{line}\nend") == f"set -e\n{expected}\nend"
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "message"),
+    [
+        ("ARCHS=80", {"edits": "../out.sh"}, "'../out.sh' is not the name of a file in the recipe folder"),
+        ("ARCHS=80", {"edits": "other.sh"}, "there is no file recipe/other.sh"),
+        ("ARCHS=80", {"cuda": "libraries: []"}, "there are no architectures to write into a script"),
+        ("ARCHS=80", {"cuda": "architectures: {11.8: [sm_80], 12.9: [sm_90]}"}, "takes one list of architectures"),
+        ("ARCHS=80\nARCHS+=;90", {}, "1 of 2 assignments of ARCHS are lists alone"),
+        ('[[ $x ]] && ARCHS="$MINE"', {}, "0 of 1 assignments of ARCHS are lists alone"),
+    ],
+)
+def test_a_script_in_which_a_list_cannot_be_replaced_is_a_mistake(
+    script: str, options: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        _edited(tmp_path, script, **options)
+
+
+def test_a_script_outside_the_recipe_folder_is_not_edited(tmp_path: Path) -> None:
+    (tmp_path / "recipe").mkdir()
+    (tmp_path / "recipe" / "link.sh").symlink_to(tmp_path / "out.sh")
+    (tmp_path / "out.sh").write_text("ARCHS=80\n")
+    cuda = "{versions: [12.9], architectures: common, script: {edits: link.sh, variable: ARCHS},"
+    text = REVIEWED.replace("{versions: [12.9],", cuda).replace(SCRIPT, "{commands: [x]}")
+    with pytest.raises(InputError, match="link"):
+        spec_from_text(text, tmp_path / "feedstock.yaml", tmp_path / "recipe")

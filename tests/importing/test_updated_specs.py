@@ -112,3 +112,107 @@ def test_what_the_spec_says_in_another_way_is_named_and_nothing_is_written(spec:
         'not in the spec: outputs.solver.requirements.host: {"package": "zlib", "when": "linux"} became' in done.stderr
     )
     assert spec.read_text() == before
+
+
+SHARED = """\
+__migrator:
+  kind: version
+  migration_number: 1
+libsolve:
+  - 5
+migrator_ts: 1700000000
+"""
+OWN = """\
+migrator_ts: 1700000001
+__migrator:
+  use_local: true
+  # only here
+zlib:  # [linux]
+  - 2  # [linux]
+"""
+SCRIPT = """\
+#!/bin/bash
+if [[ "${cuda_compiler_version}" != None ]]; then
+  export HERMETIC_CUDA_COMPUTE_CAPABILITIES=sm_60,sm_90,compute_90  # ours
+fi
+"""
+
+
+def _migrations(feedstock: Path) -> Path:
+    folder = feedstock / ".ci_support" / "migrations"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_migrations_come_with_their_contents_change_and_go(v1: Path) -> None:
+    folder, pinning = _migrations(v1), v1.parent / "pinning"
+    shared = pinning / "share/conda-forge/migrations/libsolve5.yaml"
+    shared.parent.mkdir(parents=True)
+    shared.write_text(SHARED)
+    (folder / "libsolve5.yaml").write_text(SHARED)
+    imported(v1).write()
+    assert "\nmigrations: [libsolve5]\n" in (v1 / "feedstock.yaml").read_text()
+    generate(v1).apply(force=True)
+    assert (folder / "libsolve5.yaml").read_text() == SHARED
+
+    (folder / "zlib2.yaml").write_text(OWN)
+    updated = update_spec(v1, pinning=pinning)
+    assert (updated.missed, updated.differences) == ((), ())
+    added = [line[2:] for line in difference(updated.before, updated.text) if line[0] == "+"]
+    assert added == [
+        "migrations:",
+        "  libsolve5: {}",
+        "  zlib2:",
+        "    verbatim: |",
+        *(f"      {line}" for line in OWN.splitlines()),
+    ]
+
+    (v1 / "feedstock.yaml").write_text(updated.text)
+    generate(v1).apply(force=True)
+    (folder / "zlib2.yaml").write_text(OWN.replace("- 2", "- 3"))
+    (folder / "libsolve5.yaml").unlink()
+    updated = update_spec(v1, pinning=pinning)
+    assert (updated.missed, updated.differences) == ((), ())
+    assert difference(updated.before, updated.text) == [
+        "-   libsolve5: {}",
+        "-         - 2  # [linux]",
+        "+         - 3  # [linux]",
+    ]
+
+
+def test_architectures_of_a_script_that_people_wrote_are_a_line_of_the_spec(v0: Path) -> None:
+    script = v0 / "recipe" / "common.sh"
+    script.write_text(SCRIPT)
+    script.chmod(0o755)
+    imported(v0).write()
+    text = (v0 / "feedstock.yaml").read_text()
+    assert "  architectures: [sm_60, sm_90, compute_90]\n" in text
+    assert "  script: {edits: common.sh, variable: HERMETIC_CUDA_COMPUTE_CAPABILITIES, style: list}\n" in text
+    generate(v0).apply(force=True)
+    assert script.read_text() == SCRIPT
+
+    changed(script, ("sm_90,", "sm_90,sm_120,"), ("fi\n", "fi\necho done\n"))
+    updated = update_spec(v0, pinning=v0.parent / "pinning")
+    assert (updated.missed, updated.differences) == ((), ())
+    assert difference(updated.before, updated.text) == [
+        "-   architectures: [sm_60, sm_90, compute_90]",
+        "+   architectures: [sm_60, sm_90, sm_120, compute_90]",
+    ]
+
+    (v0 / "feedstock.yaml").write_text(text.replace("sm_60, ", ""))
+    generate(v0).apply()
+    assert script.read_text() == SCRIPT.replace("sm_60,", "").replace("fi\n", "fi\necho done\n")
+    assert script.stat().st_mode & 0o777 == 0o755
+
+
+def test_all_patches_of_a_folder_are_one_pattern(v0: Path) -> None:
+    meta = v0 / "recipe" / "meta.yaml"
+    changed(meta, ("b.patch  # [win]", "b.patch"))
+    imported(v0).write()
+    spec = v0 / "feedstock.yaml"
+    assert '    patches: ["patches/*.patch"]\n' in spec.read_text()
+    generate(v0).apply(force=True)
+    (v0 / "recipe/patches/c.patch").touch()
+    changed(meta, ("      - patches/b.patch\n", "      - patches/b.patch\n      - patches/c.patch\n"))
+    updated = update_spec(v0, pinning=v0.parent / "pinning")
+    assert (updated.missed, updated.differences, updated.diff()) == ((), (), "")

@@ -244,7 +244,8 @@ def check_files(content: dict[str, Any], recipe: Path) -> Iterator[Finding]:
         named += [((*location, "script", *([key] if key else [])), file) for key, file in files.items()]
         for nth, file in enumerate(as_list(as_mapping(owner.get("test")).get("files"))):
             named.append(((*location, "test", "files", nth), file))
-    for place, file in named:
+    edits = as_mapping(as_mapping(content.get("cuda")).get("script")).get("edits")
+    for place, file in (*named, (("cuda", "script", "edits"), edits)):
         if not isinstance(file, str):
             continue
         if not any(is_file(recipe / name) for name in files_of(recipe, file)):
@@ -317,6 +318,9 @@ def _check_cuda(content: Mapping[str, Any]) -> Iterator[Finding]:
     for name, by_version in as_mapping(cuda.get("presets")).items():
         yield from _check_mapping(as_mapping(by_version), ("cuda", "presets", name), facts)
     yield from _check_choice(cuda, facts)
+    if as_mapping(cuda.get("script")).get("edits") and not cuda.get("architectures"):
+        hint = "Add `architectures` to `cuda`."
+        yield Finding(("cuda", "script", "edits"), "there are no architectures to write into a script", hint)
 
 
 def _check_versions(cuda: Mapping[str, Any], facts: CudaFacts, *, self_contained: bool) -> Iterator[Finding]:

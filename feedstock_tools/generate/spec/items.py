@@ -401,8 +401,8 @@ class VariantValue(Model):
 
 
 #: Lines of a migration; selectors may follow any of them and make the rest no YAML.
-_TIME_STAMP = re.compile(r"^migrator_ts:\s*[0-9.]+", re.MULTILINE)
-_USE_LOCAL = re.compile(r"^\s+use_local:\s*true\b", re.MULTILINE)
+TIME_STAMP = re.compile(r"^migrator_ts:\s*[0-9.]+", re.MULTILINE)
+USE_LOCAL = re.compile(r"^\s+use_local:\s*true\b", re.MULTILINE)
 
 
 class Migration(Model):
@@ -423,6 +423,6 @@ class Migration(Model):
             return self
         if self.model_fields_set & {"timestamp", "number"}:
             raise ValueError("'verbatim' has the time stamp and the number")
-        if not _TIME_STAMP.search(self.verbatim) or not _USE_LOCAL.search(self.verbatim):
+        if not TIME_STAMP.search(self.verbatim) or not USE_LOCAL.search(self.verbatim):
             raise ValueError("'verbatim' must have a 'migrator_ts', and 'use_local: true' below '__migrator'")
         return self

@@ -248,10 +248,16 @@ class Output(Model):
 
 
 class ArchitectureScript(Model):
-    """A generated script that sets an environment variable to the architectures of the build's CUDA version."""
+    """A script that sets an environment variable to the architectures of the build's CUDA version: a generated one, or
+    one that people wrote."""
 
     file: RecipeFile = Field(
         default="cuda_architectures.sh", pattern=r"\.sh$", description="Its name; build scripts source it."
+    )
+    edits: RecipeFile | None = Field(
+        default=None,
+        pattern=r"\.sh$",
+        description="In place of a generated script, one that people wrote: its assignments of the variable.",
     )
     variable: str = Field(
         default="CUDA_ARCHITECTURES", pattern=r"^[A-Za-z_]\w*$", description="The variable that it sets."
@@ -259,6 +265,24 @@ class ArchitectureScript(Model):
     style: Literal["list", "cmake", "torch", "gencode"] = Field(
         default="list", description="`sm_75,compute_75`; `75-real;75-virtual`; `7.5+PTX`; `-gencode arch=…`."
     )
+    _text: str = ""
+
+    @model_validator(mode="after")
+    def _one_script(self) -> ArchitectureScript:
+        if self.edits and "file" in self.model_fields_set:
+            raise ValueError("'file' is generated and 'edits' is not: write one of them")
+        return self
+
+    @property
+    def text(self) -> str:
+        """The text of the script that people wrote; empty if it was not read."""
+        return self._text
+
+    def with_text(self, text: str) -> ArchitectureScript:
+        """It, with the text of the script that people wrote."""
+        known = self.model_copy()
+        known._text = text
+        return known
 
 
 class Cuda(Model):

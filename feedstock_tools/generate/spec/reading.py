@@ -18,7 +18,7 @@ from feedstock_tools.generate.spec.checks import check_files, cross_check, files
 from feedstock_tools.generate.spec.content import Finding
 from feedstock_tools.generate.spec.items import Migration
 from feedstock_tools.generate.spec.model import Script, Source, Spec
-from feedstock_tools.reading import CI_SUPPORT, SPEC_NAME, is_file, read_text
+from feedstock_tools.reading import CI_SUPPORT, LARGEST_SCRIPT, SPEC_NAME, is_file, read_text
 from feedstock_tools.wording import nearest
 from feedstock_tools.yaml_reading.checking import mistakes_of
 from feedstock_tools.yaml_reading.nodes import Location, parse_document
@@ -70,7 +70,16 @@ def spec_from_text(text: str, path: Path | None = None, recipe: Path | None = No
     if mistakes or spec is None:
         unique = dict.fromkeys(mistakes)
         raise InputError.of(sorted(unique, key=lambda mistake: (mistake.line or 0, mistake.column or 0)))
-    return _with_patches(spec, recipe) if recipe else spec
+    return _with_script(_with_patches(spec, recipe), recipe) if recipe else spec
+
+
+def _with_script(spec: Spec, recipe: Path) -> Spec:
+    """The spec with the text of the script that it edits."""
+    script = spec.cuda.script if spec.cuda else None
+    if spec.cuda is None or script is None or script.edits is None:
+        return spec
+    known = script.with_text(read_text(recipe / script.edits, LARGEST_SCRIPT, within=recipe))
+    return spec.model_copy(update={"cuda": spec.cuda.model_copy(update={"script": known})})
 
 
 def _with_patches(spec: Spec, recipe: Path) -> Spec:
@@ -185,7 +194,7 @@ _NUMBER = re.compile(r"^\s+migration_number:\s*(\d+)", re.MULTILINE)
 
 
 def with_time_stamps(spec: Spec, feedstock: Path, migrations: Path | None, place: Path | None = None) -> Spec:
-    """The spec with the time stamps of all its migrations.
+    """The spec with the time stamps of all its migrations; of those of which the feedstock has a whole copy, with that.
 
     Args:
         feedstock: its folder; the stubs in it are asked where there is no pinning.
@@ -196,14 +205,16 @@ def with_time_stamps(spec: Spec, feedstock: Path, migrations: Path | None, place
         InputError: the pinning has no migration of a name, or there is neither a pinning nor a stub.
     """
     named = [name for name, migration in spec.migrations.items() if not (migration.timestamp or migration.verbatim)]
-    if not named:
-        return spec
     folder = migrations or feedstock / STUBS
     mistakes = [_unknown(name, migrations, place) for name in named if not is_file(folder / f"{name}.yaml")]
     if mistakes:
         raise InputError.of(mistakes)
-    shared = {name: _read(folder / f"{name}.yaml") for name in named}
-    return spec.model_copy(update={"migrations": {**spec.migrations, **shared}})
+    known = {**spec.migrations, **{name: _read(folder / f"{name}.yaml") for name in named}}
+    for name, migration in known.items():
+        copy = feedstock / STUBS / f"{name}.yaml"
+        if migration.verbatim is None and is_file(copy) and _read(copy) == migration:
+            known[name] = migration.model_copy(update={"verbatim": read_text(copy, within=feedstock)})
+    return spec.model_copy(update={"migrations": known})
 
 
 def _read(path: Path) -> Migration:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from feedstock_tools.data import text_templates
 from feedstock_tools.errors import InputError
 from feedstock_tools.generate.spec.checks import output_names
+from feedstock_tools.generate.spec.content import ARCHITECTURE
 from feedstock_tools.generate.spec.model import Script, Spec
 from feedstock_tools.generate.texts.resolved import architectures_by_version, known_cuda_versions, named_script
 from feedstock_tools.generate.texts.v0 import v0_view
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 
 #: Recipe format → the file of the recipe.
 RECIPE_FILES = {"v0": PurePosixPath("recipe/meta.yaml"), "v1": PurePosixPath("recipe/recipe.yaml")}
+
+
+class Kept(str):
+    """The text of a file that people wrote, with values of the spec in it: it has no record, and is never removed."""
 
 
 def render(spec: Spec, recipe_format: str | None = None) -> Mapping[PurePosixPath, str]:
@@ -58,6 +63,7 @@ def render(spec: Spec, recipe_format: str | None = None) -> Mapping[PurePosixPat
     texts |= _migration_texts(spec)
     for path, script in _architecture_script(spec).items():
         texts[path] = _rendered(f"cuda_architectures{path.suffix}.j2", script)
+    texts |= _edited_script(spec)
     for path, (template, values) in build_scripts(spec).items():
         texts[path] = _rendered(template, values)
     return texts
@@ -154,7 +160,7 @@ def _migration_texts(spec: Spec) -> dict[PurePosixPath, str]:
         hint = "Run `feedstock-tools generate` with a pinning, which has them."
         raise InputError(f"there are no time stamps of the migrations {', '.join(unknown)}", hint=hint)
     return {
-        PurePosixPath(f".ci_support/migrations/{name}.yaml"): f"{migration.verbatim.rstrip()}\n"
+        PurePosixPath(f".ci_support/migrations/{name}.yaml"): migration.verbatim.removesuffix("\n") + "\n"
         if migration.verbatim
         else _rendered("migration.yaml.j2", {"timestamp": migration.timestamp, "number": migration.number})
         for name, migration in spec.migrations.items()
@@ -199,7 +205,7 @@ def build_scripts(spec: Spec) -> Mapping[PurePosixPath, tuple[str, dict[str, Any
 
 
 def _view(spec: Spec, script: Script) -> dict[str, Any]:
-    asks = spec.cuda.script if spec.cuda else None
+    asks = spec.cuda.script if spec.cuda and spec.cuda.script and not spec.cuda.script.edits else None
     return {
         "cuda": spec.cuda is not None,
         "options": [shlex.quote(option) for option in script.options],
@@ -255,9 +261,25 @@ def architectures_in_style(names: tuple[str, ...], style: str) -> str:
     return _STYLES[style](names)
 
 
+def architectures_from(text: str) -> tuple[str, tuple[str, ...]] | None:
+    """The style that writes a list of architectures in just this way, and the list; None if none does."""
+    names: list[str] = []
+    for item in re.split("[,;]", text):
+        if match := re.fullmatch(r"(\d{2,3}[af]?)-(real|virtual)", item):
+            names.append(f"{'sm' if match[2] == 'real' else 'compute'}_{match[1]}")
+        elif match := re.fullmatch(r"(\d{1,2})\.(\d[af]?)(\+PTX)?", item):
+            names += [f"{kind}_{match[1]}{match[2]}" for kind in (("sm", "compute") if match[3] else ("sm",))]
+        elif ARCHITECTURE.fullmatch(item):
+            names.append(item)
+        else:
+            return None
+    styles = (style for style in _STYLES if architectures_in_style(tuple(names), style) == text)
+    return next(((style, tuple(names)) for style in styles), None)
+
+
 def _architecture_script(spec: Spec) -> Mapping[PurePosixPath, dict[str, Any]]:
     """The scripts that a spec asks for, by path, with the values for their templates."""
-    if spec.cuda is None or spec.cuda.script is None:
+    if spec.cuda is None or spec.cuda.script is None or spec.cuda.script.edits:
         return {}
     script = spec.cuda.script
     chosen = architectures_by_version(spec)
@@ -270,3 +292,33 @@ def _architecture_script(spec: Spec) -> Mapping[PurePosixPath, dict[str, Any]]:
     systems = {subdir.partition("-")[0] for subdir in (spec.cuda.platforms or spec.platforms)}
     wanted = {".sh": systems - {"win"}, ".bat": systems & {"win"}}
     return {path: view for path in paths if wanted[path.suffix]}
+
+
+def assignments_of(variable: str, text: str) -> Iterator[re.Match[str]]:
+    """The assignments of literal texts to a variable in a shell script, each on a line of its own: the groups `quote`
+    and `list`."""
+    value = r"(?P<quote>[\"']?)(?P<list>(?<=[\"'])[\w.,;+=\- ]*|[\w.,+\-]*)(?P=quote)"
+    yield from re.finditer(rf"^[ \t]*(?:export[ \t]+)?{variable}={value}(?=[ \t]*(?:[;#&|]|$))", text, re.MULTILINE)
+
+
+def _edited_script(spec: Spec) -> Mapping[PurePosixPath, str]:
+    """The script that people wrote, with the architectures of the spec in place of its lists."""
+    script = spec.cuda.script if spec.cuda else None
+    if spec.cuda is None or script is None or not script.text or script.edits is None:
+        return {}
+    chosen = spec.cuda.architectures
+    lists = {chosen} if isinstance(chosen, tuple) else {*architectures_by_version(spec).values()}
+    if len(lists) != 1:
+        hint = "Write one list, or have a script generated for each CUDA version: cuda: {script: {file: …}}"
+        raise InputError(f"recipe/{script.edits} takes one list of architectures; the spec has {len(lists)}", hint=hint)
+    text, written = script.text, architectures_in_style(lists.pop(), script.style)
+    found = list(assignments_of(script.variable, text))
+    everywhere = re.findall(rf"^[^#\n]*(?<![\w-]){script.variable}\+?=.*", text, re.MULTILINE)
+    if not found or len(everywhere) > len(found):
+        hint = f'Each must be a line such as: export {script.variable}="{written}"'
+        number = f"{len(found)} of {len(everywhere)} assignments"
+        raise InputError(f"recipe/{script.edits}: {number} of {script.variable} are lists alone", hint=hint)
+    for match in reversed(found):
+        quote = match["quote"] or ("" if re.fullmatch(r"[\w.,+-]+", written) else '"')
+        text = f"{text[: match.start('quote')]}{quote}{written}{quote}{text[match.end('list') + len(match['quote']) :]}"
+    return {PurePosixPath("recipe") / script.edits: Kept(text)}
