@@ -397,17 +397,25 @@ def _macos_bound(reading: Reading) -> Iterator[Found]:
                 yield Found(leaf, "`stdlib('c')` sets this bound; set c_stdlib_version in the variants to raise it")
 
 
-@rule("repeated-key", "R-037", "a key of a recipe.yaml is written twice", "remark", only="recipe.yaml")
+@rule(
+    "repeated-key",
+    "R-037, FC-001",
+    "a key is in a mapping twice, with the same selector if any: only one of them counts",
+)
 def _repeated_key(reading: Reading) -> Iterator[Found]:
-    pending = [reading.document.root] if reading.document.root else []
-    while pending:
-        part = pending.pop()
-        seen: set[str] = set()
-        for entry in part.entries:
-            if entry.key in seen:
-                yield Found(entry, f"'{entry.key}' is already in this mapping")
-            seen.add(entry.key)
-        pending += [*part.items, *(entry.value for entry in part.entries)]
+    for document in reading.subject.files.original.values():
+        pending = [document.root] if document.root else []
+        while pending:
+            part = pending.pop()
+            seen: dict[tuple[str, str], Entry] = {}
+            for entry in part.entries:
+                first = seen.setdefault((entry.key, document.selector_of(entry)), entry)
+                if first is not entry and not any(document.is_in_block(each.start) for each in (first, entry)):
+                    line = document.line_of(first.start)
+                    yield Found(
+                        entry.start, f"'{entry.key}' is already in line {line} of this mapping", document=document
+                    )
+            pending += [*part.items, *(entry.value for entry in part.entries)]
 
 
 @rule("abi3-text", "R-038", "`is_abi3` is compared with a text, but is true or false")

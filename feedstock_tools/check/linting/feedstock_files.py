@@ -125,18 +125,6 @@ def _os_version(reading: Reading) -> Iterator[Found]:
                 yield Found(entry.start, f"{entry.value.text} is older than the default image", document=reading.forge)
 
 
-@rule("repeated-setting", "FC-001", "a key of conda-forge.yml is written twice")
-def _repeated_setting(reading: Reading) -> Iterator[Found]:
-    pending = [reading.forge.root] if reading.forge is not None and reading.forge.root else []
-    while pending:
-        part = pending.pop()
-        keys = [entry.key for entry in part.entries]
-        for entry in part.entries[1:]:
-            if entry.key in keys[: part.entries.index(entry)]:
-                yield Found(entry.start, f"'{entry.key}' is already in this mapping", document=reading.forge)
-        pending += [*part.items, *(entry.value for entry in part.entries)]
-
-
 _SETTINGS = words(
     "conda_build linter conda_build_tool conda_install_tool conda_forge_output_validation conda_solver github bot "
     "build_platform channel_priority choco docker idle_timeout_minutes noarch_platforms os_version provider package "

@@ -97,7 +97,8 @@ def lint_renderings(renderings: Renderings, pinning: Path | NoPinning | None = N
         try:
             found.update(_smithy_findings(subject))
         except InputError as error:  # which builds may survive, with a variant or a selector
-            unread = f"conda-forge's linter cannot read the recipe: {error.mistakes[0].message}"
+            path, message = error.mistakes[0].path, error.mistakes[0].message
+            unread = f"conda-forge's linter cannot read {path.name if path else 'the recipe'}: {message}"
     findings = tuple(sorted(found))
     wrong = {found.rule for found in findings if found.weight == "mistake"}
     lacking = _lacking(subject, without_pinning=pinning is None)

@@ -83,6 +83,8 @@ extra:
 RUST = "  build:\n    - {q}{{{{ compiler('rust') }}}}\n  host:\n"
 #: Rule; old and new text of a recipe; where the finding stands; what `--fix` makes of that line, if it does.
 BOTH = [
+    ("noarch-value", "noarch: python", "noarch: pyton", "pyton", None),
+    ("repeated-key", "  number: 0\n", "  number: 0\n  number: 1\n", "number: 1", None),
     ("unknown-section", "about:\n", "abuot:\n  a: b\nabout:\n", "abuot", None),
     ("section-order", "extra:\n  recipe-maintainers:\n    - somebody\n", "", "extra", None),
     ("about-item", "  summary: A demo\n", "", "about:", None),
@@ -118,6 +120,8 @@ BOTH = [
     ("python-bound", "    - python >=", "    - nothing >=", "requirements:", None),
 ]
 OLD = [
+    ("repeated-key", "build:\n", "package:\n  name: other\n  version: 2\nbuild:\n", "package:\n  name: other", None),
+    ("repeated-key", "  number: 0\n", "  number: 0  # [win]\n  number: 1  # [win]\n", "number: 1", None),
     ("package-version", '"1.2"', '"1..2"', '"{{ version', None),
     ("python-min", "    - python {{ python_min }}", "    - python", "python\n", "python {{ python_min }}"),
     ("section-kind", "source:\n  url:", "app: no\nsource:\n  url:", "app", None),
@@ -135,11 +139,8 @@ OLD = [
     ("redundant-python-min", "package:\n", '{% set python_min = "3.9" %}\npackage:\n', "{% set python_min", None),
 ]
 NEW = [
-    # Of a meta.yaml nothing is linted then: conda-build cannot render it.
-    ("noarch-value", "noarch: python", "noarch: pyton", "pyton", None),
     ("package-version", '"1.2"', '"1..2"', "${{ version", None),
     ("python-min", "    - python ${{ python_min }}.*", "    - python", "python\n", "python ${{ python_min }}.*"),
-    ("repeated-key", "  number: 0\n", "  number: 0\n  number: 1\n", "number: 1", None),
     ("comment-selector", "    - setuptools\n", "    - setuptools  # [win]\n", "# [win]", None),
     ("noarch-selector", "    - setuptools\n", "    - if: win\n      then: setuptools\n", "if: win", None),
     ("test-latest", '        - "*"\n', "", "python:\n", None),
@@ -157,8 +158,11 @@ NEW = [
 ]
 #: Name of a file and its text; the rule that it breaks, and the place.
 FILES = [
+    ("conda-forge.yml", "test: all\nprovider: {}\ntest: native\n", "repeated-key", (3, 1)),
+    ("recipe/conda_build_config.yaml", "a: [1]\nb: [1]\na: [2]\n", "repeated-key", (3, 1)),
+    ("recipe/variants.yaml", "a: [1]\na: [2]\n", "repeated-key", (2, 1)),
+    (".ci_support/migrations/a.yaml", "__migrator:\n  kind: version\n  kind: version\n", "repeated-key", (3, 3)),
     ("conda-forge.yml", "os_version:\n  linux_64: cos7\n", "os-version", (2, 3)),
-    ("conda-forge.yml", "bot: {automerge: true}\nbot: {}\n", "repeated-setting", (2, 1)),
     ("conda-forge.yml", "min_py_ver: '36'\n", "deprecated-setting", (1, 1)),
     ("conda-forge.yml", "bot:\n  inspection: false\n", "setting", (2, 15)),
     ("conda-forge.yml", "azure:\n  max_paralel: 2\n", "setting", (2, 3)),
@@ -241,6 +245,22 @@ def test_rules_for_other_files_find_their_mistakes(
     assert place in found_by(folder, rule)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["a: [1]  # [linux]\na: [2]  # [osx]\n", "skip: true  # [win]\nskip: true  # [py < 38]\n"],
+    ids=["variants", "skips"],
+)
+def test_a_key_with_other_selectors_may_be_written_again(tmp_path: Path, text: str) -> None:
+    folder = feedstock(tmp_path, V0)
+    (folder / "recipe/conda_build_config.yaml").write_text(text)
+    assert found_by(folder, "repeated-key") == []
+
+
+def test_a_key_in_two_branches_of_a_template_is_written_once(tmp_path: Path) -> None:
+    branches = "{% if build_platform %}\n  number: 1\n{% else %}\n  number: 0\n{% endif %}\n"
+    assert found_by(feedstock(tmp_path, V0.replace("  number: 0\n", branches)), "repeated-key") == []
+
+
 def test_a_feedstock_without_jobs_and_a_pinned_requirement_are_found(tmp_path: Path) -> None:
     folder = feedstock(tmp_path, V0.replace("    - setuptools\n", "    - setuptools\n    - zlib 1.2\n"))
     assert (found_by(folder, "overridden-pin"), found_by(folder, "no-jobs")) == ([], [])
@@ -321,7 +341,7 @@ def test_conda_forge_yml_turns_rules_off(tmp_path: Path) -> None:
 def test_a_recipe_that_the_linter_cannot_read_leaves_its_rules_unknown(tmp_path: Path) -> None:
     folder = feedstock(tmp_path, V0.replace("summary: A demo", "summary: {{ version.encode('a') }}  # [win]"))
     unknown = {check.name: check.reason for check in lint_feedstock(folder).checks if check.verdict == "unknown"}
-    assert "cannot read the recipe" in unknown["stdlib"]
+    assert "cannot read meta.yaml" in unknown["stdlib"]
 
 
 def test_the_page_has_every_rule_with_its_name_in_conda_smithy() -> None:
