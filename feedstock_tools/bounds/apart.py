@@ -27,19 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from feedstock_tools.bounds.limits import (
-    LENGTH,
-    Bounds,
-    Note,
-    answer,
-    end_with_parent,
-    enter,
-    factor,
-    received,
-    value_of,
-    whole,
-    widen,
-)
+from feedstock_tools.bounds import limits
 from feedstock_tools.errors import WorkError
 from feedstock_tools.processes import worker_command
 
@@ -62,7 +50,7 @@ _apart: _Apart | None = None
 _starting = threading.Lock()
 
 
-def run_apart(work: Callable[[], T], bounds: Bounds) -> T:
+def run_apart(work: Callable[[], T], bounds: limits.Bounds) -> T:
     """Do `work` in a child of the process apart, under bounds, and return its result.
 
     Args:
@@ -73,11 +61,11 @@ def run_apart(work: Callable[[], T], bounds: Bounds) -> T:
         WorkError: the process cannot be started.
         FeedstockError: any error of the work.
     """
-    request = pickle.dumps((str(Path.cwd()), factor(), bounds, work), pickle.HIGHEST_PROTOCOL)
+    request = pickle.dumps((str(Path.cwd()), limits.factor(), bounds, work), pickle.HIGHEST_PROTOCOL)
     for _ in range(2):  # somebody may have ended the process since the last call
         apart = _running()
         with tempfile.TemporaryFile() as shared:
-            shared.truncate(Note.size)
+            shared.truncate(limits.Note.size)
             try:
                 content = _answer_to(apart, request, shared.fileno(), bounds)
             except (BrokenPipeError, ConnectionError):
@@ -89,8 +77,8 @@ def run_apart(work: Callable[[], T], bounds: Bounds) -> T:
                 _forget(apart)
                 continue
             (status,) = _STATUS.unpack_from(content, len(content) - _STATUS.size)
-            note = Note(shared.fileno())
-            return value_of(content[: -_STATUS.size], status, note, bounds, apart.used)  # type: ignore[no-any-return]
+            note = limits.Note(shared.fileno())
+            return limits.value_of(content[: -_STATUS.size], status, note, bounds, apart.used)  # type: ignore[no-any-return]
     raise WorkError("the process for bounded work ends at once")
 
 
@@ -135,7 +123,7 @@ def _forget(apart: _Apart) -> None:
     apart.socket.close()
 
 
-def _answer_to(apart: _Apart, request: bytes, note: int, bounds: Bounds) -> bytes:
+def _answer_to(apart: _Apart, request: bytes, note: int, bounds: limits.Bounds) -> bytes:
     modules = "\n".join(sorted(apart.used)).encode()
     asking, request_end = os.pipe()
     answer_end, answering = os.pipe()
@@ -147,9 +135,9 @@ def _answer_to(apart: _Apart, request: bytes, note: int, bounds: Bounds) -> byte
             os.close(asking)
             os.close(answering)
         for part in (modules, request):
-            requests.write(LENGTH.pack(len(part)) + part)
+            requests.write(limits.LENGTH.pack(len(part)) + part)
         requests.flush()
-        return whole(answers, bounds)  # the end of `requests` stays open: the child ends with it
+        return limits.whole(answers, bounds)  # the end of `requests` stays open: the child ends with it
 
 
 def main() -> int:
@@ -165,7 +153,7 @@ def main() -> int:
         if not data:
             return 0
         with contextlib.suppress(EOFError):
-            for name in set(received(files[0]).decode().splitlines()) - sys.modules.keys():
+            for name in set(limits.received(files[0]).decode().splitlines()) - sys.modules.keys():
                 with contextlib.suppress(ImportError):
                     importlib.import_module(name)
             if os.fork() == 0:
@@ -191,19 +179,19 @@ def _work(request: int, result: int, note: int) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     status = 1
     try:
-        content = received(request)
-        end_with_parent(request)
+        content = limits.received(request)
+        limits.end_with_parent(request)
         before = set(sys.modules)
         folder, scale, bounds, work = pickle.loads(content)  # noqa: S301 - from our own program
         os.chdir(folder)
-        widen(str(scale) if scale != float("inf") else "off")
-        enter(bounds, Note(note))
+        limits.widen(str(scale) if scale != float("inf") else "off")
+        limits.enter(bounds, limits.Note(note))
 
         def used() -> list[str]:
             return sorted(name for name in set(sys.modules) - before if name.isascii())
 
         with os.fdopen(result, "wb") as stream:
-            stream.write(answer(work, used))
+            stream.write(limits.answer(work, used))
         status = 0
     finally:
         os._exit(status)

@@ -15,18 +15,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
-from feedstock_tools.bounds.limits import (
-    READING,
-    Bounds,
-    Note,
-    answer,
-    end_with_parent,
-    enter,
-    is_held,
-    reason_of,
-    value_of,
-    whole,
-)
+from feedstock_tools.bounds import limits
 from feedstock_tools.errors import FeedstockError, WorkError
 
 T = TypeVar("T")
@@ -36,7 +25,7 @@ _LONGEST_COMMAND = 48 * 3600.0
 _BEAT = 0.5
 
 
-def hold(bounds: Bounds, beat: Callable[[], None] = lambda: None) -> None:
+def hold(bounds: limits.Bounds, beat: Callable[[], None] = lambda: None) -> None:
     """Continue in a child under bounds; this process waits for it, reports what ended it, and exits with its status.
 
     Returns only in the child. Call it before any thread is started. Without `fork` it does nothing.
@@ -49,7 +38,7 @@ def hold(bounds: Bounds, beat: Callable[[], None] = lambda: None) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller that ignores it would have the status vanish
     watched = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGALRM}
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
-    note = Note()
+    note = limits.Note()
     child = fork_bound(bounds, note)
     if child == 0:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -57,11 +46,11 @@ def hold(bounds: Bounds, beat: Callable[[], None] = lambda: None) -> None:
     signal.setitimer(signal.ITIMER_REAL, _BEAT, _BEAT)
     status, forwarded = _watch(child, watched, beat)
     if status < 0:  # an engine that is interrupted may crash while the child ends
-        _leave(forwarded or -status, reason_of(-status, note, bounds))
+        _leave(forwarded or -status, limits.reason_of(-status, note, bounds))
     os._exit(status)
 
 
-def run_bounded(work: Callable[[], T], bounds: Bounds | None = READING) -> T:
+def run_bounded(work: Callable[[], T], bounds: limits.Bounds | None = limits.READING) -> T:
     """Do `work` in a child under bounds, and return its result.
 
     This costs a fork. Where threads run, a child that is forked may wait forever for a lock: there the work is done by
@@ -75,13 +64,13 @@ def run_bounded(work: Callable[[], T], bounds: Bounds | None = READING) -> T:
         BoundError: the work exceeded a bound.
         FeedstockError: any error of the work.
     """
-    if bounds is None or is_held() or not hasattr(os, "fork"):
+    if bounds is None or limits.is_held() or not hasattr(os, "fork"):
         return work()
     if threads() > 1:
         from feedstock_tools.bounds.apart import run_apart
 
         return run_apart(work, bounds)
-    note = Note()
+    note = limits.Note()
     read_end, write_end = os.pipe()
     child = fork_bound(bounds, note)
     if child == 0:
@@ -90,16 +79,16 @@ def run_bounded(work: Callable[[], T], bounds: Bounds | None = READING) -> T:
     os.close(write_end)
     try:
         with os.fdopen(read_end, "rb", buffering=0) as pipe:
-            content = whole(pipe, bounds)
+            content = limits.whole(pipe, bounds)
     except BaseException:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         raise
-    result: T = value_of(content, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), note, bounds)
+    result: T = limits.value_of(content, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), note, bounds)
     return result
 
 
-def fork_bound(bounds: Bounds, note: Note) -> int:
+def fork_bound(bounds: limits.Bounds, note: limits.Note) -> int:
     """Fork a bound child that ends when this process does; return its number, or 0 in the child."""
     import fcntl  # noqa: F401 - what children need, so that not each of them loads it
     import gc  # noqa: F401
@@ -112,8 +101,8 @@ def fork_bound(bounds: Bounds, note: Note) -> int:
     child = os.fork()
     if child == 0:
         os.close(write_end)
-        end_with_parent(read_end)
-        enter(bounds, note)
+        limits.end_with_parent(read_end)
+        limits.enter(bounds, note)
     else:
         os.close(read_end)
     return child
@@ -178,7 +167,7 @@ def _give(work: Callable[[], object], pipe: int) -> NoReturn:
     status = 1
     try:
         with os.fdopen(pipe, "wb") as stream:
-            stream.write(answer(work))
+            stream.write(limits.answer(work))
         status = 0
     finally:
         os._exit(status)

@@ -14,19 +14,9 @@ from typing import TYPE_CHECKING
 import click
 
 from feedstock_tools.channel.properties import STAND_IN
-from feedstock_tools.cli import completion, options
+from feedstock_tools.cli import completion, options, printing
 from feedstock_tools.cli.commands import Group, command
 from feedstock_tools.cli.opening import tidy
-from feedstock_tools.cli.printing import (
-    is_quiet,
-    loudness,
-    say,
-    say_error,
-    say_note,
-    say_or_write,
-    say_result,
-    table_width,
-)
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.stages import stage
@@ -47,7 +37,7 @@ def readable(channels: Sequence[str], platforms: Iterable[Platform]) -> tuple[st
     from feedstock_tools.builds.channels import channels_named, names_to_solve_in
 
     chosen = channels_named(channels)
-    say_note(_NOTE)
+    printing.say_note(_NOTE)
     fallback = Path(tempfile.gettempdir(), "feedstock-tools")
     by_subdir = names_to_solve_in(chosen, platforms, os.environ, fallback)
     return tuple(name for names in by_subdir.values() for name in names)
@@ -120,7 +110,9 @@ def resolve(
     answer = answers.resolve(
         demands, channels=readable_channels, platform=platform, facts=not no_facts, kinds=kinds, most=limit
     )
-    say((answer_json if as_json else answer_config if as_config else answer_text)(answer), whole=as_json or as_config)
+    printing.say(
+        (answer_json if as_json else answer_config if as_config else answer_text)(answer), whole=as_json or as_config
+    )
     return 0 if answer.sets else 1
 
 
@@ -142,10 +134,10 @@ def archs(cuda: str, form: str, preset: str, as_json: bool) -> int:
     from feedstock_tools.report.pins.gpu import architectures_json, architectures_text
 
     chosen = architectures.architecture_list(load_cuda(), cuda, preset)
-    if is_quiet():
-        say(chosen.written(form), whole=True)
+    if printing.is_quiet():
+        printing.say(chosen.written(form), whole=True)
     else:
-        say_result((architectures_json if as_json else architectures_text)(chosen, form))
+        printing.say_result((architectures_json if as_json else architectures_text)(chosen, form))
     return 0
 
 
@@ -178,9 +170,9 @@ def show(
 
     form = "json" if as_json else "markdown" if markdown else form
     readable_channels = readable(channels, [Platform.parse(platform or "linux-64")])
-    width = None if output else table_width()
+    width = None if output else printing.table_width()
     text = pin_show.show(versions, readable_channels, platform, facts=not no_facts, form=form, width=width)
-    say_or_write(text, output)
+    printing.say_or_write(text, output)
     return 0
 
 
@@ -203,7 +195,7 @@ def graph(
 
     readable_channels = readable(channels, [Platform.parse(platform or "linux-64")])
     text = exported(readable_channels, platform, facts=not no_facts, form="json" if as_json else form)
-    say_or_write(text, output)
+    printing.say_or_write(text, output)
     return 0
 
 
@@ -226,7 +218,7 @@ def audit(channels: tuple[str, ...], platforms: tuple[str, ...], as_json: bool) 
     readable_channels = readable(channels or ("conda-forge",), map(Platform.parse, subdirs))
     origin = " and ".join(channel_title(channel) for channel in readable_channels)
     disagreements = audit.audit(load_cuda(), records_of(readable_channels, *subdirs), origin, subdirs)
-    say_result(audit_json(disagreements) if as_json else audit_text(disagreements, origin))
+    printing.say_result(audit_json(disagreements) if as_json else audit_text(disagreements, origin))
     return 1 if disagreements else 0
 
 
@@ -252,9 +244,9 @@ def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, s
 
     folder = feedstock or Path()  # with .ci_support; a recipe is not needed
     configurations = configurations_of(folder, names)
-    say_note(f"facts: of conda-forge's pinning on {load_cuda().newest_date}")
+    printing.say_note(f"facts: of conda-forge's pinning on {load_cuda().newest_date}")
     found = check_feedstock(folder, configurations, pinning=named_pinning(pinning))
-    say_result(report_values(found) if as_json else findings_text(found, len(configurations)))
+    printing.say_result(report_values(found) if as_json else findings_text(found, len(configurations)))
     return options.status_of(found.verdict, strict=strict)
 
 
@@ -276,10 +268,10 @@ def binary(path: Path, required: str | None, as_json: bool) -> int:
 
     promised = parse_architectures(required.replace(";", ",").split(",")) if required else ()
     found = contents(path)
-    say_result((gpu_code_json if as_json else gpu_code_text)(found))
+    printing.say_result((gpu_code_json if as_json else gpu_code_text)(found))
     missing = lacking(promised, with_code(found))
     if missing:
-        say_error(f"Missing: {' '.join(map(str, missing))}")
+        printing.say_error(f"Missing: {' '.join(map(str, missing))}")
     return 1 if missing else 0
 
 
@@ -298,7 +290,7 @@ def explain(message: tuple[str, ...], as_json: bool) -> int:
     if not text.strip():
         raise InputError("the message is empty", hint="Paste it in quotes, or give - and pipe the log in.")
     explanations = explain_message(text)
-    say_result((messages_json if as_json else messages_text)(explanations))
+    printing.say_result((messages_json if as_json else messages_text)(explanations))
     return 0
 
 
@@ -336,13 +328,13 @@ def facts(source: str | None, sha256: str | None, reset: bool, as_json: bool) ->
         updates.reset()
     if source:
         for taken in updates.take(source, sha256):
-            say_note(f"{taken.update.name}: {counted(taken.came, 'line')} came, {taken.went} went")
+            printing.say_note(f"{taken.update.name}: {counted(taken.came, 'line')} came, {taken.went} went")
     used = updates.updates()
     if as_json:
-        say_result([{"name": each.name, "source": each.source, "date": each.date} for each in used])
+        printing.say_result([{"name": each.name, "source": each.source, "date": each.date} for each in used])
     else:
         lines = [f"{each.name} of {each.source}, taken on {each.date}" for each in used]
-        say("\n".join(lines) or f"The facts of this release, of {load_cuda().newest_date}; none were updated.")
+        printing.say("\n".join(lines) or f"The facts of this release, of {load_cuda().newest_date}; none were updated.")
 
 
 @cuda.command("fetch", short_help="Fetch CUDA compilers for builds on the stand-in channel.")
@@ -358,18 +350,20 @@ def fetch(versions: tuple[str, ...], as_json: bool) -> int:
     from feedstock_tools.report.observers import fetching_in_lines
 
     tidy()
-    watch = fetching_in_lines(say_note)
+    watch = fetching_in_lines(printing.say_note)
     fetched = []
     for version in versions:
         stage(f"fetching the compiler of CUDA {version}")
         fetched.append(fetch_toolkit(version, os.environ, watch))
     toolkits = fetched if versions else fetched_toolkits(os.environ)
     if as_json:
-        say_result([{"version": each.version, "made_of": each.made_of, "folder": each.folder} for each in toolkits])
+        printing.say_result(
+            [{"version": each.version, "made_of": each.made_of, "folder": each.folder} for each in toolkits]
+        )
     else:
         lines = [f"CUDA {toolkit.version}: {', '.join(toolkit.made_of)} in {toolkit.folder}" for toolkit in toolkits]
         nothing = "No CUDA compiler has been fetched yet. Fetch one with `feedstock-tools cuda fetch 12.9`."
-        say("\n".join(lines) or nothing)
+        printing.say("\n".join(lines) or nothing)
     return 0
 
 
@@ -415,8 +409,8 @@ def gpu(
     listed = readable(channels or ("conda-forge",), [where]) if packages else ()
     judged = report(Question(model, capability, driver, cuda, preset, packages, listed, where))
     single = cuda is not None and not packages
-    every = loudness() == "verbose"
-    say_result(gpu_json(judged) if as_json else gpu_text(judged, single=single, every=every))
+    every = printing.loudness() == "verbose"
+    printing.say_result(gpu_json(judged) if as_json else gpu_text(judged, single=single, every=every))
     return 0
 
 
@@ -439,7 +433,7 @@ def search(spec: str, channels: tuple[str, ...], platform: str | None, cuda: str
     builds = search(spec, readable(channels or ("conda-forge",), [where]), where)
     if cuda:
         builds = of_toolkit(builds, cuda)
-    say_result((found_json if as_json else found_table)(builds))
+    printing.say_result((found_json if as_json else found_table)(builds))
     return 0
 
 
@@ -516,5 +510,5 @@ def env(wish: _Wish, form: _Form) -> int:
     channels = readable(wish.channels, [target.platform]) or ("conda-forge",)
     request = Request(wish.packages, target, channels, wish.python, wish.virtual, solved=not wish.unsolved)
     text = form.text_of(environment(request, facts, load_frameworks()))
-    say_or_write(text, form.output)
+    printing.say_or_write(text, form.output)
     return 0

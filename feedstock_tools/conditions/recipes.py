@@ -14,27 +14,14 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
 
-from feedstock_tools.conditions.tree import (
-    And,
-    Compare,
-    Condition,
-    Constant,
-    Items,
-    Match,
-    Name,
-    Not,
-    Or,
-    Other,
-    Scalar,
-    Span,
-)
+from feedstock_tools.conditions import tree
 
 Language = Literal["selector", "expression"]
 #: Longer conditions are not read, and deeper ones.
 _LONGEST, _DEEPEST = 10_000, 20
 #: Texts in quotes, and what Python reads in another way than Jinja.
 _FOREIGN = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[|~@#\r\n]", re.DOTALL)
-_CONSTANTS: dict[Language, dict[str, Scalar]] = {
+_CONSTANTS: dict[Language, dict[str, tree.Scalar]] = {
     "selector": {},
     "expression": {"true": True, "false": False, "none": None},
 }
@@ -45,7 +32,7 @@ _SIGNS: dict[type[ast.cmpop], str] = {
 
 
 @lru_cache(maxsize=8192)
-def parse(text: str, language: Language) -> Condition | None:
+def parse(text: str, language: Language) -> tree.Condition | None:
     """A condition of a recipe as a tree; None if it is not an expression.
 
     >>> parse("linux and py >= 310", "selector")
@@ -90,10 +77,10 @@ class _Reader:
             warnings.simplefilter("ignore")
             self.root = self._parsed(written.strip())
 
-    def condition(self) -> Condition:
+    def condition(self) -> tree.Condition:
         return self._condition(self.root)
 
-    def own_span(self, node: ast.expr) -> Span:
+    def own_span(self, node: ast.expr) -> tree.Span:
         """The characters of a node, without brackets around it."""
         ends = (node.col_offset, node.end_col_offset or 0)
         if not self.text.isascii():
@@ -116,7 +103,7 @@ class _Reader:
                 return ast.parse(f"{text} else None", mode="eval").body
             raise
 
-    def _span(self, node: ast.expr) -> Span:
+    def _span(self, node: ast.expr) -> tree.Span:
         """The characters of a node, with brackets around it."""
         start, end = self.own_span(node)
         before, after = self.text[:start].rstrip(), self.text[end:].lstrip()
@@ -125,44 +112,44 @@ class _Reader:
             before, after = self.text[:start].rstrip(), self.text[end:].lstrip()
         return start, end
 
-    def _condition(self, node: ast.expr, depth: int = 0) -> Condition:
+    def _condition(self, node: ast.expr, depth: int = 0) -> tree.Condition:
         if depth > _DEEPEST:
             raise ValueError("nested too deeply")
         match node:
             case ast.BoolOp(operator, values):
                 parts = tuple(self._condition(value, depth + 1) for value in values)
-                return (And if isinstance(operator, ast.And) else Or)(parts, span=self._span(node))
+                return (tree.And if isinstance(operator, ast.And) else tree.Or)(parts, span=self._span(node))
             case ast.UnaryOp(ast.Not(), operand):
-                return Not(self._condition(operand, depth + 1), span=self._span(node))
+                return tree.Not(self._condition(operand, depth + 1), span=self._span(node))
             case ast.Compare(first, operators, others) if all(type(each) in _SIGNS for each in operators):
                 sides = [self._operand(side) for side in (first, *others)]
                 compared = tuple(
-                    Compare(left, _SIGNS[type(each)], right, span=(left.span[0], right.span[1]))
+                    tree.Compare(left, _SIGNS[type(each)], right, span=(left.span[0], right.span[1]))
                     for left, each, right in zip(sides, operators, sides[1:], strict=False)
                 )
                 span = self._span(node)
-                return replace(compared[0], span=span) if len(compared) == 1 else And(compared, span=span)
+                return replace(compared[0], span=span) if len(compared) == 1 else tree.And(compared, span=span)
         return self._operand(node)
 
-    def _operand(self, node: ast.expr) -> Name | Constant | Items | Match | Other:
+    def _operand(self, node: ast.expr) -> tree.Name | tree.Constant | tree.Items | tree.Match | tree.Other:
         span = self._span(node)
         match node:
             case ast.Name(name) if name not in _CONSTANTS[self.language]:
-                return Name(name, span=span)
+                return tree.Name(name, span=span)
             case ast.Tuple(items) | ast.List(items):
                 parts = [self._operand(item) for item in items]
-                values = tuple(part.value for part in parts if isinstance(part, Constant))
+                values = tuple(part.value for part in parts if isinstance(part, tree.Constant))
                 if len(values) == len(parts):
-                    return Items(values, span=span)
+                    return tree.Items(values, span=span)
             case ast.Call(ast.Name("match"), [ast.Name(name), ast.Constant(str(spec))], []):
-                return Match(name, spec, span=span)
+                return tree.Match(name, spec, span=span)
             case ast.Name(name):
-                return Constant(_CONSTANTS[self.language][name], span=span)
+                return tree.Constant(_CONSTANTS[self.language][name], span=span)
             case ast.Constant(None | str() | bool() | int() | float() as value):
-                return Constant(value, span=span)
+                return tree.Constant(value, span=span)
         text = self.text[slice(*self.own_span(node))]
         is_loose = isinstance(node, ast.IfExp | ast.Lambda) or (isinstance(node, ast.Tuple) and text[:1] != "(")
-        return Other(text, frozenset(self._names(node)), is_loose, span=span)
+        return tree.Other(text, frozenset(self._names(node)), is_loose, span=span)
 
     def _names(self, node: ast.AST) -> Iterator[str]:
         """The names that a part reads: no functions, attributes, keywords of calls, filters or tests."""

@@ -11,17 +11,8 @@ from feedstock_tools.conditions.tree import And, Condition, Name
 from feedstock_tools.edit.draft import Draft
 from feedstock_tools.edit.variants.skips import skip_where
 from feedstock_tools.edit.writing import added_entry
+from feedstock_tools.enable_gpu import insertion
 from feedstock_tools.enable_gpu.inputs import GpuParts, GpuWishes, cuda_versions, gpu_parts
-from feedstock_tools.enable_gpu.insertion import (
-    Edits,
-    added_to_list,
-    defined,
-    in_one_style,
-    placed,
-    set_in,
-    together,
-    with_selectors,
-)
 from feedstock_tools.enable_gpu.metapackages import with_metapackages
 from feedstock_tools.enable_gpu.needs import requirement_changes, spec_of
 from feedstock_tools.enable_gpu.scripts import script_edits, scripts_of
@@ -75,13 +66,13 @@ def enable_gpu(draft: Draft, wishes: GpuWishes, pinning: Path | None = None) -> 
     edits = (numbers, strings, preferred, scripts, tests)
     document = parts.recipe.document
     changes = [  # texts added at one place keep this order
-        *defined(document, [line for edit in edits for line in edit.variables]),
+        *insertion.defined(document, [line for edit in edits for line in edit.variables]),
         *(change for edit in edits if edit is not tests for change in edit.changes),
-        *set_in([setting for edit in edits for setting in edit.settings], parts.recipe),
+        *insertion.set_in([setting for edit in edits for setting in edit.settings], parts.recipe),
         *requirement_changes(parts, wishes, versions),
         *tests.changes,
     ]
-    draft = _skipped(draft.with_document(document.changed(together(changes))), wishes)
+    draft = _skipped(draft.with_document(document.changed(insertion.together(changes))), wishes)
     if wishes.metapackages:
         draft = draft.with_recipe(lambda recipe: with_metapackages(recipe, parts, wishes))
     for script in scripts.scripts:
@@ -155,13 +146,13 @@ _LINUX = Name("linux")
 _SECTION = "nv_fatbin"
 
 
-def _edits_of_tests(parts: GpuParts, wishes: GpuWishes) -> Edits:
+def _edits_of_tests(parts: GpuParts, wishes: GpuWishes) -> insertion.Edits:
     """Tests of the packages with CUDA builds.
 
     The wishes name the files with GPU code. If they name none, it is the library that the tests of a package look for,
     provided that it is the only one.
     """
-    edits = Edits()
+    edits = insertion.Edits()
     tested = [_tested(owner, parts) for owner in parts.packages]
     files = [wishes.gpu_files or _only_library(owner) for owner in tested]
     for index, (owner, gpu_files) in enumerate(zip(tested, files, strict=True)):
@@ -233,10 +224,10 @@ def _added(owner: Owner, commands: Sequence[tuple[str, Condition]]) -> list[Text
     for entry in (section for section in owner.part.entries if section.key == "test" and section.value.entries):
         for member in entry.value.entries:
             if member.key == "commands" and member.value.items:
-                return added_to_list(document, member.value, lines)
-        written = with_selectors(lines, "  ", None)
+                return insertion.added_to_list(document, member.value, lines)
+        written = insertion.with_selectors(lines, "  ", None)
         return added_entry(document, entry.value, "commands", written, _last(document, entry.value))
-    written = with_selectors(lines, "    ", None)
+    written = insertion.with_selectors(lines, "    ", None)
     return _new_key(owner, "test", ["  commands:", *written])
 
 
@@ -252,13 +243,13 @@ def _with_script(owner: Owner, commands: Sequence[tuple[str, Condition]]) -> lis
         lines += [Line(f"    - if: {to_expression(condition)}"), Line(f"      then: {quoted(text)}")]
     for entry in (section for section in owner.part.entries if section.key == "tests"):
         if entry.value.items:
-            return added_to_list(document, entry.value, lines)
-    return _new_key(owner, "tests", [f"  {line.text}" for line in in_one_style(document, lines)])
+            return insertion.added_to_list(document, entry.value, lines)
+    return _new_key(owner, "tests", [f"  {line.text}" for line in insertion.in_one_style(document, lines)])
 
 
 def _new_key(owner: Owner, key: str, lines: Sequence[str]) -> list[TextEdit]:
     document = owner.document
     above = [entry for entry in owner.part.entries if entry.key not in {"about", "extra", "outputs"}]
     if owner.kind == "recipe":
-        return placed(document, ["", f"{key}:", *lines], after=above[-1].end)
+        return insertion.placed(document, ["", f"{key}:", *lines], after=above[-1].end)
     return added_entry(document, owner.part, key, lines, above[-1])

@@ -36,20 +36,7 @@ from feedstock_tools.recipe.packages import by_kind
 from feedstock_tools.recipe.requirements import SECTIONS, as_list
 from feedstock_tools.recipe.v0.functions import Functions
 from feedstock_tools.recipe.v0.jinja import render
-from feedstock_tools.recipe.v1.expressions import (
-    FUNCTIONS,
-    NOTHING,
-    PLATFORM_WORDS,
-    TEMPLATE,
-    Scope,
-    UndecidedError,
-    as_text,
-    is_platform,
-    is_true,
-    joined,
-    scalar,
-    value_of,
-)
+from feedstock_tools.recipe.v1 import expressions
 from feedstock_tools.recipe.v1_engine import ParsedV1
 from feedstock_tools.recipe.written.sites import ContextValue, context_of
 from feedstock_tools.variants.model import Variant, WholeNumber
@@ -59,12 +46,12 @@ from feedstock_tools.yaml_reading.nodes import compose, parse_texts
 _ALWAYS_MARKED = ("hash", "build_number", "PYTHON", "PREFIX", "SRC_DIR", "RECIPE_DIR", "SP_DIR", "SHLIB_EXT")
 
 
-class _UndefinedError(UndecidedError):
+class _UndefinedError(expressions.UndecidedError):
     """A condition reads a name that nothing defines."""
 
 
 @dataclass
-class _Marks(Scope):
+class _Marks(expressions.Scope):
     """The names that expressions see in a setting, with marks.
 
     `texts` are the texts that the recipe gives names to. A name that nothing defines is an empty text, or an error if
@@ -104,7 +91,7 @@ class _Marks(Scope):
                 return variable in self.environ
             case "match", _:
                 return super().called(name, arguments, keywords)
-        raise UndecidedError
+        raise expressions.UndecidedError
 
     def filtered(self, name: str, subject: Hashable, arguments: Sequence[Hashable]) -> Hashable:
         found = super().filtered(name, subject, arguments)
@@ -117,15 +104,15 @@ class _Marks(Scope):
         if written is None:
             return ()
         text = written.text
-        match TEMPLATE.split(text.strip()):
+        match expressions.TEMPLATE.split(text.strip()):
             case ["", whole, ""]:
                 value = self.value(whole)
-                return "" if value == NOTHING else value
+                return "" if value == expressions.NOTHING else value
             case [_, _, *_]:
                 return self.text(text)
         try:
-            value = scalar(text) if written.plain and name != "version" else text
-        except UndecidedError:
+            value = expressions.scalar(text) if written.plain and name != "version" else text
+        except expressions.UndecidedError:
             value = text
         if not isinstance(value, str) or (name in RESERVED and name != "version"):
             return value
@@ -139,10 +126,10 @@ class _Marks(Scope):
             InputError: it has none that is certain.
         """
         try:
-            return value_of(expression, self)
+            return expressions.value_of(expression, self)
         except _UndefinedError:
             raise
-        except UndecidedError as error:
+        except expressions.UndecidedError as error:
             shown = expression.strip()[:60]
             raise InputError(f"the expression cannot be evaluated: {shown}", path=self.path) from error
 
@@ -150,8 +137,10 @@ class _Marks(Scope):
         """A text with the values of its templates; it prints with marks."""
         if "{%" in text:
             return render(self.path, None, text.replace("${{", "{{"), self._all_names())
-        parts = (self.value(part) if number % 2 else part for number, part in enumerate(TEMPLATE.split(text)))
-        return joined(map(_printed, parts))  # type: ignore[return-value]
+        parts = (
+            self.value(part) if number % 2 else part for number, part in enumerate(expressions.TEMPLATE.split(text))
+        )
+        return expressions.joined(map(_printed, parts))  # type: ignore[return-value]
 
     def _all_names(self) -> dict[str, Any]:
         """The names that the statements of a text see."""
@@ -160,17 +149,17 @@ class _Marks(Scope):
             return self.called(name, arguments, keywords)
 
         env = SimpleNamespace(get=partial(called, "env.get"), exists=partial(called, "env.exists"))
-        functions = {name: partial(called, name) for name in (*FUNCTIONS, "match")}
+        functions = {name: partial(called, name) for name in (*expressions.FUNCTIONS, "match")}
         return {**self.names, **{name: self.of(name) for name in self.context}, **functions, "env": env}
 
     def truth(self, text: Any) -> bool:
         """Whether a condition holds; one with an undefined name does not."""
-        inner = TEMPLATE.fullmatch(str(text).strip())
+        inner = expressions.TEMPLATE.fullmatch(str(text).strip())
         try:
             value = replace(self, is_condition=True).value(inner[1] if inner else str(text))
         except _UndefinedError:
             return False
-        return value.lower() not in ("", "false") if isinstance(value, str) else is_true(value)
+        return value.lower() not in ("", "false") if isinstance(value, str) else expressions.is_true(value)
 
     def resolved(self, node: Any) -> Any:
         """A part of the recipe: branches chosen, templates replaced."""
@@ -206,9 +195,9 @@ class _Marks(Scope):
 
 def _printed(value: Hashable) -> Hashable:
     """A value as part of a text."""
-    if value == NOTHING or value is None:
+    if value == expressions.NOTHING or value is None:
         return ""
-    return Marked(str(int(value)), value.shown) if isinstance(value, MarkedNumber) else as_text(value)
+    return Marked(str(int(value)), value.shown) if isinstance(value, MarkedNumber) else expressions.as_text(value)
 
 
 def _scope(
@@ -217,7 +206,7 @@ def _scope(
     target, builder = platforms
     names: dict[str, Hashable] = {
         **{key: _typed(key, value) for key, value in variant.items()},
-        **{word: is_platform(word, target) for word in PLATFORM_WORDS},
+        **{word: expressions.is_platform(word, target) for word in expressions.PLATFORM_WORDS},
         "target_platform": marked("target_platform", target.subdir),
         "host_platform": marked("target_platform", target.subdir),
         "build_platform": marked("build_platform", builder.subdir),

@@ -15,24 +15,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from feedstock_tools.builds.ledger.records import (
-    BuildRecord,
-    ComparisonRecord,
-    EnvironmentRecord,
-    PackageRecord,
-    TestRecord,
-    build_of,
-    columns_of,
-    environment_json,
-    environment_of,
-    moment_of,
-    now,
-    packages_of,
-    parts,
-    query_of,
-    record_of,
-    stored,
-)
+from feedstock_tools.builds.ledger import records
 from feedstock_tools.builds.ledger.seal import is_sealed, key_of_user, seal_of
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
@@ -124,8 +107,8 @@ CREATE TABLE comparisons (
 );
 CREATE INDEX comparisons_by_package ON comparisons (sha256)"""
 _PACKAGE_OF_BUILD = "build, channel, file, size, sha256, mtime_ns"
-_OfPackage = TypeVar("_OfPackage", TestRecord, ComparisonRecord)
-_Stored = TypeVar("_Stored", BuildRecord, TestRecord, ComparisonRecord)
+_OfPackage = TypeVar("_OfPackage", records.TestRecord, records.ComparisonRecord)
+_Stored = TypeVar("_Stored", records.BuildRecord, records.TestRecord, records.ComparisonRecord)
 _WAIT_SECONDS = 10.0
 #: No value of a ledger has more bytes, whatever a damaged one claims.
 _LONGEST = 64 << 20
@@ -213,7 +196,7 @@ class Ledger:
         with self._explained(), self._transaction():
             yield
 
-    def begin(self, record: BuildRecord) -> BuildRecord:
+    def begin(self, record: records.BuildRecord) -> records.BuildRecord:
         """Record a build that begins, as running; returns the record with its `id`."""
         running = replace(record, result="running")
         with self._explained():
@@ -224,22 +207,22 @@ class Ledger:
         with self._explained():
             self._database.execute(
                 "UPDATE builds SET seen = ? WHERE result = 'running' AND machine = ? AND process = ?",
-                (now(), machine, process),
+                (records.now(), machine, process),
             )
 
-    def promise(self, record: BuildRecord, environments: Sequence[EnvironmentRecord] = ()) -> None:
+    def promise(self, record: records.BuildRecord, environments: Sequence[records.EnvironmentRecord] = ()) -> None:
         """Record the packages of a running build before they enter the channel; `settle` can then determine whether
         they did."""
         self.finish(record, environments)
 
-    def finish(self, record: BuildRecord, environments: Sequence[EnvironmentRecord] = ()) -> None:
+    def finish(self, record: records.BuildRecord, environments: Sequence[records.EnvironmentRecord] = ()) -> None:
         """Record the end of a build, with its packages and environments, all or nothing, under the user's seal."""
         record = self._sealed(record)
         changes = ", ".join(f"{column} = ?" for column in _ENDING)
         with self._explained(), self._transaction():
             self._database.execute(
                 f"UPDATE builds SET {changes} WHERE id = ?",  # noqa: S608 - names of columns
-                (*(stored(record, column) for column in _ENDING), record.id),
+                (*(records.stored(record, column) for column in _ENDING), record.id),
             )
             self._database.executemany(
                 "INSERT OR REPLACE INTO packages (build, channel, file, size, sha256, mtime_ns)"
@@ -251,13 +234,13 @@ class Ledger:
             )
             self._database.executemany(
                 "INSERT OR REPLACE INTO environments (build, environment, packages) VALUES (?, ?, ?)",
-                [(record.id, each.environment, environment_json(each)) for each in environments],
+                [(record.id, each.environment, records.environment_json(each)) for each in environments],
             )
 
     def _sealed(self, record: _Stored) -> _Stored:
         return replace(record, seal="" if self._key is None else seal_of(record, self._key))
 
-    def settle(self, row: str, identities: Sequence[str] = ()) -> tuple[BuildRecord, ...]:
+    def settle(self, row: str, identities: Sequence[str] = ()) -> tuple[records.BuildRecord, ...]:
         """Settle the builds of a row, and of some identities, that a killed run left as running, and return them.
 
         The caller must hold the locks of the row and of those outputs. A build whose packages are in the channel, as
@@ -268,12 +251,12 @@ class Ledger:
         for record in self._records(f"result = 'running' AND (row = ? OR identity IN ({marks}))", (row, *identities)):
             done = self.counts(record) and self.holds(record)
             reason = "" if done else "the run that made it was killed"
-            ended = replace(record, result="done" if done else "interrupted", reason=reason, ended=now())
+            ended = replace(record, result="done" if done else "interrupted", reason=reason, ended=records.now())
             self.finish(ended)
             settled.append(ended)
         return tuple(settled)
 
-    def done(self, identity: str) -> BuildRecord | None:
+    def done(self, identity: str) -> records.BuildRecord | None:
         """The newest finished build of an identity whose packages are unchanged; else None."""
         held = self._newest_held(identity)
         return None if held is None else self._numbered([held])[0]
@@ -290,7 +273,7 @@ class Ledger:
                 (identity,),
             )
             for number, of_build in groupby(rows, key=itemgetter(0)):
-                packages = packages_of([row[1:] for row in islice(of_build, _MOST_PACKAGES)])
+                packages = records.packages_of([row[1:] for row in islice(of_build, _MOST_PACKAGES)])
                 if all(self._is_intact(package, seen, digests) for package in packages):
                     if self.counts(self._numbered([number])[0]):
                         return int(number)
@@ -303,7 +286,7 @@ class Ledger:
         """Those of some identities that have builds recorded as done; `done` checks whether one still is."""
         found: set[str] = set()
         with self._explained():
-            for part, marks in parts(identities):
+            for part, marks in records.parts(identities):
                 condition = f"result = 'done' AND identity IN ({marks})"
                 rows = self._database.execute(f"SELECT DISTINCT identity FROM builds WHERE {condition}", part)  # noqa: S608
                 found.update(identity for (identity,) in rows)
@@ -316,17 +299,17 @@ class Ledger:
             builds, tests, comparisons = self._database.execute(f"SELECT {counts}").fetchone()
             return builds, tests, comparisons
 
-    def builds(self) -> tuple[BuildRecord, ...]:
+    def builds(self) -> tuple[records.BuildRecord, ...]:
         """Every build, the oldest first. A ledger of years has tens of thousands: ask for less if less will do."""
         return tuple(self._records("1 ORDER BY id", ()))
 
-    def builds_of(self, identities: Iterable[str]) -> tuple[BuildRecord, ...]:
+    def builds_of(self, identities: Iterable[str]) -> tuple[records.BuildRecord, ...]:
         """The builds that decide the state of some identities, the oldest first: of each identity the newest one, those
         that are running, and the newest done one, that with unchanged packages if there is one."""
         chosen: set[int] = set()
         done: dict[str, list[int]] = {}
         with self._explained():
-            for part, marks in parts(identities):
+            for part, marks in records.parts(identities):
                 newest: set[str] = set()
                 running: Counter[str] = Counter()
                 question = f"SELECT identity, id, result FROM builds WHERE identity IN ({marks}) ORDER BY id DESC"  # noqa: S608
@@ -345,7 +328,7 @@ class Ledger:
                 found[held.id] = held
         return tuple(sorted(found.values(), key=_number))
 
-    def done_in(self, places: Iterable[tuple[str, str]], last: int) -> tuple[BuildRecord, ...]:
+    def done_in(self, places: Iterable[tuple[str, str]], last: int) -> tuple[records.BuildRecord, ...]:
         """The last finished builds in each place, a row and an output; the oldest first."""
         ids: set[int] = set()
         chosen = "WHERE row = ? AND output = ? AND result = 'done' ORDER BY id DESC LIMIT ?"
@@ -355,55 +338,55 @@ class Ledger:
                 ids.update(number for (number,) in rows)
         return self._numbered(ids)
 
-    def done_of_output(self, output: str, last: int) -> tuple[BuildRecord, ...]:
+    def done_of_output(self, output: str, last: int) -> tuple[records.BuildRecord, ...]:
         """The last finished builds of an output, whatever its row; the oldest first."""
         chosen = "WHERE output = ? AND result = 'done' ORDER BY id DESC LIMIT ?"
         with self._explained():
             rows = self._database.execute(f"SELECT id FROM builds {chosen}", (output, last)).fetchall()  # noqa: S608
         return self._numbered(number for (number,) in rows)
 
-    def done_as(self, files: Iterable[str]) -> tuple[BuildRecord, ...]:
+    def done_as(self, files: Iterable[str]) -> tuple[records.BuildRecord, ...]:
         """The finished builds of packages with these names (`linux-64/tiny-1-0.conda`), the oldest first."""
-        found: list[BuildRecord] = []
-        for part, marks in parts(files):
+        found: list[records.BuildRecord] = []
+        for part, marks in records.parts(files):
             builds = f"SELECT build FROM packages WHERE file IN ({marks})"  # noqa: S608
             found += self._records(f"result = 'done' AND id IN ({builds})", part)
         return tuple(sorted({record.id: record for record in found}.values(), key=_number))
 
-    def last_builds(self, configurations: Iterable[str], last: int) -> tuple[BuildRecord, ...]:
+    def last_builds(self, configurations: Iterable[str], last: int) -> tuple[records.BuildRecord, ...]:
         """The last builds of some configurations, whatever their result; the oldest first."""
-        found: list[BuildRecord] = []
-        for part, marks in parts(configurations):
+        found: list[records.BuildRecord] = []
+        for part, marks in records.parts(configurations):
             found += self._records(f"configuration IN ({marks}) ORDER BY id DESC LIMIT ?", [*part, last])
         return tuple(sorted(found, key=_number)[-last:])
 
-    def environments(self, build: int) -> tuple[EnvironmentRecord, ...]:
+    def environments(self, build: int) -> tuple[records.EnvironmentRecord, ...]:
         """The environments of a build (its `id`), by name."""
         with self._explained(), self._undamaged():
             rows = self._database.execute(
                 "SELECT environment, packages FROM environments WHERE build = ? ORDER BY environment", (build,)
             ).fetchall()
-            return tuple(environment_of(*row) for row in rows)
+            return tuple(records.environment_of(*row) for row in rows)
 
-    def record_test(self, record: TestRecord) -> TestRecord:
+    def record_test(self, record: records.TestRecord) -> records.TestRecord:
         """Record a finished test of a package; returns the record with its `id`."""
         record = self._sealed(record)
         with self._explained():
             return replace(record, id=self._insert(record))
 
-    def tests(self, packages: Iterable[str] | None = None) -> tuple[TestRecord, ...]:
+    def tests(self, packages: Iterable[str] | None = None) -> tuple[records.TestRecord, ...]:
         """The tests of some packages by their hashes, or of all packages; the oldest first."""
-        return self._of_packages(TestRecord, packages)
+        return self._of_packages(records.TestRecord, packages)
 
-    def record_comparison(self, record: ComparisonRecord) -> ComparisonRecord:
+    def record_comparison(self, record: records.ComparisonRecord) -> records.ComparisonRecord:
         """Record the comparison of a package with a second build; returns the record with its `id`."""
         record = self._sealed(record)
         with self._explained():
             return replace(record, id=self._insert(record))
 
-    def comparisons(self, packages: Iterable[str] | None = None) -> tuple[ComparisonRecord, ...]:
+    def comparisons(self, packages: Iterable[str] | None = None) -> tuple[records.ComparisonRecord, ...]:
         """The comparisons of some packages by their hashes, or of all packages; the oldest first."""
-        return self._of_packages(ComparisonRecord, packages)
+        return self._of_packages(records.ComparisonRecord, packages)
 
     def _of_packages(self, kind: type[_OfPackage], packages: Iterable[str] | None) -> tuple[_OfPackage, ...]:
         """The records of a kind that belong to some packages by their hashes, or to any; the oldest first.
@@ -413,27 +396,30 @@ class Ledger:
         found: list[_OfPackage] = []
         chosen: Iterable[tuple[list[str], str]] = [([], "1")]
         if packages is not None:
-            chosen = ((part, f"sha256 IN ({marks})") for part, marks in parts(packages))
+            chosen = ((part, f"sha256 IN ({marks})") for part, marks in records.parts(packages))
         with self._explained(), self._undamaged():
             for part, condition in chosen:
-                rows = self._database.execute(f"SELECT {query_of(kind)} FROM {kind.TABLE} WHERE {condition}", part)  # noqa: S608
-                found += (self._judged(record_of(kind, row)) for row in rows)
+                rows = self._database.execute(
+                    f"SELECT {records.query_of(kind)} FROM {kind.TABLE} WHERE {condition}",  # noqa: S608
+                    part,
+                )
+                found += (self._judged(records.record_of(kind, row)) for row in rows)
         return tuple(sorted(found, key=_age))
 
-    def counts(self, record: BuildRecord | TestRecord | ComparisonRecord) -> bool:
+    def counts(self, record: records.BuildRecord | records.TestRecord | records.ComparisonRecord) -> bool:
         """Whether a record is this user's; where no key can be kept this is unknown, and all count for building."""
         return not record.brought or self._key is None
 
-    def holds(self, record: BuildRecord) -> bool:
+    def holds(self, record: records.BuildRecord) -> bool:
         """Whether the channel holds the packages of a build, unchanged since they were recorded."""
         return bool(record.packages) and all(self.is_intact(package) for package in record.packages)
 
-    def is_intact(self, package: PackageRecord) -> bool:
+    def is_intact(self, package: records.PackageRecord) -> bool:
         """Whether the channel holds this file: by size and modification time, and if that differs by its bytes."""
         return self._is_intact(package, {}, {})
 
     def _is_intact(
-        self, package: PackageRecord, seen: dict[Path, tuple[int, int] | None], digests: dict[Path, str]
+        self, package: records.PackageRecord, seen: dict[Path, tuple[int, int] | None], digests: dict[Path, str]
     ) -> bool:
         """The same, with the known sizes and times of files, and their hashes."""
         path = self.path.parent / package.channel / package.file
@@ -451,27 +437,27 @@ class Ledger:
         except OSError:
             return False
 
-    def _insert(self, record: BuildRecord | TestRecord | ComparisonRecord) -> int | None:
-        names = columns_of(type(record))
+    def _insert(self, record: records.BuildRecord | records.TestRecord | records.ComparisonRecord) -> int | None:
+        names = records.columns_of(type(record))
         columns, marks = ", ".join(f'"{name}"' for name in names), ", ".join("?" for _ in names)
         row = self._database.execute(
             f"INSERT INTO {record.TABLE} ({columns}) VALUES ({marks})",  # noqa: S608 - names of columns
-            [stored(record, name) for name in names],
+            [records.stored(record, name) for name in names],
         )
         return row.lastrowid
 
-    def _numbered(self, ids: Iterable[int]) -> tuple[BuildRecord, ...]:
+    def _numbered(self, ids: Iterable[int]) -> tuple[records.BuildRecord, ...]:
         """Builds by their numbers, the oldest first."""
-        found: list[BuildRecord] = []
-        for part, marks in parts(sorted(ids)):
+        found: list[records.BuildRecord] = []
+        for part, marks in records.parts(sorted(ids)):
             found += self._records(f"id IN ({marks}) ORDER BY id", part)
         return tuple(found)
 
-    def _records(self, condition: str, values: Sequence[str | int]) -> list[BuildRecord]:
+    def _records(self, condition: str, values: Sequence[str | int]) -> list[records.BuildRecord]:
         """The builds that a condition selects, with their packages: two queries, however many there are."""
         chosen = f"FROM builds WHERE {condition}"
         with self._explained(), self._undamaged():
-            rows = self._database.execute(f"SELECT {query_of(BuildRecord)} {chosen}", values).fetchall()
+            rows = self._database.execute(f"SELECT {records.query_of(records.BuildRecord)} {chosen}", values).fetchall()
             packages: dict[int, list[Sequence[Any]]] = {}
             if rows:
                 of_those = f"WHERE build IN (SELECT id {chosen}) ORDER BY build, file"
@@ -483,7 +469,7 @@ class Ledger:
                     of_build.append(package)
                     if len(of_build) > _MOST_PACKAGES:
                         raise ValueError(f"build {build} has more than {_MOST_PACKAGES} packages")
-            return [self._judged(build_of(row, packages.get(row[-1], ()))) for row in rows]
+            return [self._judged(records.build_of(row, packages.get(row[-1], ()))) for row in rows]
 
     def _judged(self, record: _Stored) -> _Stored:
         return record if is_sealed(record, self._key) else replace(record, brought=True)
@@ -602,10 +588,10 @@ def _words_of(error: sqlite3.OperationalError) -> tuple[str, str | None]:
     )
 
 
-def _number(record: BuildRecord) -> int:
+def _number(record: records.BuildRecord) -> int:
     return record.id or 0
 
 
-def _age(record: TestRecord | ComparisonRecord) -> tuple[datetime, int]:
+def _age(record: records.TestRecord | records.ComparisonRecord) -> tuple[datetime, int]:
     """When it ended, and its number; one with an invalid time counts as the oldest."""
-    return moment_of(record.ended or record.started) or _BEGINNING, record.id or 0
+    return records.moment_of(record.ended or record.started) or _BEGINNING, record.id or 0

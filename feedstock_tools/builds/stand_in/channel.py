@@ -17,15 +17,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from feedstock_tools.builds.stand_in.compilers import (
-    Compiler,
-    Zig,
-    compiler_files,
-    find_compiler,
-    find_cross_compiler,
-    find_zig,
-    zig_folder,
-)
+from feedstock_tools.builds.stand_in import compilers
 from feedstock_tools.builds.stand_in.identity import STAND_IN_FORMAT, digest, programs_called, stand_in_identity
 from feedstock_tools.builds.stand_in.python import Installation, find_pythons, python_files, site_packages
 from feedstock_tools.builds.stand_in.toolkits import (
@@ -103,7 +95,7 @@ class Sources:
     """
 
     path: str | None = None
-    zig: Zig | None = None
+    zig: compilers.Zig | None = None
     toolkits: Path | None = None
     tools: Path | None = None
 
@@ -142,8 +134,8 @@ def ensure_stand_in_channel(
     if not record.is_file():
         with locked(root):
             if not record.is_file():
-                compiler = find_compiler(path=sources.path, zig=sources.zig)
-                cross = None if native else find_cross_compiler(platform, path=sources.path, zig=sources.zig)
+                compiler = compilers.find_compiler(path=sources.path, zig=sources.zig)
+                cross = None if native else compilers.find_cross_compiler(platform, path=sources.path, zig=sources.zig)
                 wheels = tuple(wheel for wheel in read_tools().wheels if wheel.file in fetched)
                 contents = _Contents(installations, compiler, cuda, cross, make, wheels, sources.tools)
                 _make_whole(folder, platform, contents, root / "pythons")
@@ -177,7 +169,9 @@ def stand_in_channel_of(
     """
     cache = user_cache(machine, fallback)
     tools = tools_folder(cache)
-    sources = Sources(machine.get("PATH"), find_zig(zig_folder(cache)), toolkits_folder(machine), tools)
+    sources = Sources(
+        machine.get("PATH"), compilers.find_zig(compilers.zig_folder(cache)), toolkits_folder(machine), tools
+    )
     return _ensured(cache / _NAME, platform, frozenset(pythons), sources, found_tools(tools))
 
 
@@ -186,9 +180,9 @@ class _Contents:
     """What the packages with contents are made of: programs of this machine, and fetched wheels with their folder."""
 
     pythons: Sequence[Installation]
-    compiler: Compiler | None
+    compiler: compilers.Compiler | None
     cuda: Mapping[str, CudaToolkit]
-    cross: Compiler | None
+    cross: compilers.Compiler | None
     make: str | None
     wheels: Sequence[Wheel]
     tools: Path | None
@@ -291,7 +285,7 @@ def _files(package: KnownPackage, platform: Platform, contents: _Contents) -> It
     if package.role in _COMPILER_ROLES:
         crosses = package.name.endswith(f"_{platform.subdir}") and platform != Platform.here()
         its_platform = platform if crosses else Platform.here()
-        yield from compiler_files(
+        yield from compilers.compiler_files(
             package.role, package.name, its_platform, contents.cross if crosses else contents.compiler
         )
     if package.role == MAKE and package.subdir == Platform.here().subdir and contents.make is not None:

@@ -18,15 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from feedstock_tools.builds.channels import open_channels
 from feedstock_tools.builds.engines.embedded.emulation import Emulator, find_emulator
-from feedstock_tools.builds.engines.process.child import (
-    TEST_WORKER,
-    LastLines,
-    Lines,
-    output_of,
-    started,
-    status_of,
-    whole_lines,
-)
+from feedstock_tools.builds.engines.process import child
 from feedstock_tools.builds.engines.process.guard import Guard, OutOfTimeError
 from feedstock_tools.builds.engines.process.program import write_order
 from feedstock_tools.builds.engines.variables import PASSED_ON
@@ -249,14 +241,14 @@ def run_own_tests(subject: Subject, conditions: Conditions, log: Log) -> float:
         emulator = subject.emulator.to_json() if subject.emulator else None
         order = {"package": str(subject.path), "channels": list(subject.channels), "emulator": emulator}
         request.write_text(json.dumps(order))
-        last_lines = LastLines(_LAST_LINES)
+        last_lines = child.LastLines(_LAST_LINES)
 
         def read(output: bytes) -> None:
             last_lines.add(output)
             log(output)
 
         began = time.monotonic()
-        if _run(worker_command(TEST_WORKER, str(request)), subject, conditions, folder, read):
+        if _run(worker_command(child.TEST_WORKER, str(request)), subject, conditions, folder, read):
             why = _why_unsolved(subject, [*last_lines], folder)
             raise WorkError("its tests failed" + (f": {why}" if why else ""))
         return time.monotonic() - began
@@ -288,7 +280,7 @@ def run_benchmark(subject: Subject, conditions: Conditions, log: Log) -> dict[st
     """
     figures: dict[str, dict[str, Any]] = {}
 
-    lines = Lines(_LONGEST_FIGURE)
+    lines = child.Lines(_LONGEST_FIGURE)
 
     def read(output: bytes) -> None:
         log(output)
@@ -329,10 +321,10 @@ def _run(command: Sequence[str], subject: Subject, conditions: Conditions, folde
     guard = Guard(seconds=conditions.seconds, stop=conditions.stop)
     environment = _environment(subject, conditions, folder)
     try:
-        with started(command, folder=folder, environment=environment, guard=guard) as process:
-            for output in whole_lines(output_of(process, guard)):
+        with child.started(command, folder=folder, environment=environment, guard=guard) as process:
+            for output in child.whole_lines(child.output_of(process, guard)):
                 log(output)
-            return status_of(process, guard)
+            return child.status_of(process, guard)
     except OutOfTimeError as error:
         raise WorkError(f"it was stopped after its time limit of {guard.seconds:g} s, which --timeout sets") from error
 

@@ -19,17 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
-from feedstock_tools.channel.packages.packing import (
-    FORMAT,
-    Member,
-    add_entry,
-    blocks_of,
-    ended,
-    members_of,
-    stored_blocks,
-    stored_frame,
-    write_members,
-)
+from feedstock_tools.channel.packages import packing
 from feedstock_tools.channel.packages.reading import RefusedError, members, unpack
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
@@ -68,18 +58,18 @@ def replace_document(path: Path, name: str, content: bytes) -> None:
         WorkError: the package is damaged or cannot be written, or has no such file.
     """
     try:
-        replaced = stored_frame(_info_with(path, name, content))
+        replaced = packing.stored_frame(_info_with(path, name, content))
         with (
             replacing(path, message="cannot write the package") as part,
             zipfile.ZipFile(path) as archive,
             part.open("wb") as stream,
         ):
-            info = members_of(archive, "info")
+            info = packing.members_of(archive, "info")
             parts = (
-                Member(each.filename, (replaced,) if each in info else blocks_of(archive, each))
+                packing.Member(each.filename, (replaced,) if each in info else packing.blocks_of(archive, each))
                 for each in archive.infolist()
             )
-            write_members(stream, parts)
+            packing.write_members(stream, parts)
     except (OSError, EOFError, zipfile.BadZipFile, RefusedError) as error:
         raise WorkError(f"cannot write the package: {error}", path=path) from error
 
@@ -98,19 +88,19 @@ def combine(path: Path, contents: Path, unpacked: Path, documents: Mapping[str, 
     """
     stem = path.name.removesuffix(".conda")
     try:
-        info = stored_frame(b"".join(_packed_info(unpacked, documents, epoch)))
+        info = packing.stored_frame(b"".join(_packed_info(unpacked, documents, epoch)))
         with (
             replacing(path, message="cannot write the package") as part,
             zipfile.ZipFile(contents) as other,
             part.open("wb") as stream,
         ):
-            packed, *_ = members_of(other, "pkg")
+            packed, *_ = packing.members_of(other, "pkg")
             parts = (
-                FORMAT,
-                Member(f"pkg-{stem}.tar.zst", blocks_of(other, packed)),
-                Member(f"info-{stem}.tar.zst", (info,), len(info)),
+                packing.FORMAT,
+                packing.Member(f"pkg-{stem}.tar.zst", packing.blocks_of(other, packed)),
+                packing.Member(f"info-{stem}.tar.zst", (info,), len(info)),
             )
-            write_members(stream, parts)
+            packing.write_members(stream, parts)
     except (OSError, zipfile.BadZipFile) as error:
         raise WorkError(f"cannot write the package: {error}", path=path) from error
 
@@ -123,12 +113,12 @@ def _info_with(path: Path, name: str, content: bytes) -> bytes:
         is_it = entry.name == name
         is_replaced = is_replaced or is_it
         if entry.kind == "link":
-            add_entry(tar, entry.name, b"", 0, link=entry.target)
+            packing.add_entry(tar, entry.name, b"", 0, link=entry.target)
         elif entry.kind == "file":
-            add_entry(tar, entry.name, content if is_it else b"".join(blocks()), 0)
+            packing.add_entry(tar, entry.name, content if is_it else b"".join(blocks()), 0)
     if not is_replaced:
         raise WorkError(f"the package has no {name}", path=path)
-    return b"".join(ended(tar))
+    return b"".join(packing.ended(tar))
 
 
 def _packed_info(unpacked: Path, documents: Mapping[str, bytes], epoch: int) -> list[bytes]:
@@ -137,11 +127,11 @@ def _packed_info(unpacked: Path, documents: Mapping[str, bytes], epoch: int) -> 
     for file in sorted(each for each in (unpacked / "info").rglob("*") if each.is_symlink() or each.is_file()):
         name = file.relative_to(unpacked).as_posix()
         if file.is_symlink():
-            add_entry(tar, name, b"", epoch * 1000, link=os.readlink(file))  # noqa: PTH115
+            packing.add_entry(tar, name, b"", epoch * 1000, link=os.readlink(file))  # noqa: PTH115
         else:
             content = documents[name] if name in documents else file.read_bytes()
-            add_entry(tar, name, content, epoch * 1000, executable=bool(file.stat().st_mode & 0o100))
-    return ended(tar)
+            packing.add_entry(tar, name, content, epoch * 1000, executable=bool(file.stat().st_mode & 0o100))
+    return packing.ended(tar)
 
 
 def _write_conda(stream: BinaryIO, metadata: PackageMetadata, files: Sequence[PackageFile]) -> None:
@@ -149,11 +139,11 @@ def _write_conda(stream: BinaryIO, metadata: PackageMetadata, files: Sequence[Pa
     package, paths = _package_archive(files, metadata.timestamp)
     info = _info_archive(metadata, paths)
     parts = (
-        FORMAT,
-        Member(f"pkg-{stem}.tar.zst", stored_blocks(package), sum(map(len, package))),
-        Member(f"info-{stem}.tar.zst", stored_blocks(info), sum(map(len, info))),
+        packing.FORMAT,
+        packing.Member(f"pkg-{stem}.tar.zst", packing.stored_blocks(package), sum(map(len, package))),
+        packing.Member(f"info-{stem}.tar.zst", packing.stored_blocks(info), sum(map(len, info))),
     )
-    write_members(stream, parts)
+    packing.write_members(stream, parts)
 
 
 def _package_archive(files: Sequence[PackageFile], timestamp: int) -> tuple[list[bytes], list[dict[str, object]]]:
@@ -163,17 +153,17 @@ def _package_archive(files: Sequence[PackageFile], timestamp: int) -> tuple[list
     for file in files:
         entry: dict[str, object] = {"_path": file.path}
         if file.link is not None:
-            add_entry(archive, file.path, b"", timestamp, link=file.link)
+            packing.add_entry(archive, file.path, b"", timestamp, link=file.link)
             # conda records the hash of the link's target; nothing reads it for a link on installation.
             entry |= {"path_type": "softlink", "sha256": sha256(b"").hexdigest(), "size_in_bytes": 0}
         else:
             content = file.read()
-            add_entry(archive, file.path, content, timestamp, executable=file.executable)
+            packing.add_entry(archive, file.path, content, timestamp, executable=file.executable)
             entry |= {"path_type": "hardlink", "sha256": sha256(content).hexdigest(), "size_in_bytes": len(content)}
             if file.prefix is not None and file.prefix.encode() in content:
                 entry |= {"prefix_placeholder": file.prefix, "file_mode": "text"}
         paths.append(entry)
-    return ended(archive), paths
+    return packing.ended(archive), paths
 
 
 def _info_archive(metadata: PackageMetadata, paths: list[dict[str, object]]) -> list[bytes]:
@@ -189,8 +179,8 @@ def _info_archive(metadata: PackageMetadata, paths: list[dict[str, object]]) -> 
     texts["info/paths.json"] = _paths_json(paths)
     archive: list[bytes] = []
     for name, text in sorted(texts.items()):
-        add_entry(archive, name, f"{text}\n".encode(), metadata.timestamp)
-    return ended(archive)
+        packing.add_entry(archive, name, f"{text}\n".encode(), metadata.timestamp)
+    return packing.ended(archive)
 
 
 def _paths_json(paths: Iterable[Mapping[str, object]]) -> str:

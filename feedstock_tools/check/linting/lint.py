@@ -9,20 +9,9 @@ from pathlib import Path
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.check.findings import Check, Report, Weight
+from feedstock_tools.check.linting import packages
 from feedstock_tools.check.linting.conda_forge import FINDERS, SMITHY_RULES, Found
 from feedstock_tools.check.linting.feedstock_files import why_no_shellcheck
-from feedstock_tools.check.linting.packages import (
-    ambiguous_builds,
-    collisions,
-    duplicates,
-    licenses,
-    loose_metapackages,
-    not_rendered,
-    repeated,
-    run_exports,
-    unbuilt_pins,
-    without_package,
-)
 from feedstock_tools.check.linting.reading import Reading, read_recipe
 from feedstock_tools.check.linting.selectors import dead_items, dead_selectors
 from feedstock_tools.check.linting.subject import OWN_RULES, LintFinding, Need, Rule, Subject, read_subject
@@ -36,15 +25,15 @@ from feedstock_tools.stages import stage
 from feedstock_tools.wording import counted
 
 _CHECKS: tuple[Callable[[Subject], Iterator[LintFinding]], ...] = (
-    duplicates,
-    loose_metapackages,
-    licenses,
-    without_package,
-    not_rendered,
-    collisions,
-    ambiguous_builds,
-    unbuilt_pins,
-    run_exports,
+    packages.duplicates,
+    packages.loose_metapackages,
+    packages.licenses,
+    packages.without_package,
+    packages.not_rendered,
+    packages.collisions,
+    packages.ambiguous_builds,
+    packages.unbuilt_pins,
+    packages.run_exports,
     dead_selectors,
     unused_keys,
     stale_migrations,
@@ -91,7 +80,7 @@ def lint_renderings(renderings: Renderings, pinning: Path | NoPinning | None = N
         _ = subject.recipe.root
     except InputError as error:
         unwritten = f"the recipe {error.mistakes[0].message}"
-        found.update(not_rendered(subject) if subject.jobs else [_unreadable(subject, error)])
+        found.update(packages.not_rendered(subject) if subject.jobs else [_unreadable(subject, error)])
     else:
         found.update(each for check in _CHECKS for each in check(subject))
         try:
@@ -160,7 +149,7 @@ def rewritten(files: WrittenFiles, *rules: str, pinning: Path | None = None) -> 
 def mendable(recipe: Document) -> dict[Part, list[Part]]:
     """The items of lists that can go safely: requirements that are in a list twice, or that no selector admits."""
     gone: dict[Part, list[Part]] = {}
-    for list_, item in repeated(recipe):
+    for list_, item in packages.repeated(recipe):
         gone.setdefault(list_, []).append(item)
     for list_ in requirement_lists(recipe):
         removed = gone.get(list_, [])

@@ -10,16 +10,8 @@ from typing import NamedTuple
 
 from feedstock_tools.conditions.recipes import parse, unbracketed
 from feedstock_tools.conditions.tree import Compare, Condition, Constant, Leaf, Match, Name, Or, Other, names_of, truth
+from feedstock_tools.edit import writing
 from feedstock_tools.edit.draft import Draft
-from feedstock_tools.edit.writing import (
-    added_entry,
-    added_item,
-    added_line,
-    quoted_like,
-    removed_entry,
-    removed_items,
-    replaced,
-)
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.written.document import Document, Entry, Part, TextEdit
 from feedstock_tools.variants.rules import CondaBuildRules
@@ -360,10 +352,10 @@ def _replaced(recipe: Document, condition: _Condition, text: str) -> list[TextEd
     if text and recipe.has_templates:
         return [TextEdit(condition.start, condition.start + len(condition.text), text)]
     if text:
-        return replaced(recipe, part, text)
+        return writing.replaced(recipe, part, text)
     if part is not entry.value and len(entry.value.items) > 1:
-        return removed_items(recipe, entry.value, [part])
-    return removed_entry(recipe, entry)
+        return writing.removed_items(recipe, entry.value, [part])
+    return writing.removed_entry(recipe, entry)
 
 
 def _skipping(recipe: Document, key: str, version: str) -> Document:
@@ -383,18 +375,18 @@ def _skipping_where(recipe: Document, condition: str) -> Document:
         return _with_build_entry(recipe, "skip", [f"  - {condition}"])
     if skips:
         line = f"{' ' * recipe.column_of(skips[-1].start)}skip: true  # [{condition}]"
-        return recipe.changed(added_line(recipe, line, after=skips[-1].end))
+        return recipe.changed(writing.added_line(recipe, line, after=skips[-1].end))
     return _with_build_entry(recipe, "skip", [f"true  # [{condition}]"])
 
 
 def _or(recipe: Document, skip: Part, condition: str) -> list[TextEdit]:
     """Skip under one more condition."""
     if skip.kind == "sequence":
-        return added_item(recipe, skip, condition, sort=False)
+        return writing.added_item(recipe, skip, condition, sort=False)
     line = recipe.text[recipe.line_start(skip.start) : skip.start]
     lead = f"{recipe.newline}{' ' * (len(line) - len(line.lstrip()) + 2)}- "
     start = skip.start - (len(line) - len(line.rstrip(" ")))
-    return [TextEdit(start, skip.end, f"{lead}{skip.source}{lead}{quoted_like(None, condition)}")]
+    return [TextEdit(start, skip.end, f"{lead}{skip.source}{lead}{writing.quoted_like(None, condition)}")]
 
 
 def _with_build_entry(recipe: Document, key: str, lines: list[str]) -> Document:
@@ -406,5 +398,5 @@ def _with_build_entry(recipe: Document, key: str, lines: list[str]) -> Document:
                 (entry for entry in unconditional if entry.key == "number"),
                 unconditional[-1] if unconditional else None,
             )
-            return recipe.changed(added_entry(recipe, build.value, key, lines, after))
+            return recipe.changed(writing.added_entry(recipe, build.value, key, lines, after))
     raise recipe.mistake("the recipe has no section 'build'", hint="Add one with a number.")

@@ -11,17 +11,7 @@ from feedstock_tools.conditions.spec import to_selector
 from feedstock_tools.conditions.tree import Condition, any_of, both, negated
 from feedstock_tools.generate.spec.items import Choice, IgnoredExports
 from feedstock_tools.generate.spec.model import Script, Source, Spec
-from feedstock_tools.generate.texts.resolved import (
-    CPU,
-    CUDA,
-    Need,
-    ResolvedOutput,
-    flatten,
-    is_alone,
-    named_script,
-    resolve_outputs,
-    top_level_needs,
-)
+from feedstock_tools.generate.texts import resolved
 from feedstock_tools.generate.texts.wording import (
     CUDA_DIGITS,
     PREFERRED_CPU,
@@ -79,14 +69,14 @@ class _Wording:
     def line(self, text: str, condition: Condition | None = None, why: str | None = None) -> Line:
         return Line(text, self.selector(condition), why)
 
-    def needs(self, needs: Iterable[Need]) -> tuple[Line, ...]:
+    def needs(self, needs: Iterable[resolved.Need]) -> tuple[Line, ...]:
         return tuple(requirement_line(need, self.cuda_versions) for need in needs)
 
 
 def v0_view(spec: Spec, cuda_versions: Sequence[str]) -> dict[str, Any]:
     wording = _Wording(spec, cuda_versions)
-    outputs = [_output(output, spec, wording) for output in resolve_outputs(spec)]
-    alone = is_alone(spec)
+    outputs = [_output(output, spec, wording) for output in resolved.resolve_outputs(spec)]
+    alone = resolved.is_alone(spec)
     return {
         **SYNTAX.view(spec),
         "used_lines": [wording.line(f"{{% set used_key = {used.key} %}}", used.when) for used in spec.build.use_keys],
@@ -96,12 +86,12 @@ def v0_view(spec: Spec, cuda_versions: Sequence[str]) -> dict[str, Any]:
         "number_lines": _number_lines(spec, wording),
         "sources": [_source(source, wording) for source in spec.sources],
         "build_lines": _build_lines(spec, wording),
-        "requirements": outputs[0]["requirements"] if alone else _requirements(top_level_needs(spec), wording),
+        "requirements": outputs[0]["requirements"] if alone else _requirements(resolved.top_level_needs(spec), wording),
         "outputs": [] if alone else outputs,
     }
 
 
-def requirement_line(need: Need, cuda_versions: Sequence[str]) -> Line:
+def requirement_line(need: resolved.Need, cuda_versions: Sequence[str]) -> Line:
     """A requirement as an item of a list; `cuda_versions` are those that its selector may have to list."""
     selector = None if need.condition is None else to_selector(need.condition, cuda_versions)
     return Line(f"- {SYNTAX.requirement(need)}", selector, need.why)
@@ -115,7 +105,7 @@ def build_strings(prefix: str, number: str = "{{ PKG_BUILDNUM }}") -> dict[Condi
         number: what the strings end with.
     """
     tail = f"{prefix}h{{{{ PKG_HASH }}}}_{number}"
-    return {CUDA: f"cuda{{{{ {CUDA_DIGITS} }}}}{tail}", CPU: f"cpu_{tail}"}
+    return {resolved.CUDA: f"cuda{{{{ {CUDA_DIGITS} }}}}{tail}", resolved.CPU: f"cpu_{tail}"}
 
 
 def _number_lines(spec: Spec, wording: _Wording) -> tuple[Line, ...]:
@@ -127,9 +117,9 @@ def _number_lines(spec: Spec, wording: _Wording) -> tuple[Line, ...]:
     if not numbered(spec):
         return ()
     raised = f"{{% set build = build + {RAISED} %}}"
-    lines = [Line(f"{{% set build = {spec.build.number} %}}"), wording.line(raised, CUDA)]
+    lines = [Line(f"{{% set build = {spec.build.number} %}}"), wording.line(raised, resolved.CUDA)]
     if spec.prefer.accelerator == "cpu":
-        lines.append(wording.line(f"{{% set build = build + {PREFERRED_CPU} %}}", CPU))
+        lines.append(wording.line(f"{{% set build = build + {PREFERRED_CPU} %}}", resolved.CPU))
     return tuple(lines)
 
 
@@ -137,8 +127,8 @@ def _build_lines(spec: Spec, wording: _Wording) -> tuple[Line, ...]:
     number = "{{ build }}" if numbered(spec) or spec.build.offsets else str(spec.build.number)
     lines = [Line(f"number: {number}")]
     lines += [wording.line("skip: true", condition, why) for condition, why in skips(spec)]
-    script = named_script(spec.outputs[0].script if is_alone(spec) else spec.build.script, None)
-    if script and script.commands and not is_alone(spec):
+    script = resolved.named_script(spec.outputs[0].script if resolved.is_alone(spec) else spec.build.script, None)
+    if script and script.commands and not resolved.is_alone(spec):
         lines += [Line("script:"), *_indented(_commands(script, wording))]
     elif script and (script.unix or script.win) and not _is_default(script):
         lines += _script_lines(script, wording)
@@ -149,7 +139,7 @@ def _build_lines(spec: Spec, wording: _Wording) -> tuple[Line, ...]:
 
 def _ignored(ignored: IgnoredExports, spec: Spec, wording: _Wording) -> list[tuple[str, tuple[Line, ...]]]:
     lists = {"ignore_run_exports": ignored.packages, "ignore_run_exports_from": ignored.exporters}
-    return [(key, wording.needs(flatten(items, spec))) for key, items in lists.items() if items]
+    return [(key, wording.needs(resolved.flatten(items, spec))) for key, items in lists.items() if items]
 
 
 def _commands(script: Script, wording: _Wording) -> list[Line]:
@@ -206,11 +196,11 @@ def _source(source: Source, wording: _Wording) -> tuple[Line, ...]:
     return (Line(f"- {first.text}", first.selector), *(Line(f"  {x.text}", x.selector, x.why) for x in rest))
 
 
-def _requirements(needs: dict[str, tuple[Need, ...]], wording: _Wording) -> list[tuple[str, tuple[Line, ...]]]:
+def _requirements(needs: dict[str, tuple[resolved.Need, ...]], wording: _Wording) -> list[tuple[str, tuple[Line, ...]]]:
     return [(section, wording.needs(needs[section])) for section in SECTIONS if needs[section]]
 
 
-def _output(output: ResolvedOutput, spec: Spec, wording: _Wording) -> dict[str, Any]:
+def _output(output: resolved.ResolvedOutput, spec: Spec, wording: _Wording) -> dict[str, Any]:
     written = output.written
     return {
         "name": output.name,
@@ -228,9 +218,9 @@ def _output(output: ResolvedOutput, spec: Spec, wording: _Wording) -> dict[str, 
     }
 
 
-def _build_text(output: ResolvedOutput, spec: Spec, wording: _Wording) -> str:
+def _build_text(output: resolved.ResolvedOutput, spec: Spec, wording: _Wording) -> str:
     """The lines of an output's `build`, each comment of a key above the key."""
-    indent = 2 if is_alone(spec) else 6
+    indent = 2 if resolved.is_alone(spec) else 6
     texts: list[str] = []
     for key, lines in _build_of_output(output, spec, wording):
         if key == "track_features" and output.features is not None:
@@ -242,7 +232,7 @@ def _build_text(output: ResolvedOutput, spec: Spec, wording: _Wording) -> str:
     return "\n".join(texts)
 
 
-def _files(output: ResolvedOutput, wording: _Wording) -> list[Line]:
+def _files(output: resolved.ResolvedOutput, wording: _Wording) -> list[Line]:
     included = [wording.line(f"- {SYNTAX.scalar(glob.path)}", glob.when) for glob in output.files]
     excluded = [wording.line(f"- {quoted(glob.path)}", glob.when) for glob in output.written.exclude_files]
     if not excluded:
@@ -251,7 +241,9 @@ def _files(output: ResolvedOutput, wording: _Wording) -> list[Line]:
     return [*both, Line("exclude:"), *_indented(excluded)]
 
 
-def _build_of_output(output: ResolvedOutput, spec: Spec, wording: _Wording) -> list[tuple[str, tuple[Line, ...]]]:
+def _build_of_output(
+    output: resolved.ResolvedOutput, spec: Spec, wording: _Wording
+) -> list[tuple[str, tuple[Line, ...]]]:
     """The `build` of an output as blocks: a key with lines under it, or lines alone."""
     blocks: list[tuple[str, tuple[Line, ...]]] = []
     skipped = tuple(wording.line("skip: true", condition, why) for condition, why in output.skip)
@@ -265,10 +257,10 @@ def _build_of_output(output: ResolvedOutput, spec: Spec, wording: _Wording) -> l
     if _split_by_python_alone(output, spec):
         blocks.append(("force_use_keys", (Line("- python"),)))
     if output.features is not None:
-        accelerator = "cpu" if output.features == CPU else "gpu"
+        accelerator = "cpu" if output.features == resolved.CPU else "gpu"
         line = wording.line(f"- {spec.name}-{accelerator}", output.features)
         blocks.append(("track_features", (line,)))
-    if features := wording.needs(flatten(output.written.track_features, spec)):
+    if features := wording.needs(resolved.flatten(output.written.track_features, spec)):
         blocks.append(("track_features", features))
     if output.script and output.script.commands:
         blocks.append(("script", tuple(_commands(output.script, wording))))
@@ -285,7 +277,7 @@ def _build_of_output(output: ResolvedOutput, spec: Spec, wording: _Wording) -> l
     return blocks
 
 
-def _own_lines(output: ResolvedOutput, wording: _Wording) -> tuple[Line, ...]:
+def _own_lines(output: resolved.ResolvedOutput, wording: _Wording) -> tuple[Line, ...]:
     """What an output says instead of the recipe: its number, and that it is one package for several platforms."""
     written = output.written
     lines = [Line(f"number: {written.number}")] if written.number is not None else []
@@ -295,7 +287,7 @@ def _own_lines(output: ResolvedOutput, wording: _Wording) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def _split_by_python_alone(output: ResolvedOutput, spec: Spec) -> bool:
+def _split_by_python_alone(output: resolved.ResolvedOutput, spec: Spec) -> bool:
     """Whether an output is built for each Python without conda-build noticing it.
 
     conda-build makes one package of all variants that agree in the keys used in an output's text, and a metapackage
@@ -304,7 +296,7 @@ def _split_by_python_alone(output: ResolvedOutput, spec: Spec) -> bool:
     """
     if not spec.automatic:
         return False
-    named = (*output.needs["host"], *(need for needs in top_level_needs(spec).values() for need in needs))
+    named = (*output.needs["host"], *(need for needs in resolved.top_level_needs(spec).values() for need in needs))
     return output.python and not any(need.package == "python" for need in named)
 
 
@@ -312,7 +304,7 @@ def _indented(lines: Iterable[Line]) -> list[Line]:
     return [Line(f"  {line.text}", line.selector, line.why) for line in lines]
 
 
-def _string_lines(output: ResolvedOutput, spec: Spec, wording: _Wording) -> tuple[Line, ...]:
+def _string_lines(output: resolved.ResolvedOutput, spec: Spec, wording: _Wording) -> tuple[Line, ...]:
     if spec.cuda is None or not spec.automatic:
         own = _exclusive(output.written.string)
         return tuple(wording.line(f"string: {SYNTAX.scalar(value)}", condition) for value, condition in own)
@@ -327,7 +319,7 @@ def _string_lines(output: ResolvedOutput, spec: Spec, wording: _Wording) -> tupl
     return tuple(wording.line(text, condition) for condition, text in left.items())
 
 
-def _test(output: ResolvedOutput, wording: _Wording) -> list[tuple[str, tuple[Line, ...]]]:
+def _test(output: resolved.ResolvedOutput, wording: _Wording) -> list[tuple[str, tuple[Line, ...]]]:
     test = output.test
     requires = list(wording.needs(output.test_needs))
     commands = [wording.line(f"- {SYNTAX.scalar(item.command)}", item.when, item.why) for item in test.commands]

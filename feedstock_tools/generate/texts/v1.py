@@ -13,29 +13,10 @@ from feedstock_tools.conditions.tree import Condition, Name
 from feedstock_tools.generate.spec.content import PLACEHOLDER
 from feedstock_tools.generate.spec.items import Choice, Glob
 from feedstock_tools.generate.spec.model import Script, Source, Spec
-from feedstock_tools.generate.texts.resolved import (
-    Need,
-    ResolvedOutput,
-    flatten,
-    is_alone,
-    named_script,
-    resolve_outputs,
-    top_level_needs,
-)
-from feedstock_tools.generate.texts.wording import (
-    CUDA_DIGITS,
-    PREFERRED_CPU,
-    RAISED,
-    Syntax,
-    comment,
-    features_why,
-    numbered,
-    quoted,
-    skips,
-)
+from feedstock_tools.generate.texts import resolved, wording
 from feedstock_tools.recipe.requirements import SECTIONS
 
-SYNTAX = Syntax(
+SYNTAX = wording.Syntax(
     recipe_format="v1",
     opening="${{",
     names={
@@ -55,7 +36,7 @@ SYNTAX = Syntax(
 )
 _EXPORTS = {"weak_constrains": "weak_constraints", "strong_constrains": "strong_constraints"}
 #: The first part of a build string, as a variable of the context: `cuda129` or `cpu_`.
-ACCELERATOR = f'${{{{ "cuda" ~ ({CUDA_DIGITS}) if cuda_compiler_version != "None" else "cpu_" }}}}'
+ACCELERATOR = f'${{{{ "cuda" ~ ({wording.CUDA_DIGITS}) if cuda_compiler_version != "None" else "cpu_" }}}}'
 
 #: What conda-build packs of an output with a script is what the script adds to the files that it found in the prefix.
 _FOUND = 'find "${PREFIX}" ! -type d | LC_ALL=C sort'
@@ -70,15 +51,15 @@ Entry = tuple[str, Condition | None, str | None]
 
 def v1_view(spec: Spec) -> dict[str, Any]:
     staged = spec.build.script is not None
-    outputs = [_output(output, spec) for output in resolve_outputs(spec)]
-    alone = is_alone(spec)
+    outputs = [_output(output, spec) for output in resolved.resolve_outputs(spec)]
+    alone = resolved.is_alone(spec)
     return {
         **SYNTAX.view(spec),
         "alone": outputs[0] if alone else None,
         "context": _context(spec),
         "sources": [_source(source) for source in spec.sources],
-        "number": "${{ number }}" if numbered(spec) or not spec.automatic else str(spec.build.number),
-        "skip": _conditions(skips(spec)),
+        "number": "${{ number }}" if wording.numbered(spec) or not spec.automatic else str(spec.build.number),
+        "skip": _conditions(wording.skips(spec)),
         "stage": _stage(spec) if staged else None,
         "outputs": [] if alone else outputs,
     }
@@ -88,14 +69,14 @@ def _context(spec: Spec) -> list[str]:
     lines = [f'version: "{spec.version}"', *(f"{name}: {json.dumps(value)}" for name, value in spec.values.items())]
     if "{cuda_digits}" in repr(spec.outputs):
         # As a variable, since the filter would multiply the bound on the size of what uses it.
-        lines.append(f"cuda_digits: ${{{{ {CUDA_DIGITS} }}}}")
+        lines.append(f"cuda_digits: ${{{{ {wording.CUDA_DIGITS} }}}}")
     if not spec.automatic:
         offsets = [f" + ({offset.by} if {to_expression(offset.when)} else 0)" for offset in spec.build.offsets]
         number = f"${{{{ {spec.build.number}{''.join(offsets)} }}}}" if offsets else str(spec.build.number)
         return [*lines, f"number: {number}"]
-    if numbered(spec):
-        raised = f"build + {RAISED}"
-        cpu = f"build + {PREFERRED_CPU}" if spec.prefer.accelerator == "cpu" else "build"
+    if wording.numbered(spec):
+        raised = f"build + {wording.RAISED}"
+        cpu = f"build + {wording.PREFERRED_CPU}" if spec.prefer.accelerator == "cpu" else "build"
         lines.append(f"build: {spec.build.number}")
         lines.append(f'number: ${{{{ {raised} if cuda_compiler_version != "None" else {cpu} }}}}')
     if spec.cuda is not None:
@@ -111,17 +92,17 @@ def _listed(entries: Iterable[Entry]) -> list[str]:
         if condition is None:
             lines += _plain_items(group, 0)
         elif len(group) == 1:
-            lines += comment(group[0][2], 0) if group[0][2] else ()
-            lines += [f"- if: {quoted(to_expression(condition))}", f"  then: {group[0][0]}"]
+            lines += wording.comment(group[0][2], 0) if group[0][2] else ()
+            lines += [f"- if: {wording.quoted(to_expression(condition))}", f"  then: {group[0][0]}"]
         else:
-            lines += [f"- if: {quoted(to_expression(condition))}", "  then:", *_plain_items(group, 4)]
+            lines += [f"- if: {wording.quoted(to_expression(condition))}", "  then:", *_plain_items(group, 4)]
     return lines
 
 
 def _plain_items(group: list[Entry], indent: int) -> list[str]:
     lines: list[str] = []
     for text, _, why in group:
-        lines += [*(comment(why, indent) if why else ()), f"{' ' * indent}- {text}"]
+        lines += [*(wording.comment(why, indent) if why else ()), f"{' ' * indent}- {text}"]
     return lines
 
 
@@ -136,7 +117,7 @@ def _item(lines: Sequence[str]) -> list[str]:
 
 
 def _under(condition: Condition, item: Sequence[str]) -> list[str]:
-    return [f"- if: {quoted(to_expression(condition))}", "  then:", *(f"    {line}" for line in item)]
+    return [f"- if: {wording.quoted(to_expression(condition))}", "  then:", *(f"    {line}" for line in item)]
 
 
 def build_string(accelerator: str, *, python: bool) -> str:
@@ -145,7 +126,7 @@ def build_string(accelerator: str, *, python: bool) -> str:
     return f"${{{{ {accelerator} }}}}{tail}h${{{{ hash }}}}_${{{{ build_number }}}}"
 
 
-def requirement_lines(needs: Iterable[Need]) -> list[str]:
+def requirement_lines(needs: Iterable[resolved.Need]) -> list[str]:
     """The lines of a list of requirements; neighbours with the same condition share an `if:`."""
     return _listed((SYNTAX.requirement(need), need.condition, need.why) for need in needs)
 
@@ -153,14 +134,14 @@ def requirement_lines(needs: Iterable[Need]) -> list[str]:
 def _conditions(conditions: Iterable[tuple[Condition, str | None]]) -> list[str]:
     lines: list[str] = []
     for condition, why in conditions:
-        lines += [*(comment(why, 0) if why else ()), f"- {quoted(to_expression(condition))}"]
+        lines += [*(wording.comment(why, 0) if why else ()), f"- {wording.quoted(to_expression(condition))}"]
     return lines
 
 
 def _source(source: Source) -> list[str]:
     """The lines of a source, the first of which begins its list item."""
     lines = SYNTAX.source(source)
-    lines += _block("patches", _listed((quoted(patch.file), patch.when, patch.why) for patch in source.patches))
+    lines += _block("patches", _listed((wording.quoted(patch.file), patch.when, patch.why) for patch in source.patches))
     return _item(lines) if source.when is None else _under(source.when, lines)
 
 
@@ -169,11 +150,11 @@ def _listing_script(script: Script, spec: Spec) -> list[str]:
     unix = Name("unix")
     commands: list[Entry] = [(SYNTAX.scalar(item.command), item.when, item.why) for item in script.commands]
     if script.unix:
-        commands.append((quoted(f'bash -e "${{RECIPE_DIR}}/{script.unix}"'), unix, None))
+        commands.append((wording.quoted(f'bash -e "${{RECIPE_DIR}}/{script.unix}"'), unix, None))
     if script.win and any(subdir.startswith("win") for subdir in spec.platforms):
-        commands.append((quoted(f'call "%RECIPE_DIR%\\{script.win}"'), Name("win"), None))
-    after: list[Entry] = [(quoted(line), unix, None) for line in AFTER]
-    content = _listed([(quoted(BEFORE), unix, None), *commands, *after])
+        commands.append((wording.quoted(f'call "%RECIPE_DIR%\\{script.win}"'), Name("win"), None))
+    after: list[Entry] = [(wording.quoted(line), unix, None) for line in AFTER]
+    content = _listed([(wording.quoted(BEFORE), unix, None), *commands, *after])
     env = _environment(script)
     return _block("script", [*env, *_block("content", content)] if env else content)
 
@@ -188,7 +169,7 @@ def _script(script: Script, spec: Spec) -> list[str]:
         commands = _listed((SYNTAX.scalar(item.command), item.when, item.why) for item in script.commands)
         return _block("script", [*env, *_block("content", commands)] if env else commands)
     systems = {"win" if subdir.startswith("win") else "unix" for subdir in spec.platforms}
-    name = quoted((script.win if systems == {"win"} else script.unix or script.win) or "")
+    name = wording.quoted((script.win if systems == {"win"} else script.unix or script.win) or "")
     if script.unix and script.win and len(systems) == 2:
         # Under `file:`, since rattler-build reads a templated string as a command, not as a file name.
         name = f'${{{{ "{script.unix}" if unix else "{script.win}" }}}}'
@@ -224,8 +205,8 @@ def _expression(text: str) -> str:
 
 
 def _stage(spec: Spec) -> dict[str, Any]:
-    needs = top_level_needs(spec)
-    script = named_script(spec.build.script, None)
+    needs = resolved.top_level_needs(spec)
+    script = resolved.named_script(spec.build.script, None)
     return {
         "name": f"{spec.name}-build",
         "script": _script(script, spec) if script else [],
@@ -235,7 +216,7 @@ def _stage(spec: Spec) -> dict[str, Any]:
     }
 
 
-def _output(output: ResolvedOutput, spec: Spec) -> dict[str, Any]:
+def _output(output: resolved.ResolvedOutput, spec: Spec) -> dict[str, Any]:
     staged = spec.build.script is not None and output.kind != "metapackage"
     requirements = [
         (key, requirement_lines(output.needs[section])) for section, key in SECTIONS.items() if output.needs[section]
@@ -260,18 +241,18 @@ def _output(output: ResolvedOutput, spec: Spec) -> dict[str, Any]:
     }
 
 
-def _ignored(output: ResolvedOutput, spec: Spec) -> list[str]:
+def _ignored(output: resolved.ResolvedOutput, spec: Spec) -> list[str]:
     ignored = output.written.ignore_run_exports
     lists = {"by_name": ignored.packages, "from_package": ignored.exporters}
     return [
         line
         for key, items in lists.items()
         if items
-        for line in (f"{key}:", *(f"  {entry}" for entry in requirement_lines(flatten(items, spec))))
+        for line in (f"{key}:", *(f"  {entry}" for entry in requirement_lines(resolved.flatten(items, spec))))
     ]
 
 
-def _run_exports(output: ResolvedOutput) -> list[str]:
+def _run_exports(output: resolved.ResolvedOutput) -> list[str]:
     exports = {key: needs for key, needs in output.exports.items() if needs}
     if set(exports) <= {"weak"}:
         return requirement_lines(exports.get("weak", ()))
@@ -279,7 +260,7 @@ def _run_exports(output: ResolvedOutput) -> list[str]:
     return [line for block in blocks for line in block]
 
 
-def _build_of_output(output: ResolvedOutput, spec: Spec) -> list[str]:
+def _build_of_output(output: resolved.ResolvedOutput, spec: Spec) -> list[str]:
     lines = _block("skip", _conditions(output.skip))
     written = output.written
     lines += [f"number: {written.number}"] if written.number is not None else []
@@ -288,7 +269,7 @@ def _build_of_output(output: ResolvedOutput, spec: Spec) -> list[str]:
     elif spec.cuda is not None:
         lines.append(f"string: {build_string('accelerator', python=output.python)}")
     lines += [f"noarch: {written.noarch}"] if written.noarch else []
-    lines += comment(features_why(spec), 0) if output.features is not None else ()
+    lines += wording.comment(wording.features_why(spec), 0) if output.features is not None else ()
     lines += _block("variant", _variant(output, spec))
     # A recipe.yaml that people wrote packs what it inherits.
     inherits = spec.build.script is not None and (spec.automatic or spec.format == "v0")
@@ -297,11 +278,11 @@ def _build_of_output(output: ResolvedOutput, spec: Spec) -> list[str]:
     lines += _files(output)
     newer = written.version_independent
     of_python = [] if newer is None else [f"version_independent: ${{{{ {to_expression(newer)} }}}}"]
-    of_python += _block("entry_points", [f"- {quoted(entry)}" for entry in output.entry_points])
+    of_python += _block("entry_points", [f"- {wording.quoted(entry)}" for entry in output.entry_points])
     return [*lines, *_block("python", of_python), *SYNTAX.verbatim(written.verbatim, "build")]
 
 
-def _files(output: ResolvedOutput) -> list[str]:
+def _files(output: resolved.ResolvedOutput) -> list[str]:
     def globs(items: Iterable[Glob]) -> list[str]:
         return _listed((SYNTAX.scalar(glob.path), glob.when, None) for glob in items)
 
@@ -309,7 +290,7 @@ def _files(output: ResolvedOutput) -> list[str]:
     return _block("files", [*_block("include", included), *excluded] if excluded else included)
 
 
-def _variant(output: ResolvedOutput, spec: Spec) -> list[str]:
+def _variant(output: resolved.ResolvedOutput, spec: Spec) -> list[str]:
     """The keys that split an output, and the steps by which solvers avoid it."""
     written = output.written
     keys = {"use_keys": (*spec.build.use_keys, *written.use_keys), "ignore_keys": written.ignore_keys}
@@ -317,7 +298,7 @@ def _variant(output: ResolvedOutput, spec: Spec) -> list[str]:
     for key, names in keys.items():
         listed = _listed((name.key, name.when, None) for name in dict.fromkeys(names))
         lines += _block(key, listed)
-    steps = [need.condition for need in flatten(written.track_features, spec)]
+    steps = [need.condition for need in resolved.flatten(written.track_features, spec)]
     if output.features is not None:
         steps.insert(0, output.features)
     terms = [f"(1 if {to_expression(condition)} else 0)" if condition else "1" for condition in steps]
@@ -326,7 +307,7 @@ def _variant(output: ResolvedOutput, spec: Spec) -> list[str]:
     return [*lines, *([f"down_prioritize_variant: ${{{{ {' + '.join(terms)} }}}}"] if terms else [])]
 
 
-def _tests(output: ResolvedOutput) -> list[str]:
+def _tests(output: resolved.ResolvedOutput) -> list[str]:
     test = output.test
     lines: list[str] = []
     if any(item.when for item in test.imports):
@@ -339,9 +320,9 @@ def _tests(output: ResolvedOutput) -> list[str]:
     needs = list(output.test_needs)
     if test.pip_check and not any(item.when is None for item in test.imports):
         commands.append(("pip check", None, None))
-        needs.append(Need("package", "pip"))
+        needs.append(resolved.Need("package", "pip"))
     if commands:
-        recipe, source = ([f"- {quoted(name)}" for name in names] for names in (test.files, test.source_files))
+        recipe, source = ([f"- {wording.quoted(name)}" for name in names] for names in (test.files, test.source_files))
         script = _block("script", _listed(commands))
         script += _block("requirements", _block("run", requirement_lines(needs)))
         lines += _item([*script, *_block("files", [*_block("recipe", recipe), *_block("source", source)])])
@@ -349,5 +330,5 @@ def _tests(output: ResolvedOutput) -> list[str]:
 
 
 def _imports(modules: list[str], *, pip_check: bool) -> list[str]:
-    imports = _block("imports", [f"- {quoted(name)}" for name in modules])
+    imports = _block("imports", [f"- {wording.quoted(name)}" for name in modules])
     return _item(_block("python", [*imports, f"pip_check: {str(pip_check).lower()}"]))

@@ -14,15 +14,7 @@ from feedstock_tools.pins.graph.kinds import parse_demand
 from feedstock_tools.pins.graph.model import PinGraph, Release, written
 from feedstock_tools.pins.wheel_sheet import SYSTEMS, wheel_sheet
 from feedstock_tools.report.html_pages import html_page
-from feedstock_tools.report.pins.picture import (
-    COLUMNS,
-    as_dot,
-    as_mermaid,
-    as_svg,
-    as_tree,
-    table_rows,
-    text_table,
-)
+from feedstock_tools.report.pins import picture
 
 FORMS = ("text", "markdown", "json", "mermaid", "dot", "html")
 
@@ -54,17 +46,17 @@ def show(
     cudas = _shown(graph, versions)
     if form == "json":
         return as_json(graph, cudas)
-    headings, rows = table_rows(graph, cudas)
+    headings, rows = picture.table_rows(graph, cudas)
     if form == "text":
-        text = text_table(headings, rows, width)
-        return f"{text}\n\n{as_tree(graph, cudas)}" if versions else text
+        text = picture.text_table(headings, rows, width)
+        return f"{text}\n\n{picture.as_tree(graph, cudas)}" if versions else text
     if form == "markdown":
         lines = [headings, ["---"] * len(headings), *((row.cuda, *row.cells) for row in rows)]
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        return f"{table}\n\n```mermaid\n{as_mermaid(graph, cudas)}\n```"
+        return f"{table}\n\n```mermaid\n{picture.as_mermaid(graph, cudas)}\n```"
     if form == "mermaid":
-        return as_mermaid(graph, cudas)
-    return as_dot(graph, cudas) if form == "dot" else page(graph, cudas, origin)
+        return picture.as_mermaid(graph, cudas)
+    return picture.as_dot(graph, cudas) if form == "dot" else page(graph, cudas, origin)
 
 
 def exported(channels: Sequence[str], platform: str | None, *, facts: bool, form: str) -> str:
@@ -87,7 +79,9 @@ def as_json(graph: PinGraph, cudas: Sequence[str]) -> str:
         {
             "cuda": cuda,
             "goes_with": {
-                kind: list(graph.partners(Release("cuda", cuda), kind)) for _, kind in COLUMNS if kind in graph.versions
+                kind: list(graph.partners(Release("cuda", cuda), kind))
+                for _, kind in picture.COLUMNS
+                if kind in graph.versions
             },
         }
         for cuda in cudas
@@ -106,7 +100,7 @@ def _shown(graph: PinGraph, versions: Sequence[str]) -> tuple[str, ...]:
 
 def page(graph: PinGraph, cudas: Sequence[str], origin: str) -> str:
     """One HTML page, which needs no network: questions, the table and the picture."""
-    headings, rows = table_rows(graph, cudas)
+    headings, rows = picture.table_rows(graph, cudas)
     sheet = answer_sheet(graph, cudas)
     return html_page(
         "pins",
@@ -120,7 +114,7 @@ def page(graph: PinGraph, cudas: Sequence[str], origin: str) -> str:
         platforms=tuple(filter(None, sheet.platforms)),
         drivers="driver" in graph.versions,
         answers=sheet.document(),
-        picture=as_svg(graph, cudas, sheet.packages) if cudas else "",
+        picture=picture.as_svg(graph, cudas, sheet.packages) if cudas else "",
     ).rstrip()
 
 

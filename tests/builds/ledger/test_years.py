@@ -35,7 +35,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         numbers.append(row[-1])
         return build_of(row, packages)
 
-    monkeypatch.setattr("feedstock_tools.builds.ledger.database.build_of", counted)
+    monkeypatch.setattr("feedstock_tools.builds.ledger.records.build_of", counted)
     return numbers
 
 

@@ -12,15 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from feedstock_tools.builds.engines.contract import BuildRequest, Built, Event, Failed, Output, Started
-from feedstock_tools.builds.engines.process.child import (
-    GRACE,
-    LastLines,
-    how_it_ended,
-    output_of,
-    started,
-    status_of,
-    whole_lines,
-)
+from feedstock_tools.builds.engines.process import child
 from feedstock_tools.builds.engines.process.program_worker import REMOVAL_SECONDS
 from feedstock_tools.processes import worker_command
 
@@ -101,21 +93,21 @@ def run_command(command: Command, request: BuildRequest) -> Iterator[Iterator[Ev
         *(request.folder, command.words, command.folder, wants, command.container, command.copied),
         at_place=command.at_place,
     )
-    grace = REMOVAL_SECONDS if command.container else GRACE
+    grace = REMOVAL_SECONDS if command.container else child.GRACE
     if command.container is None:  # a container's processes may be those of a daemon
         request.guard.idle = _IDLE
-    with started(
+    with child.started(
         worker, folder=request.folder, environment=command.environment, guard=request.guard, grace=grace
     ) as process:
 
         def events() -> Iterator[Event]:
             began = time.monotonic()
-            last_lines = LastLines(_KEPT)
+            last_lines = child.LastLines(_KEPT)
             yield Started(request.wanted[0])
-            for content in whole_lines(output_of(process, request.guard)):
+            for content in child.whole_lines(child.output_of(process, request.guard)):
                 last_lines.add(content)
                 yield Output(content)
-            status = status_of(process, request.guard)
+            status = child.status_of(process, request.guard)
             if status:
                 yield Failed(request.wanted[0], *_reason(command.words[0], status, [*last_lines]))
             else:
@@ -156,4 +148,4 @@ def _reason(program: str, status: int, output: Sequence[str]) -> tuple[str, str]
     during = next((kind for pattern, kind in _REASONS if any(re.search(pattern, line) for line in lines)), "engine")
     quoted = "\n".join(f"  {line}" for line in lines[-8:])
     name = os.path.basename(program)  # noqa: PTH119
-    return f"{_SAID[during]} ({name}: {how_it_ended(status)})\n{quoted}", during
+    return f"{_SAID[during]} ({name}: {child.how_it_ended(status)})\n{quoted}", during
