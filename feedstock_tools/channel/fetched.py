@@ -85,12 +85,7 @@ class FetchedPackage:
     sha256: str
 
     def to_json(self) -> dict[str, object]:
-        return {
-            "version": self.version,
-            "path": str(self.folder),
-            "channel": self.channel,
-            "sha256": self.sha256,
-        }
+        return {"version": self.version, "path": str(self.folder), "channel": self.channel, "sha256": self.sha256}
 
 
 def fetched_packages(kind: PackageKind, cache: Path) -> tuple[FetchedPackage, ...]:

@@ -11,12 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from feedstock_tools.channel.calls import rattler_client, wait_for
-from feedstock_tools.channel.fetched import (
-    FetchedPackage,
-    PackageKind,
-    fetched_version,
-    version_numbers,
-)
+from feedstock_tools.channel.fetched import FetchedPackage, PackageKind, fetched_version, version_numbers
 from feedstock_tools.channel.metadata import Record
 from feedstock_tools.channel.packages.reading import UNREADABLE, RefusedError, members
 from feedstock_tools.channel.properties import local_folder

@@ -196,11 +196,7 @@ def _fetched(url: str, subdir: str, cache: Path) -> list[Record]:
 
     async def fetch(kept: Path) -> list[SparseRepoData]:
         return await fetch_repo_data(
-            channels=[Channel(url)],
-            platforms=[Subdir(subdir)],
-            cache_path=kept,
-            callback=None,
-            client=rattler_client(),
+            channels=[Channel(url)], platforms=[Subdir(subdir)], cache_path=kept, callback=None, client=rattler_client()
         )
 
     try:

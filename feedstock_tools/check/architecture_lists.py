@@ -40,11 +40,7 @@ _BY_FORM: Mapping[Form, tuple[str, ...]] = {
         "cuda_architectures",
     ),
     "torch": ("AER_CUDA_ARCH", "AMReX_CUDA_ARCH", "CF_TORCH_CUDA_ARCH_LIST", "TORCH_CUDA_ARCH_LIST"),
-    "tensorflow": (
-        "--cuda_compute_capabilities",
-        "HERMETIC_CUDA_COMPUTE_CAPABILITIES",
-        "TF_CUDA_COMPUTE_CAPABILITIES",
-    ),
+    "tensorflow": ("--cuda_compute_capabilities", "HERMETIC_CUDA_COMPUTE_CAPABILITIES", "TF_CUDA_COMPUTE_CAPABILITIES"),
     "newest": ("--with-cuda-arch", "COMPUTE_CAPABILITY", "CUDA_ARCH_LIST", "FLASH_ATTN_CUDA_ARCHS", "GPU_TARGET"),
     "machine": ("CUDA_ARCH_BIN", "GMX_CUDA_TARGET_SM"),
     "ptx": ("CUDA_ARCH_PTX", "GMX_CUDA_TARGET_COMPUTE"),

@@ -181,12 +181,7 @@ def tree_of(text: str, *, is_batch: bool) -> tuple[Node, ...]:
 
 
 def _in_recipe(
-    text: str,
-    path: str,
-    initial: Values,
-    built: Iterable[tuple[Mapping[str, str], str]],
-    *,
-    is_batch: bool,
+    text: str, path: str, initial: Values, built: Iterable[tuple[Mapping[str, str], str]], *, is_batch: bool
 ) -> Iterator[ScriptList]:
     """The lists in the variables and commands that a recipe has for its outputs, at their lines in its text."""
     lines = _Lines(text)

@@ -30,9 +30,7 @@ _HOSTS = click.argument("hosts", nargs=-1, metavar="[HOST]...")
 _FLEET = options.fleet("the only one")
 _INVENTORY_FILE = options.fleet("none")
 _MACHINES = options.option(
-    "--machines",
-    metavar="PROGRAM",
-    meaning="Program that makes and ends the machines: PROGRAM up|down FLEET",
+    "--machines", metavar="PROGRAM", meaning="Program that makes and ends the machines: PROGRAM up|down FLEET"
 )
 _TELL_HUB = "A hub on another machine hears it from `fleet up`, or a copy of the folder hub."
 _HUB = options.option(

@@ -179,12 +179,7 @@ def _print_simulated(
 @options.configurations
 @options.gathered("place", options.Place)
 def status(
-    names: tuple[str, ...],
-    place: options.Place,
-    as_json: bool,
-    markdown: bool,
-    html: Path | None,
-    watch: bool,
+    names: tuple[str, ...], place: options.Place, as_json: bool, markdown: bool, html: Path | None, watch: bool
 ) -> None:
     """Show the build matrix: done, running, failed, interrupted, stale, missing, refused.
 

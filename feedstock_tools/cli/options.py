@@ -219,10 +219,7 @@ def refuse_both(as_json: bool, markdown: bool) -> None:
 
 markdown = option("--markdown", is_flag=True, meaning="Print the result as Markdown")
 html = option(
-    "--html",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    meaning="Write a page to this file",
+    "--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", meaning="Write a page to this file"
 )
 dry_run = option("--dry-run", is_flag=True, meaning="Show what would happen; change nothing")
 check = option("--check", is_flag=True, meaning="Write nothing; exit with 1 if a file would change")
@@ -238,11 +235,7 @@ cache = option(
     default_text="in the user's cache",
 )
 cores = option(
-    "--cores",
-    type=click.IntRange(1),
-    metavar="N",
-    meaning="Cores for all builds together",
-    default_text="all",
+    "--cores", type=click.IntRange(1), metavar="N", meaning="Cores for all builds together", default_text="all"
 )
 memory = option(
     "--memory",
@@ -269,9 +262,7 @@ log_limit = option(
 #: The value of --pinning for feedstocks that need none.
 NO_PINNING = "none"
 pinning = option(
-    "--pinning",
-    metavar="DIR|FILE|VERSION",
-    meaning="Pinning to use: a folder, its file, a fetched version, or none",
+    "--pinning", metavar="DIR|FILE|VERSION", meaning="Pinning to use: a folder, its file, a fetched version, or none"
 )
 offline = click.option(
     "--offline", is_flag=True, help="Fetch no pinning where none was fetched yet: that is an error then."
@@ -291,18 +282,9 @@ smithy = option(
 )
 server = option("--server", metavar="URL", meaning="URL of the service, if it is not the public one")
 cuda = option(
-    "--cuda",
-    metavar="VERSION",
-    meaning="This CUDA version only, such as 11.2",
-    shell_complete=completion.cuda_versions,
+    "--cuda", metavar="VERSION", meaning="This CUDA version only, such as 11.2", shell_complete=completion.cuda_versions
 )
-missing = option(
-    "--missing",
-    "channels",
-    metavar="CHANNEL",
-    repeatable=True,
-    meaning="Only what this channel lacks",
-)
+missing = option("--missing", "channels", metavar="CHANNEL", repeatable=True, meaning="Only what this channel lacks")
 
 
 def engine(function: Function) -> Function:

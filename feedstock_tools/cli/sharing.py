@@ -28,12 +28,7 @@ from feedstock_tools.wording import counted
 @options.configurations
 @options.gathered("place", options.Place)
 def publish(
-    target: str,
-    names: tuple[str, ...],
-    server: str | None,
-    dry_run: bool,
-    place: options.Place,
-    as_json: bool,
+    target: str, names: tuple[str, ...], server: str | None, dry_run: bool, place: options.Place, as_json: bool
 ) -> None:
     """Put complete and tested builds into a channel, each package verified by its hash.
 
@@ -65,9 +60,7 @@ def _note_new_folder(target: str) -> None:
 @options.output("dossier in the artifacts folder", kind="folder")
 @click.option("--no-packages", is_flag=True, help="Leave the packages out; their hashes stay.")
 @click.option(
-    "--uploaded",
-    metavar="TARGET",
-    help="Where the packages were published, as given to `publish`; checked there.",
+    "--uploaded", metavar="TARGET", help="Where the packages were published, as given to `publish`; checked there."
 )
 @options.server
 @options.output_dir

@@ -127,14 +127,7 @@ def _as_outputs(document: Document, lines: Sequence[str]) -> Document:
             own += _trimmed(chunk)
         place = len(written)
     name = _source_of_name(document, "package")
-    output = [
-        "outputs:",
-        "  - package:",
-        f"      name: {name}",
-        *shifted(own, 4),
-        *shifted(lines, 2),
-        "",
-    ]
+    output = ["outputs:", "  - package:", f"      name: {name}", *shifted(own, 4), *shifted(lines, 2), ""]
     head = document.text[: document.line_start(root.entries[0].start)]
     text = head + document.newline.join([*written[:place], *output, *written[place:]])
     return Document(document.path, text.rstrip("\r\n") + document.newline)

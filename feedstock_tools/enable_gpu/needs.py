@@ -43,12 +43,7 @@ class _Era:
 
 
 def spec_of(
-    wishes: GpuWishes,
-    name: str,
-    versions: Sequence[str] | None,
-    libraries: Iterable[str] = (),
-    *,
-    python: bool = False,
+    wishes: GpuWishes, name: str, versions: Sequence[str] | None, libraries: Iterable[str] = (), *, python: bool = False
 ) -> Spec:
     """A spec with an output `name` that has these CUDA builds, and `<name>-gpu` and `<name>-cpu` that pin it.
 

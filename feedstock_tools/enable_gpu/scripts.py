@@ -300,10 +300,7 @@ def _shell(
         '    case "${cuda_compiler_version}" in',
     ]
     lines += [f'        {version}) cuda_archs="{word}" ;;' for version, word in words.items()]
-    lines += [
-        '        *) echo "no GPU architectures for CUDA ${cuda_compiler_version}" >&2; exit 1 ;;',
-        "    esac",
-    ]
+    lines += ['        *) echo "no GPU architectures for CUDA ${cuda_compiler_version}" >&2; exit 1 ;;', "    esac"]
     value = system.option.format("${cuda_archs}")
     if system.appended:
         value = f"${{{system.variable}:-}} {value}"

@@ -116,8 +116,7 @@ class PresetEntry(FactsFile):
     source: str
     lists: dict[Minor, Listed[Architecture]] = Field({}, description="Architectures by CUDA version.")
     candidates: Listed[Accepted] = Field(
-        ABSENT,
-        description="For CUDA versions without a list: the toolkit's own among these, the last as PTX too.",
+        ABSENT, description="For CUDA versions without a list: the toolkit's own among these, the last as PTX too."
     )
 
 

@@ -273,12 +273,7 @@ class Environment:
 
 
 def target_of(
-    gpu: bool | None,
-    cuda: str | None,
-    platform: str | None,
-    facts: CudaFacts,
-    *,
-    probed: Callable[[], Machine] = probe,
+    gpu: bool | None, cuda: str | None, platform: str | None, facts: CudaFacts, *, probed: Callable[[], Machine] = probe
 ) -> Target:
     """The target of an environment, completed with the properties of this machine.
 

@@ -17,13 +17,7 @@ from feedstock_tools.pins.graph.kinds import FRAMEWORKS, kind_named
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import parse_version
 
-HOW = {
-    "native": "native",
-    "ptx": "PTX at first start",
-    "no": "not at all",
-    "cpu": "on the CPU",
-    "unknown": "not known",
-}
+HOW = {"native": "native", "ptx": "PTX at first start", "no": "not at all", "cpu": "on the CPU", "unknown": "not known"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,10 +143,7 @@ def _not_at(target: Target | None, packages: Sequence[PackageRecord]) -> list[Mi
 
 
 def _mistakes(
-    matrix: Matrix,
-    chosen: Sequence[ConfigurationState],
-    tests: Sequence[TestRecord],
-    environment: Mapping[str, str],
+    matrix: Matrix, chosen: Sequence[ConfigurationState], tests: Sequence[TestRecord], environment: Mapping[str, str]
 ) -> list[Mistake]:
     mistakes = []
     for package in _packages(chosen):

@@ -229,10 +229,7 @@ _CHANGES: Table = (
     ),
     (
         "3.58.0",
-        {
-            "hosted_labels": {"linux-ppc64le": "ubuntu-latest"},
-            "self_hosted_labels": {"linux-ppc64le": ("linux",)},
-        },
+        {"hosted_labels": {"linux-ppc64le": "ubuntu-latest"}, "self_hosted_labels": {"linux-ppc64le": ("linux",)}},
     ),
     (
         "3.61.0",

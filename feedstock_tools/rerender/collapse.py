@@ -114,11 +114,7 @@ def _used(outputs: Sequence[Output], settings: JobSettings) -> _Used:
 
 
 def _jobs(
-    outputs: Sequence[Output],
-    config: VariantConfig,
-    axes: Sequence[Axis],
-    loops: frozenset[str],
-    settings: JobSettings,
+    outputs: Sequence[Output], config: VariantConfig, axes: Sequence[Axis], loops: frozenset[str], settings: JobSettings
 ) -> tuple[Job, ...]:
     rules = settings.rules
     keys = frozenset(key for axis in axes for key in axis.keys)
@@ -158,11 +154,7 @@ def _top_level(outputs: Sequence[Output], rules: Rules, ordered: bool) -> tuple[
 
 
 def _used_axes(
-    config: VariantConfig,
-    space: VariantSpace,
-    spaces: Sequence[VariantSpace],
-    used: _Used,
-    rules: Rules,
+    config: VariantConfig, space: VariantSpace, spaces: Sequence[VariantSpace], used: _Used, rules: Rules
 ) -> list[Axis]:
     """The used keys as sorted axes: zip groups with their used keys, and every other key alone."""
     axes = []

@@ -113,10 +113,7 @@ def rerender_many(
 #: Keys of a migration that are no variables.
 _NO_VARIABLES = OWN_KEYS | {"zip_keys", "pin_run_as_build"}
 #: What a rerender imports when it needs it.
-_NEEDED_LATER = (
-    *("feedstock_tools.recipe.v0.recipe", "feedstock_tools.recipe.v1.outline"),
-    *("jinja2.ext", "yaml"),
-)
+_NEEDED_LATER = (*("feedstock_tools.recipe.v0.recipe", "feedstock_tools.recipe.v1.outline"), *("jinja2.ext", "yaml"))
 
 
 def _rerendered(order: _Order, feedstock: Path) -> RerenderedFeedstock:

@@ -127,15 +127,9 @@ SMITHY_CHANGES: Table = (
     ("3.31.0", {"used_values": "keys in input order"}),
     (
         "3.31.1",
-        {
-            "used_values": "rows in input order",
-            "used_with_mpi": ("mpich", "openmpi", "msmpi", "mpi_serial", "impi"),
-        },
+        {"used_values": "rows in input order", "used_with_mpi": ("mpich", "openmpi", "msmpi", "mpi_serial", "impi")},
     ),
-    (
-        "3.34.0",
-        {"merges_deployment_target": True, "kept_too": _CDT | {"c_stdlib", "c_stdlib_version"}},
-    ),
+    ("3.34.0", {"merges_deployment_target": True, "kept_too": _CDT | {"c_stdlib", "c_stdlib_version"}}),
     ("3.35.0", {"kept_too": _CDT}),
     ("3.35.1", {"unused_loops_leave_zips": True}),
     ("3.36.0", {"raises_macos_sdk": True}),

@@ -19,13 +19,7 @@ from feedstock_tools.edit.platforms import with_setting
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.packages import Package
-from feedstock_tools.recipe.requirements import (
-    SECTIONS,
-    Pin,
-    ensure_valid_spec,
-    pin_of_mapping,
-    requirement_of_text,
-)
+from feedstock_tools.recipe.requirements import SECTIONS, Pin, ensure_valid_spec, pin_of_mapping, requirement_of_text
 from feedstock_tools.recipe.written.document import Document
 from feedstock_tools.rerender.configuration import Configuration, read_configurations
 from feedstock_tools.rerender.forge import read_forge

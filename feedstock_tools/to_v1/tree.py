@@ -15,16 +15,7 @@ from jinja2 import nodes
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.written.document import Document, Entry, Part
-from feedstock_tools.to_v1.conditions import (
-    NEVER,
-    When,
-    all_of,
-    are_exhaustive,
-    exclude,
-    joined,
-    negated,
-    without,
-)
+from feedstock_tools.to_v1.conditions import NEVER, When, all_of, are_exhaustive, exclude, joined, negated, without
 from feedstock_tools.to_v1.expressions import expression_of, parsed, text_parts
 from feedstock_tools.to_v1.statements import FlatLine
 

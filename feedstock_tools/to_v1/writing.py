@@ -457,13 +457,7 @@ def _of_variant(writer: Writer, key: str, items: Sequence[nodes.Expr]) -> Iterat
 
 
 #: Methods of texts that are filters in minijinja.
-_METHODS = {
-    "replace": "replace",
-    "split": "split",
-    "upper": "upper",
-    "lower": "lower",
-    "strip": "trim",
-}
+_METHODS = {"replace": "replace", "split": "split", "upper": "upper", "lower": "lower", "strip": "trim"}
 _TOOLS = frozenset({"compiler", "stdlib"})
 _PINS = {"min_pin": "lower_bound", "max_pin": "upper_bound"}
 

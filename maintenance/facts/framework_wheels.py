@@ -354,10 +354,7 @@ def update_framework(index: str, framework: str, again: bool) -> int:
 
     def write() -> None:
         with_names = {
-            version: {
-                **named(files[version], beside(version, files)),
-                "platforms": table[version]["platforms"],
-            }
+            version: {**named(files[version], beside(version, files)), "platforms": table[version]["platforms"]}
             for version in last
             if version in table
         }

@@ -150,11 +150,7 @@ def _made(folder: Path, version: str, target: Path) -> Release:
 
 def _built(folder: Path, target: Path, *, umask: int = -1) -> tuple[Path, ...]:
     """The source archive, and the wheel made from it, with the time of the commit as the time of their files."""
-    environment = {
-        **os.environ,
-        "SOURCE_DATE_EPOCH": str(_epoch(folder)),
-        "PIP_CONSTRAINT": str(folder / CONSTRAINTS),
-    }
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(_epoch(folder)), "PIP_CONSTRAINT": str(folder / CONSTRAINTS)}
     _run([sys.executable, "-m", "build", "--outdir", str(target), str(folder)], environment, umask)
     (wheel,), (sdist,) = target.glob("*.whl"), target.glob("*.tar.gz")
     return sdist, wheel

@@ -96,10 +96,7 @@ def build_environment(machine: Mapping[str, str], row: RowSetting) -> dict[str, 
         machine: the environment of the machine, whose names in `PASSED_ON` are kept.
     """
     kept = {name: value for name, value in machine.items() if name in PASSED_ON}
-    defaults = {
-        "FEEDSTOCK_NAME": row.feedstock.name,
-        "MINIFORGE_HOME": str(row.feedstock / "miniforge3"),
-    }
+    defaults = {"FEEDSTOCK_NAME": row.feedstock.name, "MINIFORGE_HOME": str(row.feedstock / "miniforge3")}
     fixed = {
         "CONDA_OVERRIDE_CUDA": row.cuda or "",
         "CONFIG": row.configuration,

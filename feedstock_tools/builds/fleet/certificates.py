@@ -181,10 +181,7 @@ def security(folder: Path, role: Role) -> Security:
     name = {"hub": "scheduler", "host": "worker", "client": "client"}[role]
     own = {f"tls_{name}_cert": str(folder / CERTIFICATE), f"tls_{name}_key": str(folder / KEY)}
     return Security(
-        require_encryption=True,
-        tls_ca_file=str(folder / AUTHORITY),
-        tls_min_version=ssl.TLSVersion.TLSv1_3,
-        **own,
+        require_encryption=True, tls_ca_file=str(folder / AUTHORITY), tls_min_version=ssl.TLSVersion.TLSv1_3, **own
     )
 
 

@@ -156,11 +156,7 @@ def _read(folders: Sequence[Path], target: Path, refusals: _Refusals, stack: Exi
 
 
 def _new(
-    parts: Sequence[Part],
-    recorded: Sequence[BuildRecord],
-    ledger: Ledger,
-    artifacts: Artifacts,
-    refusals: _Refusals,
+    parts: Sequence[Part], recorded: Sequence[BuildRecord], ledger: Ledger, artifacts: Artifacts, refusals: _Refusals
 ) -> tuple[int, int, list[_Found]]:
     """The number of builds in the parts that are not refused, the number of packages that were made before, and the new
     builds, without those packages.

@@ -157,10 +157,7 @@ def _complete(
 
 
 def _tested(
-    matrix: Matrix,
-    chosen: Sequence[ConfigurationState],
-    untested: Mapping[str, set[str]],
-    observer: PublishObserver,
+    matrix: Matrix, chosen: Sequence[ConfigurationState], untested: Mapping[str, set[str]], observer: PublishObserver
 ) -> list[ConfigurationState]:
     """The configurations without rows that have an untested package; packages shared by rows stay."""
     bad = set().union(*untested.values())

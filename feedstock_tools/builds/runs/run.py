@@ -74,12 +74,7 @@ class BuildResult:
 
 
 def run(
-    workspace: Workspace,
-    agenda: Agenda,
-    limits: Limits = _USUAL,
-    observer: Observer = UNWATCHED,
-    *,
-    command: str = "",
+    workspace: Workspace, agenda: Agenda, limits: Limits = _USUAL, observer: Observer = UNWATCHED, *, command: str = ""
 ) -> BuildResult:
     """Build the rows of an agenda, several in parallel if the limits allow it.
 

@@ -17,13 +17,7 @@ from feedstock_tools.builds.engines.contract import SOLVED, BuildRequest, Built
 from feedstock_tools.builds.ledger import Ledger, PackageRecord
 from feedstock_tools.builds.plan.agenda import Agenda
 from feedstock_tools.builds.plan.row import Row
-from feedstock_tools.builds.runs.delivery import (
-    SolvedIn,
-    entered,
-    solved_channels,
-    solved_environments,
-    wrong_channels,
-)
+from feedstock_tools.builds.runs.delivery import SolvedIn, entered, solved_channels, solved_environments, wrong_channels
 from feedstock_tools.builds.runs.row_build import RowBuild, shared_lock
 from feedstock_tools.builds.runs.site import Site, Station
 from feedstock_tools.digests import sha256_of

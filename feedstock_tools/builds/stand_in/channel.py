@@ -144,9 +144,7 @@ def ensure_stand_in_channel(
         return StandInChannel(folder, frozenset(written["pythons"]), frozenset(written["empty"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise WorkError(
-            "the stand-in channel is damaged",
-            path=folder,
-            hint="Delete this folder; it is created again when needed.",
+            "the stand-in channel is damaged", path=folder, hint="Delete this folder; it is created again when needed."
         ) from error
 
 

@@ -28,11 +28,7 @@ _HEAD = b"""\
 
 
 def stand_in_identity(
-    platform: Platform,
-    *,
-    path: str | None = None,
-    toolkits: Path | None = None,
-    cudas: Collection[str] | None = None,
+    platform: Platform, *, path: str | None = None, toolkits: Path | None = None, cudas: Collection[str] | None = None
 ) -> str:
     """The identity of the channel that `ensure_stand_in_channel` would return, without creating it.
 

@@ -136,11 +136,7 @@ def _probe(executable: str) -> Installation | None:
 
 def _answer_of(executable: str) -> Any:
     answer = subprocess.run(
-        [executable, "-I", "-S", probe.__file__],
-        capture_output=True,
-        text=True,
-        timeout=_PROBE_SECONDS,
-        check=True,
+        [executable, "-I", "-S", probe.__file__], capture_output=True, text=True, timeout=_PROBE_SECONDS, check=True
     )
     return json.loads(answer.stdout)
 

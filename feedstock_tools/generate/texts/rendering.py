@@ -49,8 +49,7 @@ def render(spec: Spec, recipe_format: str | None = None) -> Mapping[PurePosixPat
     recipe = RECIPE_FILES[chosen]
     texts = {
         recipe: _rendered(
-            f"{recipe.name}.j2",
-            view | {"number_why": number_why(spec), "benchmark_lines": benchmark_lines(spec)},
+            f"{recipe.name}.j2", view | {"number_why": number_why(spec), "benchmark_lines": benchmark_lines(spec)}
         )
     }
     blocks = variant_blocks(spec)

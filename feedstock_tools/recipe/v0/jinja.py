@@ -364,15 +364,7 @@ def _bounded_range(*args: int) -> range:
 
 
 #: What a template can raise besides the errors with messages of their own.
-FAILURES = (
-    jinja2.TemplateError,
-    TypeError,
-    ValueError,
-    ArithmeticError,
-    LookupError,
-    AttributeError,
-    MemoryError,
-)
+FAILURES = (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, MemoryError)
 
 
 class _Included(jinja2.BaseLoader):

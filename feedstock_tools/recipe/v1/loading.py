@@ -92,11 +92,7 @@ def _rendered(text: str, values: Mapping[str, Any], path: Path, before: int = 0)
 @lru_cache(maxsize=1)
 def _environment() -> jinja2.Environment:
     environment = Sandbox(
-        variable_start_string="${{",
-        variable_end_string="}}",
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=_Missing,
+        variable_start_string="${{", variable_end_string="}}", trim_blocks=True, lstrip_blocks=True, undefined=_Missing
     )
     environment.globals.update(
         compiler=lambda language: f"{language}_compiler_stub",

@@ -268,9 +268,7 @@ def each_once(changes: Sequence[PackageChange]) -> list[PackageChange]:
     order = {job: at for at, job in enumerate(jobs)}
     return [
         PackageChange(
-            _title(found, names),
-            tuple(sorted({job for _, job in found}, key=order.__getitem__)),
-            tuple(_parts(steps)),
+            _title(found, names), tuple(sorted({job for _, job in found}, key=order.__getitem__)), tuple(_parts(steps))
         )
         for found, steps in sorted(alike.items(), key=lambda each: -len(each[0]))
     ]
@@ -352,11 +350,7 @@ def _parts(steps: Iterable[_Step]) -> Iterator[Lines]:
     for step in steps:
         parts.setdefault(step[0], []).append(step)
     for part, own in parts.items():
-        yield Lines(
-            part,
-            tuple(before for _, before, _ in own if before),
-            tuple(after for _, _, after in own if after),
-        )
+        yield Lines(part, tuple(before for _, before, _ in own if before), tuple(after for _, _, after in own if after))
 
 
 #: How much the page shows; the JSON has everything.

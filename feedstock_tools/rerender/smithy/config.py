@@ -151,11 +151,7 @@ _SYSTEMS = ("linux", "osx", "win")
 
 
 def template_settings(
-    release: Release,
-    settings: Mapping[str, Any],
-    feedstock: Path,
-    rules: TreeRules,
-    ci: CiRules,
+    release: Release, settings: Mapping[str, Any], feedstock: Path, rules: TreeRules, ci: CiRules
 ) -> dict[str, Any]:
     """The settings that all templates see, without those of a single provider.
 

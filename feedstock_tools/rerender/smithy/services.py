@@ -196,12 +196,7 @@ def _files_for_system(
 
 
 def _values_for_files(
-    workshop: Workshop,
-    seen: dict[str, Any],
-    provider: str,
-    system: str,
-    enabled: Sequence[Built],
-    scripts: list[str],
+    workshop: Workshop, seen: dict[str, Any], provider: str, system: str, enabled: Sequence[Built], scripts: list[str]
 ) -> dict[str, Any]:
     """The values for the files of one system, with the settings of its jobs, which may need further scripts."""
     own = dict(seen)
@@ -311,12 +306,7 @@ _SCRIPTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 }
 _SHARED = ".scripts"
 #: Provider -> the folder of its own scripts, of releases that do not share them.
-PLACES: Mapping[str, str] = {
-    "circle": ".circleci",
-    "travis": ".travis",
-    "azure": ".azure-pipelines",
-    "drone": ".drone",
-}
+PLACES: Mapping[str, str] = {"circle": ".circleci", "travis": ".travis", "azure": ".azure-pipelines", "drone": ".drone"}
 _OWN_SETUP = "run_conda_forge_build_setup_"
 _SETUP = "run_conda_forge_build_setup"
 

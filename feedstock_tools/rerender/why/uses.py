@@ -147,8 +147,7 @@ class TextUses:
         key = (id(view), meta.raw_block, meta.block)
         if key not in self._parts:
             self._parts[key] = _Lines(
-                _part_of(raw, key[1], enumerate(self._texts, 1)),
-                _part_of(view.template, key[2], view.numbered),
+                _part_of(raw, key[1], enumerate(self._texts, 1)), _part_of(view.template, key[2], view.numbered)
             )
         return self._parts[key]
 

@@ -110,11 +110,7 @@ def _content(path: Path, rendering: Rendering, source: Source) -> tuple[Mapping[
 
 def _load_migration(path: Path, rendering: Rendering, source: Source) -> Migration:
     migration = load_migration(
-        path,
-        rendering.platform,
-        environ=rendering.environ,
-        rules=source.rules.conda_build,
-        within=source.within(path),
+        path, rendering.platform, environ=rendering.environ, rules=source.rules.conda_build, within=source.within(path)
     )
     content, _, lines = _content(path, rendering, source)
     rest = {key: value for key, value in content.items() if key not in OWN_KEYS}

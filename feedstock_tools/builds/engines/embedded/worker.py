@@ -167,12 +167,7 @@ def _with_extra(text: str, extra: Mapping[str, str]) -> str:
 
 
 def _build_output(
-    variant: Rendering,
-    row: Sequence[Rendering],
-    request: BuildRequest,
-    events: _Events,
-    place: Path,
-    original: bytes,
+    variant: Rendering, row: Sequence[Rendering], request: BuildRequest, events: _Events, place: Path, original: bytes
 ) -> bool:
     from rattler_build import ToolConfiguration
 

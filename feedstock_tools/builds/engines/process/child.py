@@ -41,12 +41,7 @@ TEST_WORKER = "feedstock_tools.builds.testing.worker"
 
 @contextmanager
 def started(
-    command: Sequence[str],
-    *,
-    folder: Path,
-    environment: Mapping[str, str],
-    guard: Guard,
-    grace: float = GRACE,
+    command: Sequence[str], *, folder: Path, environment: Mapping[str, str], guard: Guard, grace: float = GRACE
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run a worker that leads a session and supervises its own descendants; on leaving, all of them are ended.
 
