@@ -3,7 +3,7 @@
 Makes a feedstock with as many configurations in `.ci_support`, and prints for each command and number the processor
 time, the greatest memory, and how the time grew against the number before.
 
-    python -m benchmarks.builds.many_configurations [--numbers 500 2000] [--only outputs]
+    python -m benchmarks.builds.many_configurations [--numbers 500 2000] [--recipe meta.yaml] [--only outputs]
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pathlib import Path
 from tests.support import command
 from tests.support.channels import make_tiny_channel
 
-_RECIPE = """\
+RECIPES = {
+    "recipe.yaml": """\
 schema_version: 1
 context:
   version: "1.0"
@@ -46,7 +47,31 @@ outputs:
         - python
 about:
   license: BSD-3-Clause
-"""
+""",
+    "meta.yaml": """\
+{% set version = "1.0" %}
+package:
+  name: many-split
+  version: {{ version }}
+build:
+  number: 0
+outputs:
+  - name: libmany
+    script: build-lib.sh  # {{ flavor }}
+    build:
+      run_exports: [libmany]
+  - name: many
+    script: build-many.sh
+    requirements:
+      host:
+        - python
+        - {{ pin_subpackage("libmany", exact=True) }}
+      run:
+        - python
+about:
+  license: BSD-3-Clause
+""",
+}
 _CONFIGURATION = """\
 channel_sources:
 - {channel}
@@ -65,15 +90,18 @@ python:
 target_platform:
 - linux-64
 """
-_COMMANDS = (("outputs",), ("lint",), ("build", "--list"), ("plan",), ("status",))
+COMMANDS = (("outputs",), ("lint",), ("build", "--list"), ("plan",), ("status",))
 
 
-def make_feedstock(folder: Path, number: int, channel: Path) -> Path:
+def make_feedstock(folder: Path, number: int, channel: Path, recipe: str = "recipe.yaml") -> Path:
     """A feedstock with a number of configurations, each of one row with two outputs."""
     (folder / "recipe").mkdir(parents=True)
     (folder / ".ci_support").mkdir()
-    (folder / "recipe" / "recipe.yaml").write_text(_RECIPE)
-    (folder / "conda-forge.yml").write_text("conda_build_tool: rattler-build\nprovider: {linux_64: default}\n")
+    (folder / "recipe" / recipe).write_text(RECIPES[recipe])
+    tool = "conda_build_tool: rattler-build\n" if recipe == "recipe.yaml" else ""
+    (folder / "conda-forge.yml").write_text(f"{tool}provider: {{linux_64: default}}\n")
+    for script in ("build-lib.sh", "build-many.sh"):
+        (folder / "recipe" / script).write_text('echo "$flavor" > "$PREFIX/$PKG_NAME"\n')
     (folder / "recipe" / "conda_build_config.yaml").write_text("flavor:\n- f00000\n")
     for each in range(number):
         python = ("3.11", "3.12")[each % 2]
@@ -86,6 +114,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--numbers", type=int, nargs="+", default=[500, 2000])
+    parser.add_argument("--recipe", choices=RECIPES, default="recipe.yaml")
     parser.add_argument("--only", nargs="*", help="commands by their first words")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -94,9 +123,9 @@ def main() -> None:
         make_tiny_channel(place / "channel")
         before: dict[tuple[str, ...], float] = {}
         for number in arguments.numbers:
-            folder = make_feedstock(place / str(number), number, place / "channel")
+            folder = make_feedstock(place / str(number), number, place / "channel", arguments.recipe)
             print(f"{number} configurations; load {os.getloadavg()[0]:.1f}", flush=True)
-            for words in _COMMANDS:
+            for words in COMMANDS:
                 if arguments.only and words[0] not in arguments.only:
                     continue
                 ended = command.measured(command.tool(*words, "--feedstock", str(folder)), folder)

@@ -98,16 +98,28 @@ def name_differences(converted: Sequence[PlannedConfiguration], folder: Path) ->
         converted: configurations with the outputs of the converted recipe.
         folder: of the `meta.yaml`.
     """
-    from feedstock_tools.builds.plan.rendering import with_meta_outputs
+    from feedstock_tools.builds.plan.rendering import outputs_of_meta
+    from feedstock_tools.recipe.v0.recipe import read_recipe
 
-    originals, _ = with_meta_outputs(converted, folder, {}, Platform.here())
+    recipe, builder = read_recipe(folder), Platform.here()
     found = {}
-    for before, after in zip(originals, converted, strict=True):
-        planned, wanted = _stems(after), _stems(before)
+    for configuration in converted:
+        rows = configuration.rows
+        try:
+            rendered = [each for row in rows for each in outputs_of_meta(recipe, row, builder).values()]
+        except InputError:
+            continue  # the converted recipe says why
+        wanted = Counter(
+            _stem("noarch" if each.noarch else configuration.platform, each.name, each.version, each.build_string)
+            for each in rendered
+        )
+        planned = Counter(
+            _stem(each.subdir, each.name, each.version, each.build) for row in rows for each in row.outputs
+        )
         lines = [f"conda-build would make {stem}" for stem in (wanted - planned).elements()]
         lines += [f"conda-build would not make {stem}" for stem in (planned - wanted).elements()]
         if lines:
-            found[before.name] = lines
+            found[configuration.name] = lines
     return found
 
 
@@ -135,11 +147,7 @@ def _shortened(lines: Sequence[str]) -> str:
     return "; ".join(lines[:_FEW]) + more
 
 
-def _stems(configuration: PlannedConfiguration) -> Counter[str]:
+def _stem(subdir: str, name: str, version: str, build: str) -> str:
     from feedstock_tools.to_v1 import without_hash
 
-    return Counter(
-        f"{output.subdir}/{output.name}-{output.version}-{without_hash(output.build)}"
-        for row in configuration.rows
-        for output in row.outputs
-    )
+    return f"{subdir}/{name}-{version}-{without_hash(build)}"

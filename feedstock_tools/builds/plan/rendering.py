@@ -25,8 +25,10 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
 
 if TYPE_CHECKING:
+    from feedstock_tools.recipe.model import RenderedOutput
     from feedstock_tools.recipe.v0.text import RecipeText
     from feedstock_tools.recipe.v1_engine import RenderedV1, Rendering
+    from feedstock_tools.variants.model import VariantConfig
 
 
 #: Files of a recipe folder that are not part of a build: their content is already in the rendered recipe.
@@ -310,16 +312,12 @@ def _sources(content: Mapping[str, Any], folder: Path) -> list[Path]:
 
 
 def with_meta_outputs(
-    configurations: Sequence[PlannedConfiguration],
-    folder: Path,
-    engines: Mapping[str, str],
-    builder: Platform | None = None,
+    configurations: Sequence[PlannedConfiguration], folder: Path, engines: Mapping[str, str]
 ) -> tuple[tuple[PlannedConfiguration, ...], set[Path]]:
     """Configurations with the outputs that conda-build would make, and their local sources.
 
     Args:
         engines: platform → name and version of the engine that builds for it.
-        builder: the platform of the machine that builds all of them; default each configuration's own.
     """
     from feedstock_tools.recipe.v0.recipe import read_recipe
 
@@ -330,34 +328,47 @@ def with_meta_outputs(
         "sources": digest_of_files(sorted(sources)),
     }
     complete = (
-        _complete(configuration, recipe, {**parts, "engine": engines.get(configuration.platform, "")}, builder)
+        _complete(configuration, recipe, {**parts, "engine": engines.get(configuration.platform, "")})
         for configuration in configurations
     )
     return tuple(complete), sources
 
 
 def _complete(
-    configuration: PlannedConfiguration, recipe: RecipeText, parts: Mapping[str, str], builder: Platform | None
+    configuration: PlannedConfiguration, recipe: RecipeText, parts: Mapping[str, str]
 ) -> PlannedConfiguration:
     platform = Platform.parse(configuration.platform)
     try:
-        rows = tuple(_complete_row(recipe, row, platform, builder or platform, parts) for row in configuration.rows)
+        rows = tuple(_complete_row(recipe, row, platform, parts) for row in configuration.rows)
     except InputError as error:
         return replace(configuration, refusal=str(error), rendered=True)
     return replace(configuration, rows=rows, refusal=None, rendered=True)
 
 
-def _complete_row(
-    recipe: RecipeText, row: PlannedRow, platform: Platform, builder: Platform, parts: Mapping[str, str]
-) -> PlannedRow:
-    from feedstock_tools.recipe.v0.recipe import TopLevel, render_recipe, shared_top_level
+def outputs_of_meta(recipe: RecipeText, row: PlannedRow, builder: Platform) -> dict[str, RenderedOutput]:
+    """The outputs, by name, that conda-build makes for a row on the machine that builds it.
+
+    Raises:
+        InputError: the recipe cannot be rendered.
+    """
+    from feedstock_tools.recipe.v0.recipe import render_recipe
+
+    rendered = render_recipe(recipe, _variants_of(row, builder), builder)
+    return {output.name: output for output in rendered.outputs if not output.skip}
+
+
+def _variants_of(row: PlannedRow, builder: Platform) -> VariantConfig:
     from feedstock_tools.variants.files import defaults
     from feedstock_tools.variants.model import VariantConfig, combine
 
-    config = combine([defaults(builder), VariantConfig({key: (value,) for key, value in row.values.items()})])
-    rendered = render_recipe(recipe, config, builder)
-    built = {output.name: output for output in rendered.outputs if not output.skip}
-    top = shared_top_level(recipe, config, builder) or TopLevel("", frozenset(), {})
+    return combine([defaults(builder), VariantConfig({key: (value,) for key, value in row.values.items()})])
+
+
+def _complete_row(recipe: RecipeText, row: PlannedRow, platform: Platform, parts: Mapping[str, str]) -> PlannedRow:
+    from feedstock_tools.recipe.v0.recipe import TopLevel, shared_top_level
+
+    built = outputs_of_meta(recipe, row, platform)
+    top = shared_top_level(recipe, _variants_of(row, platform), platform) or TopLevel("", frozenset(), {})
     image = _image_of(row, parts["engine"]).keys()
 
     def inputs_of(content: Any, used: AbstractSet[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from feedstock_tools.bounds.limits import BoundError
 from feedstock_tools.check.cuda_guards import missing_guards
 from feedstock_tools.check.findings import Finding
-from feedstock_tools.check.linting.subject import LintFinding, Subject, has_files
+from feedstock_tools.check.linting.subject import LintFinding, Subject, cuda_of, has_files
 from feedstock_tools.check.renderings import Job
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import load_cuda
@@ -197,13 +197,14 @@ def _looseness(requirement: Requirement, job: Job, subject: Subject) -> str | No
     builds = [other for other in job.packages if other.name == name]
     text = requirement if isinstance(requirement, str) else f"pin_subpackage('{requirement.name}')"
     pattern = _build_pattern(requirement)
-    if pattern is None and len({_cuda(other) for other in _all_of(name, job, subject)}) > 1:
+    installable = subject.builds[job.platform, name]
+    if pattern is None and len(installable) > 1:
         return f"'{text}' allows the builds of {name} for every CUDA version and for CPU: pin it with exact=True"
     if len(builds) == 1 and (isinstance(requirement, Pin) or requirement == name):
         return f"'{text}' does not pin the build that it stands for: pin it with exact=True"
-    fitting = [other for other in _all_of(name, job, subject) if fnmatchcase(other.output.build_string, pattern or "*")]
-    flavours = {_cuda(other) == "CPU" for other in builds}
-    if builds and any((_cuda(other) == "CPU") not in flavours for other in fitting if _cuda(other) != "any"):
+    flavours = {cuda_of(other) == "CPU" for other in builds}
+    others = (strings for cuda, strings in installable.items() if cuda != "any" and (cuda == "CPU") not in flavours)
+    if builds and any(fnmatchcase(string, pattern or "*") for strings in others for string in strings):
         return f"'{text}' fits the builds of {name} for CPU and those for CUDA"
     return None
 
@@ -212,25 +213,6 @@ def _build_pattern(requirement: Requirement) -> str | None:
     """The pattern of build strings in a requirement `name version build`; None if it has none."""
     match = _BUILD.match(requirement) if isinstance(requirement, str) else None
     return match["build"] if match and match["build"] != "*" else None
-
-
-def _all_of(name: str, job: Job, subject: Subject) -> list[Package]:
-    """The builds of a package that users of a job's platform can install."""
-    return [
-        package
-        for other in subject.jobs
-        if other.platform == job.platform
-        for package in other.packages
-        if package.name == name
-    ]
-
-
-def _cuda(package: Package) -> str:
-    """The CUDA version that a build differs by from others, in words."""
-    if "cuda_compiler_version" not in package.output.used.own:
-        return "any"
-    version = package.output.variant.get("cuda_compiler_version", "None")
-    return "CPU" if version in ("", "None") else f"CUDA {version}"
 
 
 def _place(subject: Subject, output: Owner | None, name: str, owner: str) -> int:
@@ -278,14 +260,9 @@ def _why_unbuilt(package: Package, pin: Pin, job: Job, subject: Subject) -> str 
         return None
     if any(subdir in package.name for subdir in KNOWN_SUBDIRS):
         return None  # one for each platform, beside the build that it pins
-    builds = {
-        other.output.build_string: each.platform.subdir
-        for each in subject.jobs
-        for other in each.packages
-        if other.name == pin.name and not other.output.noarch
-    }
-    if len(builds) > 1 and len(set(builds.values())) > 1:
-        where = ", ".join(sorted(set(builds.values())))
+    subdirs = subject.subdirs.get(pin.name, frozenset())
+    if len(subdirs) > 1:
+        where = ", ".join(sorted(subdirs))
         return f"{package.name} is noarch, but pins the build of {pin.name} for one platform of {where}"
     return None
 
@@ -384,15 +361,7 @@ def _exported(package: Package) -> Iterator[Pin]:
 
 def _is_library(package: Package, subject: Subject) -> bool:
     """Whether a package has a shared library, as far as the recipe shows, and in no job an export, of it or its own."""
-    exporting = (
-        name
-        for job in subject.jobs
-        for other in job.packages
-        for specs in other.run_exports.values()
-        for requirement in specs
-        for name in (other.name, name_in(requirement))
-    )
-    if not _LIBRARY.match(package.name) or package.name in exporting:
+    if not _LIBRARY.match(package.name) or package.name in subject.exporting:
         return False
     output = subject.output(package.name)
     text = subject.recipe.text[output.part.start : output.part.end] if output is not None else ""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -15,6 +16,7 @@ from feedstock_tools.check.renderings import Job, Renderings
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
+from feedstock_tools.recipe.packages import Package, name_in
 from feedstock_tools.recipe.written.document import Document, WrittenFiles
 from feedstock_tools.recipe.written.owners import Owner, outputs_of
 from feedstock_tools.rerender.configuration import NO_LOOP, Configuration, rows_of
@@ -81,7 +83,6 @@ class Subject:
     files: WrittenFiles
     jobs: tuple[Job, ...]
     pinning: Pinning | None = None
-    outputs: frozenset[str] = field(default=frozenset())
 
     @property
     def recipe(self) -> Document:
@@ -96,6 +97,44 @@ class Subject:
             return tuple((job.platform, row.values) for job in self.jobs for row in rows_of(job.configuration))
         except FeedstockError:
             return ()
+
+    @cached_property
+    def _built(self) -> tuple[tuple[Job, Package], ...]:
+        return tuple((job, package) for job in self.jobs for package in job.packages)
+
+    @cached_property
+    def outputs(self) -> frozenset[str]:
+        """The names of all packages."""
+        return frozenset(package.name for _, package in self._built)
+
+    @cached_property
+    def builds(self) -> Mapping[tuple[Platform, str], Mapping[str, set[str]]]:
+        """What users of a platform can install of a package: its build strings, by the CUDA that they are for."""
+        found: dict[tuple[Platform, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+        for job, package in self._built:
+            found[job.platform, package.name][cuda_of(package)].add(package.output.build_string)
+        return found
+
+    @cached_property
+    def subdirs(self) -> Mapping[str, Set[str]]:
+        """The platforms that a package differs by in its build strings."""
+        own = ((job, package) for job, package in self._built if not package.output.noarch)
+        of_string = {(package.name, package.output.build_string): job.platform.subdir for job, package in own}
+        found: dict[str, set[str]] = defaultdict(set)
+        for (name, _), subdir in of_string.items():
+            found[name].add(subdir)
+        return found
+
+    @cached_property
+    def exporting(self) -> Set[str]:
+        """The packages that have run exports in some job, and those that are exported."""
+        return {
+            name
+            for _, package in self._built
+            for specs in package.run_exports.values()
+            for spec in specs
+            for name in (package.name, name_in(spec))
+        }
 
     @cached_property
     def _outputs(self) -> dict[str, Owner]:
@@ -154,6 +193,14 @@ class Subject:
         return start
 
 
+def cuda_of(package: Package) -> str:
+    """The CUDA version that a build differs by from others, in words."""
+    if "cuda_compiler_version" not in package.output.used.own:
+        return "any"
+    version = package.output.variant.get("cuda_compiler_version", "None")
+    return "CPU" if version in ("", "None") else f"CUDA {version}"
+
+
 def has_files(output: Owner | None) -> bool:
     """Whether an output of a recipe with several has files of its own."""
     return output is None or output.fills_its_package
@@ -168,8 +215,7 @@ def read_subject(files: WrittenFiles, renderings: Renderings, pinning: Pinning |
     if renderings.configurations:
         renderings.forge  # noqa: B018 - an invalid one is a mistake of no single job
     jobs = tuple(map(renderings.job, renderings.configurations))
-    outputs = frozenset(package.name for job in jobs for package in job.packages)
-    return Subject(files, jobs, pinning, outputs)
+    return Subject(files, jobs, pinning)
 
 
 def _rows_at_most(configuration: Configuration) -> int:
