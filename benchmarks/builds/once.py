@@ -2,15 +2,16 @@
 
     python -m benchmarks.builds.once counts MIRROR PYTHON NAME...
     python -m benchmarks.builds.once wall [--compile 60] [--row 10] [--conda-build PROGRAM]
-    python -m benchmarks.builds.once kills [--kills 20]
-    python -m benchmarks.builds.once cases PROGRAM [--only NAME]
+    python -m benchmarks.builds.once kills [--kills 20] [--image IMAGE]
+    python -m benchmarks.builds.once cases PROGRAM [--only NAME] [--image IMAGE]
 
 `counts` holds the plan of the linux-64 configurations of feedstocks (`MIRROR/conda-forge+NAME-feedstock/repo`, newest
 commit) against conda-build's own rendering, by the Python of an installation of it; a `recipe.yaml` against one
 rendering of the whole configuration by rattler-build. `wall` builds a made-up feedstock: a compile that four Pythons
 share. `kills` sends SIGKILL while the compile runs, while an heir runs and between them, counts the compiles of the
 next run, and compares its packages, file by file, with those of a run that nothing ended. `cases` runs plain
-conda-build and both engines on the recipes of `tests/builds/plan/test_shared_builds.py`.
+conda-build and the engines on the recipes of `tests/builds/plan/test_shared_builds.py`. With an image
+(`maintenance/container-image`) both do so in containers too.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -91,17 +92,19 @@ def main(arguments: Sequence[str]) -> int:
     wall.add_argument("--conda-build")
     kills = commands.add_parser("kills")
     kills.add_argument("--kills", type=int, default=20)
+    kills.add_argument("--image")
     cases = commands.add_parser("cases")
     cases.add_argument("conda_build")
     cases.add_argument("--only", default="")
+    cases.add_argument("--image")
     given = parser.parse_args(arguments)
     if given.command == "counts":
         return _counts(given.mirror, given.python, given.names)
     if given.command == "wall":
         return _wall(given.compile, given.row, given.conda_build)
     if given.command == "cases":
-        return _cases(given.conda_build, given.only)
-    return _kills(given.kills)
+        return _cases(given.conda_build, given.only, given.image)
+    return _kills(given.kills, given.image)
 
 
 def _counts(mirror: Path, python: str, names: Sequence[str]) -> int:
@@ -195,15 +198,29 @@ def _made_up(seconds: float, row: float, versions: Sequence[str] = PYTHONS) -> I
 def _write_recipe(folder: Path, recipe: Path, seconds: float, row: float) -> None:
     (recipe / "meta.yaml").write_text(META)
     words = ("compile", "compiled", "row", "end")
-    begun, compiled, row_begun, ended = (f"echo {word} >> {folder}/notes\n" for word in words)
+    begun, compiled, row_begun, ended = (f"echo {word} >> {_notes_file(folder)}\n" for word in words)
     library = "mkdir -p $PREFIX/lib\necho done | tee made > $PREFIX/lib/made-up\n"
     (recipe / "build.sh").write_text(f"{begun}sleep {seconds}\n{library}{compiled}")
     package = "mkdir -p $PREFIX/share\ncp made $PREFIX/share/made-up\n"
     (recipe / "install.sh").write_text(f"{row_begun}sleep {row}\n{package}{ended}")
 
 
+def _notes_file(folder: Path) -> Path:
+    """In a folder of its own, which containers may write to."""
+    (folder / "notes").mkdir(exist_ok=True)
+    return folder / "notes" / "made"
+
+
 def _notes(folder: Path) -> list[str]:
-    return (folder / "notes").read_text().split() if (folder / "notes").exists() else []
+    file = _notes_file(folder)
+    return file.read_text().split() if file.exists() else []
+
+
+def _in_image(folder: Path, image: str | None) -> dict[str, str]:
+    """The variables for builds in containers; none without an image."""
+    notes = _notes_file(folder).parent
+    arguments = f"{os.environ.get('CONDA_FORGE_DOCKER_RUN_ARGS', '')} -v {notes}:{notes}:rw"
+    return {"DOCKER_IMAGE": image, "CONDA_FORGE_DOCKER_RUN_ARGS": arguments} if image else {}
 
 
 def _ours(feedstock: Path, channel: Path, *more: str) -> list[str]:
@@ -248,16 +265,19 @@ def _timed(words: Sequence[str], folder: Path, conda_build: str | None) -> str:
     return f"{seconds:.0f} s, {notes.count('compile')} compiles, {notes.count('row')} rows"
 
 
-def _kills(number: int) -> int:
-    chance, wrong = random.Random(1), 0  # noqa: S311
+def _kills(number: int, image: str | None) -> int:
+    chance, wrong = random.Random(), 0  # noqa: S311
+    engine = ["--engine", "container", "--jobs", "2"] if image else _EMBEDDED
     with _made_up(0, 0, PYTHONS[:2]) as (folder, feedstock, channel):
-        subprocess.run(_ours(feedstock, channel, *_EMBEDDED), capture_output=True, env=environment(), check=True)
+        words, variables = _ours(feedstock, channel, *engine), environment(**_in_image(folder, image))
+        subprocess.run(words, capture_output=True, env=variables, check=True)
         expected = _contents(feedstock / "build_artifacts", folder)
     for moment, allowed in (("compile", 2), ("compiled", 1), ("row", 1)):
         compiles = []
         for _ in range(number):
             with _made_up(0.5, 0.5, PYTHONS[:2]) as (folder, feedstock, channel):
-                compiles.append(_killed(folder, feedstock, channel, moment, chance, expected))
+                words, variables = _ours(feedstock, channel, *engine), environment(**_in_image(folder, image))
+                compiles.append(_killed(folder, feedstock, words, variables, moment, chance, expected))
                 wrong += not 1 <= compiles[-1] <= allowed
             counted = {each: compiles.count(each) for each in sorted(set(compiles))}
             print(f"killed after '{moment}' {len(compiles)} times: compiles and how often: {counted}", flush=True)
@@ -265,11 +285,16 @@ def _kills(number: int) -> int:
 
 
 def _killed(
-    folder: Path, feedstock: Path, channel: Path, moment: str, chance: random.Random, expected: Contents
+    folder: Path,
+    feedstock: Path,
+    words: Sequence[str],
+    variables: Mapping[str, str],
+    moment: str,
+    chance: random.Random,
+    expected: Contents,
 ) -> int:
     """Kill a build after a note, and run it again; the number of compiles, 0 if a package is missing or different."""
-    words = _ours(feedstock, channel, *_EMBEDDED)
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()) as run:
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=variables) as run:
         wait_until(lambda: moment in _notes(folder) or run.poll() is not None)
         if moment == "compiled":
             artifacts = feedstock / "build_artifacts"
@@ -277,7 +302,7 @@ def _killed(
         time.sleep(chance.uniform(0, 0.4))
         run.send_signal(signal.SIGKILL)
     wait_until(lambda: not processes_below(feedstock))
-    again = subprocess.run(words, capture_output=True, text=True, env=environment(), check=False)
+    again = subprocess.run(words, capture_output=True, text=True, env=variables, check=False)
     if again.returncode:
         print(again.stdout[-2000:], again.stderr[-2000:])
         return 0
@@ -300,16 +325,17 @@ def _contents(output: Path, folder: Path) -> Contents:
     return found
 
 
-def _cases(conda_build: str, only: str) -> int:
-    """Each case of the plan's tests by plain conda-build and both engines: runs of the top level, files of packages."""
+def _cases(conda_build: str, only: str, image: str | None) -> int:
+    """Each case of the plan's tests by plain conda-build and the engines: runs of the top level, files of packages."""
     wrong = 0
+    engines = ("plain", "conda-build", "rattler-build", *(("container",) if image else ()))
     for name, (top, script, *_) in TOPS.items():
         if only not in name:
             continue
         results = {}
-        for engine in ("plain", "conda-build", "rattler-build"):
+        for engine in engines:
             with tempfile.TemporaryDirectory() as made:
-                results[engine] = _case(Path(made), top, script, engine, conda_build)
+                results[engine] = _case(Path(made), top, script, engine, conda_build, image)
         counts = {engine: result[0] for engine, result in results.items()}
         equal = {engine: result[1] == results["plain"][1] for engine, result in results.items()}
         wrong += not all(equal.values()) or any(each > counts["plain"] for each in counts.values())
@@ -320,13 +346,13 @@ def _cases(conda_build: str, only: str) -> int:
 
 
 def _case(
-    folder: Path, top: str, script: str | None, engine: str, conda_build: str
+    folder: Path, top: str, script: str | None, engine: str, conda_build: str, image: str | None
 ) -> tuple[int, dict[str, list[str]]]:
     """How often the top level runs, and the files of each package by its name and build number of Python."""
     flavours = "flavour:\n- mild\n- ripe\n" if "flavour" in top else ""
     channel, feedstock = _feedstock(folder, PYTHONS[:2], flavours)
     recipe = feedstock / "recipe"
-    library = f"echo run >> {folder}/notes; mkdir -p $PREFIX/lib; echo a | tee a > $PREFIX/lib/a"
+    library = f"echo run >> {_notes_file(folder)}; mkdir -p $PREFIX/lib; echo a | tee a > $PREFIX/lib/a"
     (recipe / "meta.yaml").write_text(f"{top}\n{OUTPUTS}".replace("script: make", f"script: {library}"))
     install = "cp a $PREFIX/a-of-work" if "build:\n  script" in top or script else "echo a > $PREFIX/a-of-work"
     (recipe / "install.sh").write_text(f"{install}\n")
@@ -337,7 +363,7 @@ def _case(
     if engine == "plain":
         words = _plain(conda_build, feedstock, channel, output)
     path = f"{Path(conda_build).parent}:{os.environ['PATH']}"
-    variables = environment(PATH=path, CONDA_OFFLINE="1", CONDARC=str(folder / "condarc"))
+    variables = environment(PATH=path, CONDA_OFFLINE="1", CONDARC=str(folder / "condarc"), **_in_image(folder, image))
     (folder / "condarc").write_text("conda-build: {pkg_format: '2'}\n")
     ended = subprocess.run(words, capture_output=True, text=True, env=variables, check=False)
     if ended.returncode:

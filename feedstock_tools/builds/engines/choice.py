@@ -116,7 +116,7 @@ class Engines:
     def need_a_conversion(self) -> bool:
         """Whether a `meta.yaml` must be converted to be built: by request, or because no other engine works here."""
         if self.given is not None:
-            return self.given == "rattler-build"
+            return self.given == "rattler-build" or (self.given == "container" and not self._has_scripts)
         if self._why_no_container is None or shutil.which("conda-build", path=self.machine.get("PATH")):
             return False
         return self._conda_environment is None or self._conda_environment.why_not() is not None

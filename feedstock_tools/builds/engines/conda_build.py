@@ -131,7 +131,7 @@ class CondaBuild:
             "CONDARC": str(self._write_settings(request)),
             "CONDA_SUBDIR": request.builder,
         }
-        kept = [folder / _ROOT for folder in request.shared.values() if not request.only_shared]
+        kept = [folder / _ROOT for folder in request.shared.values() if request.inherits]
         copied = (kept[0], request.folder / _ROOT) if kept else None
         return Command(
             tuple(words), request.folder, environment, request.output, copied=copied, at_place=bool(request.shared)

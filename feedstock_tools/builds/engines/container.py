@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from feedstock_tools.builds.engines.contract import BuildRequest, CrossTests, Event, Failed
 from feedstock_tools.builds.engines.embedded.engine import WORKER, RattlerBuild, events_of, write_request
+from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, place_of
 from feedstock_tools.builds.engines.process.child import started
 from feedstock_tools.builds.engines.process.program import write_order
 from feedstock_tools.builds.engines.process.program_worker import REMOVAL_SECONDS
@@ -200,7 +201,7 @@ class Container:
     machine: Mapping[str, str]
     name: str = "container"
     shares_staging: bool = False
-    keeps_shared: bool = False
+    keeps_shared: bool = True
     own_channels: bool = False
     cross_tests: CrossTests = "left out"
 
@@ -225,6 +226,8 @@ class Container:
             yield iter([Failed(request.wanted[0], reason)])
             return
         write_request(request)
+        if request.inherits:
+            shutil.copyfile(request.recipe, request.recipe_of_heir)
         (request.folder / "home").mkdir(exist_ok=True)
         container = (request.folder / "container.id", self.runtime.program)
         watcher = write_order(request.folder, self.command(request, image), request.folder, "company", container)
@@ -271,10 +274,16 @@ class Container:
         readable = {request.recipe.parent, request.feedstock, *_folders(request.channels)}
         readable |= {Path(place) for place in named if place and Path(place).exists()}
         readable |= {Path(place) for place in _credentials(request.environment).values()}
-        for place, inside in libraries.items():
+        (writable if request.only_shared else readable).update(request.shared.values())
+        elsewhere = dict(libraries)
+        if request.inherits:
+            elsewhere[request.recipe_of_heir] = str(request.recipe)
+        for place, inside in elsewhere.items():
             yield from ("-v", f"{place}:{inside}:ro{suffix}")
         for place in sorted(readable - writable):
             yield from ("-v", f"{place}:{place}:ro{suffix}")
+        fixed = place_of(request.folder, UNIT if request.shared else "")
+        yield from ("-v", f"{request.folder}:{fixed}:rw{suffix}")
         for place in sorted(writable):
             with suppress(FileExistsError):
                 place.mkdir(parents=True)

@@ -79,6 +79,16 @@ class BuildRequest:
         """The private channel: it contains the packages of this row, including earlier ones."""
         return self.folder / "output"
 
+    @property
+    def inherits(self) -> bool:
+        """Whether it builds outputs that take files from shared builds."""
+        return bool(self.shared) and not self.only_shared
+
+    @property
+    def recipe_of_heir(self) -> Path:
+        """Where the embedded engine writes the recipe of such an output."""
+        return self.folder / "recipe.json"
+
     def to_json(self) -> dict[str, Any]:
         """All but the environment and the guard, for a file that another process reads."""
         from feedstock_tools.variants.model import values_to_json

@@ -99,7 +99,7 @@ class FeedstockScript:
 
     @contextmanager
     def build(self, request: BuildRequest) -> Iterator[Iterator[Event]]:
-        if request.shared and not request.only_shared:
+        if request.inherits:
             yield _taken(request)
             return
         command = self.command(request)

@@ -14,14 +14,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from feedstock_tools.builds.engines.choice import Engines
 from feedstock_tools.builds.engines.container import ELSEWHERE, Container, find_runtime
 from feedstock_tools.builds.engines.contract import BuildRequest
+from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, place_of
 from feedstock_tools.builds.engines.feedstock_script import FeedstockScript
 from feedstock_tools.builds.runs.building import write_siblings
 from feedstock_tools.channel.packages.reading import read_documents
 from feedstock_tools.feedstock.layout import Artifacts
+from tests.builds.runs.test_shared_builds import RECIPE, contents
 from tests.support.command import environment, run, tool
-from tests.support.feedstocks import HERE, copy_of_example
+from tests.support.feedstocks import CPU, HERE, TinyFeedstock, copy_of_example
 from tests.support.needs import needs
 from tests.support.paths import ROOT
 
@@ -102,6 +107,24 @@ def test_fetched_sources_are_found_where_the_caches_of_several_rows_are_shared(t
     }
 
 
+@pytest.mark.parametrize("only_shared", [True, False], ids=["shared build", "heir"])
+def test_what_rows_share_is_at_one_place_and_only_its_own_build_writes_it(tmp_path: Path, only_shared: bool) -> None:
+    shared = tmp_path / "feedstock" / "build_artifacts" / ".work" / "shared" / "0"
+    request = _request(tmp_path, shared={"compiled": shared}, only_shared=only_shared)
+    mounts = [mount.removesuffix(",z") for mount in _values(_engine(tmp_path).command(request, "image"), "-v")]
+    assert f"{shared}:{shared}:{'rw' if only_shared else 'ro'}" in mounts
+    assert f"{request.folder}:{place_of(request.folder, UNIT)}:rw" in mounts
+    assert (f"{request.recipe_of_heir}:{request.recipe}:ro" in mounts) == (not only_shared)
+
+
+def test_a_meta_yaml_is_converted_for_our_own_steps_but_not_for_the_feedstock_s(tmp_path: Path) -> None:
+    (tmp_path / "recipe").mkdir()
+    engines = Engines(tmp_path, tmp_path / "recipe" / "recipe.yaml", {}, "container")
+    assert engines.need_a_conversion
+    (tmp_path / ".scripts").mkdir()
+    assert not replace(engines).need_a_conversion
+
+
 def test_variables_are_passed_by_name_and_those_of_the_machine_are_not(tmp_path: Path) -> None:
     passed = _values(_engine(tmp_path).command(_request(tmp_path), "image"), "-e")
     assert "CPU_COUNT" in passed
@@ -151,3 +174,27 @@ def test_gpuprobe_built_in_a_container_equals_the_embedded_engines(tmp_path: Pat
         built.append(_gpuprobe(folder, engine))
     assert len(built[0]) == 4
     assert built[0] == built[1]
+
+
+@NEEDS_IMAGE
+def test_what_rows_share_is_built_once_in_containers_as_by_the_embedded_engine(
+    feedstock: TinyFeedstock, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (feedstock.folder / "recipe" / "recipe.yaml").write_text(RECIPE.replace("RUNS", str(notes / "runs.txt")))
+    (feedstock.folder / "src" / "part.txt").write_text("a part\n")
+    arguments = f"{os.environ.get('CONDA_FORGE_DOCKER_RUN_ARGS', '')} -v {notes}:{notes}:rw"
+    variables = {"DOCKER_IMAGE": IMAGE, "CONDA_FORGE_DOCKER_RUN_ARGS": arguments}
+    made = []
+    for engine in ("rattler-build", "container"):
+        for python in ("3.11", "3.12"):
+            built = feedstock.build(f"{CPU}_py{python}", "--engine", engine, environment=variables)
+            assert built.returncode == 0, built.stdout + built.stderr
+        assert (notes / "runs.txt").read_text().split() == ["shared", "heir", "heir"]
+        (notes / "runs.txt").unlink()
+        packages = feedstock.artifacts.glob("[!p]*/*.conda")
+        made.append({path.name: contents(path, tmp_path / "contents" / engine / path.stem) for path in packages})
+        feedstock.artifacts.rename(tmp_path / engine)
+    assert len(made[0]) == 4
+    assert made[0] == made[1]

@@ -42,6 +42,8 @@ def at_fixed_place(folder: Path, cache: Path, name: str = "") -> tuple[Path, Pat
     """
     root = folder.parent.parent
     target = place_of(folder, name)
+    if target.exists() and target.samefile(folder):  # the runtime of a container has mounted it
+        return target, cache
     if not name and cache.resolve().is_relative_to(root.resolve()):
         source, where, cache_there = root, PLACE, PLACE / cache.resolve().relative_to(root.resolve())
     else:
@@ -61,18 +63,29 @@ def place_of(folder: Path, name: str = "") -> Path:
 
 
 @contextmanager
-def shown_instead(file: Path, other: Path) -> Iterator[None]:
-    """Show a file in place of another one to this process, once `at_fixed_place` has shown it its folder.
+def shown_instead(text: str, own: Path, file: Path) -> Iterator[None]:
+    """Show a text in place of a file's to this process, once `at_fixed_place` has shown it its folder.
+
+    Args:
+        own: gets the text. In a container it is already mounted in place of the file, with the file's content.
 
     Raises:
         OSError: the system allows no such mount.
     """
+    original = file.read_bytes()
+    own.write_text(text, encoding="utf-8")
+    if own.samefile(file):
+        try:
+            yield
+        finally:
+            own.write_bytes(original)
+        return
     library = ctypes.CDLL(None, use_errno=True)
-    check_call(library.mount(os.fsencode(file), os.fsencode(other), None, _BIND, None), "mount")
+    check_call(library.mount(os.fsencode(own), os.fsencode(file), None, _BIND, None), "mount")
     try:
         yield
     finally:
-        check_call(library.umount2(os.fsencode(other), _DETACH), "umount")
+        check_call(library.umount2(os.fsencode(file), _DETACH), "umount")
 
 
 @once

@@ -60,6 +60,9 @@ def build_shared(rendered: Sequence[Rendering], request: BuildRequest, events: E
     parsed = staging_alone(heir, request.recipe, UNIT, used.keys() - _ALWAYS_USED)
     platforms = Platform.parse(request.target), Platform.parse(request.builder)
     (single,) = render_row(parsed, request.name, {**request.values, **used}, *platforms)
+    (folder,) = request.shared.values()
+    request.output.mkdir(parents=True, exist_ok=True)
+    (request.output / _CACHE).symlink_to(folder)
     single.run_build(
         ToolConfiguration(test_strategy="skip", channel_priority="strict"),
         output_dir=place / request.output.name,
@@ -67,11 +70,9 @@ def build_shared(rendered: Sequence[Rendering], request: BuildRequest, events: E
         progress_callback=events,
         no_build_id=True,
     )
-    (folder,) = request.shared.values()
-    (entry,) = (request.output / _CACHE).iterdir()
+    (entry,) = folder.iterdir()
     solved = json.loads((entry / _COMPLETE).read_text(encoding="utf-8"))["finalized_dependencies"]
     (folder / SOLVED).write_text(json.dumps({"finalized_dependencies": solved}), encoding="utf-8")
-    entry.rename(folder / entry.name)
     return folder
 
 
@@ -104,15 +105,13 @@ def build_heir(
     used = _values_of(variant)
     _link_shared(request)
     variants = _write_variants(request, used)
-    recipe = request.folder / "recipe.json"
     own = alone(variant, row, request.recipe, used.keys() - _ALWAYS_USED, UNIT)
-    recipe.write_text(own.text, encoding="utf-8")
     for line in _questions(own.text, request, used["target_platform"], cuda):
         events.say(line, "solve")
     target = request.builder if request.target == "noarch" else request.target
     with (
         _scripts_see(_settings(variant, used), request),
-        shown_instead(recipe, request.recipe),
+        shown_instead(own.text, request.recipe_of_heir, request.recipe),
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore", DeprecationWarning)
