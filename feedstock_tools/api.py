@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from feedstock_tools.check.rehearsal import rehearse_configurations as rehearse
     from feedstock_tools.check.reviewing import Review, Stale, review_feedstock
     from feedstock_tools.edit.draft import Draft, open_draft
-    from feedstock_tools.edit.maintainers import add_maintainer, drop_maintainer
+    from feedstock_tools.edit.keys import add_maintainer, drop_maintainer
     from feedstock_tools.edit.platforms import add_platform, set_provider
     from feedstock_tools.edit.requirements import (
         Where,
@@ -241,7 +241,7 @@ _WHERE = {
     "check.rehearsal": "Environment Rehearsal RehearsalChannels rehearse=rehearse_configurations",
     "check.reviewing": "Review Stale review_feedstock",
     "edit.draft": "Draft open_draft",
-    "edit.maintainers": "add_maintainer drop_maintainer",
+    "edit.keys": "add_maintainer drop_maintainer",
     "edit.platforms": "add_platform set_provider",
     "edit.requirements": "Where add_requirement drop_requirement limit_requirement pin_requirement",
     "edit.variants.lists": "CUDA PYTHON",

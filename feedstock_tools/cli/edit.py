@@ -381,7 +381,7 @@ def _build_number(number: str) -> tuple[str, Edit]:
 @click.argument("name")
 def _maintainer(action: str, name: str) -> tuple[str, Edit]:
     """Add or drop the maintainer NAME, a user or team on GitHub."""
-    from feedstock_tools.edit.maintainers import add_maintainer, drop_maintainer
+    from feedstock_tools.edit.keys import add_maintainer, drop_maintainer
 
     change = {"add": add_maintainer, "drop": drop_maintainer}[action]
     return f"{action.capitalize()} maintainer {name}", _of_recipe(change, name)

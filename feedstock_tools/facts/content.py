@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools import __version__
 from feedstock_tools.data import cache_root, data_folder
-from feedstock_tools.errors import InputError
 from feedstock_tools.files.locks import say_aside
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.nodes import parse_json_types
 
 if TYPE_CHECKING:
     from feedstock_tools.facts.models import FactsFile
-    from feedstock_tools.yaml_reading.nodes import Document
 
 
 #: The files that only answer questions; those that decide what is built come with a release.
@@ -73,30 +71,11 @@ def checked(path: Path, model: type[FactsFile]) -> Any:
     Raises:
         InputError: the file cannot be read, is not YAML, or breaks the model; all mistakes in one error.
     """
+    from feedstock_tools.yaml_reading.checking import model_of
     from feedstock_tools.yaml_reading.nodes import parse_document
 
     text = read_text(path, within=None)
     document = parse_document(text, path)
     content = parse_json_types(text, path)
-    check_document(document, content, model)
+    model_of(document, content, model, "the file")
     return content
-
-
-def check_document(document: Document, content: Any, model: type[FactsFile]) -> None:
-    """Check a document whose places and content are known.
-
-    Raises:
-        InputError: it breaks the model; all mistakes in one error.
-    """
-    from pydantic import ValidationError
-
-    from feedstock_tools.yaml_reading.checking import mistakes_of
-
-    mistakes = list(document.mistakes)
-    try:
-        model.model_validate(content)
-    except ValidationError as error:
-        mistakes += mistakes_of(document, error, model, "the file")
-    if mistakes:
-        unique = dict.fromkeys(mistakes)
-        raise InputError.of(sorted(unique, key=lambda mistake: (mistake.line or 0, mistake.column or 0)))

@@ -328,12 +328,12 @@ def checked_packages(path: Path) -> tuple[KnownPackage, ...]:
     Raises:
         InputError: the file cannot be read or has mistakes; all of them.
     """
-    from feedstock_tools.facts.content import check_document
     from feedstock_tools.facts.models import PackagesFile
+    from feedstock_tools.yaml_reading.checking import model_of
     from feedstock_tools.yaml_reading.nodes import parse_document
 
     document = parse_document(read_text(path, within=None), path)
-    check_document(document, document.content, PackagesFile)
+    model_of(document, document.content, PackagesFile, "the file")
     packages, findings = expanded(document.content, check=True)
     if findings:
         places = ((document.place(location), message) for location, message in findings)

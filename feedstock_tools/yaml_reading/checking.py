@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -11,6 +11,8 @@ from pydantic_core import ErrorDetails
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.wording import nearest
 from feedstock_tools.yaml_reading.nodes import Document, Location
+
+Model = TypeVar("Model", bound=BaseModel)
 
 #: pydantic's kind of mistake → our message. `{input}` is the value in the file, the rest comes from pydantic.
 _MESSAGES = {
@@ -48,6 +50,23 @@ def readable_by(read: Callable[[str], object]) -> AfterValidator:
         return text
 
     return AfterValidator(check)
+
+
+def model_of(document: Document, content: Any, model: type[Model], document_name: str) -> Model:
+    """The content of a document as a model has it.
+
+    Raises:
+        InputError: it breaks the model; all mistakes in one error.
+    """
+    mistakes, read = list(document.mistakes), None
+    try:
+        read = model.model_validate(content)
+    except ValidationError as error:
+        mistakes += mistakes_of(document, error, model, document_name)
+    if mistakes or read is None:
+        unique = dict.fromkeys(mistakes)
+        raise InputError.of(sorted(unique, key=lambda mistake: (mistake.line or 0, mistake.column or 0)))
+    return read
 
 
 def mistakes_of(document: Document, error: ValidationError, root: type[BaseModel], document_name: str) -> list[Mistake]:

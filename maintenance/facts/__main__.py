@@ -20,11 +20,12 @@ import click
 
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import FeedstockError
-from feedstock_tools.facts.content import check_document, checked
+from feedstock_tools.facts.content import checked
 from feedstock_tools.facts.models import FILES, json_schema
 from feedstock_tools.facts.packages import checked_packages
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
+from feedstock_tools.yaml_reading.checking import model_of
 from feedstock_tools.yaml_reading.nodes import parse_document, parse_texts
 from maintenance.facts import (
     feedstocks,
@@ -41,7 +42,7 @@ from maintenance.facts import (
 
 def _check_tools(path: Path) -> None:
     text = read_text(path, within=None)
-    check_document(parse_document(text, path), parse_texts(text, path), FILES["tools.yaml"])
+    model_of(parse_document(text, path), parse_texts(text, path), FILES["tools.yaml"], "the file")
 
 
 #: The function that checks each file.

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 from feedstock_tools import __version__
 from feedstock_tools.builds.fleet.certificates import security
 from feedstock_tools.builds.fleet.host.builds import Builds
-from feedstock_tools.builds.fleet.host.fitness import why_unfit
-from feedstock_tools.builds.fleet.host.settings import HostSettings, read_settings
+from feedstock_tools.builds.fleet.host.settings import HostSettings, read_settings, why_unfit
 from feedstock_tools.builds.fleet.host.tasks import TOPIC, Served
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.files.temporary import remove

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from feedstock_tools.builds.fleet.host.after_build import after_build
+from feedstock_tools.builds.fleet.host.performing import after_build
 from tests.support.feedstocks import HERE, TinyFeedstock
 from tests.support.fleets import fleet_in
 

@@ -17,7 +17,7 @@ import pytest
 
 from feedstock_tools.builds.engines.contract import Failed, Output, Started
 from feedstock_tools.builds.fleet.carrying.link import Link, Task
-from feedstock_tools.builds.fleet.host import fitness
+from feedstock_tools.builds.fleet.host import settings
 from feedstock_tools.builds.fleet.host.builds import Builds
 from feedstock_tools.builds.fleet.host.settings import SETTINGS, read_settings
 from feedstock_tools.builds.fleet.host.spool import append
@@ -230,11 +230,11 @@ def test_a_killed_worker_leaves_no_process(fleet: Fleet, endless: TinyFeedstock)
 
 
 def test_a_host_with_a_full_disk_is_unfit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitness, "LEAST_DISK", 1 << 60)
-    assert "its disk is full" in str(fitness.why_unfit(tmp_path))
-    monkeypatch.setattr(fitness, "LEAST_DISK", 0)
-    assert fitness.why_unfit(tmp_path) is None
-    assert "cannot be used" in str(fitness.why_unfit(tmp_path / "missing"))
+    monkeypatch.setattr(settings, "LEAST_DISK", 1 << 60)
+    assert "its disk is full" in str(settings.why_unfit(tmp_path))
+    monkeypatch.setattr(settings, "LEAST_DISK", 0)
+    assert settings.why_unfit(tmp_path) is None
+    assert "cannot be used" in str(settings.why_unfit(tmp_path / "missing"))
 
 
 @pytest.mark.parametrize(

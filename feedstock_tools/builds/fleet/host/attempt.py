@@ -14,8 +14,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from feedstock_tools.builds.engines.process.supervision import supervise
-from feedstock_tools.builds.fleet.host.fitness import why_unfit
 from feedstock_tools.builds.fleet.host.performing import perform
+from feedstock_tools.builds.fleet.host.settings import why_unfit
 from feedstock_tools.builds.fleet.host.spool import MESSAGES, ORDER, STOP, append
 from feedstock_tools.builds.fleet.orders.order import Order, Refused
 from feedstock_tools.builds.fleet.results.events import Finished

@@ -21,8 +21,7 @@ from uuid import uuid4
 
 from feedstock_tools import __version__
 from feedstock_tools.builds.engines.contract import Failed
-from feedstock_tools.builds.fleet.host.fitness import why_unfit
-from feedstock_tools.builds.fleet.host.settings import HostSettings
+from feedstock_tools.builds.fleet.host.settings import HostSettings, why_unfit
 from feedstock_tools.builds.fleet.host.spool import AFTER_BUILD, EVENTS, FILES, MESSAGES, ORDER, START, STOP, append
 from feedstock_tools.builds.fleet.host.store import Store, is_hash
 from feedstock_tools.builds.fleet.orders.order import Order, Refused

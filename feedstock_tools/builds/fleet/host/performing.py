@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from feedstock_tools.builds.engines.choice import Engines
 from feedstock_tools.builds.engines.contract import Built, Event, Failed, Output
-from feedstock_tools.builds.fleet.host.after_build import after_build
-from feedstock_tools.builds.fleet.host.fitness import why_unfit
+from feedstock_tools.builds.fleet.host.settings import why_unfit
 from feedstock_tools.builds.fleet.host.spool import AFTER_BUILD, append, keep, slot_of
 from feedstock_tools.builds.fleet.host.store import Store
 from feedstock_tools.builds.fleet.orders.order import Channel, Made, Order, Refused, row_of
 from feedstock_tools.builds.fleet.results.events import Delivered, Finished
-from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, now
+from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, TestRecord, now
 from feedstock_tools.builds.plan.hosts import Share
 from feedstock_tools.builds.plan.refusals import refuse
 from feedstock_tools.builds.plan.rendering import PlannedInputs
@@ -23,14 +23,17 @@ from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.building import build_row
 from feedstock_tools.builds.runs.observer import NextAttempt, Throttle
 from feedstock_tools.builds.runs.site import Site, open_station, provide_compilers
+from feedstock_tools.builds.testing.running import find_gpus, subject_of
+from feedstock_tools.builds.testing.tests import TestedPackage, TestOptions, packages_in_files, run_tests
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.pip import unwatched
 from feedstock_tools.channel.properties import Channels, properties_of
 from feedstock_tools.digests import sha256_of
-from feedstock_tools.errors import WorkError
+from feedstock_tools.errors import FeedstockError, WorkError
 from feedstock_tools.feedstock.folder import Feedstock
 from feedstock_tools.feedstock.layout import Artifacts
 from feedstock_tools.files.locks import locked_in_place
+from feedstock_tools.wording import duration
 
 
 def perform(folder: Path, root: Path, order: Order, share: Share) -> None:
@@ -198,3 +201,48 @@ class _Report:
         digest = sha256_of(log)
         keep(self._folder, log, digest)
         append(self._folder, Finished("built", log=digest, log_size=log.stat().st_size))
+
+
+def after_build(packages: Sequence[Path], machine: Mapping[str, str], tell: Callable[[str], None]) -> None:
+    """Run the hello-world and the benchmark of packages, one after the other, on this machine's GPU if it has one.
+
+    The hello-world is the package's own tests, in a fresh environment into which the package is installed as a user
+    would: the build has run them already, beside its files. Neither decides whether a row is built.
+
+    Args:
+        packages: their files, in the channel of an attempt.
+        machine: the environment of this machine.
+        tell: gets a line for each result.
+    """
+    gpu = _has_gpu()
+    for place in packages_in_files(packages):
+        try:
+            (record,) = run_tests([place], _options(place, machine, gpu=gpu), machine)
+        except FeedstockError as error:
+            tell(f"after the build: {place.path.name}: not tried: {error}")
+        else:
+            tell(f"after the build: {place.path.name}: {_text(record)}")
+
+
+def _has_gpu() -> bool:
+    try:
+        find_gpus()
+    except WorkError:
+        return False
+    return True
+
+
+def _options(place: TestedPackage, machine: Mapping[str, str], *, gpu: bool) -> TestOptions:
+    """With its benchmark, if it has one that means something on this machine."""
+    subject = subject_of(place.path, place.channels, machine)
+    return TestOptions(gpu=gpu, benchmark=bool(subject.benchmark) and subject.emulator is None)
+
+
+def _text(record: TestRecord) -> str:
+    if record.result != "passed":
+        return f"hello-world or benchmark failed: {record.reason}"
+    figures = [
+        f"{name} {figure['value']:g} {figure.get('unit', '')}".rstrip() for name, figure in record.benchmark.items()
+    ]
+    summary = f"hello-world passed in {duration(record.seconds)}"
+    return f"{summary}; benchmark: {', '.join(figures)}" if figures else summary

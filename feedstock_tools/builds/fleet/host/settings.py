@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,3 +172,20 @@ def subdirs_of_builds() -> frozenset[str]:
     """The subdirs for which the embedded engine builds on this machine."""
     engine, builder = RattlerBuild(), Platform.here().subdir
     return frozenset(subdir for subdir in KNOWN_SUBDIRS if engine.why_not(subdir, builder) is None)
+
+
+#: Bytes of a disk that must be free for a build.
+LEAST_DISK = 256 << 20
+
+
+def why_unfit(root: Path) -> str | None:
+    """Why a host cannot build anything now, which is no failure of a row; None if it can.
+
+    Args:
+        root: the folder of its builds.
+    """
+    try:
+        free = shutil.disk_usage(root).free
+    except OSError as error:
+        return f"its folder {root} cannot be used: {error.strerror or error}"
+    return f"its disk is full: {free >> 20} MiB are free in {root}" if free < LEAST_DISK else None

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from feedstock_tools.builds.plan.hosts import Capacity, Host
 from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
 from feedstock_tools.wording import size_of, time_of
-from feedstock_tools.yaml_reading.checking import mistakes_of, readable_by
+from feedstock_tools.yaml_reading.checking import model_of, readable_by
 from feedstock_tools.yaml_reading.nodes import parse_document
 
 #: The most hosts of a simulation.
@@ -134,16 +134,7 @@ def _from_kinds(kinds: Iterator[tuple[Host, int]]) -> SimulatedHosts:
 
 def _from_file(path: Path) -> SimulatedHosts:
     document = parse_document(read_text(path, within=None), path)
-    mistakes = list(document.mistakes)
-    file: _File | None = None
-    try:
-        file = _File.model_validate(document.content)
-    except ValidationError as error:
-        mistakes += mistakes_of(document, error, _File, "a file of hosts")
-    if mistakes or file is None:
-        raise InputError.of(
-            sorted(dict.fromkeys(mistakes), key=lambda mistake: (mistake.line or 0, mistake.column or 0))
-        )
+    file = model_of(document, document.content, _File, "a file of hosts")
     found = _from_kinds((_of_entry(name, entry), entry.count) for name, entry in file.hosts.items())
     back = {name: time_of(entry.back) for name, entry in file.hosts.items() if entry.back}
     ready = {name: time_of(entry.ready) for name, entry in file.hosts.items() if entry.ready}

@@ -22,8 +22,7 @@ from feedstock_tools.builds.fleet.provision import hosts
 from feedstock_tools.builds.fleet.provision.ansible import write_project
 from feedstock_tools.builds.fleet.provision.hosts import write_scripts
 from feedstock_tools.builds.fleet.provision.inventory import Inventory
-from feedstock_tools.builds.fleet.provision.playing import Played, results_of
-from feedstock_tools.builds.fleet.provision.reasons import reason_of
+from feedstock_tools.builds.fleet.provision.playing import Played, reason_of, results_of
 from feedstock_tools.builds.fleet.provision.script import provision_script
 from feedstock_tools.builds.fleet.provision.settings import Plan
 from feedstock_tools.builds.fleet.provision.setup import Setup, host_settings
