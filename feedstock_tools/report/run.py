@@ -55,9 +55,11 @@ def engine_notes(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -
         yield from _conversion_notes(workspace, workspace.conversion.lost, chosen)
     elif recipe.is_file() and recipe.parent != workspace.feedstock.recipe:
         yield "The meta.yaml needs conda-build: building the recipe.yaml from the same spec instead."
-    for platform, name in {configuration.platform: configuration.name for configuration in chosen}.items():
+    platforms = {configuration.platform: configuration.name for configuration in chosen}
+    passed = dict.fromkeys(reason for platform in platforms for reason in engines.choose(platform).passed)
+    yield from (f"Not with {reason}" for reason in passed)
+    for platform, name in platforms.items():
         engine = engines.engine_for(name, platform)
-        yield from (f"Not with {reason}" for reason in engines.choose(platform).passed)
         if engine.name != "rattler-build" or engines.given:
             yield f"Building for {platform} with {engine.name} ({engine.version}): {engines.choose(platform).reason}."
 

@@ -187,7 +187,11 @@ def test_a_container_that_lacks_something_is_passed_over_with_the_reason(
         (folder / "docker").write_text("#!/bin/sh\necho no daemon >&2\nexit 1\n")
     support = scripted / ".ci_support" / "linux_64_.yaml"
     support.write_text(support.read_text().replace("- conda-forge", "- http://127.0.0.1:9/channel"))
+    text = support.read_text().replace("linux-64", "linux-aarch64")
+    support.with_name("linux_aarch64_.yaml").write_text(text)
     environment = {**machine(folder, HTTPS_PROXY=""), "PATH": str(folder)}  # not the machine's, which may have podman
+    both = run(tool("plan", "--feedstock", str(scripted)), variables=environment)
+    assert both.stderr.count("Not with conda-build: ") == 1, both.stderr
     planned = run(tool("plan", "linux_64_", "--feedstock", str(scripted)), variables=environment)
     assert planned.returncode == 0, planned.stderr
     assert f"Not with container: {reason}" in planned.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -269,6 +270,15 @@ def test_a_feedstock_without_jobs_and_a_pinned_requirement_are_found(tmp_path: P
     assert found_by(folder, "overridden-pin") == [(17, 7)]
     (folder / ".ci_support/linux_64_.yaml").unlink()
     assert found_by(folder, "no-jobs") == [(1, 1)]
+
+
+def test_the_one_python_of_what_outputs_share_is_no_override(tmp_path: Path) -> None:
+    host = "requirements:\n  host:\n    - python 3.12.*\n"
+    output = f"  - name: demo-a\n{indent(host, ' ' * 4)}"
+    folder = feedstock(tmp_path, f"package:\n  name: demo\n  version: 1\n{host}    - zlib 1.2\noutputs:\n{output}")
+    with (folder / ".ci_support/linux_64_.yaml").open("a") as job:
+        job.write("zlib:\n- '1'\npython:\n- 3.13.* *_cp313\n")
+    assert found_by(folder, "overridden-pin") == [(7, 7), (12, 11)]
 
 
 def test_outputs_without_tests_and_of_the_stable_abi_are_remarked_on(tmp_path: Path) -> None:
