@@ -140,7 +140,7 @@ class ChannelsIdentity:
 
 
 def identity_of_channels(
-    channels: Channels, platform: str, machine: Mapping[str, str], cudas: Collection[str] = ()
+    machine: Mapping[str, str], channels: Channels, platform: str, cudas: Collection[str] = ()
 ) -> ChannelsIdentity:
     """The identity of channels: for a folder the hash of its repodata, for others the URL.
 
@@ -149,7 +149,7 @@ def identity_of_channels(
 
     Args:
         platform: the subdir built for.
-        cudas: the versions of CUDA that the builds use.
+        cudas: the versions of CUDA that the builds use, or their major versions.
     """
     if channels.properties.made_here:
         from feedstock_tools.builds.stand_in import channel_identity

@@ -13,7 +13,7 @@ import click
 from feedstock_tools.cli import options
 from feedstock_tools.cli.commands import command
 from feedstock_tools.cli.opening import opened_to_build, tidy
-from feedstock_tools.cli.printing import is_quiet, loudness, stream_of_logs
+from feedstock_tools.cli.printing import is_quiet, loudness, say_note, stream_of_logs
 from feedstock_tools.feedstock.folder import find_or_example
 from feedstock_tools.wording import size_of, time_limit_of
 
@@ -138,15 +138,16 @@ def build(
 
     if without_build.output_id and not without_build.debug:
         raise click.UsageError("--output-id needs --debug; a build makes all outputs of a row")
-    terminal = _terminal(stream_of_logs(as_json=as_json))
     feedstock = find_or_example(place.feedstock, Path.cwd(), context.obj)
+    terminal = None if without_build.only_list else _terminal(stream_of_logs(as_json=as_json))
+    say = terminal.say if terminal else say_note
     if feedstock.note:
-        terminal.say(feedstock.note)
-    if without_build.only_list:
-        workspace = opened_to_build(feedstock, place, engine, terminal.say)
+        say(feedstock.note)
+    if terminal is None:
+        workspace = opened_to_build(feedstock, place, engine, say)
         return running.list_configurations(workspace, named, as_json=as_json)
     capacity, limits = run.capacity(), run.limits()
-    workspace = opened_to_build(feedstock, place, engine, terminal.say)
+    workspace = opened_to_build(feedstock, place, engine, say)
     tidy(feedstock.folder, workspace.artifacts)
     if without_build.debug:
         return running.debug(workspace, named, without_build.output_id, terminal)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import BashComplete, CompletionItem, FishComplete, ZshComplete
 
 from feedstock_tools.cli.commands import command, is_folder
 from feedstock_tools.cli.printing import say
 from feedstock_tools.errors import FeedstockError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 PROGRAM = "feedstock-tools"
 #: While it is set in the environment, the program answers a shell instead of running a command.
@@ -28,6 +31,7 @@ def _offering(words: Callable[[click.Context, str], Iterable[str]]) -> Completio
 
     @wraps(words)
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
 
         try:
             found = [word for word in words(context, incomplete) if word.startswith(incomplete)]
@@ -131,11 +135,8 @@ def platforms(context: click.Context, incomplete: str) -> Iterable[str]:
     return sorted(KNOWN_SUBDIRS)
 
 
-_SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
-
-
 @command("completion")
-@click.argument("shell", type=click.Choice(list(_SHELLS)))
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
     """Print the script that completes commands, options, configurations, keys, GPUs, CUDA versions and packages.
@@ -145,4 +146,7 @@ def completion(context: click.Context, shell: str) -> None:
     zsh:   eval "$(feedstock-tools completion zsh)"         in ~/.zshrc
     fish:  feedstock-tools completion fish > ~/.config/fish/completions/feedstock-tools.fish
     """
-    say(_SHELLS[shell](context.find_root().command, {}, PROGRAM, VARIABLE).source(), nl=False, whole=True)
+    from click.shell_completion import BashComplete, FishComplete, ZshComplete
+
+    completer = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}[shell]
+    say(completer(context.find_root().command, {}, PROGRAM, VARIABLE).source(), nl=False, whole=True)

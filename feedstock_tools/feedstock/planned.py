@@ -118,9 +118,9 @@ class PlannedConfiguration:
         return next((row.cuda for row in self.rows if row.cuda), None)
 
     @property
-    def cudas(self) -> frozenset[str]:
-        """The CUDA versions of all its rows."""
-        return frozenset(row.cuda for row in self.rows if row.cuda)
+    def cuda_majors(self) -> frozenset[str]:
+        """The major versions of CUDA of all its rows: a runtime serves all minor versions of its own."""
+        return frozenset(row.cuda.partition(".")[0] for row in self.rows if row.cuda)
 
     @property
     def pythons(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ def silent(*names: str) -> Callable[[str], str | None]:
 
 
 def identity_of(channel: str) -> str:
-    return identity_of_channels(Channels((channel,)), "linux-64", {}).contents
+    return identity_of_channels({}, Channels((channel,)), "linux-64").contents
 
 
 def test_the_configuration_names_the_channels(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hmac
 import json
 import os
-import secrets
 from functools import cache
 from pathlib import Path
 
@@ -43,9 +42,9 @@ def _key(path: Path) -> bytes | None:
 def _made(path: Path) -> bytes:
     """A new key in a file that nobody else may read; of two processes that make one the first wins."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    own = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    own = path.with_name(f".{path.name}-{os.urandom(8).hex()}")
     with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-        stream.write(secrets.token_bytes(_SIZE))
+        stream.write(os.urandom(_SIZE))
     try:
         path.hardlink_to(own)
     except FileExistsError:

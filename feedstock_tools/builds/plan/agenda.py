@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from feedstock_tools.builds.channels import DEFAULT_CHANNELS, ChannelsIdentity, choose_channels, identity_of_channels
@@ -130,12 +131,8 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
     reasons = refused(chosen, workspace.engines)
     possible = [configuration for configuration in chosen if configuration.name not in reasons]
     channels = channels_for(workspace, possible)
-    bases = {
-        configuration.name: identity_of_channels(
-            channels[configuration.name], configuration.platform, workspace.machine, configuration.cudas
-        )
-        for configuration in possible
-    }
+    base_of = cache(partial(identity_of_channels, workspace.machine))
+    bases = {each.name: base_of(channels[each.name], each.platform, each.cuda_majors) for each in possible}
     declared = Declared.of(workspace.plan.needs)
     pairs = [(configuration, row) for configuration in possible for row in configuration.rows]
     rows, history = _rows(workspace, pairs, bases, declared)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 
 from feedstock_tools.builds.channels import ChannelsIdentity, identity_of_channels, possible_channels
@@ -68,12 +68,12 @@ def candidates_of(
         requested: the channels from the command line.
         machine: the environment of the machine.
     """
-    base_of = cache(lambda platform, channels, cudas: identity_of_channels(channels, platform, machine, cudas))
+    base_of = cache(partial(identity_of_channels, machine))
     candidates: dict[tuple[str, str], tuple[Candidate, ...]] = {}
     for configuration in configurations:
         possible = tuple(possible_channels(requested, configuration.channels))
-        cudas = configuration.cudas
-        bases = [(base_of(configuration.platform, channels, cudas), channels) for channels in possible]
+        cudas = configuration.cuda_majors
+        bases = [(base_of(channels, configuration.platform, cudas), channels) for channels in possible]
         outputs = (output for row in configuration.rows for output in (*row.outputs, *row.shared))
         for output in (output for output in outputs if output.identity):
             candidates[configuration.name, output.identity] = tuple(
