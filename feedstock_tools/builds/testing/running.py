@@ -145,7 +145,7 @@ def _pythons(metadata: PackageMetadata) -> list[str]:
 
 
 def _benchmark(metadata: PackageMetadata) -> Mapping[str, object]:
-    """The package's benchmark in the recipe's `extra` (`generate.benchmarks`), if valid."""
+    """The package's benchmark in the recipe's `extra` (`generate.texts.rendering.benchmark_lines`), if valid."""
     listed = metadata.extra.get("benchmarks")
     benchmark = listed.get(metadata.name) if isinstance(listed, dict) else None
     return benchmark if isinstance(benchmark, dict) else {}

@@ -21,9 +21,9 @@ from feedstock_tools.variants.model import Variant, VariantSpace
 from feedstock_tools.yaml_reading.nodes import Schema, parse_types
 from feedstock_tools.yaml_reading.quick import NotSimpleError, may_have_anchors, parse_block
 
-#: A number, which stays a text.
 #: Digits of a build number: channels and solvers read 64 bits.
 _MOST_DIGITS = 18
+#: A number, which stays a text.
 _NUMBER = re.compile(r"[0-9][0-9.]*")
 #: Words that YAML's types give another value.
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null"})
