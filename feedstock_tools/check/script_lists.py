@@ -8,15 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from feedstock_tools.check.architecture_lists import (
-    VARIABLES,
-    argument_pattern,
-    form_of,
-    is_native,
-    kokkos_architecture,
-    options_in,
-    read_list,
-)
+from feedstock_tools.check import architecture_lists
 from feedstock_tools.check.build_scripts import Assigned, Node, Values, read_batch, read_shell, run
 from feedstock_tools.errors import InputError
 from feedstock_tools.gpu_code.architecture import Architecture
@@ -25,7 +17,7 @@ from feedstock_tools.recipe.packages import Package, texts_in
 from feedstock_tools.recipe.v1.expressions import Scope, UndecidedError, value_of
 
 _TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
-_ARGUMENT = argument_pattern(r"[^\s\"')]+")
+_ARGUMENT = architecture_lists.argument_pattern(r"[^\s\"')]+")
 #: bash's name of the system, by the first part of a subdir.
 _OSTYPES = {"linux": "linux-gnu", "osx": "darwin"}
 #: More than any list: what is longer is not read as one.
@@ -57,18 +49,20 @@ class ScriptList:
     @property
     def is_native(self) -> bool:
         """Whether it means the GPU of the machine that builds."""
-        return is_native(self.text) or (self.name not in VARIABLES and options_in(self.text)[1])
+        return architecture_lists.is_native(self.text) or (
+            self.name not in architecture_lists.VARIABLES and architecture_lists.options_in(self.text)[1]
+        )
 
     def architectures(self) -> tuple[Architecture, ...]:
         """The architectures; empty where there is no list, or names that stand for those of the toolkit."""
-        if of_kokkos := kokkos_architecture(self.name, self.text):
+        if of_kokkos := architecture_lists.kokkos_architecture(self.name, self.text):
             return of_kokkos
-        if self.name not in VARIABLES:
-            return options_in(self.text)[0]
+        if self.name not in architecture_lists.VARIABLES:
+            return architecture_lists.options_in(self.text)[0]
         try:
-            return read_list(self.text, form_of(self.name))
+            return architecture_lists.read_list(self.text, architecture_lists.form_of(self.name))
         except InputError:
-            return options_in(self.text)[0]
+            return architecture_lists.options_in(self.text)[0]
 
 
 def lists_in_scripts(
@@ -158,15 +152,17 @@ def _lists_of(variable: str, text: str) -> dict[str, str]:
     """The lists in the value of a variable, by the variable or argument that they are for."""
     if len(text) > _LONGEST:
         return {}
-    if ScriptList("", 0, variable, text).architectures() or (variable in VARIABLES and is_native(text)):
+    if ScriptList("", 0, variable, text).architectures() or (
+        variable in architecture_lists.VARIABLES and architecture_lists.is_native(text)
+    ):
         return {variable: text}
     arguments = {match["defined"] or match["plain"]: match["value"] for match in _ARGUMENT.finditer(text)}
     lists = {
         name: value
         for name, value in arguments.items()
-        if ScriptList("", 0, name, value).architectures() or is_native(value)
+        if ScriptList("", 0, name, value).architectures() or architecture_lists.is_native(value)
     }
-    return lists or ({variable: text} if any(options_in(text)) else {})
+    return lists or ({variable: text} if any(architecture_lists.options_in(text)) else {})
 
 
 def script_text(path: Path, folder: Path) -> str:

@@ -12,13 +12,7 @@ from typing import Any, Literal
 
 from feedstock_tools import __version__
 from feedstock_tools.errors import InputError
-from feedstock_tools.rerender.rule_tables import (
-    COMPAT_OF_ITS_DAY,
-    CONDA_BUILD_CHANGES,
-    CONDA_BUILD_OF_ITS_DAY,
-    SMITHY_CHANGES,
-    Table,
-)
+from feedstock_tools.rerender import rule_tables
 from feedstock_tools.variants.rules import CondaBuildRules, MigrationRules
 
 #: The newest versions whose source was read.
@@ -215,7 +209,7 @@ class Rules:
         tools = {
             "conda-build": self.conda_build_version,
             "rattler-build": version("py-rattler-build"),
-            "rattler-build-conda-compat": _of_its_day(COMPAT_OF_ITS_DAY, numbers_of(self.smithy)),
+            "rattler-build-conda-compat": _of_its_day(rule_tables.COMPAT_OF_ITS_DAY, numbers_of(self.smithy)),
             "feedstock-tools": __version__,
         }
         return "\n".join([subject, "", "Other tools:", *(f"- {tool} {number}" for tool, number in tools.items())])
@@ -226,22 +220,24 @@ def _rules(smithy: str, conda_build: str) -> Rules:
     wanted = numbers_of(smithy)
     if wanted < (3, 1, 6):
         raise InputError(f"conda-smithy {smithy} is too old", hint="The rules of 3.1.6 and later are known.")
-    built_with = conda_build or _of_its_day(CONDA_BUILD_OF_ITS_DAY, wanted)
-    changes = changes_up_to(SMITHY_CHANGES, wanted, "migrations")
+    built_with = conda_build or _of_its_day(rule_tables.CONDA_BUILD_OF_ITS_DAY, wanted)
+    changes = changes_up_to(rule_tables.SMITHY_CHANGES, wanted, "migrations")
     migrations = changes.pop("migrations", {})
     kept = _KEPT - changes.pop("not_kept", frozenset()) | changes.pop("kept_too", frozenset())
     return replace(
         Rules(),
         smithy=smithy,
         conda_build_version=built_with,
-        conda_build=CondaBuildRules(**changes_up_to(CONDA_BUILD_CHANGES, numbers_of(built_with, "conda-build"))),
+        conda_build=CondaBuildRules(
+            **changes_up_to(rule_tables.CONDA_BUILD_CHANGES, numbers_of(built_with, "conda-build"))
+        ),
         migrations=MigrationRules(**migrations),
         always_kept=kept,
         **changes,
     )
 
 
-def changes_up_to(table: Table, wanted: tuple[int, ...], *merged: str) -> dict[str, Any]:
+def changes_up_to(table: rule_tables.Table, wanted: tuple[int, ...], *merged: str) -> dict[str, Any]:
     """The settings of a version: the changes of all rows up to it, later ones over earlier ones.
 
     Args:

@@ -10,13 +10,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import CudaFacts, PinningRow, load_cuda
 from feedstock_tools.generate.spec.items import VariantValue
 from feedstock_tools.generate.spec.model import Spec
-from feedstock_tools.generate.texts.resolved import (
-    Need,
-    known_cuda_versions,
-    resolve_outputs,
-    top_level_needs,
-    versions_on,
-)
+from feedstock_tools.generate.texts import resolved
 from feedstock_tools.generate.texts.wording import Line, quoted
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import parse_version
@@ -100,7 +94,7 @@ def _having(key: str, rows: Mapping[Platform, Sequence[PinningRow]]) -> list[Pla
 
 
 def _rows(spec: Spec, platform: Platform, facts: CudaFacts) -> tuple[PinningRow, ...]:
-    versions = versions_on(spec, platform, facts)
+    versions = resolved.versions_on(spec, platform, facts)
     return tuple(facts.pinning_row(version, platform) for version in (None, *versions))
 
 
@@ -127,9 +121,9 @@ def _used_keys(spec: Spec) -> frozenset[str]:
     return frozenset(keys)
 
 
-def _all_needs(spec: Spec) -> list[Need]:
-    needs = [need for section in top_level_needs(spec).values() for need in section]
-    for output in resolve_outputs(spec):
+def _all_needs(spec: Spec) -> list[resolved.Need]:
+    needs = [need for section in resolved.top_level_needs(spec).values() for need in section]
+    for output in resolved.resolve_outputs(spec):
         needs += [need for section in output.needs.values() for need in section]
         needs += output.test_needs
     return needs
@@ -170,7 +164,7 @@ def _python_block(spec: Spec) -> list[Block]:
 
 
 def _own_block(key: str, values: Sequence[VariantValue], spec: Spec) -> Block:
-    versions = known_cuda_versions(spec) if any(value.when for value in values) else ()
+    versions = resolved.known_cuda_versions(spec) if any(value.when for value in values) else ()
     lines = tuple(
         Line(f"- {_scalar(value.value)}", to_selector(value.when, versions) if value.when else None) for value in values
     )

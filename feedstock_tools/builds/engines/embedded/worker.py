@@ -19,13 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from feedstock_tools.bounds.limits import READING, VARIABLE, bounded, widen
-from feedstock_tools.builds.engines.comparable import (
-    NORMALISED,
-    comparable_bytecode,
-    comparable_document,
-    names_of,
-    with_digests,
-)
+from feedstock_tools.builds.engines import comparable
 from feedstock_tools.builds.engines.contract import BuildRequest
 from feedstock_tools.builds.engines.embedded.fixed_place import UNIT, at_fixed_place
 from feedstock_tools.builds.engines.embedded.fixed_place import place_of as fixed_place_of
@@ -241,7 +235,7 @@ def _make_comparable(package: Path, request: BuildRequest, place: Path, document
         documents: what replaces some of its files first.
     """
     private = (place / request.output.name).as_uri()
-    names = names_of(request.channels, private, properties_by_marks(request.extra))
+    names = comparable.names_of(request.channels, private, properties_by_marks(request.extra))
     names[str(place)] = str(fixed_place_of(request.folder))  # which differs where the system allows no mount
     repacked(package, request.folder / "repacked", names, request.epoch, request.cores or 1, documents)
 
@@ -324,9 +318,9 @@ def repacked(
 
 def _comparable_documents(contents: Path, names: Mapping[str, str], epoch: int) -> dict[str, bytes]:
     """The documents of an unpacked package that differ from build to build: path in it → comparable text."""
-    files = {name: contents / name for name in NORMALISED}
+    files = {name: contents / name for name in comparable.NORMALISED}
     return {
-        name: comparable_document(name, file.read_bytes(), names, epoch)
+        name: comparable.comparable_document(name, file.read_bytes(), names, epoch)
         for name, file in files.items()
         if file.is_file()
     }
@@ -340,9 +334,9 @@ def _with_bytecode(contents: Path, epoch: int) -> dict[str, bytes]:
             continue
         source = file.parent.parent / f"{file.name.partition('.')[0]}.py"
         before = file.read_bytes()
-        after = comparable_bytecode(before, source.relative_to(contents).as_posix(), epoch)
+        after = comparable.comparable_bytecode(before, source.relative_to(contents).as_posix(), epoch)
         if after != before:
             file.write_bytes(after)
             changed[file.relative_to(contents).as_posix()] = after
     paths = contents / _PATHS
-    return {_PATHS: with_digests(paths.read_bytes(), changed)} if changed and paths.is_file() else {}
+    return {_PATHS: comparable.with_digests(paths.read_bytes(), changed)} if changed and paths.is_file() else {}
