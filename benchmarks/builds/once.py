@@ -3,7 +3,7 @@
     python -m benchmarks.builds.once counts MIRROR PYTHON NAME...
     python -m benchmarks.builds.once wall [--compile 60] [--row 10] [--conda-build PROGRAM]
     python -m benchmarks.builds.once kills [--kills 20] [--image IMAGE]
-    python -m benchmarks.builds.once cases PROGRAM [--only NAME] [--image IMAGE]
+    python -m benchmarks.builds.once cases PROGRAM [--only NAME] [--engine NAME] [--image IMAGE]
 
 `counts` holds the plan of the linux-64 configurations of feedstocks (`MIRROR/conda-forge+NAME-feedstock/repo`, newest
 commit) against conda-build's own rendering, by the Python of an installation of it; a `recipe.yaml` against one
@@ -30,6 +30,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.histories import unpack
+from feedstock_tools.builds.engines.choice import ENGINES
 from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.packages.archive import write_package
@@ -96,6 +97,7 @@ def main(arguments: Sequence[str]) -> int:
     cases = commands.add_parser("cases")
     cases.add_argument("conda_build")
     cases.add_argument("--only", default="")
+    cases.add_argument("--engine", action="append", choices=ENGINES)
     cases.add_argument("--image")
     given = parser.parse_args(arguments)
     if given.command == "counts":
@@ -103,7 +105,7 @@ def main(arguments: Sequence[str]) -> int:
     if given.command == "wall":
         return _wall(given.compile, given.row, given.conda_build)
     if given.command == "cases":
-        return _cases(given.conda_build, given.only, given.image)
+        return _cases(given.conda_build, given.only, given.engine or ENGINES, given.image)
     return _kills(given.kills, given.image)
 
 
@@ -325,15 +327,16 @@ def _contents(output: Path, folder: Path) -> Contents:
     return found
 
 
-def _cases(conda_build: str, only: str, image: str | None) -> int:
+def _cases(conda_build: str, only: str, engines: Sequence[str], image: str | None) -> int:
     """Each case of the plan's tests by plain conda-build and the engines: runs of the top level, files of packages."""
     wrong = 0
-    engines = ("plain", "conda-build", "rattler-build", *(("container",) if image else ()))
     for name, (top, script, *_) in TOPS.items():
         if only not in name:
             continue
         results = {}
-        for engine in engines:
+        for engine in ("plain", *engines):
+            if engine == "container" and image is None:
+                continue
             with tempfile.TemporaryDirectory() as made:
                 results[engine] = _case(Path(made), top, script, engine, conda_build, image)
         counts = {engine: result[0] for engine, result in results.items()}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -30,6 +30,8 @@ _OSX_SCRIPT = ".scripts/run_osx_build.sh"
 _WIN_SCRIPT = ".scripts/run_win_build.bat"
 #: Names of variables that a script reads, or passes into its container with `-e NAME`.
 _ASKED = re.compile(r"\$\{?([A-Za-z_]\w*)|-e +([A-Za-z_]\w*)|%([A-Za-z_]\w*)%")
+_IMAGE = "docker_image"
+_STAGING = re.compile(r"^\s*(?:-\s+)?\{?\s*staging:", re.MULTILINE)
 _NOT_COPIED = ("build_artifacts", "miniforge3")
 #: The container's folder in which the scripts keep fetched packages.
 _CACHE_INSIDE = "/home/conda/feedstock_root/build_artifacts/pkg_cache"
@@ -69,8 +71,13 @@ class FeedstockScript:
 
     @property
     def keeps_shared(self) -> bool:
-        """Of a `meta.yaml`: one call of the script builds all rows that share a top level, which take its packages."""
-        return (self.feedstock / "recipe" / "meta.yaml").is_file()
+        """One call of the script builds all rows that share a build, which take its packages.
+
+        A recipe with several staging outputs may share each of them between other rows, so its rows have calls of
+        their own.
+        """
+        recipe = self.feedstock / "recipe" / "recipe.yaml"
+        return not recipe.is_file() or len(_STAGING.findall(read_text(recipe, within=self.feedstock))) == 1
 
     @property
     def version(self) -> str:
@@ -173,22 +180,45 @@ def _narrow(feedstock: Path, request: BuildRequest) -> None:
 
 
 def _narrow_to_unit(feedstock: Path, request: BuildRequest) -> None:
-    """Keep the rows of a configuration that share a build of the top level with one of them."""
+    """Keep the rows of a configuration that share a build with the row of a request."""
+    file, configured = _configuration(feedstock, request)
+    shared = _staging_of if (feedstock / "recipe" / "recipe.yaml").is_file() else _top_level_of
+    part = shared(feedstock / "recipe", request)
+    own = part(request.values)
+    same = [each.name for each in rows_of(configured) if part({**request.values, **each.values}) == own]
+    file.write_bytes(with_rows(configured, same).to_bytes())
+
+
+def _top_level_of(recipe: Path, request: BuildRequest) -> Callable[[Mapping[str, str]], object]:
+    """What a row is to the top level of a `meta.yaml`, by its values."""
     from feedstock_tools.recipe.v0.recipe import read_recipe, shared_top_level
     from feedstock_tools.variants.files import defaults
     from feedstock_tools.variants.model import VariantConfig, combine
 
-    file, configured = _configuration(feedstock, request)
     platform = Platform.parse(request.target)
     row = VariantConfig({key: (value,) for key, value in request.values.items()})
-    top = shared_top_level(read_recipe(feedstock / "recipe"), combine([defaults(platform), row]), platform)
-    keys = top.keys if top else request.values.keys()
-    same = [
-        each.name
-        for each in rows_of(configured)
-        if all(each.values.get(key) == request.values.get(key) for key in keys & each.values.keys())
-    ]
-    file.write_bytes(with_rows(configured, same).to_bytes())
+    top = shared_top_level(read_recipe(recipe), combine([defaults(platform), row]), platform)
+    keys = top.keys | {_IMAGE} if top else request.values.keys()
+    return lambda values: {key: values.get(key) for key in keys}
+
+
+def _staging_of(recipe: Path, request: BuildRequest) -> Callable[[Mapping[str, str]], object]:
+    """What a row is to the staging output of a `recipe.yaml`, by its values."""
+    from feedstock_tools.builds.engines.embedded.crossing import used_by_staging
+    from feedstock_tools.recipe.v1_engine import read_v1, render_row
+
+    file = recipe / "recipe.yaml"
+    parsed = read_v1(file)
+    platforms = Platform.parse(request.target), Platform.parse(request.builder)
+
+    def part(values: Mapping[str, str]) -> object:
+        for output in render_row(parsed, request.name, values, *platforms):
+            if staged := output.recipe.to_dict().get("staging_caches"):
+                used = used_by_staging(output, file, request.name, values, *platforms)
+                return staged, {**used, _IMAGE: values.get(_IMAGE)}
+        return None
+
+    return part
 
 
 def _configuration(feedstock: Path, request: BuildRequest) -> tuple[Path, Configuration]:
@@ -224,5 +254,8 @@ def _taken(request: BuildRequest) -> Iterator[Event]:
 
 
 def _is_of_row(package: Path, values: Mapping[str, str]) -> bool:
-    """Whether the values that a package was built with are those of a row."""
-    return all(values.get(key, value) == value for key, value in read_hash_input(package).items())
+    """Whether the values that a package was built with are those of a row; a noarch package has a target of its own."""
+    from feedstock_tools.recipe.v1_engine import text_of
+
+    used = {key: text_of(value) for key, value in read_hash_input(package).items() if key != "target_platform"}
+    return all(values.get(key, value) == value for key, value in used.items())

@@ -53,6 +53,7 @@ def render_outputs(
         recipe: the `recipe.yaml`; if there is no such file, the `meta.yaml` beside it is rendered.
         engines: platform → name and version of the engine that builds for it, part of each output's identity.
     """
+    from feedstock_tools.builds.engines.embedded.crossing import used_by_staging
     from feedstock_tools.recipe.v1_engine import plain, read_v1, render_row
 
     if not recipe.is_file() and (recipe.parent / "meta.yaml").is_file():
@@ -75,7 +76,7 @@ def render_outputs(
         used = {}
         for name, heir in _heirs(zip(outputs, renderings, strict=True)).items():
             with suppress(InputError):  # then it runs for each of its heirs
-                used[name] = {**_used_by_staging(heir, recipe, row, platform, builder), **image}
+                used[name] = {**used_by_staging(heir, recipe, row.name, row.values, platform, builder), **image}
         return replace(
             row, outputs=outputs, shared=tuple(_shared_builds(rendered, used, outputs, recipe.parent, digest, row.cuda))
         )
@@ -132,17 +133,6 @@ def _heirs(pairs: Iterable[tuple[PlannedOutput, Rendering]]) -> dict[str, Render
         for staging in output.staging:
             heirs.setdefault(staging, rendering)
     return heirs
-
-
-def _used_by_staging(
-    heir: Rendering, recipe: Path, row: PlannedRow, platform: Platform, builder: Platform
-) -> dict[str, Any]:
-    """The values of a row that the staging output of an heir uses."""
-    from feedstock_tools.builds.engines.embedded.crossing import staging_alone
-    from feedstock_tools.recipe.v1_engine import render_row
-
-    (rendered,) = render_row(staging_alone(heir, recipe, "staging"), row.name, row.values, platform, builder)
-    return dict(rendered.variant)
 
 
 def _shared_builds(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import sysconfig
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -198,3 +199,54 @@ def test_what_rows_share_is_built_once_in_containers_as_by_the_embedded_engine(
         feedstock.artifacts.rename(tmp_path / engine)
     assert len(made[0]) == 4
     assert made[0] == made[1]
+
+
+#: What conda-smithy's script of this name does, as far as these tests need it.
+DOCKER_SCRIPT = """\
+#!/bin/sh
+set -e
+root=$(cd "$(dirname "$0")/.." && pwd)
+${DOCKER_EXECUTABLE:-docker} run $CONDA_FORGE_DOCKER_RUN_ARGS -v "$root:/home/conda/feedstock_root:rw" -e CONFIG \\
+    "$DOCKER_IMAGE" python3 /home/conda/feedstock_root/.scripts/build_steps.py
+"""
+#: Builds as `rattler-build build --recipe recipe -m .ci_support/CONFIG.yaml`.
+BUILD_STEPS = """\
+import os, sys
+sys.path += LIBRARIES
+from rattler_build.cli_api import build_recipes
+os.chdir("/home/conda/feedstock_root")
+variants = [f".ci_support/{os.environ['CONFIG']}.yaml"]
+build_recipes(["recipe/recipe.yaml"], variant_config=variants, output_dir="build_artifacts")
+"""
+
+
+@NEEDS_IMAGE
+def test_one_call_of_a_feedstock_s_script_builds_all_rows_of_a_recipe_that_share_a_staging_output(
+    tiny_channel: Path, tmp_path: Path
+) -> None:
+    feedstock, notes = tmp_path / "counted-feedstock", tmp_path / "notes"
+    libraries = sorted({sysconfig.get_path(name) for name in ("purelib", "platlib")})
+    texts = {
+        "recipe/recipe.yaml": RECIPE.replace("RUNS", str(notes / "runs.txt")),
+        "src/part.txt": "a part\n",
+        ".ci_support/linux_64_.yaml": f"""\
+channel_sources: [{tiny_channel.as_uri()}]
+python: [3.11.* *_cpython, 3.12.* *_cpython]
+target_platform: [linux-64]
+""",
+        ".scripts/run_docker_build.sh": DOCKER_SCRIPT,
+        ".scripts/build_steps.py": BUILD_STEPS.replace("LIBRARIES", repr(libraries)),
+    }
+    notes.mkdir()
+    for name, text in texts.items():
+        (feedstock / name).parent.mkdir(parents=True, exist_ok=True)
+        (feedstock / name).write_text(text)
+    (feedstock / ".scripts" / "run_docker_build.sh").chmod(0o755)
+    mounts = [f"-v {place}:{place}:ro" for place in (*libraries, tiny_channel)]
+    arguments = " ".join([os.environ.get("CONDA_FORGE_DOCKER_RUN_ARGS", ""), *mounts, f"-v {notes}:{notes}:rw"])
+    variables = environment(DOCKER_IMAGE=IMAGE, CONDA_FORGE_DOCKER_RUN_ARGS=arguments)
+    for python in ("3.11", "3.12"):
+        built = run(tool("build", f"linux_64_py{python}", "--engine", "container"), feedstock, variables)
+        assert built.returncode == 0, built.stdout + built.stderr
+    assert (notes / "runs.txt").read_text().split() == ["shared", "heir", "heir"]
+    assert len([*(feedstock / "build_artifacts").glob("*/py-counted-*.conda")]) == 2

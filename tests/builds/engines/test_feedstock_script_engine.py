@@ -338,6 +338,35 @@ def test_the_rows_of_a_call_are_those_that_share_a_top_level_on_their_platform(s
     assert "fancy" not in (command.folder / ".ci_support" / "linux_64_.yaml").read_text()
 
 
+STAGED = """\
+recipe: {name: scripted, version: "1.2"}
+build: {number: 3}
+outputs:
+  - staging: {name: compiled}
+    build: {script: "make ${{ size }}"}
+  - package: {name: scripted}
+    inherit: compiled
+    build: {string: "${{ flavour }}_3"}
+"""
+
+
+def test_the_rows_of_a_call_are_those_that_share_a_staging_output(scripted: Path, tmp_path: Path) -> None:
+    (scripted / "recipe" / "meta.yaml").unlink()
+    (scripted / "recipe" / "recipe.yaml").write_text(STAGED)
+    configuration = scripted / ".ci_support" / "linux_64_.yaml"
+    configuration.write_text(configuration.read_text().replace("- plain", "- plain\n- fancy\nsize:\n- '1'\n- '2'"))
+    environment = machine(stand_in(tmp_path / "bin"))
+    engine = FeedstockScript(scripted, environment, find_runtime(environment))
+    assert engine.keeps_shared
+    (tmp_path / "shared").mkdir()
+    asked = replace(request(scripted, tmp_path / "shared", environment, 0), only_shared=True)
+    command = engine.command(replace(asked, wanted=("compiled",), shared={"compiled": tmp_path / "kept"}))
+    narrowed = (command.folder / ".ci_support" / "linux_64_.yaml").read_text()
+    assert ("fancy" in narrowed, "'1'" in narrowed, "'2'" in narrowed) == (True, True, False)
+    (scripted / "recipe" / "recipe.yaml").write_text(f"{STAGED}  - staging: {{name: other}}\n")
+    assert not engine.keeps_shared
+
+
 def test_numbers_and_own_values_of_a_row_are_left_as_rattler_build_would_read_them(
     scripted: Path, tmp_path: Path
 ) -> None:

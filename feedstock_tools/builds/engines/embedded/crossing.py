@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from feedstock_tools.builds.engines.contract import BuildRequest
+from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.requirements import pin_of_mapping
-from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, parse_v1
+from feedstock_tools.recipe.v1_engine import ParsedV1, Rendering, parse_v1, render_row, text_of
 
 _KEY = "host_platform"
 _HASH_INPUT = "info/hash_input.json"
@@ -24,9 +25,6 @@ _PINS = ("pin_subpackage", "pin_compatible")
 
 def crossing(variant: Rendering, row: Sequence[Rendering], request: BuildRequest) -> Rendering:
     """An output of a row, rendered so that its host environment is solved for the target platform."""
-    from feedstock_tools.platforms import Platform
-    from feedstock_tools.recipe.v1_engine import render_row, text_of
-
     single = alone(variant, row, request.recipe, {_KEY, *map(str, variant.variant)})
     used = {key: text_of(value) for key, value in dict(variant.variant).items()}
     values = {**request.values, **used, _KEY: request.target}
@@ -91,6 +89,21 @@ def staging_alone(heir: Rendering, recipe: Path, name: str, keys: Collection[str
     common = {key: content[key] for key in ("schema_version", "context") if key in content}
     outputs = [staging, {"package": package, "build": build, "inherit": inherit}]
     return parse_v1(json.dumps({**common, "recipe": package, "outputs": outputs}), recipe)
+
+
+def used_by_staging(
+    heir: Rendering, recipe: Path, name: str, values: Mapping[str, str], target: Platform, builder: Platform
+) -> dict[str, Any]:
+    """The values of a row that the staging output of one of its outputs uses.
+
+    Args:
+        recipe: as for `alone`; the others as for `render_row`.
+
+    Raises:
+        InputError: it cannot be rendered by itself.
+    """
+    (rendered,) = render_row(staging_alone(heir, recipe, "staging"), name, values, target, builder)
+    return dict(rendered.variant)
 
 
 def _with_staging(content: dict[str, Any]) -> dict[str, Any]:
