@@ -213,14 +213,18 @@ import time
 from datetime import datetime, timedelta
 from feedstock_tools.builds.runs import logs as row_log
 from feedstock_tools.builds.ledger import records
-asked, real = [], time.time
+logged, real = [], time.time
 class Jumping(datetime):
     @classmethod
     def now(cls, zone=None):
-        asked.append(1)
-        return datetime.now(zone) + (timedelta(hours={hours}) if len(asked) > 5 else timedelta())
-records.datetime = row_log.datetime = Jumping
-time.time = lambda: real() + ({hours} * 3600 if len(asked) > 5 else 0)
+        return datetime.now(zone) + (timedelta(hours={hours}) if len(logged) > 3 else timedelta())
+class Logging(Jumping):
+    @classmethod
+    def now(cls, zone=None):
+        logged.append(1)
+        return super().now(zone)
+records.datetime, row_log.datetime = Jumping, Logging
+time.time = lambda: real() + ({hours} * 3600 if len(logged) > 3 else 0)
 """
 
 
