@@ -5,8 +5,7 @@ from __future__ import annotations
 import bz2
 import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -115,18 +114,15 @@ def _is_open_to_rattler(url: str) -> bool:
     return True
 
 
-def read_records(channel: str, subdirs: Sequence[str], *, cache: Path | None = None) -> tuple[Record, ...]:
+def read_records(channel: str, subdirs: Sequence[str]) -> tuple[Record, ...]:
     """All packages of a channel in some subdirs, as its repodata has them, ordered by file name.
 
     A subdir that the channel does not have is empty, unless it is `noarch`.
-
-    Args:
-        cache: the folder that caches repodata of remote channels; default: none.
     """
     url = channel_url(channel)
     folder = local_folder(url)
     if folder is None:
-        with _cache_folder(cache) as kept:
+        with temporary_folder() as kept:
             return tuple(record for subdir in subdirs for record in _fetched(url, subdir, kept))
     return tuple(record for subdir in subdirs for record in _lying_here(url, folder, subdir))
 
@@ -155,15 +151,6 @@ def builds_of(name: str, channel: str, subdirs: Sequence[str]) -> tuple[Record, 
         raise UnreadChannelError(f"cannot read the repodata of {redacted(url)}: {first_cause(error)}") from error
     entries = ((file, json.loads(text), subdir) for file, text, subdir in found)
     return tuple(_sound_records(entries, url))
-
-
-@contextmanager
-def _cache_folder(cache: Path | None) -> Iterator[Path]:
-    if cache is not None:
-        yield cache
-        return
-    with temporary_folder() as folder:
-        yield folder
 
 
 def _lying_here(url: str, folder: Path, subdir: str) -> list[Record]:

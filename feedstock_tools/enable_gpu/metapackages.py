@@ -32,7 +32,7 @@ def with_metapackages(document: Document, parts: GpuParts, wishes: GpuWishes) ->
     if parts.has_outputs:
         return document.changed(_in_list(document, lines))
     if document.has_templates:
-        listed = ["outputs:", f"  - name: {_source_of_name(document, 'package')}", *shifted(lines, 2), ""]
+        listed = ["outputs:", f"  - name: {_source_of_name(document)}", *shifted(lines, 2), ""]
         return document.changed(_before_about(document, listed))
     return _as_outputs(document, lines)
 
@@ -100,9 +100,8 @@ def _before_about(document: Document, lines: Sequence[str]) -> list[TextEdit]:
     return [TextEdit(offset, offset, document.newline.join([*lines, ""]))]
 
 
-def _source_of_name(document: Document, key: str) -> str:
-    name = next(entry for entry in document.entries(key, "name"))
-    return name.value.source
+def _source_of_name(document: Document) -> str:
+    return next(entry for entry in document.entries("package", "name")).value.source
 
 
 def _as_outputs(document: Document, lines: Sequence[str]) -> Document:
@@ -126,7 +125,7 @@ def _as_outputs(document: Document, lines: Sequence[str]) -> Document:
         else:
             own += _trimmed(chunk)
         place = len(written)
-    name = _source_of_name(document, "package")
+    name = _source_of_name(document)
     output = ["outputs:", "  - package:", f"      name: {name}", *shifted(own, 4), *shifted(lines, 2), ""]
     head = document.text[: document.line_start(root.entries[0].start)]
     text = head + document.newline.join([*written[:place], *output, *written[place:]])

@@ -294,13 +294,6 @@ def _alike(document: Document, list_: Part, place: int) -> list[int]:
     return places if len(selectors) == len(places) else [place]
 
 
-def _beside(document: Document, key: str, entry: Entry, place: int) -> Iterator[tuple[Entry, int]]:
-    """The _counterparts of an item in the lists zipped with its own: these lists, and the places in them."""
-    for partner in _zipped_lists(document, key, entry):
-        for partner_place in _counterparts(document, entry.value, place, partner.value):
-            yield partner, partner_place
-
-
 def _added_after(document: Document, list_: Part, place: int, text: str, renamed: tuple[str, str]) -> list[TextEdit]:
     """Add an item after the one at `place`, with the selector of that one. `renamed` holds the neighbour's version and
     the new one: a comment that names the first is copied with the second."""

@@ -372,11 +372,11 @@ def _skipping_where(recipe: Document, condition: str) -> Document:
     if not recipe.has_templates:
         if skips:
             return recipe.changed(_or(recipe, skips[-1].value, condition))
-        return _with_build_entry(recipe, "skip", [f"  - {condition}"])
+        return _with_skip(recipe, [f"  - {condition}"])
     if skips:
         line = f"{' ' * recipe.column_of(skips[-1].start)}skip: true  # [{condition}]"
         return recipe.changed(writing.added_line(recipe, line, after=skips[-1].end))
-    return _with_build_entry(recipe, "skip", [f"true  # [{condition}]"])
+    return _with_skip(recipe, [f"true  # [{condition}]"])
 
 
 def _or(recipe: Document, skip: Part, condition: str) -> list[TextEdit]:
@@ -389,8 +389,8 @@ def _or(recipe: Document, skip: Part, condition: str) -> list[TextEdit]:
     return [TextEdit(start, skip.end, f"{lead}{skip.source}{lead}{writing.quoted_like(None, condition)}")]
 
 
-def _with_build_entry(recipe: Document, key: str, lines: list[str]) -> Document:
-    """The recipe with one more key in its section `build`, after the number."""
+def _with_skip(recipe: Document, lines: list[str]) -> Document:
+    """The recipe with a skip in its section `build`, after the number."""
     for build in recipe.entries("build"):
         if build.value.entries:
             unconditional = [entry for entry in build.value.entries if not recipe.is_in_block(entry.start)]
@@ -398,5 +398,5 @@ def _with_build_entry(recipe: Document, key: str, lines: list[str]) -> Document:
                 (entry for entry in unconditional if entry.key == "number"),
                 unconditional[-1] if unconditional else None,
             )
-            return recipe.changed(writing.added_entry(recipe, build.value, key, lines, after))
+            return recipe.changed(writing.added_entry(recipe, build.value, "skip", lines, after))
     raise recipe.mistake("the recipe has no section 'build'", hint="Add one with a number.")

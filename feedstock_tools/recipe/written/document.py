@@ -179,17 +179,6 @@ class Document:
         match = re.search(r"(?:^|\s)(#.*)$", tail)
         return match[1] if match else ""
 
-    def comments_above(self, part: Part | Entry) -> list[str]:
-        """The texts of the comments directly above the line of a part, at its indentation."""
-        start = self.line_start(part.start)
-        indent = re.match(r"[ \t]*", self.text[start:])[0]  # type: ignore[index]
-        comments: list[str] = []
-        for line in reversed(self.text[:start].splitlines()):
-            if not line.startswith(f"{indent}#") or not line.strip("# \t"):
-                break
-            comments.insert(0, line.strip("# \t"))
-        return comments
-
     def selector_of(self, part: Part | Entry) -> str:
         """The condition of the selector that a line ends with; '' without one."""
         return selector_in(self.comment_after(part)) if self.has_templates else ""
