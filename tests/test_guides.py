@@ -120,6 +120,7 @@ def test_the_commands_and_the_program_of_the_guide_for_bots_succeed(tmp_path: Pa
     index_channel(channel)
     (feedstock / "recipe").mkdir(parents=True)
     (feedstock / "recipe" / "meta.yaml").write_text(DEMO)
+    (feedstock / "recipe" / "LICENSE").touch()
     (feedstock / "conda-forge.yml").write_text("{}\n")
 
     *many, review, lint = calls("guide-bots")

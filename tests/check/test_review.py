@@ -56,6 +56,7 @@ def feedstock(tmp_path: Path, pinning: Path) -> Path:
     folder = tmp_path / "demo-feedstock"
     (folder / "recipe").mkdir(parents=True)
     (folder / "recipe/meta.yaml").write_text(RECIPE.replace("number: 0", "number: 0\n  skip: true  # [not linux]"))
+    (folder / "recipe/LICENSE").touch()
     (folder / "conda-forge.yml").write_text("{}\n")
     rerender(folder, pinning=pinning).changes().apply()
     committed(folder)

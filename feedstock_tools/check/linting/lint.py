@@ -12,6 +12,7 @@ from feedstock_tools.check.findings import Check, Report, Weight
 from feedstock_tools.check.linting import packages
 from feedstock_tools.check.linting.conda_forge import FINDERS, SMITHY_RULES, Found
 from feedstock_tools.check.linting.feedstock_files import why_no_shellcheck
+from feedstock_tools.check.linting.local_files import missing_files
 from feedstock_tools.check.linting.reading import Reading, read_recipe
 from feedstock_tools.check.linting.selectors import dead_items, dead_selectors
 from feedstock_tools.check.linting.subject import OWN_RULES, LintFinding, Need, Rule, Subject, read_subject
@@ -38,6 +39,7 @@ _CHECKS: tuple[Callable[[Subject], Iterator[LintFinding]], ...] = (
     unused_keys,
     stale_migrations,
     ignored_spec,
+    missing_files,
 )
 
 

@@ -139,6 +139,16 @@ def _holds_somewhere(condition: str, subject: Subject, keys: frozenset[str], *, 
     return any(truth(tree, partial(look, condition, row, unknown)) is not False for row in different.values())
 
 
+def may_hold(condition: str, subject: Subject) -> bool:
+    """Whether a condition of the recipe may hold in a job, or on a platform if there are no jobs to ask."""
+    v1 = not subject.recipe.has_templates
+    tree = _tree(condition, v1=v1)
+    if tree is None or not subject.rows:
+        return not _never_holds(condition, v1=v1)
+    look = partial(_truth_in_recipe_yaml if v1 else _truth_in_meta_yaml, condition)
+    return any(truth(tree, partial(look, row, _UNDETERMINED | NO_LOOP)) is not False for row in subject.rows)
+
+
 def _holds_at_first(condition: str) -> bool:
     """Whether a selector holds when conda-build first reads a recipe, before it knows of variants: for a default."""
     return holds(condition, Namespace("linux-64", "linux-64", {}, {}, CondaBuildRules())) is not False
@@ -165,7 +175,7 @@ def _is_determined(name: str, values: Mapping[str, str]) -> bool:
 def _truth_in_recipe_yaml(condition: str, row: _Row, unknown: frozenset[str], leaf: Leaf) -> bool | None:
     platform, values = row
     names = names_of(leaf)
-    if names & unknown or not names <= values.keys():
+    if names & unknown or not names <= values.keys() | set(PLATFORM_WORDS):
         return None
     return holds_v1(condition[slice(*leaf.span)], Scope(platform, {}, values))
 

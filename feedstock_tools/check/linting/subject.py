@@ -15,7 +15,7 @@ from feedstock_tools.check.findings import Weight
 from feedstock_tools.check.renderings import Job, Renderings
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.platforms import Platform
-from feedstock_tools.reading import read_text
+from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes, read_text
 from feedstock_tools.recipe.packages import Package, name_in
 from feedstock_tools.recipe.written.document import Document, WrittenFiles
 from feedstock_tools.recipe.written.owners import Owner, outputs_of
@@ -49,6 +49,7 @@ OWN_RULES: Mapping[str, Rule] = {
     "loose-metapackage": Rule(
         "a package without files does not pin its sibling to the build that it stands for", "jobs"
     ),
+    "missing-file": Rule("a local source, a patch, a script, a test file or a license file does not exist"),
     "no-package": Rule("a job, or all of them, builds no package", "jobs"),
     "not-rendered": Rule("the recipe cannot be rendered for a job", "jobs"),
     "run-exports": Rule("run exports do not fit the outputs that they name or that link to them", "pinning"),
@@ -58,6 +59,8 @@ OWN_RULES: Mapping[str, Rule] = {
 }
 #: The most rows of a job; more are a product of lists that no feedstock has.
 _MOST_ROWS = 500
+#: Characters of a recipe's folder that are searched for names.
+_MOST_TEXT = 4 << 20
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -135,6 +138,21 @@ class Subject:
             for spec in specs
             for name in (package.name, name_in(spec))
         }
+
+    @cached_property
+    def texts(self) -> tuple[str, ...] | None:
+        """The text files of the recipe's folder, without patches; None if they hold too much to be a recipe's."""
+        texts: list[str] = []
+        folder = self.files.recipe_path.parent
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and not path.is_symlink() and path.suffix not in {".patch", ".diff"}:
+                try:
+                    texts.append(read_bytes(path, LARGEST_SCRIPT, within=folder).decode(errors="replace"))
+                except FeedstockError:
+                    continue
+                if sum(map(len, texts)) > _MOST_TEXT:
+                    return None
+        return tuple(texts)
 
     @cached_property
     def _outputs(self) -> dict[str, Owner]:

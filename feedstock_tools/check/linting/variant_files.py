@@ -9,9 +9,8 @@ from pathlib import Path
 
 from feedstock_tools.check.linting.subject import LintFinding, Subject
 from feedstock_tools.check.renderings import Job
-from feedstock_tools.errors import FeedstockError
 from feedstock_tools.feedstock.git import left_out
-from feedstock_tools.reading import CI_SUPPORT, GENERATED, LARGEST_SCRIPT, SPEC_NAME, read_bytes
+from feedstock_tools.reading import CI_SUPPORT, GENERATED, SPEC_NAME
 from feedstock_tools.recipe.written.document import Document, read_document
 from feedstock_tools.rerender.rules import Rules
 from feedstock_tools.rerender.source import migrations_of
@@ -26,8 +25,6 @@ _KEPT = frozenset(
         *("CONDA_BUILD_SYSROOT", "MACOSX_DEPLOYMENT_TARGET", "MACOSX_SDK_VERSION", "VERBOSE_AT", "VERBOSE_CM"),
     }
 )
-#: Characters of a recipe's folder that are searched for names of keys.
-_MOST_TEXT = 4 << 20
 #: What selectors call a key.
 _SHORT = {"python": "py", "numpy": "np"}
 #: Keys that functions read: some versions of conda-smithy keep more of them than a recipe uses.
@@ -81,19 +78,9 @@ def _is_named(key: str, words: frozenset[str] | None) -> bool:
 def _words_of_recipe(subject: Subject) -> frozenset[str] | None:
     """All words in the text files of the recipe's folder; None if it holds too much text to be a recipe's."""
     words: set[str] = set()
-    folder = subject.files.recipe_path.parent
-    read = 0
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.is_symlink() and path.suffix not in {".patch", ".diff"}:
-            try:
-                text = read_bytes(path, LARGEST_SCRIPT, within=folder).decode(errors="replace")
-            except FeedstockError:
-                continue
-            read += len(text)
-            if read > _MOST_TEXT:
-                return None
-            words |= set(_WORDS.findall(text)) | set(re.findall(r"[A-Za-z_][\w-]*", text))
-    return frozenset(words)
+    for text in subject.texts or ():
+        words |= set(_WORDS.findall(text)) | set(re.findall(r"[A-Za-z_][\w-]*", text))
+    return None if subject.texts is None else frozenset(words)
 
 
 def stale_migrations(subject: Subject) -> Iterator[LintFinding]:

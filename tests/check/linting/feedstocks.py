@@ -137,7 +137,8 @@ def feedstock(
     is_v1 = "schema_version" in recipe
     (folder / "recipe").mkdir()
     (folder / "recipe" / ("recipe.yaml" if is_v1 else "meta.yaml")).write_text(recipe)
-    (folder / "recipe/build.sh").write_text("make install\n")
+    for name in ("build.sh", "tools.sh", "stubs.sh", "LICENSE"):
+        (folder / "recipe" / name).write_text("make install\n")
     (folder / "conda-forge.yml").write_text("conda_build_tool: rattler-build\n" if is_v1 else "")
     (folder / ".ci_support/migrations").mkdir(parents=True)
     for subdir in subdirs:

@@ -55,6 +55,8 @@ extra:
 def feedstock(folder: Path, recipe: str) -> Path:
     (folder / "recipe").mkdir()
     (folder / "recipe/meta.yaml").write_text(recipe)
+    for name in ("build.sh", "LICENSE"):
+        (folder / "recipe" / name).touch()
     (folder / ".ci_support").mkdir()
     for version in ("None", "12.9"):
         text = f"cuda_compiler_version:\n- '{version}'\npython:\n- 3.12.* *_cpython\ntarget_platform:\n- linux-64\n"
