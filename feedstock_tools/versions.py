@@ -107,6 +107,11 @@ def _components(text: str) -> tuple[tuple[Part, ...], ...]:
     return tuple(components)
 
 
+def minor_of(version: str) -> str:
+    """`3.12` of `3.12.1`."""
+    return ".".join(version.split(".")[:2])
+
+
 @lru_cache(maxsize=4096)
 def parse_version(version: str) -> Version:
     """Read a version.

@@ -55,6 +55,12 @@ def some_of(names: Sequence[str], most: int = 1) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
+def listed(words: Iterable[str]) -> str:
+    """`a, b and c`, `a and b`, `a`; of none `nothing`."""
+    *first, last = [*words] or ["nothing"]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def shown(text: str) -> str:
     """A text that a terminal shows unchanged, and on which neither it nor the log of a workflow acts: names may come
     from untrusted files.

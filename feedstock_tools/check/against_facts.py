@@ -48,7 +48,7 @@ from feedstock_tools.recipe.packages import Package
 from feedstock_tools.rerender.configuration import Configuration
 from feedstock_tools.rerender.source import Pinning, find_pinning
 from feedstock_tools.stages import stage
-from feedstock_tools.versions import parse_version
+from feedstock_tools.versions import minor_of, parse_version
 from feedstock_tools.wording import counted, some_of
 
 _NOT_CUDA = frozenset({"", "None", "none", "undefined"})
@@ -103,7 +103,7 @@ def _cuda_rows(facts: CudaFacts, graph: PinGraph, configuration: Configuration) 
     """The rows with a CUDA version that has facts; others are unknown, and nothing is checked about them."""
     zipped = next((group for group in configuration.zip_keys if "cuda_compiler_version" in group), ())
     for number, cuda in enumerate(configuration.values.get("cuda_compiler_version", ())):
-        toolkit = facts.toolkits.get(_minor(cuda))
+        toolkit = facts.toolkits.get(minor_of(cuda))
         if cuda not in _NOT_CUDA and toolkit is not None:
             own = {key: (configuration.values[key][number],) for key in zipped if key in configuration.values}
             values = {**configuration.values, "cuda_compiler_version": (cuda,), **own}
@@ -129,7 +129,7 @@ def _never_released(facts: CudaFacts, configuration: Configuration) -> Iterator[
     """
     versions = sorted(facts.toolkits, key=parse_version)
     for cuda in configuration.values.get("cuda_compiler_version", ()):
-        version = _minor(cuda)
+        version = minor_of(cuda)
         if cuda in _NOT_CUDA or version in facts.toolkits or not _is_version(version):
             continue
         wanted = parse_version(version)
@@ -142,10 +142,6 @@ def _never_released(facts: CudaFacts, configuration: Configuration) -> Iterator[
 
 def _is_version(text: str) -> bool:
     return text.replace(".", "").isdigit()
-
-
-def _minor(version: str) -> str:
-    return ".".join(version.split(".")[:2])
 
 
 def _host_compiler(row: _CudaRow) -> Iterator[Finding]:
@@ -519,7 +515,7 @@ def _without_facts(facts: CudaFacts, configurations: Iterable[Configuration]) ->
     versions = {
         version
         for configuration in configurations
-        for version in map(_minor, configuration.values.get("cuda_compiler_version", ()))
+        for version in map(minor_of, configuration.values.get("cuda_compiler_version", ()))
         if version not in _NOT_CUDA
         if not (_is_version(version) and min(known) <= parse_version(version) <= max(known))
     }

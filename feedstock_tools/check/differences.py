@@ -21,7 +21,7 @@ from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.digests import digest_of_files
 from feedstock_tools.errors import FeedstockError
 from feedstock_tools.reading import is_inside
-from feedstock_tools.recipe.packages import Package
+from feedstock_tools.recipe.packages import Package, mapping_in
 from feedstock_tools.recipe.requirements import Pin, Requirement
 from feedstock_tools.rerender.configuration import NO_LOOP, Configuration
 from feedstock_tools.rerender.forge import Forge
@@ -311,7 +311,7 @@ def _tests(tests: Any) -> tuple[list[str], list[str]]:
     if isinstance(tests, Mapping):  # of a `meta.yaml`
         return [*_texts(tests.get("imports"))], [*_texts(tests.get("commands"))]
     each = [test for test in tests or () if isinstance(test, Mapping)]
-    python = [_mapping(test.get("python")) for test in each]
+    python = [mapping_in(test.get("python")) for test in each]
     commands = [line for test in each for line in _script_lines(test.get("script"))]
     commands += ["pip check"] if any(test and test.get("pip_check", True) for test in python) else []
     return [name for test in python for name in _texts(test.get("imports"))], commands
@@ -332,7 +332,7 @@ def _requirement(requirement: Requirement, variant: Mapping[str, str]) -> str:
 def _sources(value: Any) -> Iterator[str]:
     """URL, hash, commit and patches of each source."""
     for source in value if isinstance(value, list) else [value]:
-        fields = _mapping(source)
+        fields = mapping_in(source)
         for word, keys in _OF_SOURCES.items():
             texts = [text for key in keys for text in _texts(fields.get(key))]
             yield from (f"{word}: {text}" for text in texts)
@@ -363,10 +363,6 @@ def _commands(lines: Sequence[str]) -> Iterator[str]:
             yield "pip check"
         elif text and not _EXISTENCE.match(text):
             yield _HASH.sub("h…", text)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _texts(value: Any) -> tuple[str, ...]:

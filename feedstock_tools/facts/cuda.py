@@ -17,7 +17,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.facts.content import content_of
 from feedstock_tools.facts.gpus import Gpu, find_gpu, load_gpus
 from feedstock_tools.platforms import Platform
-from feedstock_tools.versions import parse_version
+from feedstock_tools.versions import minor_of, parse_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ class CudaFacts:
         Raises:
             InputError: there are no facts about it.
         """
-        minor = ".".join(version.split(".")[:2])
+        minor = minor_of(version)
         if minor not in self.toolkits:
             raise InputError(
                 f"unknown CUDA version {version}", hint=f"Known CUDA versions: {', '.join(self.toolkits)}."

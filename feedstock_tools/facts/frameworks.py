@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from feedstock_tools.facts.content import content_of
+from feedstock_tools.versions import minor_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ class WheelRelease:
     @property
     def minor(self) -> str:
         """The minor version: `2.15`."""
-        return ".".join(self.version.split(".")[:2])
+        return minor_of(self.version)
 
     @property
     def cuda_spec(self) -> str | None:

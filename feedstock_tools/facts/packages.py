@@ -23,6 +23,7 @@ from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.platforms import KNOWN_SUBDIRS
 from feedstock_tools.reading import read_text
+from feedstock_tools.versions import minor_of
 from feedstock_tools.yaml_reading.nodes import parse_texts
 
 
@@ -319,7 +320,7 @@ def read_packages() -> tuple[KnownPackage, ...]:
 def known_pythons() -> tuple[str, ...]:
     """The minor versions of Python with packages in the facts, oldest first."""
     versions = (package.version for package in read_packages() if package.name == "python")
-    return tuple(dict.fromkeys(".".join(version.split(".")[:2]) for version in versions))
+    return tuple(dict.fromkeys(minor_of(version) for version in versions))
 
 
 def checked_packages(path: Path) -> tuple[KnownPackage, ...]:

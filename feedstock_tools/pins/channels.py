@@ -17,6 +17,7 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.pins.graph.kinds import newest_first
 from feedstock_tools.platforms import Platform
 from feedstock_tools.redaction import without_credentials
+from feedstock_tools.versions import minor_of
 
 #: The channels of `defaults` on Linux (conda/base/constants.py, DEFAULT_CHANNELS_UNIX).
 _DEFAULTS = ("https://repo.anaconda.com/pkgs/main", "https://repo.anaconda.com/pkgs/r")
@@ -72,7 +73,7 @@ def toolkit_of(record: Record) -> str | None:
     run with.
     """
     if record.name in _OWN:
-        return ".".join(record.version.split(".")[:2])
+        return minor_of(record.version)
     match = _IN_BUILD.search(record.build) or _IN_BUILD_OLD.search(record.build)
     if match:
         major, minor = (group for group in match.groups() if group is not None)

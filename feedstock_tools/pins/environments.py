@@ -19,6 +19,7 @@ from feedstock_tools.pins.channels import channel_title, channel_urls, toolkit_o
 from feedstock_tools.pins.driver import Machine, probe
 from feedstock_tools.pins.graph.kinds import newest_first
 from feedstock_tools.platforms import Platform
+from feedstock_tools.versions import minor_of
 
 _PACKAGE = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?P<rest>.*)", re.DOTALL)
 
@@ -298,7 +299,7 @@ def target_of(
     this_machine = probed() if cuda is None and gpu is not False and where == Platform.here() else Machine()
     wanted = gpu if gpu is not None else cuda is not None or bool(this_machine.devices)
     machine = (cuda or this_machine.cuda or tuple(facts.toolkits)[-1]) if wanted else None
-    return Target("gpu" if wanted else "cpu", where, ".".join(cuda.split(".")[:2]) if cuda else None, machine)
+    return Target("gpu" if wanted else "cpu", where, minor_of(cuda) if cuda else None, machine)
 
 
 def environment(request: Request, facts: CudaFacts, frameworks: Frameworks) -> Environment:

@@ -95,7 +95,7 @@ def package_of_meta(
         run_pins=run_pins,
         sections=output.requirements,
         exports=exports,
-        about={**meta.section("about"), **_mapping(meta.output.get("about"))},
+        about={**meta.section("about"), **mapping_in(meta.output.get("about"))},
         source=meta.data.get("source"),
         scripts=(build.get("script") or meta.output.get("script"),),
         script_env=texts_in(build.get("script_env")),
@@ -105,13 +105,13 @@ def package_of_meta(
 
 def package_of_content(content: Mapping[str, Any], output: RenderedOutput, platform: Platform) -> Package:
     """The package that an output of a `recipe.yaml` is, from the content that it was rendered to."""
-    parts = _mapping(content.get("requirements"))
+    parts = mapping_in(content.get("requirements"))
     caches = content.get("staging_caches") or ()
-    shared = [_mapping(cache.get("requirements")) for cache in caches]
+    shared = [mapping_in(cache.get("requirements")) for cache in caches]
     exports = by_kind(parts.get("run_exports"))
     ignore = parts.get("ignore_run_exports") or {}
-    build = _mapping(content.get("build"))
-    down = int(_mapping(build.get("variant")).get("down_prioritize_variant") or 0)
+    build = mapping_in(content.get("build"))
+    down = int(mapping_in(build.get("variant")).get("down_prioritize_variant") or 0)
 
     def with_caches(section: str) -> tuple[Requirement, ...]:
         own = [item for part in (parts, *shared) for item in as_list(part.get(section))]
@@ -136,9 +136,9 @@ def package_of_content(content: Mapping[str, Any], output: RenderedOutput, platf
         track_features=tuple(f"{output.name}-p-{step}" for step in range(down)),
         sections={name: as_list(parts.get(of_v1)) for name, of_v1 in SECTIONS.items()},
         exports=exports,
-        about=_mapping(content.get("about")),
+        about=mapping_in(content.get("about")),
         source=content.get("source"),
-        scripts=(*(_mapping(cache.get("build")).get("script") for cache in caches), build.get("script")),
+        scripts=(*(mapping_in(cache.get("build")).get("script") for cache in caches), build.get("script")),
         tests=content.get("tests"),
     )
 
@@ -148,7 +148,7 @@ def texts_in(value: object) -> tuple[str, ...]:
     return tuple(item for item in as_list(value) if isinstance(item, str))
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def mapping_in(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
@@ -182,7 +182,7 @@ def _of_test(test: Mapping[str, Any], output: RenderedOutput) -> Iterator[tuple[
     """The contents of a test environment besides the package (rattler_build_core: package_test/run_test.rs)."""
     python = test.get("python")
     if not isinstance(python, dict):
-        yield _typed(as_list(_mapping(test.get("requirements")).get("run")))
+        yield _typed(as_list(mapping_in(test.get("requirements")).get("run")))
         return
     pip = ("pip",) if python.get("pip_check", True) else ()
     versions = as_list(python.get("python_version"))

@@ -21,7 +21,7 @@ from typing import Any
 
 from feedstock_tools.facts.cuda import MSVC, CudaFacts, Toolkit, load_cuda
 from feedstock_tools.files.temporary import temporary_folder
-from feedstock_tools.versions import parse_version
+from feedstock_tools.versions import minor_of, parse_version
 from maintenance.facts.index import Wheel, by_minor, copy_wheel, first_and_last_of_minors, linux_wheels
 from maintenance.facts.records import Entry, Release, read_new, read_table, say, write_table
 
@@ -141,7 +141,7 @@ def _place(name: str) -> tuple[int, str]:
 
 def minors(table: Mapping[str, Entry]) -> dict[str, tuple[str, str]]:
     """The first and the last recorded release of each minor version."""
-    return {".".join(group[0].split(".")[:2]): (group[0], group[-1]) for group in by_minor(table)}
+    return {minor_of(group[0]): (group[0], group[-1]) for group in by_minor(table)}
 
 
 def differences(facts: CudaFacts, table: Mapping[str, Entry]) -> list[str]:

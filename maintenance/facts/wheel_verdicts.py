@@ -15,6 +15,7 @@ from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.facts.frameworks import load_wheels
 from feedstock_tools.pins.graph.answers import resolve
 from feedstock_tools.pins.judge import card_named, judge_wheel
+from feedstock_tools.versions import minor_of
 from maintenance.facts.framework_wheels import TABLES, cuda_of_torch
 from maintenance.facts.records import Entry, read_table, say
 
@@ -135,7 +136,7 @@ def differences() -> Iterator[tuple[str, str | None]]:
         for table in tables:
             for version, entry in read_table(f"{TABLES}/{table}").items():
                 releases.setdefault(version, {})[table] = entry["platforms"]
-        minors = list({".".join(version.split(".")[:2]): version for version in releases}.items())
+        minors = list({minor_of(version): version for version in releases}.items())
         for minor, version in sorted(minors, key=lambda pair: [int(part) for part in pair[0].split(".")])[-_LAST:]:
             for subdir in PLATFORMS:
                 alike: set[tuple[int, str]] = set()

@@ -46,6 +46,7 @@ from feedstock_tools.files.changes import write_whole
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
+from feedstock_tools.versions import minor_of
 
 _NAME = STAND_IN.origin
 #: The file of a channel that says what this machine has for it.
@@ -118,7 +119,7 @@ def ensure_stand_in_channel(
     """
     sources = sources or Sources()
     native = platform == Platform.here()
-    wanted = sorted({".".join(version.split(".")[:2]) for version in pythons})
+    wanted = sorted({minor_of(version) for version in pythons})
     installations = find_pythons(wanted, path=sources.path)
     identity = stand_in_identity(platform, path=sources.path, toolkits=sources.toolkits if native else None)
     zig = (str(sources.zig.folder),) if sources.zig else ()
@@ -218,7 +219,7 @@ def _make(channel: Path, platform: Platform, contents: _Contents, kept: Path) ->
     for package in (*read_packages(), *read_tools().packages, *_cross_tools(platform, builder)):
         if package.subdir not in entries:
             continue
-        minor = ".".join(package.version.split(".")[:2])
+        minor = minor_of(package.version)
         if package.role == "python" and package.subdir == builder.subdir and minor in real:
             metadata = replace(_metadata(package, real=True), version=real[minor].version)
             made = python_files(real[minor])
@@ -277,7 +278,7 @@ def _cross_tools(platform: Platform, builder: Platform) -> Iterable[KnownPackage
 
 
 def _files(package: KnownPackage, platform: Platform, contents: _Contents) -> Iterable[PackageFile]:
-    version = ".".join(package.version.split(".")[:2])
+    version = minor_of(package.version)
     if package.role == "python" and package.subdir.startswith("linux-"):
         yield site_packages(version)
     if package.role in _COMPILER_ROLES:

@@ -23,6 +23,7 @@ from feedstock_tools.channel.properties import ChannelDemand
 from feedstock_tools.errors import WorkError
 from feedstock_tools.facts.packages import read_packages, read_tools
 from feedstock_tools.platforms import Platform
+from feedstock_tools.versions import minor_of
 
 #: What a device compiler lacks its own message tells.
 _COMPILER_ROLES = ("c_compiler", "cxx_compiler")
@@ -145,4 +146,4 @@ def _why_no_tools(demand: ChannelDemand, path: str | None) -> str | None:
 
 def _minor(python: str | None) -> str | None:
     """`3.12` of `3.12.* *_cpython`."""
-    return ".".join(python.split(" ")[0].split(".")[:2]) if python else None
+    return minor_of(python.split(" ")[0]) if python else None

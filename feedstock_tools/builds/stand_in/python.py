@@ -21,6 +21,7 @@ from typing import Any
 from feedstock_tools.builds.stand_in import probe
 from feedstock_tools.channel.metadata import PackageFile
 from feedstock_tools.errors import WorkError
+from feedstock_tools.versions import minor_of
 
 _PROBE_SECONDS = 20
 _LIBPYTHON = "libpython"
@@ -77,7 +78,7 @@ class Installation:
     @property
     def minor(self) -> str:
         """`3.12` of `3.12.1`."""
-        return ".".join(self.version.split(".")[:2])
+        return minor_of(self.version)
 
     @property
     def identity(self) -> str:

@@ -28,6 +28,7 @@ from feedstock_tools.facts.packages import MAKE, Wheel, read_tools
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
+from feedstock_tools.wording import listed
 
 _SCRIPT = """\
 #!{prefix}/bin/python
@@ -75,9 +76,9 @@ def why_no_tools(names: Iterable[str], platform: Platform, python: str | None, p
             all_of_it = read_tools().wheels_of(name)
             pythons = list(dict.fromkeys(wheel.python for wheel in all_of_it if wheel.python))
             if pythons and python not in pythons:
-                return f"the stand-in channel has {name} for Python {_listed(pythons)}, not for {python}"
+                return f"the stand-in channel has {name} for Python {listed(pythons)}, not for {python}"
             platforms = list(dict.fromkeys(wheel.subdir for wheel in all_of_it))
-            return f"the stand-in channel has {name} for {_listed(platforms)}, not for {Platform.here().subdir}"
+            return f"the stand-in channel has {name} for {listed(platforms)}, not for {Platform.here().subdir}"
     return None
 
 
@@ -102,7 +103,7 @@ def fetch_tools(
 
 def _fetch(wheels: Sequence[Wheel], folder: Path, machine: Mapping[str, str], watch: Watch, why: str) -> None:
     named = [f"{wheel.project} {wheel.release}" for wheel in wheels]
-    title = _listed(named if len(named) < 4 else [*named[:2], f"{len(named) - 2} other wheels"])
+    title = listed(named if len(named) < 4 else [*named[:2], f"{len(named) - 2} other wheels"])
     size, began = sum(wheel.size for wheel in wheels), time.monotonic()
     requirements = [f"{wheel.project}=={wheel.release} --hash=sha256:{wheel.sha256}" for wheel in wheels]
     download = Download(requirements, title, size, why, options=_options(wheels[0]))
@@ -111,7 +112,7 @@ def _fetch(wheels: Sequence[Wheel], folder: Path, machine: Mapping[str, str], wa
             path.rename(folder / path.name)
     absent = [wheel.file for wheel in wheels if not (folder / wheel.file).is_file()]
     if absent:
-        raise WorkError(f"pip fetched other files than {_listed(absent)}")
+        raise WorkError(f"pip fetched other files than {listed(absent)}")
     watch(Fetching(title, "ready", time.monotonic() - began, size, size))
 
 
@@ -132,11 +133,6 @@ def _options(wheel: Wheel) -> tuple[str, ...]:
         return ()
     version = (f"--python-version={wheel.python}", "--implementation=cp") if wheel.python else ()
     return (*version, f"--abi={abi}", *(f"--platform={platform}" for platform in platforms.split(".")))
-
-
-def _listed(names: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
 
 
 def wheel_files(wheel: Wheel, path: Path) -> Iterator[PackageFile]:

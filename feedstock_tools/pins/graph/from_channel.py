@@ -22,6 +22,7 @@ from feedstock_tools.channel.metadata import Record, RunExports
 from feedstock_tools.channel.specs import admits, read_spec
 from feedstock_tools.errors import InputError
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
+from feedstock_tools.versions import minor_of
 
 #: Virtual packages that are kinds of the graph.
 VIRTUAL_KINDS = MappingProxyType({"__cuda": "__cuda", "__glibc": "glibc"})
@@ -127,7 +128,7 @@ class Builds:
 
 def _version(kind: str, version: str) -> str:
     """The version of a release: `11.3` for a cudatoolkit 11.3.1."""
-    return ".".join(version.split(".")[:2]) if kind in _MINOR else version
+    return minor_of(version) if kind in _MINOR else version
 
 
 def packages_between(kinds: Mapping[str, str], records: Iterable[Record]) -> frozenset[str]:

@@ -16,6 +16,7 @@ from feedstock_tools.gpu_code.architecture import parse_architectures, service_o
 from feedstock_tools.pins.graph.kinds import FRAMEWORKS, kind_named, msvc_of, msvc_words
 from feedstock_tools.pins.graph.model import Bound, PinGraph, Release, Way
 from feedstock_tools.versions import parse_version
+from feedstock_tools.wording import listed
 
 _LINUX = frozenset({"linux-64", "linux-aarch64", "linux-ppc64le"})
 _WINDOWS = frozenset({"win-64"})
@@ -155,7 +156,7 @@ def _of_cuda(cuda: str, facts: CudaFacts, scales: Scales, *, compiles: bool) -> 
     yield _visual_studio_bound(release, toolkit, scales["visual-studio"], _cited(facts, toolkit, "visual_studio"))
     if compiles:
         way = Way({"sm": frozenset(toolkit.architectures)}, source=_cited(facts, toolkit, "architectures"))
-        yield Bound(release, (way,), f"its nvcc knows {_listed(f'sm_{name}' for name in toolkit.architectures)}")
+        yield Bound(release, (way,), f"its nvcc knows {listed(f'sm_{name}' for name in toolkit.architectures)}")
     yield _driver_bound(release, toolkit, scales["driver"], _cited(facts, toolkit, "least_driver"))
     least = needed_cuda(cuda)
     enough = frozenset(version for version in scales["__cuda"] if parse_version(version) >= parse_version(least))
@@ -169,7 +170,7 @@ def _platform_bound(release: Release, toolkit: Toolkit, source: str) -> Bound:
         way = Way({"platform": frozenset()}, frozenset({"platform"}))
         return Bound(release, (way,), "no package of it on conda-forge is known", unknown=True)
     way = Way({"platform": frozenset(toolkit.platforms)}, source=source)
-    return Bound(release, (way,), f"conda-forge has it for {_listed(toolkit.platforms)}")
+    return Bound(release, (way,), f"conda-forge has it for {listed(toolkit.platforms)}")
 
 
 def _unknown(release: Release, kind: str) -> Bound:
@@ -217,7 +218,7 @@ def _glibc_bound(release: Release, facts: CudaFacts, scale: frozenset[str]) -> B
             words.append(f"{least} on {row.platform}")
             subdirs.add(row.platform.subdir)
     ways.append(Way({"platform": _PLATFORMS - subdirs, "glibc": frozenset()}))
-    sentence = f"conda-forge builds it for glibc {_listed(words)}" if words else "its glibc is unknown"
+    sentence = f"conda-forge builds it for glibc {listed(words)}" if words else "its glibc is unknown"
     return Bound(release, tuple(ways), sentence)
 
 
@@ -241,8 +242,8 @@ def _of_library(library: Library, cudas: Sequence[str], sms: frozenset[str]) -> 
                 builds.setdefault(release.version, {})[way] = spec
                 platforms.setdefault(release.version, set()).update(subdirs)
     for version, ways in builds.items():
-        where = _listed(sorted(platforms[version]))
-        sentence = f"conda-forge has it for CUDA {_listed(dict.fromkeys(ways.values()))}, for {where}"
+        where = listed(sorted(platforms[version]))
+        sentence = f"conda-forge has it for CUDA {listed(dict.fromkeys(ways.values()))}, for {where}"
         yield Bound(Release(library.name, version), tuple(ways), sentence)
         for code in library.gpu_code:
             if admits(code.versions, version):
@@ -383,11 +384,6 @@ def _cited(facts: CudaFacts, toolkit: Toolkit, fact: str) -> str:
     return "; ".join(source.url or source.title for source in sources)
 
 
-def _listed(words: Iterable[str]) -> str:
-    listed = list(words)
-    return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}" if listed else "nothing"
-
-
 def bounds_of_wheels(
     name: str, facts: CudaFacts, cudas: Sequence[str], pythons: Sequence[str], scales: Scales
 ) -> Iterator[Bound]:
@@ -416,8 +412,8 @@ def _of_platforms(release: Release, builds: Collection[WheelRelease], source: st
     fit = [platform for platform in named if any(platform in wheels.code for wheels in builds)]
     unread = {platform: why for wheels in builds for platform, why in wheels.unread.items() if platform not in fit}
     without = [platform for platform in named if platform in _PLATFORMS and platform not in (*fit, *unread)]
-    sentence = f"its wheels for {_listed(fit)} hold GPU code" if fit else "it has no wheels with GPU code on PyPI"
-    none = f"those for {_listed(without)} {'have' if fit else 'are for the CPU, and have'} no CUDA" if without else ""
+    sentence = f"its wheels for {listed(fit)} hold GPU code" if fit else "it has no wheels with GPU code on PyPI"
+    none = f"those for {listed(without)} {'have' if fit else 'are for the CPU, and have'} no CUDA" if without else ""
     ways = (Way({"platform": frozenset({*fit, *unread})}, source=source),)
     yield Bound(release, ways, "; ".join(filter(None, (sentence, none))))
     if unread:
@@ -449,7 +445,7 @@ def _code_of_wheels(
         unread = frozenset(platform for wheels in builds.values() for platform in wheels.unread)
         ways += [Way({"platform": unread})] if unread else []
         sentences = [
-            f"{f'{key} holds' if len(builds) > 1 else 'its wheels hold'} {code} ({_listed(subdirs)})"
+            f"{f'{key} holds' if len(builds) > 1 else 'its wheels hold'} {code} ({listed(subdirs)})"
             for code, where in words.items()
             for key, subdirs in where.items()
         ]
@@ -497,8 +493,8 @@ def code_words(code: str) -> str:
     names = code.split()
     machine = [name for name in names if name.startswith("sm_")]
     ptx = [name for name in names if not name.startswith("sm_")]
-    parts = [f"machine code for {_listed(machine)}"] if machine else []
-    return f"{' '.join(parts) or 'no machine code'}, {f'PTX for {_listed(ptx)}' if ptx else 'no PTX'}"
+    parts = [f"machine code for {listed(machine)}"] if machine else []
+    return f"{' '.join(parts) or 'no machine code'}, {f'PTX for {listed(ptx)}' if ptx else 'no PTX'}"
 
 
 def brought_cuda(wheels: WheelRelease, cudas: Sequence[str]) -> frozenset[str]:
@@ -530,7 +526,7 @@ def _cuda_of_wheels(release: Release, builds: Mapping[str, WheelRelease], cudas:
         named = f"{key} for CUDA {spec}" if several else f"its wheels bring CUDA {spec}"
         without = f"{key} without CUDA" if several else "its wheels bring no CUDA"
         words.append(f"{named}{cudnn}" if wheels.code else without)
-    return Bound(release, tuple(ways), f"its wheels are {_listed(words)}" if several else words[0])
+    return Bound(release, tuple(ways), f"its wheels are {listed(words)}" if several else words[0])
 
 
 def _needed_cudnn(
@@ -555,5 +551,5 @@ def _needed_cudnn(
         }
     if cudnns and built:
         way = Way({"cudnn": frozenset(allowed)}, source=source)
-        reason = f"it was built with cuDNN {_listed(dict.fromkeys(built))}, and needs that minor version or a later one"
+        reason = f"it was built with cuDNN {listed(dict.fromkeys(built))}, and needs that minor version or a later one"
         yield Bound(release, (way,), reason)
