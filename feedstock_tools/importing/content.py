@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,17 +60,17 @@ class Content:
     comments_left: int
 
 
-def recipe_content(source: Source, samples: Sequence[Sample], name: str) -> Content:
-    """The content of the spec of a feedstock called `name`."""
+def recipe_content(source: Source, samples: Sequence[Sample], name: str, among: int = 0) -> Content:
+    """The content of the spec of a feedstock called `name`, with what it says of the settings `among`, built or not."""
     written = WrittenConditions(Document(source.recipe, source.text))
     conditions = Conditions(samples, written.all, source.recipe)
     built = mask_of(index for index, sample in enumerate(samples) if not sample.tree.skip)
-    return _Importer(source, samples, name, Merger(conditions, built, written)).content()
+    return _Importer(source, samples, name, Merger(conditions, built | among, written), built).content()
 
 
 class _Importer:
-    def __init__(self, source: Source, samples: Sequence[Sample], name: str, merger: Merger) -> None:
-        self.source, self.samples, self.name, self.merger = source, samples, name, merger
+    def __init__(self, source: Source, samples: Sequence[Sample], name: str, merger: Merger, built: int) -> None:
+        self.source, self.samples, self.name, self.merger, self.built = source, samples, name, merger, built
         self.trees: Mapping[int, RecipeTree] = {
             index: sample.tree for index, sample in enumerate(samples) if merger.among >> index & 1
         }
@@ -96,7 +96,7 @@ class _Importer:
         content["platforms"] = self._platforms()
         if "cuda_compiler" in self.source.text or "'cuda'" in self.source.text or '"cuda"' in self.source.text:
             content["cuda"] = _architectures(self.source.recipe.parent)
-        content["migrations"] = _migrations(self.source.forge.folder)
+        content["migrations"] = _migrations(self.source.forge.folder, self.source.migrations.finished)
         variants, zipped, lost = variant_content(self.source)
         content["variants"] = variants
         content["zip"] = zipped
@@ -256,7 +256,7 @@ class _Importer:
     def _skip(self) -> list[Any]:
         """The skips of the recipe: its own conditions as far as they fit, and one for the remaining settings."""
         conditions = self.merger.conditions
-        skipped = conditions.everywhere & ~self.merger.among
+        skipped = conditions.everywhere & ~self.built
         remaining, chosen = skipped, []
         options = [(conditions.mask(condition), condition) for condition in self.merger.written.all]
         options += [(mask, Name(word)) for word in ("win", "osx", "linux") if (mask := conditions.mask(Name(word)))]
@@ -283,14 +283,22 @@ class _Importer:
         self.remainder.copy("extra", self.writer.mapping(single, {min(self.trees): more}))
 
 
-def _migrations(feedstock: Path) -> list[str] | dict[str, Any]:
-    """The migrations of a feedstock that a spec can have: those of conda-forge by name, its own with their texts."""
+def _migrations(feedstock: Path, finished: Collection[Path]) -> list[str] | dict[str, Any]:
+    """The migrations of a feedstock that a spec can have: those of conda-forge by name, its own with their texts.
+
+    Those that are over, which the next rerender removes, are left out.
+    """
     found: dict[str, Any] = {}
-    for path in sorted((feedstock / STUBS).glob("*.yaml")):
-        text = read_text(path, within=feedstock).strip()
+    for path in sorted({*(feedstock / STUBS).glob("*.yaml")} - {*finished}):
+        text = read_text(path, within=feedstock)
         if re.fullmatch(r"\w[\w.-]*", path.stem, re.ASCII) and TIME_STAMP.search(text):
-            found[path.stem] = {"verbatim": f"{text}\n"} if USE_LOCAL.search(text) else {}
+            found[path.stem] = {"verbatim": migration_text(text)} if USE_LOCAL.search(text) else {}
     return found if any(found.values()) else list(found)
+
+
+def migration_text(text: str) -> str:
+    """The text of a migration without blanks at the ends of lines, as a spec has it."""
+    return "\n".join(line.rstrip() for line in text.strip().splitlines()) + "\n"
 
 
 def _architectures(recipe: Path) -> dict[str, Any]:

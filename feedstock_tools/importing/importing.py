@@ -15,6 +15,7 @@ from feedstock_tools.generate.spec.reading import spec_from_text, with_time_stam
 from feedstock_tools.generate.texts.rendering import render
 from feedstock_tools.generate.texts.wording import quoted
 from feedstock_tools.importing.content import Content, recipe_content
+from feedstock_tools.importing.inference import mask_of
 from feedstock_tools.importing.output_content import COMMENT
 from feedstock_tools.importing.samples import Sample, take_samples
 from feedstock_tools.importing.verification import Difference, compare, with_ignored_keys, with_used_keys
@@ -215,17 +216,38 @@ def import_recipe(feedstock: Path, *, pinning: Path | None = None, rules: Rules 
     )
 
 
-def content_of(feedstock: Path, pinning: Path | None, rules: Rules) -> Mapping[str, Any]:
-    """The content of the spec of a recipe."""
-    return _read(feedstock, pinning, rules)[1].content
+def contents_of(feedstocks: Sequence[Path], pinning: Path | None, rules: Rules) -> list[Mapping[str, Any]]:
+    """The contents of the specs of a recipe in two states: what each says of the settings that either builds."""
+    read = [_sampled(feedstock, pinning, rules) for feedstock in feedstocks]
+    common = sorted(frozenset.intersection(*(samples[0].looping for _, samples in read)))
+
+    def place(sample: Sample) -> tuple[object, ...]:
+        values = (sample.variant.get(key) for key in common)
+        return (sample.setting.platform, sample.setting.build_platform, *values)
+
+    built = {place(sample) for _, samples in read for sample in samples if not sample.tree.skip}
+    return [
+        recipe_content(
+            source,
+            samples,
+            _feedstock_name(source, samples),
+            mask_of(index for index, sample in enumerate(samples) if place(sample) in built),
+        ).content
+        for source, samples in read
+    ]
 
 
 def _read(feedstock: Path, pinning: Path | None, rules: Rules) -> tuple[Source, Content]:
+    source, samples = _sampled(feedstock, pinning, rules)
+    return source, recipe_content(source, samples, _feedstock_name(source, samples))
+
+
+def _sampled(feedstock: Path, pinning: Path | None, rules: Rules) -> tuple[Source, Sequence[Sample]]:
     source = read_source(feedstock, pinning, rules)
     samples = take_samples(source)
     if not any(sample.built for sample in samples):
         raise InputError("the recipe builds nothing in any configuration", path=source.recipe)
-    return source, recipe_content(source, samples, _feedstock_name(source, samples))
+    return source, samples
 
 
 def _feedstock_name(source: Source, samples: Sequence[Sample]) -> str:

@@ -21,7 +21,8 @@ from feedstock_tools.generate.spec.items import Migration
 from feedstock_tools.generate.spec.model import Spec
 from feedstock_tools.generate.spec.reading import STUBS, read_spec_as_written, spec_from_text, with_time_stamps
 from feedstock_tools.generate.texts.rendering import render
-from feedstock_tools.importing.importing import content_of
+from feedstock_tools.importing.content import migration_text
+from feedstock_tools.importing.importing import contents_of
 from feedstock_tools.importing.output_content import COMMENT
 from feedstock_tools.importing.verification import Difference, compare, laid_out
 from feedstock_tools.reading import SPEC_NAME, is_file, read_text
@@ -77,16 +78,14 @@ def update_spec(
     rules = rules or Rules.newest()
     path = feedstock / SPEC_NAME
     text = read_text(path, within=feedstock)
-    made = _texts(read_spec_as_written(feedstock), feedstock)
+    spec = read_spec_as_written(feedstock)
+    made = _texts(spec, feedstock)
     changed = changed or feedstock
     stage("reading the recipe that the spec generates, and the one that is there")
     with temporary_folder() as folder:
         generated = laid_out(changed, "recipe", made, folder)
-        for migration in (generated / STUBS).glob("*.yaml"):
-            if PurePosixPath(STUBS, migration.name) not in made:
-                migration.unlink()
-        before = content_of(generated, pinning, rules)
-    after = content_of(changed, pinning, rules)
+        before, after = contents_of((generated, changed), pinning, rules)
+    before = {**before, "migrations": _migrations(spec)}
     editor = _Editor(text, path)
     for place, old, new in _changes((), before, after):
         editor.change(place, old, new)
@@ -117,6 +116,15 @@ def _texts(spec: Spec, feedstock: Path) -> Mapping[PurePosixPath, str]:
     }
     timed = spec.model_copy(update={"migrations": {**spec.migrations, **known}})
     return render(with_time_stamps(timed, feedstock, None))
+
+
+def _migrations(spec: Spec) -> dict[str, Any]:
+    """The migrations of a spec as an import has them, without those whose time stamps a person wrote."""
+    return {
+        name: {"verbatim": migration_text(migration.verbatim)} if migration.verbatim else {}
+        for name, migration in spec.migrations.items()
+        if not migration.timestamp
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -215,6 +223,8 @@ class _Editor:
     def _change_migration(self, name: str, new: Any) -> None:
         """Change a migration, in a list of names or in a mapping."""
         known = self.root.get("migrations")
+        if new == {} and name in (known or ()):
+            return
         if isinstance(known, list) and new:
             known = {each: {} for each in known}
         elif not known:
@@ -226,7 +236,8 @@ class _Editor:
         elif new and "verbatim" in (known.get(name) or {}):
             known[name]["verbatim"] = _like(known[name]["verbatim"], new["verbatim"])
         else:
-            known[name] = _like(None, new)
+            last = next(reversed(known.values()), None) if isinstance(self.root.get("migrations"), dict) else None
+            known.insert(len(known) - 1, name, _like(None, new)) if last else known.update({name: _like(None, new)})
         self.root["migrations"] = known
         if not known:
             del self.root["migrations"]
@@ -268,10 +279,8 @@ class _Editor:
                 self._replace(place, owner[key], item, other)
             for item in removed[len(added) :]:
                 self._replace(place, owner[key], item, None)
-            before = new[new_start + len(removed) - 1] if new_start + len(removed) else None
-            for item in added[len(removed) :]:
-                self._insert(owner[key], before, item)
-                before = item
+            for at in range(new_start + len(removed), new_end):
+                self._insert(owner[key], new[at - 1] if at else None, new[at])
         if not owner[key]:
             del owner[key]
 

@@ -216,3 +216,36 @@ def test_all_patches_of_a_folder_are_one_pattern(v0: Path) -> None:
     changed(meta, ("      - patches/b.patch\n", "      - patches/b.patch\n      - patches/c.patch\n"))
     updated = update_spec(v0, pinning=v0.parent / "pinning")
     assert (updated.missed, updated.differences, updated.diff()) == ((), (), "")
+
+
+def test_a_migration_that_is_over_leaves_the_spec(v1: Path) -> None:
+    folder, pinning = _migrations(v1), v1.parent / "pinning"
+    shared = pinning / "share/conda-forge/migrations/libsolve5.yaml"
+    shared.parent.mkdir(parents=True)
+    shared.write_text(SHARED)
+    (folder / "libsolve5.yaml").write_text(SHARED)
+    imported(v1).write()
+    generate(v1).apply(force=True)
+    shared.unlink()
+    assert difference((text := update_spec(v1, pinning=pinning)).before, text.text) == ["- migrations: [libsolve5]"]
+    (v1 / "feedstock.yaml").unlink()
+    assert "libsolve5" not in imported(v1).text
+
+
+def test_what_is_skipped_for_a_while_keeps_its_requirements(v0: Path) -> None:
+    meta, pinning = v0 / "recipe" / "meta.yaml", v0.parent / "pinning"
+    imported(v0).write()
+    generate(v0).apply(force=True)
+    spec, recipe = (v0 / "feedstock.yaml").read_text(), meta.read_text()
+    skips = [line for line in recipe.splitlines() if line.startswith("  skip:")]
+    changed(meta, (skips[0], "  skip: true  # [not osx]"), (skips[1], "  # for a while"))
+    updated = update_spec(v0, pinning=pinning)
+    assert (updated.missed, updated.differences) == ((), ())
+    lines = difference(updated.before, updated.text)
+    assert [line for line in lines if line[0] == "+"] == ["+   - {when: not osx, why: for a while}"]
+    (v0 / "feedstock.yaml").write_text(updated.text)
+    generate(v0).apply(force=True)
+    meta.write_text(recipe)
+    updated = update_spec(v0, pinning=pinning)
+    assert (updated.missed, updated.differences) == ((), ())
+    assert sorted(updated.text.split()) == sorted(spec.split())
