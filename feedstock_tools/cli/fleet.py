@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.wording import counted, shown_log, table
 
 if TYPE_CHECKING:
-    from feedstock_tools.builds.fleet import FleetFolder, Inventory, Played
+    from feedstock_tools.builds.fleet import FleetFolder, Inventory, Link, Played
 
 _HOSTS = click.argument("hosts", nargs=-1, metavar="[HOST]...")
 _FLEET = options.fleet("the only one")
@@ -144,11 +145,11 @@ def worker(folder: Path) -> int:
 @options.as_json
 def status(fleet: str | None, as_json: bool) -> int:
     """Show the hosts of a fleet: whether they are connected, what they have, and what they build."""
-    from feedstock_tools.builds.fleet import Link, why_unfit
+    from feedstock_tools.builds.fleet import why_unfit
     from feedstock_tools.report.fleet import status_json, status_text
 
     found = chosen_fleet(fleet)
-    with Link(found) as link:
+    with _linked(found) as link:
         hosts, runs, jobs = link.hosts, link.runs(), link.jobs
     reasons = why_unfit(found)
     away = {host: reasons.get(host, "") for host in found.hosts if host not in hosts}
@@ -167,14 +168,9 @@ def logs(row: str, fleet: str | None) -> None:
 
     `fleet status` shows the rows that are being built.
     """
-    from feedstock_tools.builds.fleet import Away, Link, Refused
-
-    with Link(chosen_fleet(fleet)) as link:
-        try:
-            for content in link.log_of(row):
-                say(shown_log(content.decode(errors="replace")), nl=False)
-        except (Away, Refused) as error:
-            raise WorkError(f"the log of {row} cannot be read: {error}") from error
+    with _linked(chosen_fleet(fleet)) as link:
+        for content in link.log_of(row):
+            say(shown_log(content.decode(errors="replace")), nl=False)
 
 
 @fleet.command("stop", short_help="End a run on a fleet.")
@@ -185,9 +181,7 @@ def stop(run: str | None, fleet: str | None) -> int:
 
     `fleet status` shows the runs. The hosts stay up.
     """
-    from feedstock_tools.builds.fleet import Link
-
-    with Link(chosen_fleet(fleet)) as link:
+    with _linked(chosen_fleet(fleet)) as link:
         runs = link.runs()
         if not runs and run is None:
             say("No run is under way.")
@@ -425,6 +419,22 @@ def cluster_down(fleet: str | None) -> None:
     else:
         remove(found.path)
     say(f"Ended the hub of the fleet {found.name} and its jobs.")
+
+
+@contextmanager
+def _linked(fleet: FleetFolder) -> Iterator[Link]:
+    """A connection to a fleet.
+
+    Raises:
+        WorkError: it cannot be reached, or one of its machines answers with a reason or with what cannot be true.
+    """
+    from feedstock_tools.builds.fleet import Away, Damaged, Link, Refused
+
+    with Link(fleet) as link:
+        try:
+            yield link
+        except (Away, Damaged, Refused) as error:
+            raise WorkError(f"the fleet {fleet.name} does not do it: {error}") from error
 
 
 def _named_fleet(name: str, hub: str | None) -> FleetFolder:

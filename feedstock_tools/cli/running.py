@@ -426,12 +426,14 @@ def _present_hosts(link: Link, fleet: FleetFolder, *, may_come: bool) -> list[Ho
     end = time.monotonic() + _APPEAR_WITHIN
     while True:
         present = {name: report for name, report in link.hosts.items() if report}
-        if present and (len(present) >= len(fleet.hosts) or time.monotonic() > end):
-            return [host_of(name, report) for name, report in present.items()]
+        hosts = [host_of(name, report) for name, report in present.items() if "cores" in report]
+        if hosts and (len(present) >= len(fleet.hosts) or time.monotonic() > end):
+            return hosts
         if may_come and not fleet.hosts:
             return []
         if time.monotonic() > end:
-            raise InputError(f"no host of the fleet {fleet.name} has joined its scheduler")
+            reasons = "; ".join(f"{name}: {report['unfit']}" for name, report in present.items())
+            raise InputError(f"no host of the fleet {fleet.name} has joined its scheduler", hint=reasons or None)
         time.sleep(0.1)
 
 

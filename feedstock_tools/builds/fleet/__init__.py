@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from feedstock_tools.builds.fleet.provision.inventory import Inventory, read_inventory
     from feedstock_tools.builds.fleet.provision.playing import Played
     from feedstock_tools.builds.fleet.provision.wheelhouse import Target, wheelhouse
+    from feedstock_tools.builds.fleet.results.events import Damaged
     from feedstock_tools.builds.fleet.run import run_name, run_on_fleet
     from feedstock_tools.builds.fleet.simulation.hosts import SimulatedHosts, read_hosts
     from feedstock_tools.builds.fleet.simulation.simulate import HostUse, SimulatedBuild, Simulation, courses
@@ -45,6 +46,7 @@ _WHERE = {
     " invite join_fleet remove_maintainer",
     "carrying.link": "Away Link",
     "orders.order": "Refused",
+    "results.events": "Damaged",
     # A run, and the hosts that it may use.
     "run": "run_name run_on_fleet",
     "host.settings": "host_of",

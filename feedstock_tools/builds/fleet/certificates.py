@@ -29,13 +29,18 @@ _BEFORE = timedelta(hours=1)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
 
+def is_name(name: object) -> bool:
+    """Whether a value can be the name of a fleet or a host, in paths and certificates too."""
+    return isinstance(name, str) and _NAME.fullmatch(name) is not None
+
+
 def refuse_bad_name(name: str) -> None:
     """Refuse the name of a fleet or a host that would not do in paths and certificates.
 
     Raises:
         InputError: it has other characters than letters, digits, dots, hyphens and underscores, or too many.
     """
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         hint = "Use up to 63 letters, digits, dots, hyphens and underscores, beginning with a letter or digit."
         raise InputError(f"{name!r} cannot be the name of a fleet or a host", hint=hint)
 

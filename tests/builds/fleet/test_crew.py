@@ -11,6 +11,7 @@ import pytest
 
 from feedstock_tools import __version__
 from feedstock_tools.builds.fleet.carrying.link import Link, Task
+from feedstock_tools.builds.fleet.host.settings import report_of
 from feedstock_tools.builds.fleet.orders.compiling import parcels_of
 from feedstock_tools.builds.fleet.placing import resources_for
 from feedstock_tools.builds.fleet.results import crew as module
@@ -40,6 +41,7 @@ _REPORT: Mapping[str, Any] = {
     "engines": ["rattler-build"],
     "images": None,
     "unfit": None,
+    "builds": {},
 }
 
 
@@ -119,11 +121,21 @@ def test_a_run_that_is_stopped_ends(planned: tuple[FleetCrew, Agenda], fleet: _F
 
 def test_a_host_of_another_version_gets_nothing(planned: tuple[FleetCrew, Agenda], fleet: _Fleet) -> None:
     crew, rows = planned
-    fleet.hosts["h1"] = {**_REPORT, "version": "0.0.1"}
+    fleet.hosts["h1"] = report_of("h1", {**_REPORT, "version": "0.0.1"})
     assert crew.present_hosts() == []
     assert crew.returned([row.name for row in rows.todo]) == []
     assert not fleet.tasks
     assert not crew.is_waiting()
+
+
+def test_a_host_with_a_damaged_report_gets_nothing_and_the_others_go_on(
+    planned: tuple[FleetCrew, Agenda], fleet: _Fleet
+) -> None:
+    crew, rows = planned
+    fleet.hosts |= {"h0": report_of("h0", {"damaged": "it has 16.0 MiB"}), "h2": _REPORT}
+    assert [host.name for host in crew.present_hosts()] == ["h1", "h2"]
+    crew.returned([row.name for row in rows.todo])
+    assert fleet.tasks and all(task.without == ("h0",) for task in fleet.tasks.values())
 
 
 def test_a_host_that_is_set_aside_is_waited_for(planned: tuple[FleetCrew, Agenda], fleet: _Fleet) -> None:

@@ -14,15 +14,18 @@ import base64
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from feedstock_tools.builds.fleet.certificates import security
+from feedstock_tools.builds.fleet.certificates import is_name, security
 from feedstock_tools.builds.fleet.host.tasks import JOBS, TOPIC, answer, build_row, unfinished
+from feedstock_tools.builds.fleet.results.events import Damaged
 from feedstock_tools.errors import FeedstockError
+from feedstock_tools.wording import size_text
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -33,12 +36,21 @@ _PART = 4 << 20
 _CONNECTS_WITHIN, _ANSWERS_WITHIN, _EVERY = 20.0, 60.0, 0.25
 #: How long a task waits for the host that has begun it and is away, in seconds: workers join again one by one.
 _RETURNS_WITHIN = 20.0
-#: Bytes of a line: an order of a row with hundreds of outputs takes a tenth of it.
-_LONGEST_LINE = 64 << 20
+#: Orders of which it is known that a host has them.
+_MOST_KEYS = 1_000_000
+#: Characters of a line: an order of a row with hundreds of outputs takes a tenth of it.
+LONGEST_LINE = 64 << 20
+#: Characters of a host's report (one with a hundred builds takes a tenth) and of its answer besides `data`, as JSON.
+LARGEST_REPORT, LARGEST_ANSWER = 256 << 10, 16 << 20
+#: Bytes of this process, for what Dask reads before it can be counted here.
+_MEMORY = 2 << 30
+_TOO_MUCH = f"it does not fit into {size_text(_MEMORY)} of memory"
 
 
 def refuse_pickles(event: str, arguments: tuple[Any, ...]) -> None:
     """An audit hook that lets no pickle name a function or a class.
+
+    The scheduler pickles its own errors too, such as that a host is away: whoever asked takes all of them for that.
 
     Raises:
         RuntimeError: one does.
@@ -80,11 +92,11 @@ class _Courier:
 
     async def _answer(self, request: Mapping[str, Any]) -> None:
         try:
-            found = await getattr(self, f"do_{request['do']}")(**request["with"])
+            _write({"to": request["id"], "found": await getattr(self, f"do_{request['do']}")(**request["with"])})
+        except (Damaged, MemoryError) as error:
+            _write({"to": request["id"], "damaged": str(error)[:1000] or _TOO_MUCH})
         except Exception as error:  # whatever Dask raises: the client tries again
             _write({"to": request["id"], "away": f"{type(error).__name__}: {error}"[:1000]})
-        else:
-            _write({"to": request["id"], "found": found})
 
     async def do_submit(self, key: str, **task: Any) -> None:
         """Have a row built; see `_submit`."""
@@ -149,8 +161,13 @@ class _Courier:
             # Under its key, Dask knows the task; if it does not any more, this one can begin nowhere.
             future = self._client.submit(build_row, {}, key=key, resources={"nowhere": 1}, pure=False)
             await self._client.cancel([future], force=True)
-        answers = [await self._ask(host, "stop", {"keys": keys}) for host in list(self._workers)]
-        return sum(int(found.get("stopped", 0)) for found in answers)
+        asking = [self._ask(host, "stop", {"keys": keys}) for host in self._workers]
+        stopped = 0
+        for found in await asyncio.gather(*asking, return_exceptions=True):  # one that fails keeps none from ending
+            if isinstance(found, BaseException):
+                raise found
+            stopped += int(found.get("stopped", 0))
+        return stopped
 
     async def do_ask(self, host: str, operation: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The answer of a host; bytes as text in base 64."""
@@ -166,7 +183,7 @@ class _Courier:
                 request = {"key": key, "content": content, "offset": offset, "size": min(_PART, size - offset)}
                 found = await self._ask(host, "file", request)
                 data = found.get("data")
-                if not isinstance(data, bytes) or not 0 < len(data) <= size - offset:
+                if not isinstance(data, bytes) or not 0 < len(data) <= min(_PART, size - offset):
                     return {"refused": found.get("refused", f"the file does not have {size} bytes")}
                 stream.write(data)
         return {}
@@ -191,9 +208,12 @@ class _Courier:
         address = self._workers[host]
         asking = self._client.run(answer, operation, dict(arguments), data, workers=[address])
         found = (await asyncio.wait_for(asking, _ANSWERS_WITHIN))[address]
-        if not isinstance(found, dict):
-            raise TypeError(f"{host} answers in another form")
-        return found
+        if not isinstance(found, dict) or not isinstance(found.get("data", b""), bytes):
+            raise Damaged("its answer has another form")
+        if len(found.get("data", b"")) > _PART:
+            raise Damaged(f"its answer has more than {size_text(_PART)}")
+        _text({key: value for key, value in found.items() if key != "data"}, LARGEST_ANSWER)
+        return dict(found)
 
     async def _runs(self) -> dict[str, list[str]]:
         given = await self._client.get_metadata([TOPIC], default={})
@@ -206,8 +226,9 @@ class _Courier:
         if isinstance(message, dict) and message.get("echo") == self._echo:
             self._echoed = time.monotonic()
         elif isinstance(message, dict) and "key" in message:
-            self._has[str(message.get("key"))] = str(message.get("host"))
-            _write({"begun": message})
+            with suppress(Damaged):
+                _write({"begun": message})
+                self._note([message["key"]], message.get("host"))
 
     async def _look(self) -> None:
         """Report hosts and the ends of tasks, until the scheduler is away."""
@@ -228,24 +249,60 @@ class _Courier:
 
     async def _meet(self, workers: Mapping[str, Mapping[str, Any]]) -> None:
         """Take note of the hosts, and ask new ones what they have."""
-        known, self._workers = self._workers, {str(each["name"]): address for address, each in workers.items()}
-        for host, address in self._workers.items():
-            if known.get(host) != address:
-                with suppress(Exception):  # it is about to be gone
-                    keys = (await asyncio.wait_for(self._ask(host, "keys", {}), 5)).get("keys", [])
-                    self._has.update(dict.fromkeys(keys, host))
-        _write({"hosts": {str(each["name"]): each["metrics"].get(TOPIC) or {} for each in workers.values()}})
+        named = {address: each for address, each in workers.items() if is_name(each["name"])}
+        known, self._workers = self._workers, {each["name"]: address for address, each in named.items()}
+        new = [self._learn(host) for host, address in self._workers.items() if known.get(host) != address]
+        await asyncio.gather(*new)
+        _write({"hosts": _reports({each["name"]: each["metrics"].get(TOPIC) or {} for each in named.values()})})
+
+    async def _learn(self, host: str) -> None:
+        with suppress(Exception):  # it is about to be gone
+            self._note((await asyncio.wait_for(self._ask(host, "keys", {}), 5)).get("keys", []), host)
+
+    def _note(self, keys: Iterable[object], host: object) -> None:
+        """A host has what it says of some orders; of a million only, which takes 200 MB."""
+        known = [key for key in keys if isinstance(key, str) and len(key) < 100] if is_name(host) else []
+        self._has.update(dict.fromkeys(known[: max(0, _MOST_KEYS - len(self._has))], str(host)))
+
+
+def _reports(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The reports of hosts, or what is wrong with those that are too large, alone or together: the largest of them."""
+    sizes, reports, room = {}, {}, LONGEST_LINE // 2
+    for host, report in given.items():
+        try:
+            sizes[host] = len(_text(report, LARGEST_REPORT))
+        except Damaged as error:
+            reports[host] = {"damaged": f"its report is damaged: {error}"}
+    for host in sorted(sizes, key=lambda each: sizes[each]):
+        room -= sizes[host]
+        reports[host] = given[host] if room > 0 else {"damaged": "the reports of all hosts are too large together"}
+    return reports
+
+
+def _text(message: object, most: int) -> str:
+    """A value as JSON.
+
+    Raises:
+        Damaged: it is none, or has too many characters.
+    """
+    try:
+        text = json.dumps(message)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Damaged(f"it is not JSON: {error}") from None
+    if len(text) > most:
+        raise Damaged(f"it has {size_text(len(text))}, more than {size_text(most)}")
+    return text
 
 
 def _write(message: Mapping[str, Any]) -> None:
-    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.write(_text(message, LONGEST_LINE) + "\n")
     sys.stdout.flush()
 
 
 async def _serve(folder: Path, address: str) -> None:
     from distributed import Client
 
-    loop, requests = asyncio.get_running_loop(), asyncio.StreamReader(limit=_LONGEST_LINE)
+    loop, requests = asyncio.get_running_loop(), asyncio.StreamReader(limit=LONGEST_LINE)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(requests), sys.stdin)
     plain = ["msgpack"]
     async with Client(
@@ -263,13 +320,20 @@ async def _serve(folder: Path, address: str) -> None:
 def main(folder: str, address: str) -> int:
     """Serve until the standard input ends, or the scheduler is away."""
     sys.addaudithook(refuse_pickles)
+    if find_spec("resource") is not None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
     try:
         asyncio.run(_serve(Path(folder), address))
     except (FeedstockError, OSError, TimeoutError) as error:
         cause: BaseException = error
         while cause.__cause__ is not None:
             cause = cause.__cause__
-        _write({"away": str(getattr(cause, "strerror", None) or cause or type(cause).__name__)})
+        _write({"away": str(getattr(cause, "strerror", None) or cause or type(cause).__name__)[:1000]})
+        return 1
+    except (Damaged, MemoryError) as error:
+        _write({"away": f"the scheduler sends too much: {str(error)[:1000] or _TOO_MUCH}"})
         return 1
     return 0
 

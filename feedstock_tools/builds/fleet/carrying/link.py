@@ -22,10 +22,13 @@ from types import TracebackType
 from typing import Any
 
 from feedstock_tools.builds.engines.contract import Log, Output
+from feedstock_tools.builds.fleet.carrying.courier import LONGEST_LINE
+from feedstock_tools.builds.fleet.certificates import is_name
 from feedstock_tools.builds.fleet.folder import FleetFolder
+from feedstock_tools.builds.fleet.host.settings import report_of
 from feedstock_tools.builds.fleet.host.spool import START
 from feedstock_tools.builds.fleet.orders.order import Order, Refused
-from feedstock_tools.builds.fleet.results.events import events_of
+from feedstock_tools.builds.fleet.results.events import Arriving, Damaged
 from feedstock_tools.builds.plan.hosts import Share
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.processes import worker_command
@@ -175,6 +178,7 @@ class Link:
         Raises:
             Away: the host cannot be reached now, or it is over.
             Refused: it does not do it, with the reason.
+            Damaged: its answer has another form, or is too large.
         """
         found = self._found(self._send("ask", host=host, operation=operation, arguments=arguments), is_over)
         return {**found, "data": base64.b64decode(found["data"])} if "data" in found else found
@@ -203,10 +207,10 @@ class Link:
 
         Raises:
             InputError: no host builds it.
-            Away, Refused: see `ask`.
+            Away, Refused, Damaged: see `ask`.
         """
         building = {
-            str(build["row"]): (host, key)
+            build["row"]: (host, key)
             for host, report in self.hosts.items()
             for key, build in report.get("builds", {}).items()
         }
@@ -214,16 +218,14 @@ class Link:
             hint = f"There are: {', '.join(sorted(building))}." if building else "No host builds anything."
             raise InputError(f"no host builds {row}", hint=hint)
         host, key = building[row]
-        start = self.ask(host, "file", {"key": key, "content": START, "offset": 0, "size": 100})["data"].decode()
-        offset, unfinished, goes_on = 0, b"", True
+        found = self.ask(host, "file", {"key": key, "content": START, "offset": 0, "size": 100})
+        start, arriving, goes_on = found.get("data", b"").decode(errors="replace"), Arriving(), True
         while goes_on:
-            answer = self.ask(host, "events", {"key": key, "start": start, "offset": offset})
-            goes_on = bool(answer["data"] or answer["goes_on"])
-            offset += len(answer["data"])
-            lines, _, unfinished = (unfinished + answer["data"]).rpartition(b"\n")
-            for event in events_of(lines):
+            answer = self.ask(host, "events", {"key": key, "start": start, "offset": arriving.offset})
+            for event in arriving.take(answer):
                 if isinstance(event, Output | Log):
-                    yield event.content if isinstance(event, Output) else f"{event.text}\n".encode()
+                    yield event.content if isinstance(event, Output) else f"{event.text}\n".encode(errors="replace")
+            goes_on = bool(answer["data"] or answer.get("goes_on"))
 
     def _submit(self, task: Task) -> None:
         order = task.order
@@ -271,7 +273,8 @@ class Link:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
-                    text=True,
+                    encoding="utf-8",
+                    errors="replace",
                     cwd="/",
                     env={"HOME": home, "LANG": "C.UTF-8"},
                     start_new_session=True,
@@ -291,9 +294,10 @@ class Link:
     def _read(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None  # noqa: S101 - it is a pipe
         with process.stdout as lines:
-            for line in lines:
-                with suppress(ValueError, KeyError, TypeError, AttributeError):
+            while (line := lines.readline(LONGEST_LINE + 2)).endswith("\n"):
+                with suppress(ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
                     self._take(json.loads(line))
+        process.kill()  # unless it has ended, a line was too long
 
     def _lose(self, process: subprocess.Popen[str], outbox: queue.SimpleQueue[str]) -> None:
         """The courier has ended."""
@@ -312,9 +316,9 @@ class Link:
         if "hosts" in message:
             self._meet(message["hosts"])
         elif "jobs" in message:
-            self.jobs = message["jobs"]
+            self.jobs = {str(kind): _jobs(state) for kind, state in message["jobs"].items()}
         elif "dashboard" in message:
-            self.dashboard = message["dashboard"]
+            self.dashboard = None if message["dashboard"] is None else int(message["dashboard"])
         elif "begun" in message:
             self._begun(message["begun"])
         elif "ended" in message:
@@ -327,6 +331,8 @@ class Link:
                 answer = self._asked.pop(int(message["to"]), None)
             if answer is not None and "away" in message:
                 answer.set_exception(Away(str(message["away"])))
+            elif answer is not None and "damaged" in message:
+                answer.set_exception(Damaged(str(message["damaged"])))
             elif answer is not None:
                 answer.set_result(message["found"])
         elif "away" in message:
@@ -335,23 +341,46 @@ class Link:
     def _meet(self, hosts: Mapping[str, Mapping[str, Any]]) -> None:
         now = time.monotonic()
         with self._turn:
-            self.hosts = {name: report for name, report in hosts.items() if isinstance(report, dict)}
+            self.hosts = {name: report_of(name, report) for name, report in hosts.items() if is_name(name)}
             if not self._is_up.is_set():
                 self._seen = dict.fromkeys(self._seen, now)  # they join again
                 self._is_up.set()
                 for task in self.tasks.values():
                     task.ended = ""
                     self._submit(task)
-            self._seen.update(dict.fromkeys(hosts, now))
+            self._seen.update(dict.fromkeys(self.hosts, now))
         self._first.set()
 
     def _begun(self, message: Mapping[str, Any]) -> None:
         with self._turn:
-            task = self.tasks.get(str(message["key"]))
-            self._seen.setdefault(str(message["host"]), time.monotonic())  # a new one may begin before it is met
-            if task is not None:
-                task.share = Share(tuple(map(int, message["cores"])), int(message["memory"]), int(message["jobs"]))
-                task.start, task.host, task.ended = str(message["start"]), str(message["host"]), ""
+            task, host = self.tasks.get(str(message["key"])), message["host"]
+            if task is None or not is_name(host):  # it becomes part of paths
+                return
+            self._seen.setdefault(host, time.monotonic())  # a new one may begin before it is met
+            cores, memory, jobs = message["cores"], message["memory"], message["jobs"]
+            task.share = Share(tuple(map(int, cores)), _amount(memory), _amount(jobs))
+            task.start, task.host, task.ended = str(message["start"]), host, ""
+
+
+def _amount(value: object) -> int:
+    """An amount that a ledger can record.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not isinstance(value, int) or not 0 <= value < 1 << 60:
+        raise ValueError(f"{value!r} is no amount")
+    return value
+
+
+def _jobs(state: Mapping[str, Any]) -> dict[str, Any]:
+    """What the hub says of a kind of job.
+
+    Raises:
+        TypeError, ValueError, AttributeError, KeyError: it has another form.
+    """
+    jobs = {str(job): bool(is_host) for job, is_host in state["jobs"].items()}
+    return {"jobs": jobs, "problem": str(state["problem"]), "hopeless": bool(state.get("hopeless"))}
 
 
 def _write(process: subprocess.Popen[str], outbox: queue.SimpleQueue[str]) -> None:

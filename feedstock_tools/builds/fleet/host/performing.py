@@ -10,10 +10,10 @@ from pathlib import Path
 from feedstock_tools.builds.engines.choice import Engines
 from feedstock_tools.builds.engines.contract import Built, Event, Failed, Output
 from feedstock_tools.builds.fleet.host.settings import why_unfit
-from feedstock_tools.builds.fleet.host.spool import AFTER_BUILD, append, keep, slot_of
+from feedstock_tools.builds.fleet.host.spool import AFTER_BUILD, EVENTS, append, keep, slot_of
 from feedstock_tools.builds.fleet.host.store import Store
 from feedstock_tools.builds.fleet.orders.order import Channel, Made, Order, Refused, row_of
-from feedstock_tools.builds.fleet.results.events import Delivered, Finished
+from feedstock_tools.builds.fleet.results.events import MOST_OUTPUT, Delivered, Finished
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, TestRecord, now
 from feedstock_tools.builds.plan.hosts import Share
 from feedstock_tools.builds.plan.refusals import refuse
@@ -159,7 +159,8 @@ class _Report:
 
     def watch(self, event: Event) -> None:
         """Called with each event of the build."""
-        for shown in self._shown.of(event, full=False):
+        spool = self._folder / EVENTS
+        for shown in self._shown.of(event, full=spool.exists() and spool.stat().st_size > MOST_OUTPUT):
             if isinstance(shown, Built):
                 self._deliver(shown)
             elif isinstance(shown, Failed) and (unfit := why_unfit(self._root)):

@@ -147,6 +147,35 @@ def host_of(name: str, report: Mapping[str, Any]) -> Host:
     )
 
 
+def report_of(name: str, content: Any) -> Mapping[str, Any]:
+    """A report of a host, which its client can read from then on; empty for a host that has sent none.
+
+    Of a host of another version, and of one whose report is damaged, it says only that, as `unfit`, too.
+    """
+    if content == {}:
+        return {}
+    try:
+        if "damaged" in content:
+            raise ValueError(content["damaged"])
+        if (version := str(content["version"])[:40]) != __version__:
+            return {"version": version, "unfit": f"it has feedstock-tools {version}, and this is {__version__}"}
+        host_of(name, content)
+        builds = {
+            str(key): {
+                "row": str(build["row"]),
+                "cores": int(build["cores"]),
+                "memory": int(build["memory"]),
+                "seconds": float(build["seconds"]),
+            }
+            for key, build in content["builds"].items()
+        }
+        unfit = None if content["unfit"] is None else str(content["unfit"])
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        reason = f"its report is damaged: {error!r}"[:1000]
+        return {"version": __version__, "damaged": reason, "unfit": reason}
+    return {**content, "builds": builds, "unfit": unfit}
+
+
 def _engines(content: Any) -> frozenset[str]:
     """The engines of a host: the embedded one, unless its settings say otherwise.
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from shutil import copyfile
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -19,7 +20,7 @@ from feedstock_tools.builds.fleet.host.settings import host_of
 from feedstock_tools.builds.fleet.orders.compiling import Files, Parcels, compile_order
 from feedstock_tools.builds.fleet.orders.order import Order, Refused
 from feedstock_tools.builds.fleet.placing import resources_for
-from feedstock_tools.builds.fleet.results.events import Damaged, HostEvent, events_of
+from feedstock_tools.builds.fleet.results.events import Arriving, Damaged, HostEvent
 from feedstock_tools.builds.fleet.results.following import Followed, Following, Place, is_over
 from feedstock_tools.builds.fleet.results.quarantine import Rejected
 from feedstock_tools.builds.plan.agenda import Agenda
@@ -44,9 +45,6 @@ _CANCELLED_WITHIN = 3.0
 _AGAIN = "The same command begins it again."
 #: The rows that Dask has at a time, for each that the hosts build at a time; and the least number.
 _AHEAD, _AT_LEAST = 4, 32
-#: Bytes of events at once, at most; a line of them is shorter.
-_LARGEST_LINE = 4 << 20
-
 
 #: How often a row may lose its host before it counts as failed: it may be the row that brings them down.
 _MOST_LOSSES = 4
@@ -131,18 +129,10 @@ class FleetCrew:
         for name, report in self._link.hosts.items():
             if name in self._excluded:
                 continue
-            if report and report.get("version") != __version__:
-                version = str(report.get("version"))[:40]
-                self._exclude(name, f"it has feedstock-tools {version}, and this is {__version__}")
-                continue
-            try:
-                host = host_of(name, report)
-            except (KeyError, TypeError, ValueError) as error:
-                if report:  # it has sent one
-                    self._exclude(name, f"its report is damaged: {error!r}")
-                continue
-            if report.get("unfit") is None:
-                found.append(host)
+            if report and (report["version"] != __version__ or "damaged" in report):
+                self._exclude(name, report["unfit"])
+            elif report and report["unfit"] is None:
+                found.append(host_of(name, report))
         return found
 
     def returned(self, waiting: Collection[str]) -> Sequence[Row]:
@@ -330,25 +320,20 @@ class FleetCrew:
                 source = self._files.source(content, order)
                 if source is None:
                     raise Damaged("it asks for files that are no part of its order")
-                with suppress(Away):  # it is asked again
+                try:
                     self._link.put(under_way.host, content, source, following.is_over)
+                except Away:  # it is asked again
+                    continue
+                except Refused as error:
+                    raise _Lost(f"it does not take a file: {error}", dask_goes_on=False) from None
 
     def _take_all(self, following: Following, under_way: _UnderWay) -> None:
-        offset, unfinished = 0, b""
+        arriving, attempt = Arriving(), {"key": under_way.name, "start": under_way.start}
         while following.finished is None:
-            answer = self._asked(
-                following, under_way, "events", {"key": under_way.name, "start": under_way.start, "offset": offset}
-            )
-            content = answer.get("data")
-            if not isinstance(content, bytes):
-                raise Damaged("events are bytes")
-            offset += len(content)
-            lines, _, unfinished = (unfinished + content).rpartition(b"\n")
-            if len(unfinished) > _LARGEST_LINE:
-                raise Damaged("an event is too long")
-            for event in events_of(lines):
+            answer = self._asked(following, under_way, "events", {**attempt, "offset": arriving.offset})
+            for event in arriving.take(answer):
                 self._take(following, under_way, event)
-            if not content and not answer.get("goes_on") and following.finished is None:
+            if not answer["data"] and not answer.get("goes_on") and following.finished is None:
                 raise _Lost("its process ended without a result", dask_goes_on=False)
 
     def _asked(
@@ -420,10 +405,10 @@ class FleetCrew:
         if end is None or not end.log:
             return
         limit = following.followed.row.at.log_limit + (1 << 20)
-        with suppress(Away, Refused, Rejected):
+        with suppress(Away, Refused, Rejected, Damaged):
             fetched = following.quarantine.fetch(self._link, end.log, end.log_size, limit, following.is_over)
             with replacing(following.log.path) as part:
-                part.write_bytes(fetched.read_bytes())
+                copyfile(fetched, part)
             fetched.unlink()
 
     def _let_go(self, row: str, failed_on: str = "", *, cancel: bool = False) -> None:
@@ -438,7 +423,7 @@ class FleetCrew:
             return
         self._link.release(order.key, cancel=cancel)
         if failed_on:
-            with suppress(Away, Refused):
+            with suppress(Away, Refused, Damaged):
                 self._link.ask(failed_on, "forget", {"key": order.key})
 
     def _exclude(self, host: str, reason: str) -> None:

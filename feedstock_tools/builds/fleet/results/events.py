@@ -14,9 +14,12 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from feedstock_tools.builds.engines.contract import Failed, Log, Output, Started
 from feedstock_tools.builds.ledger import EnvironmentRecord
+from feedstock_tools.wording import size_text
 
-#: Bytes of a line: environments of a thousand packages take a tenth of it.
-_LONGEST = 4 << 20
+#: Bytes of a line: environments of a thousand packages take a tenth of it; and of all lines of an attempt.
+LONGEST, MOST = 4 << 20, 1 << 30
+#: Bytes of an attempt's events after which a host adds no output of programs: the log has it.
+MOST_OUTPUT = 256 << 20
 
 
 class Damaged(Exception):  # noqa: N818 - a peer's fault
@@ -86,7 +89,7 @@ def events_of(lines: bytes) -> Iterator[HostEvent]:
     """
     for line in lines.splitlines():
         try:
-            if len(line) > _LONGEST:
+            if len(line) > LONGEST:
                 raise ValueError(f"it has {len(line)} bytes")
             _, event = _LINES.validate_json(line, strict=True)
             if isinstance(event, Output):
@@ -95,3 +98,32 @@ def events_of(lines: bytes) -> Iterator[HostEvent]:
         except ValueError as error:
             reason = "unknown fields or types" if isinstance(error, ValidationError) else str(error)
             raise Damaged(f"an event is damaged: {reason}: {line[:100]!r}") from None
+
+
+class Arriving:
+    """The events of an attempt as they come from its host, in pieces that end anywhere.
+
+    Attributes:
+        offset: the bytes that have come.
+    """
+
+    def __init__(self) -> None:
+        self.offset = 0
+        self._unfinished = b""
+
+    def take(self, answer: Mapping[str, Any]) -> Iterator[HostEvent]:
+        """The events that the next piece completes, from a host's answer.
+
+        Raises:
+            Damaged: a line is not an event, or they are too many.
+        """
+        content = answer.get("data")
+        if not isinstance(content, bytes):
+            raise Damaged("its events have another form")
+        self.offset += len(content)
+        lines, _, self._unfinished = (self._unfinished + content).rpartition(b"\n")
+        if len(self._unfinished) > LONGEST:
+            raise Damaged(f"an event has more than {size_text(LONGEST)}")
+        if self.offset > MOST:
+            raise Damaged(f"its events have more than {size_text(MOST)}")
+        yield from events_of(lines)

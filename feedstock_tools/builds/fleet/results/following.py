@@ -13,7 +13,7 @@ from feedstock_tools.builds.engines.contract import Built, Failed, Log, Output, 
 from feedstock_tools.builds.engines.process.supervision import signals_held_back
 from feedstock_tools.builds.fleet.carrying.link import Link
 from feedstock_tools.builds.fleet.results.events import Delivered, Finished, HostEvent
-from feedstock_tools.builds.fleet.results.quarantine import LARGEST, Quarantine
+from feedstock_tools.builds.fleet.results.quarantine import LARGEST, Quarantine, Rejected
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, now
 from feedstock_tools.builds.ledger.records import moment_of
 from feedstock_tools.builds.plan.row import Ended, Row
@@ -31,6 +31,8 @@ from feedstock_tools.redaction import redacted
 #: Marks of a host that are taken into a record, and their longest text.
 _MARKS = ("tests", "tests-reason")
 _LONGEST = 2000
+#: How often an attempt may begin an output: again with fewer compilers in parallel, and with less of anything else.
+_MOST_BEGUN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ class Following:
         self._is_lost = is_lost
         self._records: list[BuildRecord] = []
         self._running: BuildRecord | None = None
+        self._begun = 0
         outputs = {output.name: output for output in followed.row.planned.outputs}
         built = {each.output: as_built(outputs[each.output], each) for each in followed.claim.done}
         self._promises = {**outputs, **built}
@@ -135,7 +138,7 @@ class Following:
         if isinstance(event, Started):
             if event.output in self.wanted:
                 self._watch(event)
-                self._running = self._place.ledger.begin(self._record(event.output))
+                self._running = self._begin(event.output)
         elif isinstance(event, Failed):
             self._fail(replace(event, reason=redacted(event.reason)))
         elif isinstance(event, Log | Output):
@@ -164,7 +167,7 @@ class Following:
         name = failed.output if failed.output in self._promises else self._next
         self.failed = replace(failed, output=name)
         if self._running is None:
-            self._running = self._place.ledger.begin(self._record(name))
+            self._running = self._begin(name)
         self._end("failed", self.failed.reason)
         self._watch(self.failed)
 
@@ -197,7 +200,7 @@ class Following:
             mtime_ns=path.stat().st_mtime_ns,
         )
         running = self._running if self._running and self._running.output == promise.name else None
-        running = running or ledger.begin(self._record(promise.name))
+        running = running or self._begin(promise.name)
         marks = {**running.marks, **_plain(event.marks)}
         promised = replace(
             running, seconds=seconds, peak_memory=_size(event.peak_memory), packages=(package,), marks=marks
@@ -217,6 +220,17 @@ class Following:
             self._place.ledger.finish(record)
             self._records.append(record)
         self._running = None
+
+    def _begin(self, output: str) -> BuildRecord:
+        """Begin a record of an output.
+
+        Raises:
+            Rejected: the host has begun more outputs than a row can.
+        """
+        self._begun += 1
+        if self._begun > _MOST_BEGUN * len(self.followed.row.planned.outputs):
+            raise Rejected(f"it begins {self._begun} outputs or fails with them")
+        return self._place.ledger.begin(self._record(output))
 
     def _record(self, output: str) -> BuildRecord:
         place = self._place
