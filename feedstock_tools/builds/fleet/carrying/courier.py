@@ -283,7 +283,7 @@ def _text(message: object, most: int) -> str:
     """A value as JSON.
 
     Raises:
-        Damaged: it is none, or has too many characters.
+        Damaged: JSON cannot hold it, or it has too many characters.
     """
     try:
         text = json.dumps(message)

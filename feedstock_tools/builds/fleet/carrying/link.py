@@ -366,10 +366,10 @@ def _amount(value: object) -> int:
     """An amount that a ledger can record.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not an integer, or negative or too large.
     """
     if not isinstance(value, int) or not 0 <= value < 1 << 60:
-        raise ValueError(f"{value!r} is no amount")
+        raise ValueError(f"{value!r} is not an amount")
     return value
 
 
