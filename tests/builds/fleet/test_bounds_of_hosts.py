@@ -227,8 +227,8 @@ def test_events_of_an_attempt_have_a_bound(
 
 
 def test_events_come_in_pieces_that_end_anywhere() -> None:
-    sent = [Started("a"), Log("text"), Finished("built")]
-    content, arriving = b"".join(map(line_of, sent)), Arriving()
+    sent: list[HostEvent] = [Started("a"), Log("text"), Finished("built")]
+    content, arriving = b"".join(line_of(each) for each in sent), Arriving()
     came: list[HostEvent] = []
     for byte in content:
         came += arriving.take({"data": bytes([byte])})
