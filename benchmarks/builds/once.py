@@ -43,6 +43,8 @@ from tests.support.waiting import processes_below, wait_until
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 _EMBEDDED = ["--engine", "rattler-build", "--jobs", "2"]
+#: The engines of `cases`, and the feedstock's own scripts in a container.
+CASES = (*ENGINES, "scripts")
 #: Package → for each build of it, its files with their texts.
 Contents = dict[str, list[list[str]]]
 #: What conda-build loops over in `build_tree`: the metadata of each top level of a configuration.
@@ -61,6 +63,22 @@ for file in files:
         if not top.skip() and top.get_section("outputs") and (top.get_value("build/script") or has_script)
     )
 print(json.dumps(counts))
+"""
+#: A feedstock's own scripts, as conda-smithy's: conda-build in a container, whose result stays in the feedstock.
+DOCKER_SCRIPT = """\
+#!/bin/sh
+set -e
+root=$(cd "$(dirname "$0")/.." && pwd)
+${DOCKER_EXECUTABLE:-docker} run $CONDA_FORGE_DOCKER_RUN_ARGS -v "$root:/home/conda/feedstock_root:rw" -e CONFIG \\
+    "$DOCKER_IMAGE" sh /home/conda/feedstock_root/.scripts/build_steps.sh
+"""
+BUILD_STEPS = """\
+set -e
+export PATH={bin}:$PATH HOME=/tmp CONDA_OFFLINE=1 CONDA_PKGS_DIRS=/tmp/packages CONDARC=/tmp/condarc
+echo "conda-build: {{pkg_format: '2'}}" > $CONDARC
+cd /home/conda/feedstock_root
+conda-build recipe -m .ci_support/$CONFIG.yaml --override-channels -c {channel} --output-folder build_artifacts \\
+    --croot /tmp/croot
 """
 META = """\
 package:
@@ -97,7 +115,7 @@ def main(arguments: Sequence[str]) -> int:
     cases = commands.add_parser("cases")
     cases.add_argument("conda_build")
     cases.add_argument("--only", default="")
-    cases.add_argument("--engine", action="append", choices=ENGINES)
+    cases.add_argument("--engine", action="append", choices=CASES)
     cases.add_argument("--image")
     given = parser.parse_args(arguments)
     if given.command == "counts":
@@ -105,7 +123,7 @@ def main(arguments: Sequence[str]) -> int:
     if given.command == "wall":
         return _wall(given.compile, given.row, given.conda_build)
     if given.command == "cases":
-        return _cases(given.conda_build, given.only, given.engine or ENGINES, given.image)
+        return _cases(given.conda_build, given.only, given.engine or CASES, given.image)
     return _kills(given.kills, given.image)
 
 
@@ -225,10 +243,11 @@ def _in_image(folder: Path, image: str | None) -> dict[str, str]:
     return {"DOCKER_IMAGE": image, "CONDA_FORGE_DOCKER_RUN_ARGS": arguments} if image else {}
 
 
-def _ours(feedstock: Path, channel: Path, *more: str) -> list[str]:
+def _ours(feedstock: Path, channel: Path | None, *more: str) -> list[str]:
     return [
         *(sys.executable, "-m", "feedstock_tools", "build", "--all", "--feedstock", str(feedstock)),
-        *("--channel", channel.as_uri(), *more),
+        *(("--channel", channel.as_uri()) if channel else ()),
+        *more,
     ]
 
 
@@ -335,7 +354,7 @@ def _cases(conda_build: str, only: str, engines: Sequence[str], image: str | Non
             continue
         results = {}
         for engine in ("plain", *engines):
-            if engine == "container" and image is None:
+            if engine in ("container", "scripts") and image is None:
                 continue
             with tempfile.TemporaryDirectory() as made:
                 results[engine] = _case(Path(made), top, script, engine, conda_build, image)
@@ -346,6 +365,20 @@ def _cases(conda_build: str, only: str, engines: Sequence[str], image: str | Non
         if not all(equal.values()):
             print(json.dumps({engine: result[1] for engine, result in results.items()}, indent=1), flush=True)
     return 1 if wrong else 0
+
+
+def _add_scripts(feedstock: Path, channel: Path, conda_build: str) -> str:
+    """Give a feedstock scripts of its own; returns the arguments of docker that they need."""
+    folder, steps = Path(conda_build).parent, feedstock / ".scripts" / "build_steps.sh"
+    steps.parent.mkdir()
+    steps.write_text(BUILD_STEPS.format(bin=folder, channel=channel.as_uri()))
+    script = steps.with_name("run_docker_build.sh")
+    script.write_text(DOCKER_SCRIPT)
+    script.chmod(0o755)
+    with next((feedstock / ".ci_support").iterdir()).open("a") as configuration:
+        configuration.write(f"channel_sources:\n- {channel.as_uri()}\n")
+    places = {folder.parent, (folder / "python").resolve().parents[1], channel}
+    return " ".join(f"-v {place}:{place}:ro" for place in places)
 
 
 def _case(
@@ -366,7 +399,11 @@ def _case(
     if engine == "plain":
         words = _plain(conda_build, feedstock, channel, output)
     path = f"{Path(conda_build).parent}:{os.environ['PATH']}"
-    variables = environment(PATH=path, CONDA_OFFLINE="1", CONDARC=str(folder / "condarc"), **_in_image(folder, image))
+    contained = _in_image(folder, image)
+    if engine == "scripts":
+        words = _ours(feedstock, None, "--engine", "container", "--jobs", "2")
+        contained["CONDA_FORGE_DOCKER_RUN_ARGS"] += f" {_add_scripts(feedstock, channel, conda_build)}"
+    variables = environment(PATH=path, CONDA_OFFLINE="1", CONDARC=str(folder / "condarc"), **contained)
     (folder / "condarc").write_text("conda-build: {pkg_format: '2'}\n")
     ended = subprocess.run(words, capture_output=True, text=True, env=variables, check=False)
     if ended.returncode:
