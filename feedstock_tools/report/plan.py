@@ -69,14 +69,10 @@ def _values(row: Row, host: Host) -> dict[str, Any]:
         "memory": portion.memory,
         "disk": row.wanted.needs.disk,
         "gpu": row.wanted.needs.gpu,
-        "image": _image(row),
+        "image": row.wanted.needs.image,
         "seconds": row.wanted.expected,
         "from": {**portion.source, "seconds": row.wanted.seconds_source},
     }
-
-
-def _image(row: Row) -> str | None:
-    return row.planned.values.get("docker_image")
 
 
 def _cells(number: int, row: Row, host: Host) -> tuple[str, ...]:
@@ -90,7 +86,7 @@ def _cells(number: int, row: Row, host: Host) -> tuple[str, ...]:
         size_text(needs.disk) if needs.disk else "-",
         "yes" if needs.gpu else "-",
         duration(row.wanted.expected) if row.wanted.expected is not None else "?",
-        _image(row) or "-",
+        needs.image or "-",
     )
 
 

@@ -257,7 +257,8 @@ def _engine_needs(workspace: Workspace, configuration: PlannedConfiguration, row
     """What the engine of a row asks of a host."""
     engine = workspace.engines.engine(configuration)
     runs_image = engine.name == "container" and configuration.platform.startswith("linux-")
-    image = row.values.get("docker_image") if runs_image else None
+    named = None if workspace.engines.for_hosts else workspace.machine.get("DOCKER_IMAGE")
+    image = named or row.values.get("docker_image") if runs_image else None
     return Needs(platform=configuration.platform, engine=engine.name, image=image or None)
 
 

@@ -133,6 +133,15 @@ def test_docker_arguments_limit_a_build_to_its_share(scripted: Path, tmp_path: P
     assert passed["CPU_COUNT"] == "1"
 
 
+@pytest.mark.parametrize(
+    ("named", "shown"), [({}, "example.org/builder:1"), ({"DOCKER_IMAGE": "example.org/own:2"}, "example.org/own:2")]
+)
+def test_a_plan_shows_the_image_that_runs(scripted: Path, tmp_path: Path, named: Mapping[str, str], shown: str) -> None:
+    variables = machine(stand_in(tmp_path / "bin"), **named)
+    planned = run(tool("plan", "--feedstock", str(scripted), "--json"), variables=variables)
+    assert [row["image"] for row in json.loads(planned.stdout)["todo"]] == [shown]
+
+
 def test_a_script_that_fails_says_where_it_ended(scripted: Path, tmp_path: Path) -> None:
     docker = stand_in(tmp_path / "bin", status=1)
     ran = build(scripted, machine(docker), "--retries", "0")
