@@ -73,6 +73,12 @@ _READING = {
     "GIT_GRAFT_FILE": os.devnull,
     "GIT_OPTIONAL_LOCKS": "0",
 }
+#: The files that git reads in a repository, and in the folders of a work tree.
+_OF_REPOSITORIES = (
+    *("HEAD", "config", "config.worktree", "commondir", "index", "packed-refs", "shallow"),
+    *("info/attributes", "info/exclude", "objects/info/alternates"),
+)
+_OF_TREES = (".gitignore", ".gitattributes", ".gitmodules")
 _LEADING = frozenset(
     f"GIT_{name}"
     for name in ("DIR", "WORK_TREE", "INDEX_FILE", "PREFIX", "COMMON_DIR", "NAMESPACE", "OBJECT_DIRECTORY")
@@ -200,8 +206,7 @@ def checked_out(feedstock: Path, revision: str) -> Iterator[Path]:
     if not _REVISION.fullmatch(revision) or revision.startswith("-"):
         raise InputError(f"'{revision}' is not a commit", path=feedstock)
     place = _place_of(feedstock)
-    _refuse_ambiguous(place, revision)
-    commit = _commit(place, revision)
+    commit = _commit(place, _in_full(place, revision))
     if not commit:
         hint = "To compare with a folder: review --folder, diff --folders." if Path(revision).is_dir() else None
         raise InputError(f"'{revision}' is not a commit", path=feedstock, hint=hint)
@@ -313,10 +318,16 @@ def _small(place: _Place, commit: str) -> list[_Entry]:
     return [one for one in _entries(place, commit) if stat.S_ISREG(one.mode) and (one.size or 0) <= _LARGEST_TEXT]
 
 
-def _refuse_ambiguous(place: _Place, revision: str) -> None:
-    """Refuse a name that means more than one commit: a tag `origin/main` would hide the branch of that name."""
+def _in_full(place: _Place, revision: str) -> str:
+    """A revision with the full name of its branch or tag, so that no file `.git/main` answers for that.
+
+    Raises:
+        InputError: it means more than one commit: a tag `origin/main` would hide the branch of that name.
+    """
     name = re.split(r"@\{|[~^]", revision)[0]
-    names = {form.format(name) for form in _PLACES}
+    if re.fullmatch("([A-Z]+_)?HEAD", name):
+        return revision
+    names = {name} if name.startswith("refs/") else {form.format(name) for form in _PLACES}
     listed = _asked(place, "for-each-ref", "--format=%(objectname) %(refname)", *names).decode(errors="replace")
     found = [line.split(" ", 1) for line in listed.splitlines()]
     found = [each for each in found if each[1] in names]
@@ -325,10 +336,19 @@ def _refuse_ambiguous(place: _Place, revision: str) -> None:
     if len({digest for digest, _ in found}) > 1:
         message = f"'{revision}' means more than one commit: {', '.join(sorted(full for _, full in found))}"
         raise InputError(message, path=place.folder, hint="Write the full name of one of them.")
+    full = next((full for _, full in found if full in names), name)
+    return full + revision.removeprefix(name)
 
 
 def _commit(place: _Place, revision: str) -> str:
-    """The hash of a commit; empty if there is none of that name."""
+    """The hash of a commit; empty if there is none of that name. A name from `refs/` on is that ref alone."""
+    if name := re.match(r"refs/[^@~^]+", revision):  # git would take a tag `refs/remotes/upstream/main` for it
+        with _running(place, ("show-ref", "--verify", "--hash", "--", name[0])) as asked:
+            found = asked.stdout.read(_LONGEST_REASON).decode().strip()
+            if asked.reason():
+                return ""
+        if "@" not in revision:
+            revision = found + revision.removeprefix(name[0])
     words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     with _running(place, words) as asked:
         found = asked.stdout.read(_LONGEST_REASON).decode().strip()
@@ -347,9 +367,13 @@ def _entries(place: _Place, commit: str) -> list[_Entry]:
 
 
 def _differs(place: _Place, commit: str) -> bool:
-    """Whether a folder has other files than a commit, those that are ignored aside. No filter is asked."""
+    """Whether a folder has other files than a commit; outside of `recipe`, those that are ignored aside.
+
+    No filter is asked.
+    """
     entries = {each.name: each for each in _entries(place, commit) if not each.name.startswith("build_artifacts/")}
     listed = _asked(place, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    listed += _asked(place, "ls-files", "-z", "--others", "--", "recipe")  # a build sees those that are ignored, too
     names = {name for name in _names(listed) if not name.startswith("build_artifacts/")}
     return names != entries.keys() or not all(_is_as_in(place.folder / name, each) for name, each in entries.items())
 
@@ -474,6 +498,7 @@ def _running(
     from threading import Timer
 
     if environment is None:
+        _refuse_what_waits(place)
         own = {key: value for key, value in os.environ.items() if not key.startswith("GIT_") or key == "GIT_EXEC_PATH"}
         environment = {**own, **_READING, "GIT_DIR": str(place.repository), "GIT_WORK_TREE": str(place.top)}
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said:
@@ -494,6 +519,19 @@ def _running(
             timer.cancel()
             process.kill()
             process.communicate()
+
+
+def _refuse_what_waits(place: _Place) -> None:
+    """Refuse a repository in which git would wait for somebody to write.
+
+    Raises:
+        WorkError: a FIFO, a device or a socket has the name of a file that git reads.
+    """
+    of_trees = (folder / name for folder in {place.top, place.folder, place.top / "recipe"} for name in _OF_TREES)
+    for path in (place.repository, *(place.repository / name for name in _OF_REPOSITORIES), *of_trees):
+        with suppress(OSError):
+            if stat.S_IFMT(path.stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
+                raise WorkError("is not a file", path=path, hint="Remove it.")
 
 
 def _program(environment: Mapping[str, str]) -> list[str]:

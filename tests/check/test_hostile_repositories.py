@@ -449,6 +449,54 @@ def test_a_name_of_two_commits_is_refused(ref: str, feedstock: Path) -> None:
     assert branch_base(feedstock) == git(feedstock, "rev-parse", "--short=12", "main").strip()
 
 
+@pytest.mark.parametrize("kind", ["tags", "heads"])
+def test_a_full_name_is_that_of_one_branch(kind: str, feedstock: Path) -> None:
+    """A clone brings the tags of a stranger, and git takes this one for the maintainers' branch that is missing."""
+    base = git(feedstock, "rev-parse", "--short=12", "main").strip()
+    git(feedstock, "update-ref", f"refs/{kind}/refs/remotes/upstream/main", "HEAD")
+    assert git(feedstock, "rev-parse", "refs/remotes/upstream/main") == git(feedstock, "rev-parse", "HEAD")
+    assert branch_base(feedstock) == base
+    with pytest.raises(InputError, match="is not a commit"):
+        files_of(feedstock, "refs/remotes/upstream/main")
+
+
+def test_a_file_named_like_a_branch_is_not_taken_for_it(feedstock: Path) -> None:
+    (feedstock / ".git/main").write_text(git(feedstock, "rev-parse", "HEAD"))
+    assert files_of(feedstock, "main")["recipe/meta.yaml"] == RECIPE.encode()
+    assert (
+        files_of(feedstock, "main@{0}")
+        == files_of(feedstock, "refs/heads/main^{commit}")
+        == files_of(feedstock, "main")
+    )
+    assert files_of(feedstock, "mine~1") == files_of(feedstock, "HEAD^") == files_of(feedstock, "main")
+
+
+def test_an_ignored_file_of_the_recipe_is_a_difference(feedstock: Path) -> None:
+    (feedstock / ".git/info").mkdir(exist_ok=True)
+    (feedstock / ".git/info/exclude").write_text("*.sh\n")
+    (feedstock / "other.sh").write_text("")
+    assert not commit_of(feedstock).endswith("+")
+    (feedstock / "recipe/build.sh").write_text("")
+    assert commit_of(feedstock).endswith("+")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(".git", ".git/HEAD", ".git/config", ".git/index", ".git/packed-refs", ".git/shallow", ".git/commondir"),
+        *(".git/info/exclude", ".git/objects/info/alternates", ".gitignore", "recipe/.gitignore", ".gitattributes"),
+    ],
+)
+def test_git_waits_for_no_fifo(name: str, feedstock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = feedstock / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        path.rename(feedstock.parent / "moved")
+    os.mkfifo(path)
+    monkeypatch.setattr(module, "_program", lambda _: pytest.fail("git was run"))
+    assert commit_of(feedstock) == ""
+
+
 def test_a_branch_that_is_named_like_a_commit_is_refused(feedstock: Path) -> None:
     digits = git(feedstock, "rev-parse", "main").strip()[:12]
     git(feedstock, "update-ref", f"refs/heads/{digits}", "HEAD")
