@@ -104,6 +104,9 @@ def edited_spec(
     """As `update_spec`, for generated files with a change that is not written yet: all of them, by their paths."""
     with temporary_folder() as folder:
         changed = laid_out(feedstock, "recipe", files, folder)
+        for name in read_spec_as_written(feedstock).migrations:
+            if PurePosixPath(stub := STUBS / f"{name}.yaml") not in files:
+                (changed / stub).unlink(missing_ok=True)
         return update_spec(feedstock, changed=changed, pinning=pinning, rules=rules)
 
 

@@ -110,3 +110,15 @@ def test_files_that_the_spec_does_not_describe_are_not_edited(feedstock: Path) -
     refused = edit(feedstock, "build-number", "9", "--write")
     assert refused.returncode == 2
     assert "is not what generated these files" in refused.stderr
+
+
+def test_a_migration_that_is_dropped_leaves_the_spec(feedstock: Path) -> None:
+    own = "migrator_ts: 1\n__migrator:\n  use_local: true\nzlib:\n  - 2\n"
+    text = SPEC + "migrations:\n  mine:\n    verbatim: |\n" + "".join(f"      {line}\n" for line in own.splitlines())
+    (feedstock / "feedstock.yaml").write_text(text)
+    generate(feedstock).apply()
+    assert (feedstock / ".ci_support/migrations/mine.yaml").read_text() == own
+    done = edit(feedstock, "migration", "drop", "mine", "--write")
+    assert done.returncode == 0, done.stderr
+    assert (feedstock / "feedstock.yaml").read_text() == SPEC
+    assert not (feedstock / ".ci_support/migrations/mine.yaml").exists()
