@@ -47,16 +47,20 @@ def main(order_file: str) -> int:
 
 def _copy(source: str, copy: str) -> int:
     """Copy a folder, by sharing the blocks of its files where the disk can do that; returns the exit status."""
-    words = ["-a", "--", source, copy]
-    shared = subprocess.run(
-        ["cp", "--reflink=always", *words], stdin=subprocess.DEVNULL, capture_output=True, check=False
-    )
-    if shared.returncode == 0:
-        return 0
-    sys.stdout.write("This disk cannot share blocks between files: what the shared build has left is copied.\n")
-    sys.stdout.flush()
-    remove(Path(copy))
-    return subprocess.run(["cp", *words], stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, check=False).returncode
+    file = next((path for path in Path(source).rglob("*") if path.is_file() and not path.is_symlink()), None)
+    sharing = ["--reflink=always"]
+    if file is not None and _run(["cp", *sharing, "--", str(file), f"{copy}.tried"], subprocess.DEVNULL):
+        sys.stdout.write("This disk cannot share blocks between files: what the shared build has left is copied.\n")
+        sys.stdout.flush()
+        sharing = []
+    remove(Path(f"{copy}.tried"))
+    return _run(["cp", *sharing, "-a", "--", source, copy], None)
+
+
+def _run(words: Sequence[str], output: int | None) -> int:
+    return subprocess.run(
+        words, stdin=subprocess.DEVNULL, stdout=output, stderr=output or subprocess.STDOUT, check=False
+    ).returncode
 
 
 def _show_at_place(folder: Path) -> bool:
