@@ -166,6 +166,13 @@ REFUSED: dict[str, tuple[Callable[[Path], Path], str]] = {
     "a path from the root": (pkg(member("/etc/passwd", b"")), "'/etc/passwd' is not written plainly"),
     "a file that ends as a folder": (pkg(member("lib/", b"")), "'lib/' is not written plainly"),
     "an endless path": (pkg(posix(f"path={'a/' * 2500}b"), member("x", b"")), "has 5001 characters"),
+    "index.json in capitals": (info(member(NAME, TEXT), member("info/INDEX.JSON", OTHER)), "where case does not count"),
+    "index.json with a dot": (info(member(NAME, TEXT), member("info/index.json.", OTHER)), "where case does not"),
+    "index.json with a space": (info(member(NAME, TEXT), member("info/index.json ", OTHER)), "where case does not"),
+    "a stream of index.json": (info(member(NAME, TEXT), member("info/index.json::$DATA", OTHER)), "where case does"),
+    "metadata in capitals": (pkg(member("INFO/index.json", OTHER)), "where case does not count"),
+    "a file below a link in capitals": (pkg(header("A", 0, b"2", "/"), member("a/b", b"")), "below a link where case"),
+    "a link in capitals above a file": (pkg(member("a/b", b""), header("A", 0, b"2", "/")), "with members below it"),
     "metadata among the contents": (pkg(member(NAME, OTHER)), f"'{NAME}' is in the part 'pkg'"),
     "contents among the metadata": (info(member(NAME, TEXT), member("lib/a", b"")), "'lib/a' is in the part 'info'"),
     "index.json as a link": (info(header(NAME, 0, tarfile.SYMTYPE, "x")), f"{NAME} is not a regular file but a link"),
@@ -266,6 +273,13 @@ def test_every_kind_of_member_is_read(tmp_path: Path) -> None:
         assert ((folder / far).read_text(), (folder / f"{far}2").read_text()) == ("y", "z")
         assert (folder / "empty").is_dir()
     assert read_documents(as_conda, ["lib/a", NAME, "info/no"]) == {"lib/a": b"x", NAME: TEXT, "info/no": None}
+
+
+def test_contents_may_differ_in_case_alone(tmp_path: Path) -> None:
+    """As those of ncurses do: `share/terminfo/E` and `share/terminfo/e`."""
+    verify_package(
+        pkg(member("t/E/a", b""), member("t/e/a", b""), member("t/e/A", b""), header("L", 0, b"2", "t"))(tmp_path)
+    )
 
 
 def test_what_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:

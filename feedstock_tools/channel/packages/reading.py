@@ -15,6 +15,7 @@ import re
 import secrets
 import shutil
 import struct
+import unicodedata
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -303,15 +304,32 @@ def _compare(listed: list[dict[str, Any]], contents: dict[str, tuple[_Kind, int,
 
 @dataclass(slots=True)
 class _Tree:
-    """The members so far: each name once, and no file where another member has a folder."""
+    """The members so far: each name once, and no file where another member has a folder.
+
+    Contents may differ in case alone, as terminfo's do. Documents of `info/` may not, and nothing may lie below a link
+    where case does not count: there, the one would take the place of the other, and a link would lead elsewhere.
+    """
 
     kinds: dict[str, _Kind] = field(default_factory=dict)
     _folders: set[str] = field(default_factory=set)
+    #: As any file system may compare them: documents by their names, folders and links.
+    _documents: dict[str, str] = field(default_factory=dict)
+    _folded: set[str] = field(default_factory=set)
+    _links: set[str] = field(default_factory=set)
 
     def add(self, entry: Entry) -> None:
         name = entry.name
         if name in self.kinds:
             raise RefusedError(f"it has two members {name!r}")
+        folded = _on_any_system(name)
+        if folded.startswith("info/") or folded == "info":
+            other = self._documents.setdefault(folded, name) if folded.count("/") < 2 else name
+            if other != name or not (name == "info" or name.startswith("info/")):
+                raise RefusedError(f"{name!r} is {other if other != name else 'metadata'!r} where case does not count")
+        if entry.kind == "link":
+            if folded in self._folded:
+                raise RefusedError(f"{name!r} is a link with members below it where case does not count")
+            self._links.add(folded)
         if name in self._folders and entry.kind != "folder":
             raise RefusedError(f"{name!r} is a {entry.kind} with members below it")
         above = name
@@ -321,9 +339,19 @@ class _Tree:
             if above in self._folders:
                 break
             self._folders.add(above)
+            self._folded.add(_on_any_system(above))
+            if _on_any_system(above) in self._links:
+                raise RefusedError(f"{name!r} is below a link where case does not count")
         if entry.kind == "hard link" and self.kinds.get(entry.target) != "file":
             raise RefusedError(f"{name!r} is a hard link to {entry.target!r}, which is not a file before it")
         self.kinds[name] = entry.kind
+
+
+def _on_any_system(name: str) -> str:
+    """A name as the file system that distinguishes fewest takes it: macOS in Unicode, Windows at its end."""
+    if not name.isascii():
+        name = unicodedata.normalize("NFC", name)
+    return re.sub(r"[. ]*(:[^/]*)?(?=/|$)", "", name.casefold())
 
 
 def _parts_of(stream: BinaryIO, size: int) -> tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]:
