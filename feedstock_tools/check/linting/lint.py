@@ -14,6 +14,7 @@ from feedstock_tools.check.linting.conda_forge import FINDERS, SMITHY_RULES, Fou
 from feedstock_tools.check.linting.feedstock_files import why_no_shellcheck
 from feedstock_tools.check.linting.local_files import missing_files
 from feedstock_tools.check.linting.reading import Reading, read_recipe
+from feedstock_tools.check.linting.refused import refused_values, undefined_names
 from feedstock_tools.check.linting.selectors import dead_items, dead_selectors
 from feedstock_tools.check.linting.subject import OWN_RULES, LintFinding, Need, Rule, Subject, read_subject
 from feedstock_tools.check.linting.variant_files import ignored_spec, stale_migrations, unused_keys
@@ -40,6 +41,8 @@ _CHECKS: tuple[Callable[[Subject], Iterator[LintFinding]], ...] = (
     stale_migrations,
     ignored_spec,
     missing_files,
+    refused_values,
+    undefined_names,
 )
 
 

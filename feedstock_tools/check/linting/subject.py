@@ -52,8 +52,10 @@ OWN_RULES: Mapping[str, Rule] = {
     "missing-file": Rule("a local source, a patch, a script, a test file or a license file does not exist"),
     "no-package": Rule("a job, or all of them, builds no package", "jobs"),
     "not-rendered": Rule("the recipe cannot be rendered for a job", "jobs"),
+    "refused-value": Rule("conda-build refuses a name, a version, a build string or number, or a requirement", "jobs"),
     "run-exports": Rule("run exports do not fit the outputs that they name or that link to them", "pinning"),
     "stale-migration": Rule("a migration is over, or changes nothing here", "pinning"),
+    "undefined-name": Rule("a template reads a name that nothing defines", "jobs"),
     "unbuilt-pin": Rule("an output pins a build of another that is not built together with it", "jobs"),
     "unused-key": Rule("nothing uses a key of a variant file", "jobs"),
 }
