@@ -32,8 +32,9 @@ def state_root(environment: Mapping[str, str]) -> Path:
 
 def _root(environment: Mapping[str, str], variable: str, usual: str, on_macos: str) -> Path:
     home = Path(environment.get("HOME") or environment.get("USERPROFILE") or Path.home())
-    if environment.get(variable):
-        root = Path(environment[variable])
+    given = Path(environment.get(variable) or "")
+    if given.is_absolute():  # a relative one would be in any folder; the specification has it ignored
+        root = given
     elif sys.platform == "win32":
         root = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
     elif sys.platform == "darwin":

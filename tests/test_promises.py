@@ -9,6 +9,8 @@ import pytest
 
 from feedstock_tools import reading
 from feedstock_tools.bounds.limits import READING, SOLVING
+from feedstock_tools.builds.fleet.carrying import courier
+from feedstock_tools.builds.fleet.results import events, following, quarantine
 from feedstock_tools.builds.ledger import database
 from feedstock_tools.builds.publish import parts
 from feedstock_tools.channel import fetching, metadata, package_index, repodata
@@ -68,6 +70,13 @@ def _mib(size: float) -> str:
 
 #: Row of the page → what it says of the limits in the code.
 LIMITS = {
+    "what a host of a fleet sends": (
+        f"a report {courier.LARGEST_REPORT >> 10} KiB",
+        f"an answer {_mib(courier._PART)} of a file and {_mib(courier.LARGEST_ANSWER)} of JSON",
+        f"an event {_mib(events.LONGEST)}; of an attempt {_mib(events.MOST)} of events",
+        f"{following._MOST_BEGUN} beginnings",
+        f"a package {_mib(quarantine.LARGEST)}; a process of {_mib(courier._MEMORY)}",
+    ),
     "a file of a feedstock or pinning": (
         f"{reading.LARGEST_FILE >> 10} KiB of UTF-8",
         f"configurations {reading.LARGEST_SETTINGS >> 10} KiB",

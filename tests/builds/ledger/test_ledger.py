@@ -6,7 +6,7 @@ import os
 import shutil
 import sqlite3
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from feedstock_tools.builds.ledger import (
     database,
     now,
 )
+from feedstock_tools.builds.ledger.seal import key_of_user
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
 from feedstock_tools.processes import process_lives, this_machine, this_process
@@ -323,6 +324,33 @@ def test_a_record_without_the_seal_of_this_user_is_brought(tmp_path: Path, monke
         assert ledger.done("i1") is None
         assert [each.brought for each in ledger.builds_of(["i1"])] == [True]
     assert key.stat().st_mode & 0o777 == 0o600 or sys.platform == "win32"
+
+
+def test_no_key_is_taken_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "state" / "feedstock-tools").mkdir(parents=True)
+    (tmp_path / "state" / "feedstock-tools" / "ledger.key").write_bytes(b"k" * 32)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", "state")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert key_of_user() not in (None, b"k" * 32)
+
+
+@pytest.mark.parametrize("name", [f"ledger.sqlite-{part}" for part in ("wal", "shm", "journal")])
+@pytest.mark.parametrize("kind", ["link", "damaged"])
+def test_what_lies_beside_a_ledger_leads_nowhere(tmp_path: Path, name: str, kind: str) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with Ledger(path) as ledger:
+        finished(ledger, package(tmp_path))
+    (tmp_path / "precious").write_text("precious\n" * 1000)
+    (tmp_path / name).unlink(missing_ok=True)
+    if kind == "link":
+        (tmp_path / name).symlink_to(tmp_path / "precious")
+    else:
+        (tmp_path / name).write_text("x" * 100)
+    with suppress(WorkError), Ledger(path) as ledger:
+        assert len(ledger.builds()) == 1
+        finished(ledger, package(tmp_path))
+    assert (tmp_path / "precious").read_text() == "precious\n" * 1000
 
 
 @pytest.mark.parametrize(
