@@ -11,7 +11,7 @@ from feedstock_tools.errors import InputError
 
 #: Characters that a terminal acts on instead of showing them: control characters except tab and line feed, marks that
 #: turn the direction of a line around, and lone surrogates, which represent bytes that are not UTF-8.
-_UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 #: Lines that a runner of workflows obeys: GitHub's begin with `::`, older ones and those of Azure are anywhere.
 _COMMAND = re.compile(r"^(\s*):(?=:)|#(?=#(?:vso)?\[)", re.MULTILINE)
@@ -21,7 +21,10 @@ _MARKS = re.compile(
     r"([\\`*\[\]<>|~&$!]|(?<!\w)_|_(?!\w)|^[#=+-])|(?<=[@#])(?=\w)|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE
 )
 _BAR = re.compile(r"(\\*)\|")
-_BREAKS = re.compile(r"[\n\t\u2028\u2029]")
+#: What ends a line, or has no width, so that two names would look the same.
+_UNSEEN = re.compile(
+    r"[\n\t\u2028\u2029\u00ad\u180e\u200b-\u200d\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
 
 _NONE: frozenset[int] = frozenset()
 #: The characters below which no column of a table is cut.
@@ -77,12 +80,12 @@ def shown(text: str) -> str:
 
 
 def named(name: str) -> str:
-    """A stranger's name in a line of a terminal or a log, which it does not leave.
+    """A stranger's name in a line of a terminal or a log, which it does not leave, with all of its characters seen.
 
     >>> print(named("file\\nNothing to mend."))
     file\\nNothing to mend.
     """
-    return _BREAKS.sub(_escaped, shown(name))
+    return _UNSEEN.sub(_escaped, shown(name))
 
 
 def code(name: str) -> str:

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given, strategies
 
 from feedstock_tools import wording
-from feedstock_tools.wording import aligned, fitted, size_of, size_text, table
+from feedstock_tools.wording import aligned, code, fitted, html_code, markup, named, size_of, size_text, table
+
+
+@pytest.mark.parametrize(
+    "unseen", ["\u00ad", "\u200b", "\u200d", "\u2060", "\ufeff", "\u2028", "\u2029", "\U000e0041"], ids=ascii
+)
+def test_two_names_that_differ_in_what_nobody_sees_look_different(unseen: str) -> None:
+    for show in (named, code, html_code, markup):
+        shown = show(f"open{unseen}ssl")
+        assert shown.isascii() and shown != show("openssl")
 
 
 def test_the_examples_hold() -> None:

@@ -23,6 +23,7 @@ EVIL = f"{HERE.name}_\x1b]0;owned\x07\x1b[2J"
         ("a\x9b2Jb", r"a\x9b2Jb"),
         ("a\rb\x07", r"a\rb\x07"),
         ("\u202egpj.exe", r"\u202egpj.exe"),
+        ("\u061c1", r"\u061c1"),
         ("caf\udce9", r"caf\udce9"),
         ("naïve\tλ\n", "naïve\tλ\n"),
     ],
