@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import gc
+import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path:
+    del sys.path[0]  # the current folder of `python -m`: a file of a feedstock is no module of ours
 
 try:
     from feedstock_tools.cli.interruption import end_at_once

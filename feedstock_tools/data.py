@@ -30,6 +30,11 @@ def state_root(environment: Mapping[str, str]) -> Path:
     return _root(environment, "XDG_STATE_HOME", ".local/state", "Application Support")
 
 
+def config_root(environment: Mapping[str, str]) -> Path:
+    """The folder of this user's settings, by this system's conventions."""
+    return _root(environment, "XDG_CONFIG_HOME", ".config", "Application Support")
+
+
 def _root(environment: Mapping[str, str], variable: str, usual: str, on_macos: str) -> Path:
     home = Path(environment.get("HOME") or environment.get("USERPROFILE") or Path.home())
     given = Path(environment.get(variable) or "")

@@ -14,11 +14,13 @@ from feedstock_tools.errors import InputError
 _UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 #: Lines that a runner of workflows obeys: GitHub's begin with `::`, older ones and those of Azure are anywhere.
-_COMMAND = re.compile(r"^(\s*):(?=:)|#(?=#(?:vso)?\[)", re.MULTILINE)
+_COMMAND = re.compile(r"^(\s*):(?=:)|#(?=#(?:vso)?\[)", re.MULTILINE | re.IGNORECASE)
 #: What Markdown acts on: punctuation, some only where a text begins, and after these characters mentions, references
 #: and addresses.
 _MARKS = re.compile(
-    r"([\\`*\[\]<>|~&$!]|(?<!\w)_|_(?!\w)|^[#=+-])|(?<=[@#])(?=\w)|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE
+    r"([\\`*\[\]<>|~&$!]|(?<!\w)_|_(?!\w)|^[#=+-])|(?<=[@#])(?=\w)|(?<=:)(?=//)|(?<=www)(?=\.)"
+    r"|(?<=\bGH)(?=-\d)|^(?=\s|\d+[.)])",
+    re.IGNORECASE,
 )
 _BAR = re.compile(r"(\\*)\|")
 #: What ends a line, or has no width, so that two names would look the same.

@@ -35,6 +35,15 @@ def test_every_command_of_the_table_has_help(name: str) -> None:
     assert f"feedstock-tools {name}" in run.stdout.replace("python -m feedstock_tools", "feedstock-tools")
 
 
+def test_started_as_a_module_it_takes_none_from_the_current_folder(tmp_path: Path) -> None:
+    for name in ("yaml", "click", "json"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('this is not ours')\n")
+    (tmp_path / "feedstock.yaml").write_text("name: [\n")
+    ended = run(tool("generate"), tmp_path)
+    assert ended.returncode == 2
+    assert "feedstock.yaml:" in ended.stderr
+
+
 LIST_HEAVY_MODULES = """
 import sys
 from feedstock_tools.cli import program

@@ -8,6 +8,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from errno import ELOOP
 from io import StringIO
 from keyword import iskeyword
 from pathlib import Path
@@ -246,6 +247,12 @@ def _status(command: click.Command, name: str, value: object) -> int:
         say_error(f"error: {error.filename or name}: {error.strerror or error}")
         _write_no_more()
         return 1
+    except RuntimeError as error:
+        looped = error.__context__
+        if not isinstance(looped, OSError) or looped.errno != ELOOP:
+            raise
+        say_error(f"error: {looped.filename}: {looped.strerror}")  # Path.resolve before Python 3.13
+        return 2
     return status if isinstance(status, int) else 0
 
 

@@ -42,6 +42,9 @@ _LONGEST_COMMIT = 3600.0
 #: than the second are read, as of an archive (channel/package_index.py).
 _LARGEST = 256 << 20
 _LARGEST_TEXT = 1 << 20
+#: Files of a commit of a feedstock, and folders that one is in.
+_MOST_FILES = 20_000
+_DEEPEST = 100
 #: Bytes of an answer, such as the names of 100,000 files.
 _LONGEST_ANSWER = 32 << 20
 _LONGEST_REASON = 4000
@@ -212,7 +215,10 @@ def checked_out(feedstock: Path, revision: str) -> Iterator[Path]:
         raise InputError(f"'{revision}' is not a commit", path=feedstock, hint=hint)
     with temporary_folder() as folder:
         try:
-            _write(place, _entries(place, commit), folder)
+            entries = _entries(place, commit)
+            if len(entries) > _MOST_FILES:
+                raise InputError(f"it has more than {_MOST_FILES} files")
+            _write(place, entries, folder)
         except FeedstockError as error:
             raise type(error)(f"commit '{revision}' is refused: {error.mistakes[0].message}", path=feedstock) from error
         yield folder
@@ -405,6 +411,8 @@ def _write(place: _Place, entries: Sequence[_Entry], folder: Path) -> None:
         parts = each.name.split("/")
         if not is_below(folder / each.name, folder) or any(part.lower() in ("", ".", "..", ".git") for part in parts):
             raise InputError(f"{each.name} leads out of it")
+        if len(parts) > _DEEPEST:
+            raise InputError(f"{each.name[:200]}… is in more than {_DEEPEST} folders")
     modules = [each for each in entries if not (stat.S_ISREG(each.mode) or stat.S_ISLNK(each.mode))]
     contents = sorted((each for each in entries if each not in modules), key=lambda each: stat.S_ISLNK(each.mode))
     try:
@@ -575,7 +583,8 @@ class Repository:
         """
         if not self.stage(changes):
             return False
-        editing = ("--edit", "--no-status", "--no-verbose") if edit else ()  # they would ask submodules and diff tools
+        # status and diff would ask submodules and diff tools; no setting takes lines from the message
+        editing = ("--edit", "--no-status", "--no-verbose") if edit else ("--cleanup=whitespace",)
         self._run("commit", "--message", message, *editing, quiet=not edit)
         return True
 

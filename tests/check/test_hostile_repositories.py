@@ -403,6 +403,19 @@ def test_sizes_are_known_before_anything_is_written(feedstock: Path, monkeypatch
         files_of(feedstock, "HEAD")
 
 
+def test_a_commit_of_too_many_files_or_folders_is_refused_before_it_is_read(
+    feedstock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_blobs", lambda *_: pytest.fail("contents were read"))
+    digest = git(feedstock, "rev-parse", "HEAD:conda-forge.yml").strip()
+    many = tree_of(feedstock, *(("100644", f"{number:05}", digest) for number in range(20_001)))
+    with pytest.raises(InputError, match="it has more than 20000 files"):
+        files_of(feedstock, many)
+    deep = tree_of(feedstock, ("100644", "d/" * 1500 + "x", digest))
+    with pytest.raises(InputError, match="is in more than 100 folders"):
+        files_of(feedstock, deep)
+
+
 def tree_of(folder: Path, *entries: tuple[str, str, str]) -> str:
     """A commit of a tree with entries that git would not write: mode, name, digest."""
     content = b"".join(f"{mode} {name}".encode() + b"\0" + bytes.fromhex(digest) for mode, name, digest in entries)

@@ -38,7 +38,7 @@ def test_a_name_stays_in_its_line_of_a_terminal() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["::error::x", "  ::add-mask::x", "\t::x", "a\n::stop-commands::x", "a ##[error]x", "##vso[task.x]y", "::::x"],
+    ["::error::x", "  ::add-mask::x", "\t::x", "a\n::stop-commands::x", "a ##[error]x", "##VSO[task.x]y", "::::x"],
 )
 def test_no_line_is_a_command_of_a_workflow(line: str) -> None:
     assert not re.search(r"(?m)^\s*::|##(?:vso)?\[", shown(line))
@@ -73,10 +73,18 @@ def test_words_of_strangers_are_text_in_markdown() -> None:
         "[a][b]",
         "![a](b)",
         "https://x www.x.org",
+        "1. a",
+        "2) a",
+        "    a",
+        "GH-1",
+        "<!-- a",
+        "<details><summary>a",
+        "&commat;a &#64;a",
+        "[a]: //x",
     ):
         html = rendered(f"- {markup(words)}")
         assert not re.search(r"<(?!/?(?:ul|li|p)>)", html), html
-        assert not re.search(r"@\w|(?<!&)#\w|://|www\.", html), html
+        assert not re.search(r"@\w|(?<!&)#\w|://|www\.|GH-", html), html
 
 
 def test_a_cell_of_a_table_ends_where_ours_ends() -> None:
@@ -188,3 +196,12 @@ def test_a_current_folder_that_is_gone_or_has_no_name_is_an_error(tmp_path: Path
         assert message in ran.stderr
         if folder.exists():
             folder.rmdir()
+
+
+@needs("system", os.name == "posix", "links that anyone may make")
+def test_a_link_to_itself_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    for words in (["lint", "--feedstock", "loop"], ["import", "loop"], ["publish", "loop"]):
+        ran = command.here(*words, folder=tmp_path)
+        assert ran.returncode == 2
+        assert ran.stderr.startswith("error: ") and "loop" in ran.stderr

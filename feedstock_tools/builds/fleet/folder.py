@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +29,7 @@ from feedstock_tools.builds.fleet.certificates import (
     write_private,
 )
 from feedstock_tools.builds.fleet.host.settings import SETTINGS
+from feedstock_tools.data import config_root
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_text
 from feedstock_tools.yaml_reading.nodes import parse_types
@@ -65,14 +65,7 @@ class FleetFolder:
 
 def fleets_root(environment: Mapping[str, str]) -> Path:
     """The folder of this user's fleets, by this system's conventions for settings."""
-    home = Path(environment.get("HOME") or environment.get("USERPROFILE") or Path.home())
-    if environment.get("XDG_CONFIG_HOME"):
-        root = Path(environment["XDG_CONFIG_HOME"])
-    elif sys.platform == "darwin":
-        root = home / "Library" / "Application Support"
-    else:
-        root = home / ".config"
-    return root / "feedstock-tools" / "fleets"
+    return config_root(environment) / "fleets"
 
 
 def make_fleet(path: Path, name: str, hub: str) -> FleetFolder:

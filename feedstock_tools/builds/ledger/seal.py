@@ -23,8 +23,12 @@ _COVERED = ("identity", "configuration", "row", "output", "result", "engine", "m
 
 
 def key_of_user() -> bytes | None:
-    """The key of the user of this process, made if there is none; None where none can be kept."""
-    return _key(state_root(os.environ) / _KEY)
+    """The key of the user of this process, made if there is none; None where none can be kept.
+
+    A home of another user, or one that the current folder decides, keeps none.
+    """
+    path = state_root(os.environ) / _KEY
+    return _key(path) if path.is_absolute() else None
 
 
 @cache
@@ -34,6 +38,8 @@ def _key(path: Path) -> bytes | None:
             key = path.read_bytes()
         except FileNotFoundError:
             key = _made(path)
+        if hasattr(os, "geteuid") and path.stat().st_uid != os.geteuid():
+            return None
     except OSError:
         return None
     return key if len(key) == _SIZE else None

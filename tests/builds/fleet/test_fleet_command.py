@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.fleet.folder import find_fleet, fleet_name
+from feedstock_tools.builds.fleet.folder import find_fleet, fleet_name, fleets_root
+from feedstock_tools.builds.fleet.provision.inventory import read_inventory
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, now
 from feedstock_tools.builds.plan.agenda import agenda
 from feedstock_tools.builds.plan.hosts import Capacity
@@ -198,12 +199,26 @@ def test_an_inventory_is_never_found_in_a_folder(tmp_path: Path) -> None:
         shutil.copytree(mine, feedstock / name, dirs_exist_ok=True)
     assert find_fleet("", feedstock, variables).path == mine
     assert find_fleet("mine", feedstock, variables).path == mine
+    relative = fleets_root({"XDG_CONFIG_HOME": ".", "HOME": str(tmp_path)})
+    assert relative.is_absolute(), "the current folder may be a feedstock"
     for name in ("inventory.yml", "theirs"):
         with pytest.raises(InputError, match="there is no inventory, folder or fleet"):
             find_fleet(name, feedstock, variables)
     for words in (["up"], ["down"], ["test"], ["cluster", "up"]):
         run = _run(feedstock, "fleet", *words)
         assert run.returncode == 2 and "no inventory is named" in run.stderr, run.stderr
+
+
+def test_an_inventory_that_may_be_executed_is_read(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    program.chmod(0o755)
+    inventory = tmp_path / "inventory.yml"
+    hosts = 'all: {vars: {fleet_hub: "127.0.0.1:1"}, hosts: {one: {ansible_connection: local}}}'
+    inventory.write_text(f"#!{program}\n{hosts}\n")
+    inventory.chmod(0o755)
+    assert [host.name for host in read_inventory(inventory, os.environ).hosts] == ["one"]
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_host_that_is_away_is_shown_with_the_reason_that_was_found() -> None:

@@ -24,7 +24,7 @@ from feedstock_tools.builds.ledger import (
     database,
     now,
 )
-from feedstock_tools.builds.ledger.seal import key_of_user
+from feedstock_tools.builds.ledger.seal import _key, key_of_user
 from feedstock_tools.digests import sha256_of
 from feedstock_tools.errors import WorkError
 from feedstock_tools.processes import process_lives, this_machine, this_process
@@ -311,6 +311,24 @@ def test_a_run_gives_signs_of_life_for_its_own_running_builds(tmp_path: Path) ->
         ledger.begin(replace(BEGUN, machine="here", process="3:4"))
         ledger.give_sign("here", "1:2")
         assert [bool(record.seen) for record in ledger.builds()] == [False, True, False]
+
+
+def test_a_key_of_another_user_or_in_the_current_folder_seals_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_STATE_HOME", "state")
+    assert key_of_user() is not None
+    assert not (tmp_path / "state").exists()
+    if sys.platform != "win32":
+        monkeypatch.setenv("HOME", "home")
+        assert key_of_user() is None
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home/.local/state"))
+        monkeypatch.setattr(os, "geteuid", lambda: 1 + os.getuid())
+        _key.cache_clear()
+        assert key_of_user() is None
+    _key.cache_clear()
 
 
 def test_a_record_without_the_seal_of_this_user_is_brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
