@@ -91,7 +91,8 @@ def _cells(number: int, row: Row, host: Host) -> tuple[str, ...]:
 
 
 def _notes(agenda: Agenda) -> list[str]:
-    notes = [f"{counted(len(agenda.todo), 'row')} to build, {len(agenda.done)} up to date."]
+    refused = f", {counted(len(agenda.refused), 'configuration')} refused" if agenda.refused else ""
+    notes = [f"{counted(len(agenda.todo), 'row')} to build, {len(agenda.done)} up to date{refused}."]
     if agenda.seconds is not None:
         unknown = f", and {counted(agenda.unknown, 'row')} of unknown time" if agenda.unknown else ""
         parallelism = f"{agenda.jobs} in parallel" if agenda.jobs > 1 else "one at a time"

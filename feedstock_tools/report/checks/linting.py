@@ -15,11 +15,20 @@ from feedstock_tools.wording import counted, named, shown, some_of
 
 def findings_text(found: Report[Finding], count: int) -> str:
     """What was checked, one line for each mistake and remark with the configurations that have it, then the counts."""
-    return "\n".join([checks_line(found.checks), grouped_findings(found.findings, count)])
+    return "\n".join(
+        [
+            checks_line(found.checks),
+            grouped_findings(found.findings, count, whole=all(check.verdict != "unknown" for check in found.checks)),
+        ]
+    )
 
 
-def grouped_findings(findings: Sequence[Finding], count: int) -> str:
-    """One line for each mistake and remark with the configurations that have it, then the counts."""
+def grouped_findings(findings: Sequence[Finding], count: int, *, whole: bool = True) -> str:
+    """One line for each mistake and remark with the configurations that have it, then the counts.
+
+    Args:
+        whole: all checks were completed.
+    """
     where: dict[Finding, list[str]] = {}
     for finding in findings:
         where.setdefault(replace(finding, configuration=""), []).append(finding.configuration)
@@ -29,7 +38,10 @@ def grouped_findings(findings: Sequence[Finding], count: int) -> str:
     remarks = sum(finding.weight == "remark" for finding in where)
     mistakes = counted(len(where) - remarks, "mistake") if len(where) > remarks else "No mistake"
     also = f", {counted(remarks, 'remark')}" if remarks else ""
-    return "\n".join([*lines, f"{mistakes}{also} in {counted(count, 'configuration')}."])
+    where_looked = (
+        counted(count, "configuration") if whole else f"what was checked of {counted(count, 'configuration')}"
+    )
+    return "\n".join([*lines, f"{mistakes}{also} in {where_looked}."])
 
 
 def findings_lines(found: Report[LintFinding]) -> str:
