@@ -160,11 +160,7 @@ def _lying_here(url: str, folder: Path, subdir: str) -> list[Record]:
         if not path.exists():
             raise FileNotFoundError
         document = json.loads(read_bytes(path, _LARGEST_REPODATA, within=None))
-        return [
-            Record.from_repodata(name, entry, channel=url, subdir=subdir)
-            for section in _sections(document)
-            for name, entry in sorted(section.items())
-        ]
+        entries = [each for section in _sections(document) for each in sorted(section.items())]
     except FileNotFoundError as error:
         if subdir == "noarch":
             raise WorkError("this is not a channel: it has no noarch/repodata.json", path=folder) from error
@@ -173,6 +169,10 @@ def _lying_here(url: str, folder: Path, subdir: str) -> list[Record]:
         raise WorkError(f"cannot read the repodata: it {error.mistakes[0].message}", path=path) from error
     except DAMAGED as error:
         raise WorkError(f"the repodata is damaged: {error}", path=path) from error
+    records, damage = _read_records(((name, entry, subdir) for name, entry in entries), url)
+    if damage:
+        raise WorkError(f"the repodata is damaged: {damage[0]}", path=path)
+    return records
 
 
 def _fetched(url: str, subdir: str, cache: Path) -> list[Record]:
@@ -189,13 +189,14 @@ def _fetched(url: str, subdir: str, cache: Path) -> list[Record]:
     try:
         parts = wait_for(fetch(cache), f"{url} to answer", _SECONDS)
         try:
-            entries = [json.loads(record.to_json()) for part in parts for record in part.load_all_records()]
+            found = [json.loads(record.to_json()) for part in parts for record in part.load_all_records()]
+            entries = [(entry["fn"], entry) for entry in found]
         except (OSError, ValueError):  # rattler gives no record of repodata with a bad one
             with temporary_folder() as folder:
                 wait_for(fetch(folder), f"{url} to answer", _SECONDS)
                 (path,) = (each for each in folder.glob("*.json") if not each.name.endswith(".info.json"))
                 document = json.loads(read_bytes(path, _LARGEST_REPODATA, within=folder))
-            entries = [{**entry, "fn": name} for section in _sections(document) for name, entry in section.items()]
+            entries = [each for section in _sections(document) for each in section.items()]
     except FetchRepoDataError as error:
         if subdir != "noarch" and str(error).startswith("repodata not found"):
             return []
@@ -204,7 +205,7 @@ def _fetched(url: str, subdir: str, cache: Path) -> list[Record]:
         ) from error
     except (OSError, *DAMAGED) as error:
         raise UnreadChannelError(f"cannot read the repodata of {redacted(url)}/{subdir}: {error}") from error
-    records = _sound_records(((entry["fn"], entry, subdir) for entry in entries), url)
+    records = _sound_records(((name, entry, subdir) for name, entry in entries), url)
     return sorted(records, key=lambda record: record.file_name)
 
 
@@ -221,18 +222,30 @@ def _sound_records(entries: Iterable[tuple[str, Mapping[str, Any], str]], url: s
     Raises:
         UnreadChannelError: all are damaged.
     """
-    records, damage = [], []
-    for file_name, entry, subdir in entries:
-        try:
-            records.append(Record.from_repodata(file_name, entry, channel=url, subdir=subdir))
-        except DAMAGED as error:
-            damage.append(f"{subdir}: {shown(str(error))}")
+    records, damage = _read_records(entries, url)
     if damage and not records:
         raise UnreadChannelError(f"the repodata of {redacted(url)} is damaged: {damage[0]}")
     if damage:
         skipped = f"{counted(len(damage), 'damaged record')} of {redacted(url)} skipped"
         say_aside(f"{skipped}, the first in {damage[0]}")
     return records
+
+
+def _read_records(entries: Iterable[tuple[str, Mapping[str, Any], str]], url: str) -> tuple[list[Record], list[str]]:
+    """The sound records of a channel, and of each damaged one its file with the reason."""
+    records, damage = [], []
+    for file_name, entry, subdir in entries:
+        try:
+            records.append(Record.from_repodata(file_name, entry, channel=url, subdir=subdir))
+        except DAMAGED as error:
+            if not isinstance(entry, dict):
+                reason = "it is not a mapping"
+            elif isinstance(error, KeyError):
+                reason = f"it has no {error}"
+            else:
+                reason = str(error)
+            damage.append(f"{subdir}/{shown(file_name)}: {shown(reason)}")
+    return records, damage
 
 
 def first_cause(error: BaseException) -> str:

@@ -114,22 +114,29 @@ DAMAGED = [
 ]
 
 
-BAD_RECORDS = [{"build": "\x1b[31m0"}, {"version": "1\n"}, {"depends": ["a"] * 10_001}, {"name": "\u202e\x07"}]
+BAD_RECORDS: list[dict[str, object] | None] = [
+    None,
+    {"build": "\x1b[31m0"},
+    {"version": "1\n"},
+    {"depends": ["a"] * 10_001},
+    {"name": "\u202e\x07"},
+]
 
 
 @pytest.mark.parametrize("bad", BAD_RECORDS)
 def test_a_bad_record_of_a_server_is_skipped_and_counted(
-    channel: Path, serve: Serve, bad: dict[str, object], monkeypatch: pytest.MonkeyPatch
+    channel: Path, serve: Serve, bad: dict[str, object] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = channel / "linux-64/repodata.json"
     document = json.loads(path.read_text())
     (known,) = document["packages.conda"].values()
-    document["packages.conda"]["one-9-0.conda"] = {**known, "version": "9", "build": "0", **bad}
+    record = None if bad is None else {**known, "version": "9", "build": "0", **bad}
+    document["packages.conda"]["one-9-0.conda"] = record
     path.write_text(json.dumps(document))
     told: list[str] = []
     monkeypatch.setattr(locks, "_tell", told.append)
     records = read_records(serve(files(channel)), SUBDIRS)
-    if "version" not in bad:  # of such a package rattler shows nothing, and says why
+    if bad and "version" not in bad:  # of others rattler shows nothing, and says why
         builds = builds_of("one", serve(files(channel)), SUBDIRS)
         assert [record.distribution for record in builds] == ["one-1.0-h_0"]
     assert [record.distribution for record in records] == ["one-1.0-h_0", "two-2.0-0"]
