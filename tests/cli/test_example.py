@@ -27,7 +27,7 @@ def test_without_a_feedstock_build_names_the_example_and_how_to_build_it(tmp_pat
 def test_the_script_takes_the_example_at_the_top_of_its_checkout_alone(tmp_path: Path) -> None:
     listed = command.run(command.patched(CALL, "--list", "--output-dir", str(tmp_path / "out")), ROOT)
     assert listed.returncode == 0, listed.stderr
-    assert f"There is no feedstock in {ROOT}: building the example {EXAMPLES / 'gpuprobe'}" in listed.stdout
+    assert f"There is no feedstock in {ROOT}: building the example {EXAMPLES / 'gpuprobe'}" in listed.stderr
     assert "linux_64_cuda11.2" in listed.stdout
     assert command.run([*SCRIPT, "--list"], tmp_path).returncode == 2
     assert command.run(command.tool("build", "--list"), ROOT).returncode == 2

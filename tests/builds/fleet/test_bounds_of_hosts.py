@@ -187,7 +187,7 @@ def test_a_line_without_end_ends_the_courier(tmp_path: Path, monkeypatch: pytest
     begin = f"open({str(starts)!r}, 'a').write('x') and ''"
     long = f"'x' * (1 << 20) if open({str(starts)!r}).read() == 'x' else ''"
     with _linked(tmp_path, monkeypatch, begin, repr(_HOSTS), long) as connection:
-        wait_until(lambda: starts.read_text() == "xx" and connection.is_up, 30)
+        wait_until(lambda: starts.is_file() and starts.read_text() == "xx" and connection.is_up, 30)
 
 
 def test_the_row_of_a_host_whose_name_is_a_path_has_not_begun(tmp_path: Path) -> None:
