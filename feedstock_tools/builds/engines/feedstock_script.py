@@ -31,6 +31,7 @@ _WIN_SCRIPT = ".scripts/run_win_build.bat"
 #: Names of variables that a script reads, or passes into its container with `-e NAME`.
 _ASKED = re.compile(r"\$\{?([A-Za-z_]\w*)|-e +([A-Za-z_]\w*)|%([A-Za-z_]\w*)%")
 _IMAGE = "docker_image"
+#: Whatever else it takes for a staging output costs a compile, not a package.
 _STAGING = re.compile(r"^\s*(?:-\s+)?\{?\s*staging:", re.MULTILINE)
 _NOT_COPIED = ("build_artifacts", "miniforge3")
 #: The container's folder in which the scripts keep fetched packages.
