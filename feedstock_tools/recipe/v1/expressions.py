@@ -36,6 +36,8 @@ _PLAIN = re.compile(r"(?!(?i:true|false|yes|no|on|off|null|nan|inf)$)[A-Za-z_/][
 TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 #: Functions and filters without side effects whose result is used but not looked into.
 FUNCTIONS = frozenset({"compiler", "stdlib", "cdt", "pin_subpackage", "pin_compatible"})
+#: What the engine knows while it writes a build string.
+_OF_BUILD_STRINGS = ("hash", "build_number")
 _OPAQUE_FILTERS = frozenset({"replace", "join", "list", "slice"})
 _INTEGER = re.compile(r"-?\d{1,18}(?:\.\d{1,9})?")
 _CASES: Mapping[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper, "trim": str.strip}
@@ -134,8 +136,8 @@ class Scope:
         if name in self.values:
             self.reads.add(name)
             return typed_value(self.values[name])
-        if name == "hash":
-            return Term(("hash",))
+        if name in _OF_BUILD_STRINGS:
+            return Term((name,))
         if name in PLATFORM_WORDS:
             return is_platform(name, self.platform)
         raise UndecidedError
