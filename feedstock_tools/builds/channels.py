@@ -139,24 +139,36 @@ class ChannelsIdentity:
     places: str
 
 
-def identity_of_channels(
-    machine: Mapping[str, str], channels: Channels, platform: str, cudas: Collection[str] = ()
-) -> ChannelsIdentity:
-    """The identity of channels: for a folder the hash of its repodata, for others the URL.
+class ChannelIdentities:
+    """The identities of channels on a machine: for a folder the hash of its repodata, for others the URL.
 
     The contents of a remote channel change by the hour, which alone is not a reason to build again. The stand-in
-    channel counts with the programs behind its packages.
-
-    Args:
-        platform: the subdir built for.
-        cudas: the versions of CUDA that the builds use, or their major versions.
+    channel counts with the programs behind its packages. Each is computed once.
     """
-    if channels.properties.made_here:
-        from feedstock_tools.builds.stand_in import channel_identity
 
-        made_here = f"{channels.properties.origin} {channel_identity(Platform.parse(platform), machine, cudas)}"
-        return ChannelsIdentity(made_here, made_here)
-    return ChannelsIdentity(_digest(map(_contents, channels.names)), _digest(map(_place, channels.names)))
+    def __init__(self, machine: Mapping[str, str]) -> None:
+        """Start with the environment of the machine."""
+        self._machine = machine
+        self._known: dict[tuple[Channels, str, frozenset[str]], ChannelsIdentity] = {}
+
+    def of(self, channels: Channels, platform: str, cudas: Collection[str] = ()) -> ChannelsIdentity:
+        """The identity of channels for a subdir and the versions of CUDA that the builds use, or their majors."""
+        key = channels, platform, frozenset(cudas)
+        if key not in self._known:
+            self._known[key] = self._identity(*key)
+        return self._known[key]
+
+    def _identity(self, channels: Channels, platform: str, cudas: frozenset[str]) -> ChannelsIdentity:
+        if channels.properties.made_here:
+            own = f"{channels.properties.origin} {self._made_here(Platform.parse(platform), cudas)}"
+            return ChannelsIdentity(own, own)
+        return ChannelsIdentity(_digest(map(_contents, channels.names)), _digest(map(_place, channels.names)))
+
+    @cached_property
+    def _made_here(self) -> Callable[[Platform, Collection[str]], str]:
+        from feedstock_tools.builds.stand_in import channel_identities
+
+        return channel_identities(self._machine)
 
 
 def _digest(lines: Iterable[str]) -> str:

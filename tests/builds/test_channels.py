@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.channels import choose_channels, identity_of_channels
+from feedstock_tools.builds.channels import ChannelIdentities, choose_channels
 from feedstock_tools.channel.properties import REAL, STAND_IN, Channels
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.layout import Artifacts
@@ -19,7 +19,7 @@ def silent(*names: str) -> Callable[[str], str | None]:
 
 
 def identity_of(channel: str) -> str:
-    return identity_of_channels({}, Channels((channel,)), "linux-64").contents
+    return ChannelIdentities({}).of(Channels((channel,)), "linux-64").contents
 
 
 def test_the_configuration_names_the_channels(tmp_path: Path) -> None:

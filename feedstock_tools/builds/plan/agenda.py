@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from feedstock_tools.builds.channels import DEFAULT_CHANNELS, ChannelsIdentity, choose_channels, identity_of_channels
+from feedstock_tools.builds.channels import DEFAULT_CHANNELS, ChannelIdentities, ChannelsIdentity, choose_channels
 from feedstock_tools.builds.ledger import BuildRecord, Ledger
 from feedstock_tools.builds.plan.hosts import Capacity
 from feedstock_tools.builds.plan.identity import PARTS, identity_on, inputs_on
@@ -131,7 +130,7 @@ def agenda(workspace: Workspace, chosen: Sequence[PlannedConfiguration], capacit
     reasons = refused(chosen, workspace.engines)
     possible = [configuration for configuration in chosen if configuration.name not in reasons]
     channels = channels_for(workspace, possible)
-    base_of = cache(partial(identity_of_channels, workspace.machine))
+    base_of = ChannelIdentities(workspace.machine).of
     bases = {each.name: base_of(channels[each.name], each.platform, each.cuda_majors) for each in possible}
     declared = Declared.of(workspace.plan.needs)
     pairs = [(configuration, row) for configuration in possible for row in configuration.rows]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
 from hashlib import sha256
 
-from feedstock_tools.builds.channels import ChannelsIdentity, identity_of_channels, possible_channels
+from feedstock_tools.builds.channels import ChannelIdentities, ChannelsIdentity, possible_channels
 from feedstock_tools.channel.properties import properties_of
 from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput
 
@@ -68,7 +67,7 @@ def candidates_of(
         requested: the channels from the command line.
         machine: the environment of the machine.
     """
-    base_of = cache(partial(identity_of_channels, machine))
+    base_of = ChannelIdentities(machine).of
     candidates: dict[tuple[str, str], tuple[Candidate, ...]] = {}
     for configuration in configurations:
         possible = tuple(possible_channels(requested, configuration.channels))

@@ -6,7 +6,8 @@ it is loaded when it is used: most commands ask for the identity alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,16 +24,18 @@ _WHOLE_NVCC = 13
 _HOST_COMPILER = "-allow-unsupported-compiler"
 
 
-def channel_identity(platform: Platform, machine: Mapping[str, str], cudas: Collection[str]) -> str:
-    """The hash over all inputs of builds for a platform from this machine's channel, except Pythons and tools.
+def channel_identities(machine: Mapping[str, str]) -> Callable[[Platform, Collection[str]], str]:
+    """The hash over all inputs of builds from this machine's channel, except Pythons and tools, as it is now.
 
-    Args:
-        cudas: the versions of CUDA that the builds use.
+    The function that is returned takes the platform and the versions of CUDA that the builds use, and looks at the
+    machine once.
     """
-    from feedstock_tools.builds.stand_in.identity import stand_in_identity
+    from feedstock_tools.builds.stand_in.identity import toolkit_identities, with_toolkits, without_toolkits
     from feedstock_tools.builds.stand_in.toolkits import toolkits_folder
 
-    return stand_in_identity(platform, path=machine.get("PATH"), toolkits=toolkits_folder(machine), cudas=cudas)
+    toolkits = toolkit_identities(toolkits_folder(machine))
+    parts = cache(partial(without_toolkits, path=machine.get("PATH")))
+    return lambda platform, cudas: with_toolkits(parts(platform), toolkits, cudas)
 
 
 def open_channel(

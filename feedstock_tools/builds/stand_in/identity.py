@@ -37,8 +37,12 @@ def stand_in_identity(
     Args:
         cudas: the versions of CUDA that a build uses: toolkits of other majors are none of its inputs; None: all count.
     """
+    return with_toolkits(without_toolkits(platform, path), toolkit_identities(toolkits), cudas)
+
+
+def without_toolkits(platform: Platform, path: str | None) -> tuple[str, ...]:
+    """What the identity consists of but for the toolkits of CUDA."""
     from feedstock_tools.builds.stand_in.compilers import ZIG_VERSION, cross_gcc, cross_programs, zig_compiles_for
-    from feedstock_tools.builds.stand_in.toolkits import found_toolkits
 
     compilers = _programs(_compilers(path)) or [_compiler_without_path()]
     crosses = platform != Platform.here()
@@ -49,9 +53,20 @@ def stand_in_identity(
         else ()
     )
     packages = _digest_of_packages((data_folder("variants") / "packages.yaml").read_bytes())
+    return (str(STAND_IN_FORMAT), platform.subdir, packages, *compilers, *cross, *zig)
+
+
+def toolkit_identities(toolkits: Path | None) -> tuple[tuple[str, str], ...]:
+    """The fetched toolkits: major version and identity of each."""
+    from feedstock_tools.builds.stand_in.toolkits import found_toolkits
+
+    return tuple((_major(each.version), each.identity) for each in found_toolkits(toolkits))
+
+
+def with_toolkits(parts: Iterable[str], toolkits: Iterable[tuple[str, str]], cudas: Collection[str] | None) -> str:
+    """The identity, with those toolkits that versions of CUDA use; None: with all."""
     used = None if cudas is None else {_major(version) for version in cudas}  # a runtime serves its major version
-    cuda = [each.identity for each in found_toolkits(toolkits) if used is None or _major(each.version) in used]
-    return digest(str(STAND_IN_FORMAT), platform.subdir, packages, *compilers, *cross, *zig, *cuda)
+    return digest(*parts, *(identity for major, identity in toolkits if used is None or major in used))
 
 
 def _major(version: str) -> str:

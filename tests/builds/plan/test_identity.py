@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from feedstock_tools.builds.channels import ChannelsIdentity, channels_named, identity_of_channels
+from feedstock_tools.builds.channels import ChannelIdentities, ChannelsIdentity, channels_named
 from feedstock_tools.builds.ledger import BuildRecord, Ledger, PackageRecord, now
 from feedstock_tools.builds.matrix.matrix import read_matrix
 from feedstock_tools.builds.plan.agenda import agenda
@@ -80,7 +80,7 @@ def record(
 def test_an_identity_is_the_hash_of_its_parts(recorded: dict[str, Any]) -> None:
     assert digest_of_values(recorded["inputs"]) == recorded["identity"]
     output = PlannedOutput("tiny", "1", "0", 0, "linux-64", recorded["identity"], inputs=recorded["inputs"])
-    base = identity_of_channels({}, Channels(("conda-forge",)), "linux-64")
+    base = ChannelIdentities({}).of(Channels(("conda-forge",)), "linux-64")
     assert identity_on(base, output) == recorded["on conda-forge"]
     assert inputs_on(base, output) == {**recorded["inputs"], "channels": base.contents, "form": FORM}
 
@@ -113,7 +113,7 @@ def test_builds_on_the_stand_in_channel_are_done(with_compiler: bool, feedstock:
         (tmp_path / "gcc").chmod(0o755)
     workspace = open_workspace(feedstock.folder, None, ("stand-in",), {"PATH": str(tmp_path)})
     chosen = workspace.chosen(["linux_64_cpu"])
-    base = identity_of_channels(workspace.machine, channels_named(["stand-in"]), "linux-64")
+    base = ChannelIdentities(workspace.machine).of(channels_named(["stand-in"]), "linux-64")
     record(workspace, chosen, lambda _row, output: identity_on(base, output), base)
     (configuration,) = read_matrix(workspace, chosen).configurations
     assert {each.state for each in configuration.outputs} == {"done"}
@@ -154,7 +154,7 @@ def test_the_examples_need_no_tools_so_that_their_builds_stay_done(example: str)
 def test_a_run_says_what_has_changed_since_a_row_was_built(feedstock: TinyFeedstock) -> None:
     workspace = open_workspace(feedstock.folder, None, ("stand-in",), {"PATH": ""})
     chosen = workspace.chosen(["linux_64_cpu"])
-    base = identity_of_channels(workspace.machine, channels_named(["stand-in"]), "linux-64")
+    base = ChannelIdentities(workspace.machine).of(channels_named(["stand-in"]), "linux-64")
     record(workspace, chosen, lambda _row, output: identity_on(base, output), base)
     assert list(again_notes(agenda(workspace, chosen, Capacity.of_machine()))) == []
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.builds.channels import channels_named, identity_of_channels
+from feedstock_tools.builds.channels import ChannelIdentities, channels_named
 from feedstock_tools.builds.stand_in import toolkits
 from feedstock_tools.builds.stand_in.identity import stand_in_identity
 from feedstock_tools.builds.stand_in.toolkits import (
@@ -114,9 +114,9 @@ def test_a_fetched_toolkit_is_no_input_of_builds_for_the_cpu_or_another_cuda(
     machine = {"PATH": "", "XDG_CACHE_HOME": str(tmp_path)}
     stand_in = channels_named(["stand-in"])
     uses = [(), ("11.8",), ("13.0",), ("12.6",), ("11.8", "12.9")]
-    before = [identity_of_channels(machine, stand_in, "linux-64", cudas) for cudas in uses]
+    before = [ChannelIdentities(machine).of(stand_in, "linux-64", cudas) for cudas in uses]
     fetch_toolkit("12.9", toolkits_folder(machine), machine)
-    after = [identity_of_channels(machine, stand_in, "linux-64", cudas) for cudas in uses]
+    after = [ChannelIdentities(machine).of(stand_in, "linux-64", cudas) for cudas in uses]
     assert [one == other for one, other in zip(before, after, strict=True)] == [True, True, True, False, False]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from feedstock_tools.builds.stand_in import channel_identity
+from feedstock_tools.builds.stand_in import channel_identities
 from feedstock_tools.builds.stand_in.channel import Sources, StandInChannel, ensure_stand_in_channel
 from feedstock_tools.builds.stand_in.compilers import ZIG_VERSION, Zig, zig_folder
 from feedstock_tools.channel.packages.reading import read_package
@@ -201,10 +201,10 @@ def test_a_channel_made_without_a_compiler_is_not_taken_once_zig_is_there(
 ) -> None:
     assert without_compiler.folder != with_zig.folder
     machine = {"PATH": "", "XDG_CACHE_HOME": str(tmp_path)}
-    identity = channel_identity(HERE, machine, ())
+    identity = channel_identities(machine)(HERE, ())
     (zig_folder(user_cache(machine, tmp_path)) / ZIG_VERSION).mkdir(parents=True)
     (zig_folder(user_cache(machine, tmp_path)) / ZIG_VERSION / "zig").touch()
-    assert channel_identity(HERE, machine, ()) == identity, "what zig has built stays built"
+    assert channel_identities(machine)(HERE, ()) == identity, "what zig has built stays built"
 
 
 def test_a_compiler_that_makes_no_programs_is_passed_over(root: Path, tmp_path: Path) -> None:
