@@ -153,7 +153,8 @@ def test_variants_that_take_the_same_way_need_one_call(calls: Count) -> None:
 
 
 def test_a_text_that_differs_needs_no_call_of_its_own(calls: Count) -> None:
-    quick, whole = both(single("linux").replace("number: 0", "string: py${{ python }}_${{ mpi }}_${{ hash }}_${{ build_number }}"))
+    string = "string: py${{ python }}_${{ mpi }}_${{ hash }}_${{ build_number }}"
+    quick, whole = both(single("linux").replace("number: 0", string))
     assert quick == whole
     assert (len(quick), calls()) == (6, 1)
 
@@ -263,7 +264,9 @@ OUTPUTS = st.fixed_dictionaries(
         "build": st.lists(ITEMS, max_size=2),
         "run": st.lists(ITEMS, max_size=2),
         "skip": st.lists(CONDITIONS, max_size=2),
-        "string": st.sampled_from(["${{ hash }}_${{ build_number }}", "${{ mpi }}_${{ hash }}", "${{ other }}${{ hash }}"]),
+        "string": st.sampled_from(
+            ["${{ hash }}_${{ build_number }}", "${{ mpi }}_${{ hash }}", "${{ other }}${{ hash }}"]
+        ),
         "noarch": st.sampled_from(["generic", "python"]),
         "script": st.lists(st.sampled_from(["a", "b ${{ mpi }}", "c ${{ level }}"]), max_size=2),
     },
