@@ -150,7 +150,9 @@ def main() -> int:
             for word, pattern in (("stdlib", r"stdlib\("), ("python-min", "python_min")):
                 brought = (commit for _, commit in commits(repository, "-G", pattern, "--", _RECIPE))
                 found[word] += [
-                    commit for commit in brought if not re.search(pattern, commit.text(_RECIPE, before=True))
+                    commit
+                    for commit in brought
+                    if commit.paths[_RECIPE] == "M" and not re.search(pattern, commit.text(_RECIPE, before=True))
                 ]
     print(*(f"{number:6} {kind}" for kind, number in counts.most_common(20)), sep="\n")
     Subject.pinned = lambda self, key: "3.9"  # type: ignore[method-assign]  # the lowest Python of most of these days

@@ -151,3 +151,17 @@ def test_several_small_edits_of_a_recipe_work_in_one_call(folder: Path) -> None:
         expected = expected.replace(old, new)
     assert (folder / "recipe/meta.yaml").read_text() == expected
     assert (folder / "conda-forge.yml").read_text() == "bot:\n  automerge: true\n"
+
+
+def test_a_lower_bound_in_a_variable_gives_way_to_python_min(folder: Path) -> None:
+    (folder / "pinning").mkdir()
+    (folder / "pinning/conda_build_config.yaml").write_text("python_min:\n  - '3.9'\n")
+    bounded = RECIPE.replace("    - python >=3.6\n", "    - python >={{ least }}  # why\n")
+    head = '{% set least = "3.6" %}\n'
+    (folder / "recipe/meta.yaml").write_text(head + bounded)
+    words = ("noarch", "python", "python-min", "--pinning", str(folder / "pinning"), "--write")
+    done = command.run(command.tool("edit", *words, "--feedstock", str(folder)), folder)
+    assert done.returncode == 0, done.stderr
+    text = (folder / "recipe/meta.yaml").read_text()
+    assert "    - python {{ python_min }}  # why\n" in text
+    assert text.startswith(head)

@@ -844,9 +844,15 @@ def _pin_of(reading: Reading, text: str) -> tuple[str, str] | None:
 
 
 def _rewritten(reading: Reading, leaf: Part, old: str, new: str) -> tuple[TextEdit, ...]:
-    """The edit that writes a requirement anew; none if a template makes it."""
-    place = reading.written(leaf)
-    return (TextEdit(place[0], place[1], leaf.source.replace(old, new)),) if place and old in leaf.source else ()
+    """The edit that writes a requirement anew, also where a variable is a part of it; none if a template makes it."""
+    if place := reading.written(leaf):
+        return (TextEdit(*place, leaf.source.replace(old, new)),) if old in leaf.source else ()
+    start = reading.recipe.line_start(reading.place(leaf))
+    match = re.compile(r"\s*- (\w[^#'\"\n]*\{\{[^#'\"\n]*\}\})[ \t]*(?:#.*)?$", re.MULTILINE).match(
+        reading.recipe.text, start
+    )
+    is_made = match is not None and leaf.text == old == expand(reading.recipe, match[1], {})
+    return (TextEdit(*match.span(1), new),) if match and is_made else ()
 
 
 def _template_at(reading: Reading, part: Part) -> tuple[int, int] | None:
