@@ -32,7 +32,8 @@ class PlannedOutput:
     are the tools of the stand-in channel among its requirements and those of its siblings, each with its digest.
     `needs` are the packages of its build and host environment, by name.
     Of a shared build `environments` are the specs of its build and host environment, and `uses_cuda` says whether it
-    depends on the row's CUDA version; without that it is built as on a machine without a GPU.
+    depends on the row's CUDA version; without that it is built as on a machine without a GPU. `rows` are the rows
+    that one call of the feedstock's script builds, each with a digest of its outputs.
     """
 
     name: str
@@ -52,6 +53,7 @@ class PlannedOutput:
     needs: tuple[str, ...] = ()
     environments: Mapping[str, Sequence[str]] = field(default_factory=dict)
     uses_cuda: bool = False
+    rows: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def stem(self) -> str:

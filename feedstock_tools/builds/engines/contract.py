@@ -43,6 +43,7 @@ class BuildRequest:
         shared: the folders of the shared builds that the wanted outputs take files from, by name. They are complete,
             and nobody may write to them: other rows read them at the same time.
         only_shared: this is a shared build alone: `wanted` has its name, and `shared` the empty folder for its files.
+        rows: if that is a call of the feedstock's script, the names of the rows that it builds.
         untested: outputs whose tests are left out, by name.
         emulator: runs the tests of packages for another platform; None if they are left out, or none is needed.
         extra: entries for the `extra` section of each package's metadata.
@@ -63,6 +64,7 @@ class BuildRequest:
     wanted: tuple[str, ...]
     shared: Mapping[str, Path] = field(default_factory=dict)
     only_shared: bool = False
+    rows: tuple[str, ...] = ()
     untested: tuple[str, ...] = ()
     emulator: Emulator | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
@@ -104,6 +106,7 @@ class BuildRequest:
             "wanted": list(self.wanted),
             "shared": {name: str(folder) for name, folder in self.shared.items()},
             "only_shared": self.only_shared,
+            "rows": list(self.rows),
             "untested": list(self.untested),
             "emulator": self.emulator.to_json() if self.emulator else None,
             "extra": dict(self.extra),
@@ -122,7 +125,7 @@ class BuildRequest:
 
         paths: dict[str, Any] = {key: Path(content[key]) for key in ("recipe", "folder", "feedstock")}
         paths["shared"] = {name: Path(folder) for name, folder in content["shared"].items()}
-        lists = {key: tuple(content[key]) for key in ("channels", "wanted", "untested")}
+        lists = {key: tuple(content[key]) for key in ("channels", "wanted", "rows", "untested")}
         emulator = Emulator(**content["emulator"]) if content["emulator"] else None
         values = values_from_json(content["values"])
         return cls(**{**content, **paths, **lists, "values": values, "emulator": emulator})

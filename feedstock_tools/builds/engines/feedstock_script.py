@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -21,18 +21,14 @@ from feedstock_tools.builds.engines.contract import BuildRequest, Built, CrossTe
 from feedstock_tools.builds.engines.process.program import Command, packages_in, run_command
 from feedstock_tools.channel.packages.reading import read_hash_input
 from feedstock_tools.errors import WorkError
-from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import CI_SUPPORT, read_bytes, read_text
-from feedstock_tools.rerender.configuration import NO_LOOP, Configuration, rows_of, with_rows
+from feedstock_tools.rerender.configuration import NO_LOOP, Configuration, with_own_values, with_rows
 
 DOCKER_SCRIPT = ".scripts/run_docker_build.sh"
 _OSX_SCRIPT = ".scripts/run_osx_build.sh"
 _WIN_SCRIPT = ".scripts/run_win_build.bat"
 #: Names of variables that a script reads, or passes into its container with `-e NAME`.
 _ASKED = re.compile(r"\$\{?([A-Za-z_]\w*)|-e +([A-Za-z_]\w*)|%([A-Za-z_]\w*)%")
-_IMAGE = "docker_image"
-#: Whatever else it takes for a staging output costs a compile, not a package.
-_STAGING = re.compile(r"^\s*(?:-\s+)?\{?\s*staging:", re.MULTILINE)
 _NOT_COPIED = ("build_artifacts", "miniforge3")
 #: The container's folder in which the scripts keep fetched packages.
 _CACHE_INSIDE = "/home/conda/feedstock_root/build_artifacts/pkg_cache"
@@ -67,18 +63,10 @@ class FeedstockScript:
     runtime: Runtime | None
     name: str = "container"
     shares_staging: bool = True
+    #: A call of the script that builds all rows which share something, as the plan has it; they take its packages.
+    keeps_shared: bool = True
     own_channels: bool = True
     cross_tests: CrossTests = "its own"
-
-    @property
-    def keeps_shared(self) -> bool:
-        """One call of the script builds all rows that share a build, which take its packages.
-
-        A recipe with several staging outputs may share each of them between other rows, so its rows have calls of
-        their own.
-        """
-        recipe = self.feedstock / "recipe" / "recipe.yaml"
-        return not recipe.is_file() or len(_STAGING.findall(read_text(recipe, within=self.feedstock))) == 1
 
     @property
     def version(self) -> str:
@@ -162,7 +150,7 @@ class FeedstockScript:
 
         try:
             shutil.copytree(request.feedstock, copy, symlinks=True, ignore=left_out)
-            (_narrow_to_unit if request.only_shared else _narrow)(copy, request)
+            (_narrow_to_rows if request.only_shared else _narrow)(copy, request)
         except (OSError, shutil.Error) as error:
             raise WorkError(f"cannot copy the feedstock: {error}", path=copy) from error
         return copy
@@ -180,46 +168,13 @@ def _narrow(feedstock: Path, request: BuildRequest) -> None:
     file.write_bytes(replace(configured, values={**configured.values, **own}).to_bytes())
 
 
-def _narrow_to_unit(feedstock: Path, request: BuildRequest) -> None:
-    """Keep the rows of a configuration that share a build with the row of a request."""
+def _narrow_to_rows(feedstock: Path, request: BuildRequest) -> None:
+    """Keep the rows of a call; a file that has no others stays unchanged."""
     file, configured = _configuration(feedstock, request)
-    shared = _staging_of if (feedstock / "recipe" / "recipe.yaml").is_file() else _top_level_of
-    part = shared(feedstock / "recipe", request)
-    own = part(request.values)
-    same = [each.name for each in rows_of(configured) if part({**request.values, **each.values}) == own]
-    file.write_bytes(with_rows(configured, same).to_bytes())
-
-
-def _top_level_of(recipe: Path, request: BuildRequest) -> Callable[[Mapping[str, str]], object]:
-    """What a row is to the top level of a `meta.yaml`, by its values."""
-    from feedstock_tools.recipe.v0.recipe import read_recipe, shared_top_level
-    from feedstock_tools.variants.files import defaults
-    from feedstock_tools.variants.model import VariantConfig, combine
-
-    platform = Platform.parse(request.target)
-    row = VariantConfig({key: (value,) for key, value in request.values.items()})
-    top = shared_top_level(read_recipe(recipe), combine([defaults(platform), row]), platform)
-    keys = top.keys | {_IMAGE} if top else request.values.keys()
-    return lambda values: {key: values.get(key) for key in keys}
-
-
-def _staging_of(recipe: Path, request: BuildRequest) -> Callable[[Mapping[str, str]], object]:
-    """What a row is to the staging output of a `recipe.yaml`, by its values."""
-    from feedstock_tools.builds.engines.embedded.crossing import used_by_staging
-    from feedstock_tools.recipe.v1_engine import read_v1, render_row
-
-    file = recipe / "recipe.yaml"
-    parsed = read_v1(file)
-    platforms = Platform.parse(request.target), Platform.parse(request.builder)
-
-    def part(values: Mapping[str, str]) -> object:
-        for output in render_row(parsed, request.name, values, *platforms):
-            if staged := output.recipe.to_dict().get("staging_caches"):
-                used = used_by_staging(output, file, request.name, values, *platforms)
-                return staged, {**used, _IMAGE: values.get(_IMAGE)}
-        return None
-
-    return part
+    (completed,) = with_own_values(feedstock / "recipe", [configured])
+    narrowed = with_rows(completed, request.rows)
+    if narrowed is not completed:
+        file.write_bytes(narrowed.to_bytes())
 
 
 def _configuration(feedstock: Path, request: BuildRequest) -> tuple[Path, Configuration]:

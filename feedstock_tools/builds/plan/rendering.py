@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,8 @@ _RENDERED_FILES = frozenset({"recipe.yaml", "meta.yaml", "conda_build_config.yam
 _PATH = re.compile(r"^\s*(?:-\s+)?path:\s*[\"']?([^\s\"'#{}]+)", re.MULTILINE)
 #: The end of the name of the shared build of a `meta.yaml`.
 _TOP_LEVEL = "top-level"
+#: The end of the name of a call for rows that share an output.
+_ROWS = "rows"
 #: Nanoseconds by which times of files are behind the clock.
 _CLOCK = 20_000_000
 Digest = Callable[[Sequence[Path]], str]
@@ -73,9 +76,11 @@ def render_outputs(
         engine = engines.get(platform.subdir, "")
         image = _image_of(row, engine)
         outputs = promise_row(rendered, recipe.parent, engine, digest, image)
-        used = {}
+        used: dict[str, Mapping[str, Any]] = {}
         for name, heir in _heirs(zip(outputs, renderings, strict=True)).items():
-            with suppress(InputError):  # then it runs for each of its heirs
+            if _is_scripted(engine):
+                used[name] = image
+            with suppress(InputError):  # then it runs for each of its heirs, but in a call of a script
                 used[name] = {**used_by_staging(heir, recipe, row.name, row.values, platform, builder), **image}
         return replace(
             row, outputs=outputs, shared=tuple(_shared_builds(rendered, used, outputs, recipe.parent, digest, row.cuda))
@@ -87,9 +92,92 @@ def render_outputs(
             rows = tuple(with_outputs(row, platform) for row in configuration.rows)
         except InputError as error:
             return replace(configuration, refusal=str(error), rendered=True)
+        if _is_scripted(engines.get(configuration.platform, "")):
+            rows = _in_calls(rows)
         return replace(configuration, rows=rows, refusal=None, rendered=True)
 
     return tuple(complete(configuration) for configuration in configurations), sources
+
+
+def _is_scripted(engine: str) -> bool:
+    """Whether an engine is the feedstock's own script, by its name and version."""
+    return engine.startswith("container .scripts ")
+
+
+def _in_calls(rows: Sequence[PlannedRow]) -> tuple[PlannedRow, ...]:
+    """The rows of a configuration, those with a shared build or an output in common as heirs of one call of a script.
+
+    A call builds all combinations of the values that it is given. So a row whose values all occur in other rows of a
+    call belongs to it.
+    """
+    calls: list[tuple[set[str], list[PlannedRow]]] = []
+    for row in rows:
+        own, together = {build.identity for build in (*row.shared, *row.outputs)}, [row]
+        apart = []
+        for call in calls:
+            if own.isdisjoint(call[0]):
+                apart.append(call)
+            else:
+                own, together = own | call[0], [*call[1], *together]
+        calls = [*apart, (own, together)]
+    groups = [together for _, together in calls]
+    for group in groups:
+        while len(group) > 1 and (others := next(filter(partial(_brings, group), groups), None)):
+            group.extend(others)
+            others.clear()
+    call_of = {row.name: call for group in groups if len(group) > 1 for call in [_call(group)] for row in group}
+    return tuple(_in_call(row, call_of.get(row.name)) for row in rows)
+
+
+def _brings(group: Sequence[PlannedRow], others: Sequence[PlannedRow]) -> bool:
+    """Whether a call for a group of rows would build one of another group too."""
+    if others is group:
+        return False
+    values: dict[str, set[str]] = {}
+    for row in group:
+        for key, value in row.values.items():
+            values.setdefault(key, set()).add(value)
+    return any(all(value in values.get(key, ()) for key, value in row.values.items()) for row in others)
+
+
+def _call(rows: Sequence[PlannedRow]) -> PlannedOutput:
+    """The shared build that is one call of a feedstock's script for some rows."""
+    outputs = [output for row in rows for output in row.outputs]
+    builds = [*(build for row in rows for build in row.shared), *outputs]
+    times = Counter(build.identity for build in builds)
+    first = next(build for build in builds if times[build.identity] > 1)
+    made = {row.name: _digest_of_outputs(row) for row in rows}
+    inputs = {
+        **outputs[0].inputs,
+        "recipe": digest_of_values(made),
+        "variant": digest_of_values([row.values for row in rows]),
+        "siblings": digest_of_values({}),
+    }
+    identity = digest_of_values(inputs)
+    return PlannedOutput(
+        name=first.name if first.is_shared else f"{first.name}-{_ROWS}",
+        version=SHARED,
+        build=identity[:8],
+        build_number=0,
+        subdir=SHARED,
+        identity=identity,
+        inputs=inputs,
+        whole=False,
+        tools={tool: digest for output in builds for tool, digest in output.tools.items()},
+        needs=tuple(sorted({need for build in builds for need in build.needs})),
+        uses_cuda=True,
+        rows=made,
+    )
+
+
+def _in_call(row: PlannedRow, call: PlannedOutput | None) -> PlannedRow:
+    if call is None:
+        return replace(row, shared=())
+    return replace(row, outputs=tuple(replace(output, staging=(call.name,)) for output in row.outputs), shared=(call,))
+
+
+def _digest_of_outputs(row: PlannedRow) -> str:
+    return digest_of_values([output.identity for output in row.outputs])
 
 
 def _image_of(row: PlannedRow, engine: str) -> dict[str, str]:
@@ -145,6 +233,8 @@ def _shared_builds(
 ) -> Iterator[PlannedOutput]:
     """The staging outputs of a row that can run before its outputs: those that need none of them.
 
+    A script runs each in its place.
+
     Args:
         rendered: its outputs; `outputs` are the planned ones.
         used: staging output → the values that it uses.
@@ -152,7 +242,8 @@ def _shared_builds(
     """
     contents = {each["name"]: each for output in rendered for each in output.content.get("staging_caches") or ()}
     for name, content in contents.items():
-        if name not in used or _names_in(content.get("requirements") or {}) & {output.name for output in outputs}:
+        needs_own = _names_in(content.get("requirements") or {}) & {output.name for output in outputs}
+        if name not in used or (needs_own and not _is_scripted(outputs[0].inputs["engine"])):
             continue
         inputs = {
             **outputs[0].inputs,
@@ -332,6 +423,8 @@ def _complete(
         rows = tuple(_complete_row(recipe, row, platform, parts) for row in configuration.rows)
     except InputError as error:
         return replace(configuration, refusal=str(error), rendered=True)
+    if _is_scripted(parts["engine"]):
+        rows = _in_calls(rows)
     return replace(configuration, rows=rows, refusal=None, rendered=True)
 
 
@@ -444,5 +537,7 @@ class PlannedInputs:
             (now,), _ = render_outputs([alone], self.recipe, {platform: output.inputs.get("engine", "")})
         except InputError:
             return True
+        if output.rows:
+            return any(_digest_of_outputs(rendered) not in output.rows.values() for rendered in now.rows)
         planned = (each for rendered in now.rows for each in (*rendered.outputs, *rendered.shared))
         return output.identity not in {each.identity for each in planned}

@@ -96,6 +96,7 @@ def _request(build: RowBuild, wanted: Sequence[PlannedOutput]) -> BuildRequest:
         wanted=tuple(output.name for output in wanted),
         shared=folders_of(site.artifacts, build.row),
         only_shared=build.row.is_shared,
+        rows=tuple(build.row.planned.outputs[0].rows),
         untested=tuple(output.name for output in wanted if build.why_untested(output)),
         emulator=station.emulator if isinstance(station.emulator, Emulator) else None,
         extra=station.channels.properties.marks,

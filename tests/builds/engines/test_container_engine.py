@@ -220,14 +220,26 @@ build_recipes(["recipe/recipe.yaml"], variant_config=variants, output_dir="build
 """
 
 
+#: A second staging output, which fewer rows share.
+BOUND = """\
+  - staging: {name: bound}
+    build: {script: [echo bound >> RUNS, mkdir -p $PREFIX/etc, echo a > $PREFIX/etc/bound.txt]}
+    requirements: {host: [python]}
+  - package: {name: counted-bound}
+    inherit: bound
+    build: {files: [etc/**], variant: {use_keys: [python]}}
+"""
+
+
 @NEEDS_IMAGE
-def test_one_call_of_a_feedstock_s_script_builds_all_rows_of_a_recipe_that_share_a_staging_output(
-    tiny_channel: Path, tmp_path: Path
+@pytest.mark.parametrize(("more", "runs"), [("", []), (BOUND, ["bound", "bound"])], ids=["one staging output", "two"])
+def test_one_call_of_a_feedstock_s_script_builds_all_rows_of_a_recipe_that_share_staging_outputs(
+    tiny_channel: Path, tmp_path: Path, more: str, runs: list[str]
 ) -> None:
     feedstock, notes = tmp_path / "counted-feedstock", tmp_path / "notes"
     libraries = sorted({sysconfig.get_path(name) for name in ("purelib", "platlib")})
     texts = {
-        "recipe/recipe.yaml": RECIPE.replace("RUNS", str(notes / "runs.txt")),
+        "recipe/recipe.yaml": (RECIPE + more).replace("RUNS", str(notes / "runs.txt")),
         "src/part.txt": "a part\n",
         ".ci_support/linux_64_.yaml": f"""\
 channel_sources: [{tiny_channel.as_uri()}]
@@ -248,5 +260,5 @@ target_platform: [linux-64]
     for python in ("3.11", "3.12"):
         built = run(tool("build", f"linux_64_py{python}", "--engine", "container"), feedstock, variables)
         assert built.returncode == 0, built.stdout + built.stderr
-    assert (notes / "runs.txt").read_text().split() == ["shared", "heir", "heir"]
-    assert len([*(feedstock / "build_artifacts").glob("*/py-counted-*.conda")]) == 2
+    assert sorted((notes / "runs.txt").read_text().split()) == [*runs, "heir", "heir", "shared"]
+    assert len([*(feedstock / "build_artifacts").glob("*/*counted*.conda")]) == 4 + len(runs)

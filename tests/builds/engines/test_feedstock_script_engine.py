@@ -301,7 +301,6 @@ outputs:
 def test_one_call_builds_all_rows_that_share_a_top_level_and_they_take_its_packages(
     scripted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rows of another value of a key that the top level uses are left to their own call."""
     (scripted / "recipe" / "meta.yaml").write_text(SPLIT)
     (scripted / "recipe" / "build.sh").write_text("echo ${size}\n")
     configuration = scripted / ".ci_support" / "linux_64_.yaml"
@@ -311,13 +310,13 @@ def test_one_call_builds_all_rows_that_share_a_top_level_and_they_take_its_packa
     package = write_package(tmp_path / "bin" / "made", made)
     monkeypatch.setattr(feedstock_script, "read_hash_input", lambda _: {"flavour": "plain"})
     engine = FeedstockScript(scripted, environment, find_runtime(environment))
-    assert engine.keeps_shared
     kept, shared, row = tmp_path / "kept", tmp_path / "shared", tmp_path / "row"
     for folder in (kept, shared, row):
         folder.mkdir()
     asked = request(scripted, shared, environment, 0)
     call = replace(asked, wanted=("scripted-split-top-level",), shared={"scripted-split-top-level": kept})
-    with engine.build(replace(call, only_shared=True)) as events:
+    rows = tuple(f"linux_64__flavour{flavour}_size1" for flavour in ("plain", "fancy"))
+    with engine.build(replace(call, only_shared=True, rows=rows)) as events:
         assert [event for event in events if isinstance(event, Built | Failed)][-1:] == [
             Built("scripted-split-top-level", kept, ANY)
         ]
@@ -331,49 +330,26 @@ def test_one_call_builds_all_rows_that_share_a_top_level_and_they_take_its_packa
         assert isinstance([*events][-1], Failed)
 
 
-def test_the_rows_of_a_call_are_those_that_share_a_top_level_on_their_platform(scripted: Path, tmp_path: Path) -> None:
-    top = SPLIT.replace("outputs:", "requirements:\n  host:\n    - flavour  # [aarch64]\noutputs:")
-    (scripted / "recipe" / "meta.yaml").write_text(top)
-    (scripted / "recipe" / "build.sh").write_text("echo\n")
-    configuration = scripted / ".ci_support" / "linux_64_.yaml"
-    text = configuration.read_text().replace("- plain", "- plain\n- fancy")
-    configuration.write_text(text.replace("target_platform:\n- linux-64\n", ""))
-    environment = machine(stand_in(tmp_path / "bin"))
-    for folder in ("kept", "shared"):
-        (tmp_path / folder).mkdir()
-    asked = replace(request(scripted, tmp_path / "shared", environment, 0), target="linux-aarch64", only_shared=True)
-    call = replace(asked, wanted=("scripted-split-top-level",), shared={"scripted-split-top-level": tmp_path / "kept"})
-    command = FeedstockScript(scripted, environment, find_runtime(environment)).command(call)
-    assert "fancy" not in (command.folder / ".ci_support" / "linux_64_.yaml").read_text()
+@pytest.mark.parametrize(("rows", "kept"), [(["4", "5"], [4, 5]), (["5"], [5])])
+def test_a_call_has_all_values_of_its_rows_and_a_file_without_others_stays_as_it_is(
+    scripted: Path, tmp_path: Path, rows: list[str], kept: list[int]
+) -> None:
+    import yaml
 
-
-STAGED = """\
-recipe: {name: scripted, version: "1.2"}
-build: {number: 3}
-outputs:
-  - staging: {name: compiled}
-    build: {script: "make ${{ size }}"}
-  - package: {name: scripted}
-    inherit: compiled
-    build: {string: "${{ flavour }}_3"}
-"""
-
-
-def test_the_rows_of_a_call_are_those_that_share_a_staging_output(scripted: Path, tmp_path: Path) -> None:
     (scripted / "recipe" / "meta.yaml").unlink()
-    (scripted / "recipe" / "recipe.yaml").write_text(STAGED)
+    recipe = "package: {name: any, version: '1'}\nbuild: {string: '${{ abi }}_${{ width }}'}\n"
+    (scripted / "recipe" / "recipe.yaml").write_text(recipe)
+    (scripted / "recipe" / "variants.yaml").write_text("width: [32]\n")
     configuration = scripted / ".ci_support" / "linux_64_.yaml"
-    configuration.write_text(configuration.read_text().replace("- plain", "- plain\n- fancy\nsize:\n- '1'\n- '2'"))
-    environment = machine(stand_in(tmp_path / "bin"))
-    engine = FeedstockScript(scripted, environment, find_runtime(environment))
-    assert engine.keeps_shared
+    configuration.write_text(f"# mine\n{configuration.read_text()}abi: [4, 5]\n")
     (tmp_path / "shared").mkdir()
+    environment = machine(stand_in(tmp_path / "bin"))
     asked = replace(request(scripted, tmp_path / "shared", environment, 0), only_shared=True)
-    command = engine.command(replace(asked, wanted=("compiled",), shared={"compiled": tmp_path / "kept"}))
-    narrowed = (command.folder / ".ci_support" / "linux_64_.yaml").read_text()
-    assert ("fancy" in narrowed, "'1'" in narrowed, "'2'" in narrowed) == (True, True, False)
-    (scripted / "recipe" / "recipe.yaml").write_text(f"{STAGED}  - staging: {{name: other}}\n")
-    assert not engine.keeps_shared
+    call = replace(asked, shared={"rows": tmp_path}, rows=tuple(f"linux_64__abi{abi}" for abi in rows))
+    command = FeedstockScript(scripted, environment, find_runtime(environment)).command(call)
+    text = (command.folder / ".ci_support" / "linux_64_.yaml").read_text()
+    assert yaml.safe_load(text)["abi"] == kept
+    assert text.startswith("# mine") == (len(kept) == 2)
 
 
 def test_numbers_and_own_values_of_a_row_are_left_as_rattler_build_would_read_them(
