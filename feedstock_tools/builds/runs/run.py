@@ -96,10 +96,11 @@ def run(
     >>> result.is_complete
     True
     """
-    from feedstock_tools.builds.runs.shared import remove_finished
-
     result = result_of(workspace, agenda, _ended(workspace, agenda, limits, observer, command) if agenda.todo else {})
-    remove_finished(workspace.artifacts, agenda)
+    if agenda.units:
+        from feedstock_tools.builds.runs.shared import remove_finished
+
+        remove_finished(workspace.artifacts, agenda)
     return result
 
 
