@@ -1,10 +1,10 @@
 """Git: the commit of a feedstock, where its branch left the main one, the files of a commit, patches, and `--commit`.
 
-A stranger may have made the repository, and git has many ways to start a program. So what reads names the repository
-itself and finds none inside a stranger's folder, takes no settings but the repository's own, of which those that start
-a program for these commands are off, opens no connection, and reads objects, to which attributes, filters and
-replacements do not apply. `--commit` runs the hooks, filters and signing program of the user's clone, as `git commit`
-does (docs/untrusted-input.md).
+A stranger may have made the repository, and git has many ways to start a program, or to wait. So what reads names the
+repository itself and finds none inside a stranger's folder, lends its objects and names to one of our own that has no
+settings, opens no connection and no FIFO, and reads objects, to which attributes, filters and replacements do not
+apply, and which have the hashes that they are named by. `--commit` runs the hooks, filters and signing program of the
+user's clone, as `git commit` does (docs/untrusted-input.md).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
@@ -61,6 +61,7 @@ _PLACES = ("refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}", "refs/
 _SETTINGS = {
     "core.fsmonitor": "false",
     "core.commitGraph": "false",
+    "core.multiPackIndex": "false",
     "safe.bareRepository": "explicit",
     "gc.auto": "0",
     "maintenance.auto": "false",
@@ -76,12 +77,13 @@ _READING = {
     "GIT_GRAFT_FILE": os.devnull,
     "GIT_OPTIONAL_LOCKS": "0",
 }
-#: The files that git reads in a repository, and in the folders of a work tree.
-_OF_REPOSITORIES = (
-    *("HEAD", "config", "config.worktree", "commondir", "index", "packed-refs", "shallow"),
-    *("info/attributes", "info/exclude", "objects/info/alternates"),
-)
-_OF_TREES = (".gitignore", ".gitattributes", ".gitmodules")
+#: What git reads of a repository, besides `HEAD`: of a work tree's own part, and of what work trees share.
+_OF_WORK_TREE = ("index", "sharedindex.*", "logs/HEAD", "*_HEAD")
+_SHARED = ("packed-refs", "shallow", "info/exclude", "logs/refs", "refs", "reftable", "objects")
+#: What the settings of a repository say of its form, which git needs to know.
+_FORMS = {"objectFormat": "sha256", "refStorage": "reftable"}
+#: Repositories that lend objects to each other.
+_MOST_LENDERS = 100
 _LEADING = frozenset(
     f"GIT_{name}"
     for name in ("DIR", "WORK_TREE", "INDEX_FILE", "PREFIX", "COMMON_DIR", "NAMESPACE", "OBJECT_DIRECTORY")
@@ -90,11 +92,17 @@ _LEADING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A folder in the work tree of a repository, or a repository without one."""
+    """A folder in the work tree of a repository, or a repository without one.
+
+    Attributes:
+        repository: what the work tree has of its own (`HEAD`, the index).
+        shared: what all work trees of the repository share; most often the same folder.
+    """
 
     folder: Path
     top: Path
     repository: Path
+    shared: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +119,7 @@ def commit_of(folder: Path) -> str:
     """The commit of the git repository that a folder is in, with `+` if the folder differs; empty without one."""
     try:
         place = _place_of(folder)
+        _refuse_what_waits(_ignoring(folder))
         commit = _commit(place, "HEAD")
         return commit and commit + ("+" if _differs(place, commit) else "")
     except FeedstockError:
@@ -177,7 +186,9 @@ def left_out(folder: Path, paths: Iterable[Path]) -> tuple[str, ...]:
     """
     names = [path.relative_to(folder).as_posix() for path in paths]
     try:
-        found = _asked(_place_of(folder), "check-ignore", "-z", "--stdin", stdin=_listed(names))
+        place = _place_of(folder)
+        _refuse_what_waits({folder / above / ".gitignore" for name in names for above in Path(name).parents})
+        found = _asked(place, "check-ignore", "-z", "--stdin", stdin=_listed(names))
     except FeedstockError:
         return ()
     return tuple(_names(found))
@@ -192,7 +203,7 @@ def applies(folder: Path, patch: bytes, strip: int, *, reverse: bool = False) ->
     own = {key: value for key, value in os.environ.items() if not key.startswith("GIT_") or key == "GIT_EXEC_PATH"}
     environment = {**own, **_READING, "GIT_CEILING_DIRECTORIES": str(folder.resolve().parent)}
     words = ("apply", "--check", f"-p{strip}", *(("--reverse",) if reverse else ()))
-    with _running(_Place(folder, folder, folder), words, patch, environment=environment) as asked:
+    with _running(_Place(folder, folder, folder, folder), words, patch, environment=environment) as asked:
         read_up_to(asked.stdout, _LONGEST_ANSWER)
         return not asked.reason()
 
@@ -292,7 +303,7 @@ def project_at(address: str) -> Iterator[tuple[Path, str]]:
             named = Path(unquote(urlsplit(address).path))
             place = _repository_at(named)
         else:
-            place = _Place(clone, clone, clone)
+            place = _Place(clone, clone, clone, clone)
             words = ("clone", "--quiet", "--bare", "--template=", "--depth=1", "--", address, str(clone))
             own = {"GIT_ALLOW_PROTOCOL": "https:http:ssh:git", "GIT_TERMINAL_PROMPT": "0"}
             with _running(place, words, environment=_of_the_user(os.environ) | own, seconds=_LONGEST_CLONE) as clones:
@@ -311,13 +322,112 @@ def _place_of(folder: Path) -> _Place:
     folder = folder.resolve()
     for top in (folder, *folder.parents):
         if (top / ".git").exists():
-            return _Place(folder, top, top / ".git")
+            place = _place(folder, top, top / ".git")
+            inside = [above for above in (folder, *folder.parents) if above.is_relative_to(top)]
+            _refuse_what_waits(above / ".gitignore" for above in inside)
+            return place
     raise InputError("is not in a git repository", path=folder)
 
 
 def _repository_at(path: Path) -> _Place:
     """The repository of a work tree, or one without."""
-    return _place_of(path) if (path / ".git").exists() else _Place(path, path, path)
+    return _place_of(path) if (path / ".git").exists() else _place(path, path, path)
+
+
+def _place(folder: Path, top: Path, repository: Path) -> _Place:
+    """A place in whose repository git has nothing to wait for.
+
+    Raises:
+        InputError: a file that leads elsewhere leads nowhere.
+        WorkError: a FIFO, a device or a socket has the name of a file that git reads.
+    """
+    if not repository.is_dir():  # of a work tree or a submodule
+        repository = repository.parent / _line(repository).removeprefix("gitdir: ")
+    common = repository / "commondir"
+    shared = repository / _line(common) if common.exists() else repository
+    if not (repository / "HEAD").exists() or not (shared / "objects").is_dir():
+        raise InputError("is not in a git repository", path=folder)
+    place = _Place(folder, top, repository, shared)
+    _refuse_what_waits([repository / "HEAD", shared / "config", *_lendable(place).values()])
+    odd = (
+        *_odd(shared / "refs"),
+        *_odd(shared / "logs/refs"),
+        *(each for one in _lenders(shared / "objects") for each in _odd(one)),
+    )
+    _refuse_what_waits(odd)
+    return place
+
+
+def _line(path: Path) -> str:
+    return os.fsdecode(read_bytes(path, _LONGEST_REASON, within=None)).strip("\n")
+
+
+def _lendable(place: _Place) -> dict[str, Path]:
+    """What git reads of a repository, by its path in it."""
+    parts = ((place.repository, _OF_WORK_TREE), (place.shared, _SHARED))
+    return {
+        path.relative_to(folder).as_posix(): path
+        for folder, names in parts
+        for name in names
+        for path in folder.glob(name)
+    }
+
+
+def _lenders(objects: Path) -> list[Path]:
+    """The folders in which git looks for objects: those of a repository, and of others that it names."""
+    folders = [objects.resolve()]
+    for folder in folders:  # grows
+        if (named := folder / "info/alternates").exists():
+            lines = [line for line in read_bytes(named, within=None).splitlines() if line and not line.startswith(b"#")]
+            found = dict.fromkeys((folder / os.fsdecode(line)).resolve() for line in lines)
+            folders += [each for each in found if each not in folders]
+        if len(folders) > _MOST_LENDERS:
+            raise WorkError(f"takes objects from more than {_MOST_LENDERS} folders", path=objects)
+    return folders
+
+
+def _odd(folder: Path) -> Iterator[Path]:
+    """What is neither a file nor a folder in a folder, at any depth; so is a link to a folder."""
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+        for each in entries:
+            if each.is_dir(follow_symlinks=False):
+                yield from _odd(Path(each.path))
+            elif not each.is_file():
+                yield Path(each.path)
+
+
+def _refuse_what_waits(paths: Iterable[Path]) -> None:
+    """Refuse files at which git would wait for somebody to write, or read for long.
+
+    Raises:
+        WorkError: a FIFO, a device or a socket has the name of a file that git reads, or one is too large.
+    """
+    for path in paths:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            found = path.stat()
+            if stat.S_IFMT(found.st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
+                raise WorkError("is not a file", path=path, hint="Remove it.")
+            if found.st_size > _LARGEST:
+                raise WorkError(f"is larger than {_LARGEST >> 20} MiB", path=path)
+
+
+@contextmanager
+def _lent(place: _Place) -> Iterator[Path]:
+    """A repository of our own with the objects and names of another, and with none of its settings."""
+    if sys.platform == "win32":  # links need a privilege there
+        yield place.repository
+        return
+    with temporary_folder() as own:
+        for name, path in _lendable(place).items():
+            (own / name).parent.mkdir(exist_ok=True)
+            (own / name).symlink_to(path.resolve())
+        (own / "HEAD").write_bytes(read_bytes(place.repository / "HEAD", _LONGEST_REASON, within=None))
+        config = place.shared / "config"
+        said = read_bytes(config, within=None) if config.exists() else b""
+        forms = {key: form for key, form in _FORMS.items() if re.search(rf'(?i){key}\s*=\s*"?{form}'.encode(), said)}
+        lines = ["[core]", f"repositoryFormatVersion = {int(bool(forms))}", "[extensions]"]
+        (own / "config").write_text("\n".join([*lines, *(f"{key} = {form}" for key, form in forms.items()), ""]))
+        yield own
 
 
 def _small(place: _Place, commit: str) -> list[_Entry]:
@@ -363,12 +473,17 @@ def _commit(place: _Place, revision: str) -> str:
 
 def _entries(place: _Place, commit: str) -> list[_Entry]:
     """The files, links and submodules of a commit below the folder."""
-    entries = []
-    for line in _asked(place, "ls-tree", "-r", "-l", "-z", commit).split(b"\0")[:-1]:
+    entries, trees = [], {}
+    for line in _asked(place, "ls-tree", "-r", "-t", "-l", "-z", commit).split(b"\0")[:-1]:
         head, _, name = line.partition(b"\t")
-        mode, kind, digest, size = head.split()
-        known = int(size) if size.isdigit() else None if kind == b"blob" else 0
-        entries.append(_Entry(os.fsdecode(name), int(mode, 8), digest.decode(), known))
+        mode, kind, digest, size = head.decode().split()
+        entry = _Entry(os.fsdecode(name), int(mode, 8), digest, int(size) if size.isdigit() else None)
+        if kind == "tree":
+            trees[digest] = entry
+        else:
+            entries.append(entry)
+    for _ in _contents(place, "tree", [*trees.values()]):  # git believes the hash of a tree below the first
+        pass
     return entries
 
 
@@ -384,14 +499,22 @@ def _differs(place: _Place, commit: str) -> bool:
     return names != entries.keys() or not all(_is_as_in(place.folder / name, each) for name, each in entries.items())
 
 
+def _ignoring(folder: Path) -> Iterator[Path]:
+    """The files in which git looks for names to ignore."""
+    for above, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in (".git", "build_artifacts")]
+        if ".gitignore" in files:
+            yield Path(above, ".gitignore")
+
+
 def _is_as_in(path: Path, entry: _Entry) -> bool:
-    """Whether a file or link is what a commit has; of a submodule, nothing is asked."""
+    """Whether a file or link is what a commit has; a submodule is, as long as it is empty."""
     try:
         found = path.lstat()
         if stat.S_ISLNK(entry.mode):
             return stat.S_ISLNK(found.st_mode) and _digest(os.fsencode(path.readlink()), entry.digest) == entry.digest
         if not stat.S_ISREG(entry.mode):
-            return True
+            return not any(path.iterdir())
         is_other_mode = sys.platform != "win32" and bool(found.st_mode & 0o100) is not bool(entry.mode & 0o100)
         if not stat.S_ISREG(found.st_mode) or is_other_mode:
             return False
@@ -403,7 +526,8 @@ def _is_as_in(path: Path, entry: _Entry) -> bool:
 
 def _write(place: _Place, entries: Sequence[_Entry], folder: Path) -> None:
     """Write the files of a commit into an empty folder: links last, so that no file is written through one."""
-    if lacking := next((each for each in entries if each.size is None), None):
+    modules = [each for each in entries if not (stat.S_ISREG(each.mode) or stat.S_ISLNK(each.mode))]
+    if lacking := next((each for each in entries if each.size is None and each not in modules), None):
         raise WorkError(f"this clone lacks the content of {lacking.name}")
     if sum(each.size or 0 for each in entries) > _LARGEST:
         raise InputError(f"its files have more than {_LARGEST >> 20} MiB")
@@ -413,12 +537,11 @@ def _write(place: _Place, entries: Sequence[_Entry], folder: Path) -> None:
             raise InputError(f"{each.name} leads out of it")
         if len(parts) > _DEEPEST:
             raise InputError(f"{each.name[:200]}… is in more than {_DEEPEST} folders")
-    modules = [each for each in entries if not (stat.S_ISREG(each.mode) or stat.S_ISLNK(each.mode))]
     contents = sorted((each for each in entries if each not in modules), key=lambda each: stat.S_ISLNK(each.mode))
     try:
         for each in modules:
             (folder / each.name).mkdir(parents=True)
-        for each, content in zip(contents, _blobs(place, contents), strict=True):
+        for each, content in zip(contents, _contents(place, "blob", contents), strict=True):
             path = folder / each.name
             path.parent.mkdir(parents=True, exist_ok=True)
             if not stat.S_ISLNK(each.mode):
@@ -435,23 +558,24 @@ def _write(place: _Place, entries: Sequence[_Entry], folder: Path) -> None:
         raise InputError(f"{each.name} cannot be written: {error}") from error
 
 
-def _blobs(place: _Place, entries: Sequence[_Entry]) -> Iterator[bytes]:
-    """The content of each entry, with the size that was announced and the hash of its name."""
+def _contents(place: _Place, kind: str, entries: Sequence[_Entry]) -> Iterator[bytes]:
+    """The content of each entry, with the size that was announced, if one was, and the hash of its name."""
     words = ("cat-file", "--batch")
     with _running(place, words, b"".join(b"%s\n" % each.digest.encode() for each in entries)) as asked:
         for each in entries:
             head = asked.stdout.readline(1000)
-            content = read_up_to(asked.stdout, each.size or 0) if head.startswith(each.digest.encode()) else b""
-            if head != f"{each.digest} blob {each.size}\n".encode() or _digest(content, each.digest) != each.digest:
+            found = re.fullmatch(rf"{each.digest} {kind} (\d{{1,9}})\n".encode(), head)
+            content = read_up_to(asked.stdout, int(found[1])) if found else b""
+            if each.size not in (None, len(content)) or _digest(content, each.digest, kind) != each.digest:
                 raise WorkError(f"git does not have the content of {each.name}")
             asked.stdout.read(1)
             yield content
 
 
-def _digest(content: bytes, like: str) -> str:
+def _digest(content: bytes, like: str, kind: str = "blob") -> str:
     """The hash of a file's content in git, of the kind that another one is of."""
     algorithm = hashlib.sha256 if len(like) == 64 else hashlib.sha1
-    return algorithm(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+    return algorithm(b"%s %d\0" % (kind.encode(), len(content)) + content, usedforsecurity=False).hexdigest()
 
 
 def _names(listed: bytes) -> list[str]:
@@ -505,11 +629,13 @@ def _running(
     import subprocess
     from threading import Timer
 
-    if environment is None:
-        _refuse_what_waits(place)
-        own = {key: value for key, value in os.environ.items() if not key.startswith("GIT_") or key == "GIT_EXEC_PATH"}
-        environment = {**own, **_READING, "GIT_DIR": str(place.repository), "GIT_WORK_TREE": str(place.top)}
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said, ExitStack() as stack:
+        if environment is None:
+            repository = stack.enter_context(_lent(place))
+            own = {
+                key: value for key, value in os.environ.items() if not key.startswith("GIT_") or key == "GIT_EXEC_PATH"
+            }
+            environment = {**own, **_READING, "GIT_DIR": str(repository), "GIT_WORK_TREE": str(place.top)}
         given.write(stdin)
         given.seek(0)
         try:
@@ -527,19 +653,6 @@ def _running(
             timer.cancel()
             process.kill()
             process.communicate()
-
-
-def _refuse_what_waits(place: _Place) -> None:
-    """Refuse a repository in which git would wait for somebody to write.
-
-    Raises:
-        WorkError: a FIFO, a device or a socket has the name of a file that git reads.
-    """
-    of_trees = (folder / name for folder in {place.top, place.folder, place.top / "recipe"} for name in _OF_TREES)
-    for path in (place.repository, *(place.repository / name for name in _OF_REPOSITORIES), *of_trees):
-        with suppress(OSError):
-            if stat.S_IFMT(path.stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
-                raise WorkError("is not a file", path=path, hint="Remove it.")
 
 
 def _program(environment: Mapping[str, str]) -> list[str]:

@@ -275,6 +275,160 @@ def test_nothing_of_a_repository_runs_in_what_reads(lay: Trap, feedstock: Path, 
     assert ran.exists(), "the trap is broken"
 
 
+#: More settings that name a program, the commands that spring them, and what these are given: `T` is the trap.
+#: Where `pty` comes first, git prints to a terminal.
+PROGRAMS: dict[str, tuple[dict[str, str], str, str]] = {
+    "core.askPass": ({"core.askPass": "T"}, "credential fill", "protocol=https\nhost=x\n"),
+    "credential.helper": ({"credential.helper": "!T"}, "credential fill", "protocol=https\nhost=x\n"),
+    "credential.URL.helper": ({"credential.https://x.helper": "!T"}, "credential fill", "protocol=https\nhost=x\n"),
+    "core.editor": ({"core.editor": "T"}, "commit --allow-empty", ""),
+    "sequence.editor": ({"sequence.editor": "T"}, "rebase -i HEAD~1", ""),
+    "core.pager": ({"core.pager": "T"}, "pty log", ""),
+    "pager.ls-tree": ({"pager.ls-tree": "T"}, "pty ls-tree HEAD", ""),
+    "pager.for-each-ref": ({"pager.for-each-ref": "T"}, "pty for-each-ref", ""),
+    "alias": ({"alias.mine": "!T", "alias.ls-tree": "!T", "alias.rev-parse": "!T"}, "mine", ""),
+    "commit.gpgSign": ({"commit.gpgSign": "true", "gpg.program": "T"}, "commit --allow-empty -m x", ""),
+    "gpg.x509.program": (
+        {"commit.gpgSign": "true", "gpg.format": "x509", "gpg.x509.program": "T"},
+        "commit --allow-empty -m x",
+        "",
+    ),
+    "gpg.ssh.defaultKeyCommand": (
+        {"commit.gpgSign": "true", "gpg.format": "ssh", "gpg.ssh.defaultKeyCommand": "T"},
+        "commit --allow-empty -m x",
+        "",
+    ),
+    "trailer.command": ({"trailer.x.command": "T", "trailer.x.ifMissing": "add"}, "interpret-trailers", "a\n\nb\n"),
+    "trailer.cmd": ({"trailer.x.cmd": "T"}, "interpret-trailers --trailer x=1", "a\n\nb\n"),
+    "tar.command": ({"tar.x.command": "T"}, "archive --format=x HEAD", ""),
+    "diff.wordRegex and textconv": ({"diff.x.textconv": "T", "diff.x.cachetextconv": "true"}, "show HEAD", ""),
+    "difftool.cmd": ({"difftool.x.cmd": "T", "diff.tool": "x"}, "difftool --no-prompt HEAD~1", ""),
+    "merge.driver": ({"merge.x.driver": "T"}, "merge -m x other", ""),
+    "rebase by a driver": ({"merge.x.driver": "T"}, "cherry-pick other", ""),
+    "submodule.update": (
+        {"submodule.sub.update": "!T", "submodule.sub.url": "./sub"},
+        "submodule update --init --force",
+        "",
+    ),
+    "core.alternateRefsCommand": ({"core.alternateRefsCommand": "T"}, "rev-list --alternate-refs", ""),
+    "remote.vcs": ({"remote.p.vcs": "trap", "remote.p.url": "x"}, "ls-remote p", ""),
+    "remote.uploadpack": ({"remote.p.uploadpack": "T", "remote.p.url": "."}, "ls-remote p", ""),
+    "remote.receivepack": ({"remote.p.receivepack": "T", "remote.p.url": "."}, "push p HEAD:x", ""),
+    "url.insteadOf": ({"url.ext::T .insteadOf": "x:", "protocol.ext.allow": "always"}, "ls-remote x:y", ""),
+    "protocol.allow": ({"protocol.allow": "always", "remote.p.url": "ext::T"}, "fetch p", ""),
+    "fetch.recurseSubmodules": (
+        {"fetch.recurseSubmodules": "true", "protocol.ext.allow": "always", "remote.p.url": "ext::T"},
+        "fetch p",
+        "",
+    ),
+    "core.attributesFile": (
+        {"core.attributesFile": ".hidden", "filter.y.smudge": "T", "filter.y.clean": "T"},
+        "archive HEAD",
+        "",
+    ),
+    "core.hooksPath": ({"core.hooksPath": "hooks"}, "commit --allow-empty -m x", ""),
+    "web.browser": ({"web.browser": "x", "browser.x.cmd": "T"}, "web--browse README", ""),
+    "includeIf.gitdir": ({"includeIf.gitdir:**.path": "../.settings"}, "status", ""),
+    "core.fsmonitor of a version": ({"core.fsmonitor": "T", "core.fsmonitorHookVersion": "1"}, "status", ""),
+}
+
+
+@pytest.fixture
+def with_programs(feedstock: Path, trap: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A feedstock in which settings can name programs: attributes, a submodule, another branch, hooks, an alternate."""
+    monkeypatch.setenv("PATH", f"{Path(trap).parent / 'bin'}:{os.environ['PATH']}")
+    for name in ("ASKPASS", "EDITOR", "SEQUENCE_EDITOR", "PAGER"):
+        monkeypatch.delenv(f"GIT_{name}", raising=False)
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("SSH_ASKPASS", raising=False)
+    hook(Path(trap).parent / "bin", "git-remote-trap", trap)
+    hook(feedstock / "hooks", "pre-commit", trap)
+    (feedstock / "sub").mkdir()
+    (feedstock / "sub/file").write_text("")
+    committed(feedstock / "sub")
+    git(feedstock, "submodule", "--quiet", "add", "./sub", "sub")
+    (feedstock / "README").write_text("")
+    (feedstock / ".hidden").write_text("* filter=y\n")
+    (feedstock / ".settings").write_text(f"[core]\n\tfsmonitor = {trap}\n")
+    attributes(feedstock, "*.yaml diff=x merge=x\n")
+    git(feedstock, "checkout", "-q", "-b", "other", "main")
+    (feedstock / "recipe/meta.yaml").write_text(RECIPE.replace("1", "7"))
+    attributes(feedstock, "*.yaml diff=x merge=x\n")
+    git(feedstock, "checkout", "-q", "mine")
+    shutil.copytree(feedstock / ".git", Path(trap).parent / "lent")
+    (feedstock / ".git/objects/info/alternates").write_text(f"{Path(trap).parent}/lent/objects\n")
+    (feedstock / "recipe/meta.yaml").write_text(RECIPE.replace("1", "2") + "\n")
+    committed(feedstock, "third")
+    return feedstock
+
+
+def sprung(folder: Path, words: str, stdin: str) -> None:
+    """Plain git runs the words; it may fail."""
+    import pty
+
+    terminal, stdout = pty.openpty() if words.startswith("pty ") else (0, subprocess.DEVNULL)
+    command = [
+        "git",
+        *(word for pair in author_settings() for word in ("-c", pair)),
+        *words.removeprefix("pty ").split(),
+    ]
+    quiet = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_GLOBAL": os.devnull}
+    run = subprocess.run
+    run(command, cwd=folder, env=quiet, input=stdin, text=True, stdout=stdout, stderr=stdout, timeout=20, check=False)
+    if terminal:
+        os.close(terminal)
+        os.close(stdout)
+
+
+def author_settings() -> tuple[str, ...]:
+    return ("user.name=a", "user.email=a@x", "protocol.file.allow=always")
+
+
+def program_set(folder: Path, settings: dict[str, str], trap: str) -> None:
+    for key, value in settings.items():
+        git(folder, "config", key.replace("T", trap) if "T" in key else key, re.sub(r"\bT\b", trap, value))
+
+
+@pytest.mark.parametrize("row", PROGRAMS)
+def test_no_program_of_a_setting_runs_in_what_reads(row: str, with_programs: Path, trap: str, tmp_path: Path) -> None:
+    settings, words, stdin = PROGRAMS[row]
+    program_set(with_programs, settings, trap)
+    read(with_programs)
+    assert not (tmp_path / "ran").exists()
+    sprung(with_programs, words, stdin)
+    assert (tmp_path / "ran").exists(), "the trap is broken"
+
+
+def test_no_program_of_any_setting_runs_in_a_command_that_reads(
+    with_programs: Path, trap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them at once, in every command that asks git."""
+    for settings, _, _ in PROGRAMS.values():
+        program_set(with_programs, settings, trap)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    none = ("--pinning", "none", "--smithy", "none")
+    for words in (
+        ("diff", "main"),
+        ("diff", "main", "mine"),
+        ("review", "main", "--no-rehearse", *none),
+        ("review", "--no-rehearse", *none),
+        ("lint", "--pinning", "none"),
+        ("rerender", *none, "--check"),
+        ("outputs",),
+        ("plan",),
+        ("status",),
+        ("build", "--list"),
+        ("build", "--all"),
+        ("import",),
+        ("init", with_programs.as_uri(), "--output", str(tmp_path / "new")),
+        ("many", "index", str(tmp_path)),
+    ):
+        ran = command.here(*words, folder=with_programs)
+        assert "No such option" not in ran.stderr, ran.stderr
+        assert not (tmp_path / "ran").exists(), words
+
+
 def test_a_folder_that_looks_like_a_repository_is_none(feedstock: Path, trap: str, tmp_path: Path) -> None:
     """A clone can hold a repository without a work tree, whose filters `git archive` would run in that folder."""
     inner = tmp_path / "inner"
@@ -392,13 +546,26 @@ def test_a_content_of_another_hash_is_refused(feedstock: Path) -> None:
         files_of(feedstock, "HEAD")
 
 
+def test_a_folder_of_another_hash_is_refused(feedstock: Path) -> None:
+    """Git reads a tree below that of the commit without looking whether it is the one that was asked for."""
+    digest, other = (git(feedstock, "rev-parse", f"{revision}:recipe").strip() for revision in ("main", "HEAD"))
+    command = ["git", "-C", str(feedstock), "cat-file", "tree", other]
+    content = subprocess.run(command, capture_output=True, check=True).stdout
+    path = feedstock / ".git/objects" / digest[:2] / digest[2:]
+    path.chmod(0o644)
+    path.write_bytes(zlib.compress(b"tree %d\0" % len(content) + content))
+    assert git(feedstock, "show", "main:recipe/meta.yaml") == RECIPE.replace("1", "2"), "the trap is broken"
+    with pytest.raises(FeedstockError, match="git does not have the content of recipe"):
+        files_of(feedstock, "main")
+
+
 def test_sizes_are_known_before_anything_is_written(feedstock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """60 names of one content take the repository no more than one."""
     for number in range(60):
         (feedstock / f"{number}.bin").write_bytes(b"\0" * 100_000)
     committed(feedstock, "many")
     monkeypatch.setattr(module, "_LARGEST", 5_000_000)
-    monkeypatch.setattr(module, "_blobs", lambda *_: pytest.fail("contents were read"))
+    no_blob_is_read(monkeypatch)
     with pytest.raises(InputError, match="its files have more than"):
         files_of(feedstock, "HEAD")
 
@@ -406,7 +573,7 @@ def test_sizes_are_known_before_anything_is_written(feedstock: Path, monkeypatch
 def test_a_commit_of_too_many_files_or_folders_is_refused_before_it_is_read(
     feedstock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_blobs", lambda *_: pytest.fail("contents were read"))
+    no_blob_is_read(monkeypatch)
     digest = git(feedstock, "rev-parse", "HEAD:conda-forge.yml").strip()
     many = tree_of(feedstock, *(("100644", f"{number:05}", digest) for number in range(20_001)))
     with pytest.raises(InputError, match="it has more than 20000 files"):
@@ -414,6 +581,12 @@ def test_a_commit_of_too_many_files_or_folders_is_refused_before_it_is_read(
     deep = tree_of(feedstock, ("100644", "d/" * 1500 + "x", digest))
     with pytest.raises(InputError, match="is in more than 100 folders"):
         files_of(feedstock, deep)
+
+
+def no_blob_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    contents = module._contents
+    trees = lambda place, kind, of: contents(place, kind, of) if kind == "tree" else pytest.fail("read")  # noqa: E731
+    monkeypatch.setattr(module, "_contents", trees)
 
 
 def tree_of(folder: Path, *entries: tuple[str, str, str]) -> str:
@@ -497,7 +670,10 @@ def test_an_ignored_file_of_the_recipe_is_a_difference(feedstock: Path) -> None:
     "name",
     [
         *(".git", ".git/HEAD", ".git/config", ".git/index", ".git/packed-refs", ".git/shallow", ".git/commondir"),
-        *(".git/info/exclude", ".git/objects/info/alternates", ".gitignore", "recipe/.gitignore", ".gitattributes"),
+        *(".git/info/exclude", ".git/objects/info/alternates", ".gitignore", "recipe/.gitignore", "a/.gitignore"),
+        *(".git/refs/heads/main", ".git/refs/tags/a/b", ".git/logs/HEAD", ".git/logs/refs/heads/main"),
+        *(".git/objects/pack/pack-1.idx", ".git/objects/00/11", ".git/objects/info/commit-graph", ".git/FETCH_HEAD"),
+        ".git/sharedindex.0123",
     ],
 )
 def test_git_waits_for_no_fifo(name: str, feedstock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -508,6 +684,56 @@ def test_git_waits_for_no_fifo(name: str, feedstock: Path, monkeypatch: pytest.M
     os.mkfifo(path)
     monkeypatch.setattr(module, "_program", lambda _: pytest.fail("git was run"))
     assert commit_of(feedstock) == ""
+
+
+#: Settings with the name of a file that git reads, which is a FIFO or without end.
+FILES = ("core.excludesFile", "core.attributesFile", "include.path", "includeIf.onbranch:mine.path", "mailmap.file")
+
+
+@pytest.mark.parametrize("setting", [*FILES, "core.worktree", "commit.template", "blame.ignoreRevsFile"])
+@pytest.mark.parametrize("kind", ["fifo", "zero"])
+def test_a_setting_names_no_file_at_which_git_waits(
+    setting: str, kind: str, feedstock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands that read take no setting of a repository, so git has its answers before the limit of this test."""
+    expected = commit_of(feedstock)
+    os.mkfifo(tmp_path / "fifo")
+    section, _, key = setting.rpartition(".")
+    name, _, rest = section.partition(".")
+    with (feedstock / ".git/config").open("a") as config:
+        head = f'{name} "{rest}"' if rest else name
+        config.write(f"[{head}]\n\t{key} = {tmp_path / 'fifo' if kind == 'fifo' else '/dev/zero'}\n")
+    monkeypatch.setattr(module, "_SECONDS", 20.0)
+    assert commit_of(feedstock) == expected
+    assert left_out(feedstock, [feedstock / "recipe/meta.yaml"]) == ()
+    assert files_of(feedstock, "main")["recipe/meta.yaml"] == RECIPE.encode()
+    assert epoch_of(feedstock, {}) is not None
+
+
+def test_folders_that_lend_objects_are_looked_through(feedstock: Path, tmp_path: Path) -> None:
+    """Each names others: a FIFO among those, a circle, and more than any clone has."""
+    lent = feedstock / ".git/objects/info/alternates"
+    lent.parent.mkdir(exist_ok=True)
+    lent.write_text("# a comment\n../objects\n../../../objects\n")
+    (tmp_path / "objects/info").mkdir(parents=True)
+    assert commit_of(feedstock)
+    os.mkfifo(tmp_path / "objects/info/alternates")
+    with pytest.raises(FeedstockError, match="is not a file"):
+        files_of(feedstock, "main")
+    lent.write_text("".join(f"{tmp_path}/{number}\n" for number in range(101)))
+    with pytest.raises(WorkError, match="takes objects from more than 100 folders"):
+        files_of(feedstock, "main")
+
+
+def test_files_of_any_size_are_not_read(feedstock: Path) -> None:
+    for name in ("config", "packed-refs", "index"):
+        kept = (feedstock / ".git" / name).read_bytes() if (feedstock / ".git" / name).exists() else b""
+        with (feedstock / ".git" / name).open("ab") as file:
+            file.truncate(1 << 30)
+        with pytest.raises(FeedstockError, match="is larger than"):
+            files_of(feedstock, "main")
+        (feedstock / ".git" / name).write_bytes(kept)
+    assert files_of(feedstock, "main")
 
 
 def test_a_branch_that_is_named_like_a_commit_is_refused(feedstock: Path) -> None:
@@ -550,6 +776,26 @@ def test_a_commit_runs_no_program_but_hooks_and_filters(
     assert changed(feedstock, edit=True)
     assert not (tmp_path / "ran").exists()
     assert git(feedstock, "log", "-1", "--format=%s").strip() == "changed"
+
+
+#: Those that `git commit` runs too.
+COMMITTING = {
+    "commit.gpgSign",
+    "gpg.x509.program",
+    "gpg.ssh.defaultKeyCommand",
+    "core.hooksPath",
+    "core.attributesFile",
+}
+
+
+@pytest.mark.parametrize("row", [row for row in PROGRAMS if row not in COMMITTING])
+def test_no_program_of_another_setting_runs_in_a_commit(
+    row: str, with_programs: Path, trap: str, tmp_path: Path
+) -> None:
+    program_set(with_programs, PROGRAMS[row][0], trap)
+    assert changed(with_programs)
+    assert not (tmp_path / "ran").exists()
+    assert git(with_programs, "log", "-1", "--format=%s").strip() == "changed"
 
 
 def test_a_commit_runs_the_hooks_and_filters_of_the_clone(feedstock: Path, trap: str, tmp_path: Path) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from feedstock_tools import __version__
-from feedstock_tools.builds.fleet.carrying.link import Link, Task
+from feedstock_tools.builds.fleet.carrying.link import Away, Link, Task
 from feedstock_tools.builds.fleet.host.settings import report_of
 from feedstock_tools.builds.fleet.orders.compiling import parcels_of
 from feedstock_tools.builds.fleet.placing import resources_for
@@ -20,7 +20,9 @@ from feedstock_tools.builds.fleet.results.following import Place
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.plan.agenda import Agenda, agenda
 from feedstock_tools.builds.plan.hosts import Capacity, Host, other_than
+from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.builds.plan.workspace import open_workspace
+from feedstock_tools.builds.runs.crew import Elsewhere
 from feedstock_tools.channel.properties import REAL
 from feedstock_tools.errors import WorkError
 from feedstock_tools.platforms import Platform
@@ -50,6 +52,9 @@ class _Fleet:
 
     is_up, run = True, "tiny-1"
 
+    ask: Callable[..., Mapping[str, Any]]
+    put: Callable[..., None]
+
     def __init__(self) -> None:
         self.hosts: dict[str, Mapping[str, Any]] = {"h1": _REPORT}
         self.tasks: dict[str, Task] = {}
@@ -58,9 +63,12 @@ class _Fleet:
     def submit(self, task: Task) -> None:
         self.tasks[task.order.key] = task
 
-    def release(self, key: str) -> None:
+    def release(self, key: str, *, cancel: bool = False) -> None:
         del self.tasks[key]
         self.released.append(key)
+
+    def is_gone(self, host: str) -> bool:
+        return host not in self.hosts
 
 
 @pytest.fixture
@@ -136,6 +144,83 @@ def test_a_host_with_a_damaged_report_gets_nothing_and_the_others_go_on(
     assert [host.name for host in crew.present_hosts()] == ["h1", "h2"]
     crew.returned([row.name for row in rows.todo])
     assert fleet.tasks and all(task.without == ("h0",) for task in fleet.tasks.values())
+
+
+def _away(*_: object) -> Mapping[str, Any]:
+    raise Away("RuntimeError: a host or the scheduler sent a pickle of os.system")
+
+
+def _lacks(_: str, __: str, arguments: Mapping[str, Any], *___: object) -> Mapping[str, Any]:
+    """What a host answers that lacks everything, whatever it is sent."""
+    return {"lacks": arguments.get("bundles", [])[:1]}
+
+
+@pytest.mark.parametrize(
+    ("ask", "put", "reason"),
+    [
+        (
+            _away,
+            _away,
+            "it is there and failed to answer 50 times: RuntimeError: a host or the scheduler sent a pickle",
+        ),
+        (_lacks, _away, "it asks for the same files again and again"),
+        (_lacks, lambda *_: None, "it asks for the same files again and again"),
+    ],
+    ids=["it never answers", "it takes no file", "it never has enough"],
+)
+def test_a_host_that_stalls_its_row_is_set_aside(
+    planned: tuple[FleetCrew, Agenda], fleet: _Fleet, monkeypatch: pytest.MonkeyPatch, ask: Any, put: Any, reason: str
+) -> None:
+    monkeypatch.setattr(module, "_PAUSE", 0.0)
+    crew, row = _begun_on_h1(planned, fleet)
+    fleet.ask, fleet.put = ask, put
+    with pytest.raises(Elsewhere, match=reason):
+        _build(crew, row)
+    assert crew.present_hosts() == []
+
+
+def test_a_host_that_is_away_for_long_keeps_its_row(
+    planned: tuple[FleetCrew, Agenda], fleet: _Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Failures in its place, while it is not there or between answers, are not counted."""
+    monkeypatch.setattr(module, "_PAUSE", 0.0)
+    crew, row = _begun_on_h1(planned, fleet)
+    asked = 0
+
+    def ask(*_: object) -> Mapping[str, Any]:
+        nonlocal asked
+        asked += 1
+        fleet.is_up = not 100 <= asked < 200
+        if asked % 49 and asked < 300:
+            raise Away("OSError: Timed out trying to connect")
+        if asked < 300:
+            return {"lacks": []} if asked == 49 else {"data": b"", "goes_on": True}
+        return {"data": b"", "goes_on": False}
+
+    fleet.ask = ask
+    with pytest.raises(Elsewhere, match="its process ended without a result"):
+        _build(crew, row)
+    assert asked >= 300
+    assert [host.name for host in crew.present_hosts()] == ["h1"]
+
+
+def _begun_on_h1(planned: tuple[FleetCrew, Agenda], fleet: _Fleet) -> tuple[FleetCrew, Row]:
+    """A crew, and a row that the host h1 has begun."""
+    crew, rows = planned
+    waiting = [row.name for row in rows.todo]
+    crew.returned(waiting)
+    task = next(iter(fleet.tasks.values()))
+    task.host, task.start = "h1", "first"
+    return crew, crew.returned(waiting)[0]
+
+
+def _build(crew: FleetCrew, row: Row) -> None:
+    reading, writing = os.pipe()
+    try:
+        crew.build(row, reading, lambda _: None)
+    finally:
+        os.close(reading)
+        os.close(writing)
 
 
 def test_a_host_that_is_set_aside_is_waited_for(planned: tuple[FleetCrew, Agenda], fleet: _Fleet) -> None:

@@ -46,6 +46,9 @@ _AGAIN = "The same command begins it again."
 #: The rows that Dask has at a time, for each that the hosts build at a time; and the least number.
 _AHEAD, _AT_LEAST = 4, 32
 
+#: How often in a row a host that is there may fail to answer. The scheduler, too, fails in its place, while the host is
+#: about to be gone.
+_MOST_FAILURES = 50
 #: How often a row may lose its host before it counts as failed: it may be the row that brings them down.
 _MOST_LOSSES = 4
 #: A row that has not begun.
@@ -311,11 +314,14 @@ class FleetCrew:
 
     def _provide(self, following: Following, under_way: _UnderWay) -> None:
         """Send the host what it lacks for an order: documents of bundles first, files then."""
-        order, sent = under_way.order, None
+        order, sent, rounds = under_way.order, None, 0
         request = {"bundles": order.bundles, "files": [made.sha256 for made in order.made]}
         while sent is None or sent:
             found = self._asked(following, under_way, "lacks", request).get("lacks")
             sent = [content for content in found if isinstance(content, str)] if isinstance(found, list) else []
+            rounds += 1
+            if rounds > _MOST_FAILURES:
+                raise Damaged("it asks for the same files again and again")
             for content in sent:
                 source = self._files.source(content, order)
                 if source is None:
@@ -360,12 +366,18 @@ class FleetCrew:
         Raises:
             _Lost: the attempt does not go on.
             Stopped: the run is over.
+            Damaged: the host is there, and does not answer.
         """
+        failures = 0
         while True:
             if following.followed.is_over():
                 raise Stopped
-            with suppress(Away):
+            try:
                 return call()
+            except Away as error:
+                failures = failures + 1 if self._link.is_up and under_way.host in self._link.hosts else 0
+                if failures >= _MOST_FAILURES:
+                    raise Damaged(f"it is there and failed to answer {failures} times: {error}") from error
             if self._is_lost(under_way):
                 raise _Lost("the worker of its host ended, or is cut off")
             time.sleep(_PAUSE)
