@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import sys
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from feedstock_tools.errors import WorkError
+from feedstock_tools.files import locks as module
 from feedstock_tools.files.locks import Locks, locked
 from tests.support.limits import limited
 from tests.support.needs import needs
@@ -35,6 +37,27 @@ def test_all_locks_of_a_folder_are_taken_if_nobody_holds_one(tmp_path: Path) -> 
         taken.close()
     with Locks.wait_for(tmp_path, ["a"]) as taken:
         taken.release("a")
+
+
+@needs("system", sys.platform != "win32", "folders that are removed while a file in them is open")
+def test_a_lock_that_was_removed_keeps_nobody_away_and_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody removes the folder between the opening of its lock and the taking."""
+    taken = module._lock
+    removed: list[str] = []
+
+    def lock(stream: IO[bytes]) -> bool:
+        if not removed:
+            removed.append(stream.name)
+            Path(stream.name).unlink()
+        return taken(stream)
+
+    monkeypatch.setattr(module, "_lock", lock)
+    with locked(tmp_path), pytest.raises(WorkError, match="held its lock"), locked(tmp_path, seconds=0):
+        raise AssertionError
+    removed.clear()
+    assert Locks.take(tmp_path, ["a"]) is None
 
 
 @needs("system", sys.platform != "win32", "flock")

@@ -74,11 +74,13 @@ def add_new_package(folder: Path, package: Path, sha256: str) -> bool:
     that add different packages of one name the second fails.
 
     Raises:
-        WorkError: the folder has a different package of this name; else as `add_packages`.
+        WorkError: the folder has a different package of this name, or one in the other form; else as `add_packages`.
     """
     target = _target(folder, package, None)
     with locked(folder):
         if not target.exists():
+            if (other := target.with_name(other_form(target.name))).exists():
+                raise WorkError("another process has published a package of this name in the other form", path=other)
             _add(folder, {package: target}, {package: sha256})
             return True
         if sha256_of(target) != sha256:
@@ -109,6 +111,12 @@ def complete_index(folder: Path) -> None:
         if new:
             index_channel(folder)
         remove(folder / OF_INDEXER)
+
+
+def other_form(file: str) -> str:
+    """The name of the file that would hide a package from those who install it, or that it would hide."""
+    conda, older = PACKAGE_SUFFIXES
+    return file.removesuffix(conda) + older if file.endswith(conda) else file.removesuffix(older) + conda
 
 
 def _packages(subdir: Path) -> set[str]:

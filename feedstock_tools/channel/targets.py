@@ -14,13 +14,14 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from hashlib import md5, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from feedstock_tools.channel.folder import add_new_package, complete_index
+from feedstock_tools.channel.folder import add_new_package, complete_index, other_form
 from feedstock_tools.channel.http import NoAnswerError, ask
 from feedstock_tools.channel.properties import STAND_IN, local_folder
 from feedstock_tools.channel.repodata import PUBLIC_HOSTS, read_records
@@ -58,7 +59,9 @@ _NAMES = frozenset({"conda-forge", "defaults", "bioconda", "nvidia", "pytorch"})
 _HASH = "sha256"
 #: The condition that there is no object yet, and S3's answers where there is one, or where one is being written.
 _ONLY_NEW = {"IfNoneMatch": "*"}
-_LOST = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
+_LOST = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchUpload", "412", "409")
+#: After this time an upload by parts was interrupted; before, another run may be sending them.
+_INTERRUPTED_AFTER = timedelta(days=1)
 #: Bytes of a part; S3 allows 10,000 parts of at least 5 MiB.
 _PART = 64 << 20
 #: The time limits for connecting and for the next bytes of an answer, in seconds, and the number of attempts.
@@ -174,8 +177,8 @@ class FolderTarget:
         """From the files' own bytes."""
         digests: dict[str, str | None] = {}
         for file in files:
-            path = self.folder / file
-            if not path.exists():
+            path = next((path for form in (file, other_form(file)) if (path := self.folder / form).exists()), None)
+            if path is None:
                 continue
             try:
                 digests[file] = sha256_of(path)
@@ -342,6 +345,9 @@ class S3Target:
             for file in files:
                 target = self._object(file)
                 head = _head(target)
+                if head is None:
+                    target = self._object(other_form(file))
+                    head = _head(target)
                 if head is not None:
                     digests[file] = head["Metadata"].get(_HASH) or _hash_of_object(target)
         return digests
@@ -360,7 +366,10 @@ class S3Target:
                 if _code_of(error) not in _LOST:
                     raise
                 head = _head(target)  # another run has put one there since `there`
-                if head is None or (head["Metadata"].get(_HASH) or _hash_of_object(target)) != sha256:
+                if head is None:
+                    message = f"{self.url}: another run is publishing {file}"
+                    raise WorkError(message, hint="Run the command again.") from error
+                if (head["Metadata"].get(_HASH) or _hash_of_object(target)) != sha256:
                     message = f"{self.url} has a different package of this name, which another run published: {file}"
                     raise WorkError(message, hint=OTHER_PACKAGE) from error
                 return "there"
@@ -501,9 +510,9 @@ def _upload_by_parts(target: _Object, package: Path, sha256: str) -> None:
 
 
 def _begun(target: _Object, package: Path) -> tuple[str | None, dict[int, str]]:
-    """An interrupted upload all of whose parts are those of a package, with their numbers and tags.
+    """An upload all of whose parts are those of a package, with their numbers and tags.
 
-    Other interrupted uploads to the same place are removed: they are of another package, or may be, since they have no
+    Others to the same place are removed once they are old: they are of another package, or may be, since they have no
     parts.
     """
     listed = target.client.list_multipart_uploads(Bucket=target.bucket, Prefix=target.key).get("Uploads") or []
@@ -518,7 +527,8 @@ def _begun(target: _Object, package: Path) -> tuple[str | None, dict[int, str]]:
         }
         if _are_of(uploaded, package):
             return upload, uploaded
-        target.client.abort_multipart_upload(**target.place, UploadId=upload)
+        if datetime.now(UTC) - each["Initiated"] > _INTERRUPTED_AFTER:
+            target.client.abort_multipart_upload(**target.place, UploadId=upload)
     return None, {}
 
 

@@ -60,7 +60,7 @@ class Locks:
         """Whether a further lock was taken; otherwise all of them are released."""
         try:
             stream = _opened(path)
-            if _lock(stream):
+            if _lock(stream) and _is_in_place(stream):
                 self._held[name] = stream
                 return True
             stream.close()
@@ -110,14 +110,20 @@ def locked(folder: Path, seconds: float = _LONGEST) -> Iterator[None]:
         WorkError: the folder cannot be written, its file system has no locks, or another process still holds the lock
             after `seconds`.
     """
-    with _opened(folder / ".lock") as stream:
-        wait, pause = Wait(f"another process that writes to {folder}", seconds), _PAUSE / 16
-        while not _lock(stream):
+    wait, pause = Wait(f"another process that writes to {folder}", seconds), _PAUSE / 16
+    stream = _opened(folder / ".lock")
+    try:
+        while not (_lock(stream) and _is_in_place(stream)):
             if wait.is_over():
                 raise WorkError(f"another process has held its lock for {seconds:g} s", path=folder, hint=_BUSY)
             time.sleep(pause)
             pause = min(_PAUSE, pause * 2)
+            if not _is_in_place(stream):  # somebody removed the folder and made it again
+                stream.close()
+                stream = _opened(folder / ".lock")
         yield
+    finally:
+        stream.close()
 
 
 @contextmanager
@@ -165,6 +171,14 @@ def _opened(path: Path) -> IO[bytes]:
 
 def _not_through_a_link(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+
+def _is_in_place(stream: IO[bytes]) -> bool:
+    """Whether an open file is the one that has its name now; one that was removed keeps nobody away."""
+    try:
+        return sys.platform == "win32" or os.path.samestat(os.fstat(stream.fileno()), os.lstat(stream.name))
+    except FileNotFoundError:
+        return False
 
 
 def _lock(stream: IO[bytes]) -> bool:

@@ -106,6 +106,20 @@ def test_of_two_that_publish_different_packages_of_a_name_the_second_is_told(tmp
     assert sha256_of(tmp_path / "target" / file) == sha256_of(one)
 
 
+def test_a_package_of_the_name_in_the_other_form_is_another_package(tmp_path: Path) -> None:
+    """Those who install it would get one of the two, whatever both were told."""
+    target, older = FolderTarget(tmp_path / "target"), "linux-64/one-1.0-h_0.tar.bz2"
+    one = package(tmp_path / "first", "one")
+    assert target.there([older]) == {}
+    assert target.put(one, "linux-64/one-1.0-h_0.conda", sha256_of(one)) == "published"
+    assert target.there([older]) == {older: sha256_of(one)}
+    (tmp_path / "target" / older).write_bytes(b"")
+    one.unlink()
+    (tmp_path / "target/linux-64/one-1.0-h_0.conda").unlink()
+    with pytest.raises(WorkError, match="a package of this name in the other form"):
+        target.put(package(tmp_path / "second", "one"), "linux-64/one-1.0-h_0.conda", "")
+
+
 def test_a_damaged_package_in_the_channel_is_named(tmp_path: Path) -> None:
     damaged = package(tmp_path, "one")
     damaged.write_bytes(b"rubbish")
@@ -116,9 +130,12 @@ def test_a_damaged_package_in_the_channel_is_named(tmp_path: Path) -> None:
 
 
 def test_processes_that_add_at_once_lose_nothing(tmp_path: Path) -> None:
+    """By whatever path they know the folder."""
+    (tmp_path / "channel").mkdir()
+    (tmp_path / "link").symlink_to("channel")
     processes = [
-        subprocess.Popen([sys.executable, "-c", ADD_FIVE, str(tmp_path / "channel"), str(tmp_path / name), name])
-        for name in ("one", "two")
+        subprocess.Popen([sys.executable, "-c", ADD_FIVE, str(tmp_path / channel), str(tmp_path / name), name])
+        for channel, name in (("channel", "one"), ("link", "two"))
     ]
     assert [process.wait(60) for process in processes] == [0, 0]
 

@@ -4,13 +4,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from hashlib import md5
 from pathlib import Path
 from threading import Barrier
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from feedstock_tools.channel import targets
 from feedstock_tools.channel.metadata import PackageFile, PackageMetadata
@@ -23,10 +27,16 @@ PART = 100
 
 
 class Bucket:
-    """As much of S3 as an upload by parts needs. `left`: how many parts arrive before the connection is lost."""
+    """As much of S3 as an upload by parts needs.
+
+    `left`: how many parts arrive before the connection is lost. `age`: that of all uploads. `meanwhile`: what another
+    run does when the next part has arrived.
+    """
 
     def __init__(self, left: int = 1000) -> None:
         self.left = left
+        self.age = timedelta(days=2)
+        self.meanwhile: list[Callable[[], object]] = []
         self.sent: list[int] = []
         self.uploads: dict[str, dict[int, bytes]] = {}
         self.metadata: dict[str, dict[str, str]] = {}
@@ -38,7 +48,8 @@ class Bucket:
         return {"UploadId": name}
 
     def list_multipart_uploads(self, Bucket: str, Prefix: str) -> dict[str, Any]:
-        return {"Uploads": [{"Key": name.split()[0], "UploadId": name} for name in self.uploads]}
+        begun = datetime.now(UTC) - self.age
+        return {"Uploads": [{"Key": name.split()[0], "UploadId": name, "Initiated": begun} for name in self.uploads]}
 
     def get_paginator(self, name: str) -> Bucket:
         assert name == "list_parts"
@@ -54,7 +65,9 @@ class Bucket:
             raise OSError("the connection is lost")
         self.left -= 1
         self.sent.append(PartNumber)
-        self.uploads[UploadId][PartNumber] = Body
+        self._upload(UploadId)[PartNumber] = Body
+        if self.meanwhile:
+            self.meanwhile.pop()()
         return {"ETag": tag(Body)}
 
     def abort_multipart_upload(self, Bucket: str, Key: str, UploadId: str) -> None:
@@ -64,10 +77,16 @@ class Bucket:
         self, Bucket: str, Key: str, UploadId: str, MultipartUpload: Any, IfNoneMatch: str
     ) -> None:
         assert IfNoneMatch == "*"
-        parts = self.uploads.pop(UploadId)
+        parts = self._upload(UploadId)
+        del self.uploads[UploadId]
         assert [each["PartNumber"] for each in MultipartUpload["Parts"]] == sorted(parts)
         content = b"".join(parts[number] for number in sorted(parts))
         self.objects[Key] = content, self.metadata[UploadId]
+
+    def _upload(self, name: str) -> dict[int, bytes]:
+        if name not in self.uploads:
+            raise ClientError({"Error": {"Code": "NoSuchUpload"}}, "UploadPart")
+        return self.uploads[name]
 
     def head_object(self, Bucket: str, Key: str) -> dict[str, Any]:
         return {"Metadata": self.objects[Key][1]}
@@ -168,6 +187,40 @@ def test_an_upload_without_parts_is_begun_again(tmp_path: Path, monkeypatch: pyt
     upload(bucket, package, "def")
     assert bucket.objects["mine/a.conda"] == (b"b" * 250, {"sha256": "def"})
     assert not bucket.uploads
+
+
+@pytest.mark.parametrize("content", [b"a", b"b"], ids=["the same", "another"])
+def test_an_upload_of_another_run_goes_on(content: bytes, tmp_path: Path) -> None:
+    """Of two runs that send a package of one name at once, the second takes nothing away from the first."""
+    first, second = (tmp_path / name for name in ("a.conda", "b.conda"))
+    first.write_bytes(b"a" * 250)
+    second.write_bytes(content * 250)
+    bucket = Bucket()
+    bucket.age = timedelta(minutes=5)
+    bucket.meanwhile.append(lambda: upload(bucket, second, "def"))
+    with suppress(ClientError):  # the second was faster with the same parts
+        upload(bucket, first)
+    assert bucket.objects["mine/a.conda"][0] in (first.read_bytes(), second.read_bytes())
+    assert len(bucket.uploads) == 0
+
+
+@pytest.mark.parametrize(("is_there", "said"), [(True, "a different package of this name"), (False, "another run is")])
+def test_who_loses_a_race_is_told(is_there: bool, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Lost:
+        def __getattr__(self, name: str) -> Callable[..., Any]:
+            def call(**_: Any) -> dict[str, Any]:
+                if name == "head_object" and is_there:
+                    return {"Metadata": {"sha256": "of another"}}
+                code = "404" if name == "head_object" else "NoSuchUpload"
+                raise ClientError({"Error": {"Code": code}}, name)
+
+            return call
+
+    package = tmp_path / "a.conda"
+    package.write_bytes(b"a" * 250)
+    monkeypatch.setattr(S3Target, "_client", Lost())
+    with pytest.raises(WorkError, match=said):
+        S3Target("s3://packages/mine", None).put(package, "noarch/a.conda", "abc")
 
 
 def test_a_package_with_another_end_gets_its_own_hash(tmp_path: Path) -> None:
