@@ -148,5 +148,7 @@ def test_the_commands_and_the_program_of_the_guide_for_bots_succeed(tmp_path: Pa
 
 def test_the_commands_of_the_guide_to_gpus_succeed(tmp_path: Path) -> None:
     copy_of_example("gpuprobe", tmp_path / "examples")
+    before = sorted(tmp_path.joinpath("examples").rglob("*"))
     run_all(calls("guide-gpu"), tmp_path)
-    assert list((tmp_path / "examples" / "channel").rglob("*.conda"))
+    assert list((tmp_path / "gpuprobe" / "channel").rglob("*.conda"))
+    assert sorted(tmp_path.joinpath("examples").rglob("*")) == before
