@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -72,8 +73,10 @@ def _head(project: Project, self_contained: bool) -> Iterator[str]:
 
 def _oldest_python(project: Project, self_contained: bool) -> Iterator[str]:
     """The keys of a package that is built once, with the oldest Python."""
-    oldest = _oldest(project) or (f"3.{_OLDEST}" if self_contained else None)
+    oldest = _oldest(project)
     if self_contained:
+        oldest = max(oldest or "", f"3.{sys.version_info[1]}", key=lambda minor: int(minor.partition(".")[2] or 0))
+        yield "# The Python of this machine, for builds here; conda-forge builds with its oldest."
         yield f"python: [{oldest}]"
     if oldest:
         yield f'variants: {{python_min: ["{oldest}"]}}'
