@@ -300,6 +300,16 @@ def prepare_channels(
     return prepare(demands, machine, fallback, watch)
 
 
+def foresee_channels(demands: Sequence[ChannelDemand], machine: Mapping[str, str]) -> dict[str, str]:
+    """The configurations that channels made on the spot cannot build, as far as that is known without a network."""
+    demands = [demand for demand in demands if demand.channels.properties.made_here]
+    if not demands:
+        return {}
+    from feedstock_tools.builds.stand_in import foresee
+
+    return foresee(demands, machine)
+
+
 def note_on_script(
     channels: OpenChannels,
     log: Collection[str],

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +19,7 @@ from feedstock_tools.errors import WorkError
 from feedstock_tools.files.temporary import temporary_folder
 
 _ASK_SECONDS = 60
+_CHOOSE_SECONDS = 300
 _FETCH_SECONDS = 1800
 _PAUSE = 0.2
 #: Run with pip on the path: the indexes that configuration files and the environment give `pip download`.
@@ -28,17 +30,46 @@ from pip._internal.commands import create_command
 options, _ = create_command("download").parse_args(["-"])
 print(json.dumps([] if options.no_index else [options.index_url, *options.extra_index_urls]))
 """
+#: Run with pip on the path: the wheels of a report of pip's, each with the requirements that its environment has.
+_CHOSEN = """
+import json, sys
+sys.path[:0] = sys.argv[2:]
+from pip._vendor.packaging.requirements import Requirement
+with open(sys.argv[1], encoding="utf-8") as file:
+    report = json.load(file)
+def needs(item):
+    environments = [{**report["environment"], "extra": extra} for extra in ("", *item.get("requested_extras", ()))]
+    for text in item["metadata"].get("requires_dist", ()):
+        need = Requirement(text)
+        if need.marker is None or any(map(need.marker.evaluate, environments)):
+            yield [need.name, str(need.specifier)]
+def chosen(item):
+    metadata = item["metadata"]
+    license = metadata.get("license_expression") or metadata.get("license") or ""
+    return {
+        "project": metadata["name"], "version": metadata["version"], "python": metadata.get("requires_python") or "",
+        "license": license, "needs": list(needs(item)), "url": item["download_info"]["url"],
+        "sha256": item["download_info"]["archive_info"]["hashes"]["sha256"],
+    }
+print(json.dumps([chosen(item) for item in report["install"]]))
+"""
 #: Options without which pip waits minutes for an index that does not answer, or keeps a second copy of each wheel.
-_OPTIONS = ("--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--retries", "2")
+_ALWAYS = ("--disable-pip-version-check", "--only-binary=:all:", "--no-cache-dir", "--retries", "2")
+_OPTIONS = (*_ALWAYS, "--no-deps")
 _UNREACHABLE = ("NewConnectionError", "Failed to establish", "Name or service", "Network is unreachable", "Retrying (")
 
 
-def pip_command() -> tuple[str, ...]:
+def pip_command(interpreter: Path | None = None) -> tuple[str, ...]:
     """The command of pip; or of Python's bundled copy, if the environment has none (like those of uv).
 
     No module of the folder that it starts in takes the place of pip's.
+
+    Args:
+        interpreter: the Python that runs it, which may lack one; default: this one.
     """
     wheel = _bundled()
+    if interpreter is not None:
+        return (str(interpreter), "-I", str((wheel or _site_packages()) / "pip"))
     return (sys.executable, "-P", *(("-m", "pip") if wheel is None else (str(wheel / "pip"),)))
 
 
@@ -57,6 +88,13 @@ def index_urls(machine: Mapping[str, str]) -> tuple[str, ...]:
         return tuple(str(url) for url in json.loads(done.stdout))
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise WorkError("pip does not tell which package index it is configured with") from error
+
+
+def _site_packages() -> Path:
+    """The folder of this environment's pip."""
+    found = importlib.util.find_spec("pip")
+    assert found is not None and found.origin is not None  # noqa: S101  (asked after `_bundled`)
+    return Path(found.origin).parents[1]
 
 
 def _bundled() -> Path | None:
@@ -110,7 +148,7 @@ class Download:
     """Wheels to fetch: the lines of a requirements file, with hashes of known files.
 
     `what` is the name of it all, `size` its bytes if known, and `why` it is fetched: for those who watch. `options`
-    are pip's, such as those for another platform.
+    are pip's, such as those for another platform; `interpreter` is the Python that they are for, None for this one.
     """
 
     requirements: Sequence[str]
@@ -118,6 +156,7 @@ class Download:
     size: int | None = None
     why: str = ""
     options: Sequence[str] = ()
+    interpreter: Path | None = None
 
 
 def download_wheels(
@@ -135,7 +174,7 @@ def download_wheels(
         listed = temporary / "requirements.txt"
         listed.write_text("\n".join([*download.requirements, ""]), encoding="utf-8")
         options = (*_OPTIONS, *download.options, "--requirement", str(listed), "--dest", str(folder))
-        command = [*pip_command(), "download", *options]
+        command = [*pip_command(download.interpreter), "download", *options]
         environment = {**machine, "TMPDIR": str(temporary), "PYTHONUTF8": "1"}
         with (temporary / "log").open("w+b") as log:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
@@ -156,6 +195,53 @@ def download_wheels(
             if status:
                 raise WorkError(f"pip cannot fetch {title}: {_reason(log.read().decode(errors='replace'))}")
     return sorted(folder.glob("*.whl"))
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenWheel:
+    """A wheel that pip would install.
+
+    Attributes:
+        python: the Pythons that it is for (`>=3.9`); empty if it does not say.
+        needs: name and versions (`>=1.2,<2`) of each project that it runs with.
+    """
+
+    project: str
+    version: str
+    python: str
+    license: str
+    needs: Sequence[tuple[str, str]]
+    url: str
+    sha256: str
+
+
+def choose_wheels(download: Download, constraints: Sequence[str], machine: Mapping[str, str]) -> list[ChosenWheel]:
+    """The wheels that pip would install for requirements, with those that they run with. Nothing is installed.
+
+    Args:
+        constraints: further lines that restrict versions.
+
+    Raises:
+        WorkError: pip is missing or finds none; the reason is in the message.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        files = {name: Path(temporary, name) for name in ("requirements", "constraints", "report")}
+        files["requirements"].write_text("\n".join([*download.requirements, ""]), encoding="utf-8")
+        files["constraints"].write_text("\n".join([*constraints, ""]), encoding="utf-8")
+        asked = (f"--{name[:-1] if name[-1] == 's' else name}={path}" for name, path in files.items())
+        options = ("--dry-run", "--ignore-installed", *_ALWAYS, *asked, *download.options)
+        environment = {**machine, "TMPDIR": temporary, "PYTHONUTF8": "1"}
+        reader = [sys.executable, "-c", _CHOSEN, str(files["report"]), str(_bundled() or _site_packages())]
+        try:
+            for command in ([*pip_command(download.interpreter), "install", *options], reader):
+                done = subprocess.run(
+                    command, capture_output=True, text=True, timeout=_CHOOSE_SECONDS, env=environment, check=False
+                )
+                if done.returncode:
+                    raise WorkError(f"pip finds no wheels for {download.what}: {_reason(done.stdout + done.stderr)}")
+            return [ChosenWheel(**entry) for entry in json.loads(done.stdout)]
+        except (OSError, subprocess.SubprocessError, ValueError, TypeError) as error:
+            raise WorkError(f"pip does not tell which wheels it takes for {download.what}: {error}") from error
 
 
 def _reason(log: str) -> str:

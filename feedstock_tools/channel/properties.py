@@ -114,7 +114,8 @@ class ChannelDemand:
 
     Attributes:
         configuration: its name; `platform` is its target subdir.
-        needs: the packages of its build and host environments by name, without those that the feedstock makes.
+        needs: the specs of its build and host environments, without packages that the feedstock makes; `runs` those
+            that running and testing its packages installs.
         python: the Python that its builds run (`3.12.* *_cpython`), if they run one.
         tools: the names of its build tools.
     """
@@ -123,6 +124,7 @@ class ChannelDemand:
     configuration: str
     platform: str
     needs: tuple[str, ...]
+    runs: tuple[str, ...]
     python: str | None
     tools: tuple[str, ...]
 

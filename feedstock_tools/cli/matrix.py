@@ -104,6 +104,7 @@ def plan(
     settings.refuse_incomplete(markdown=markdown)
     from feedstock_tools.builds.plan.agenda import agenda
     from feedstock_tools.builds.plan.hosts import Capacity
+    from feedstock_tools.builds.runs.site import without_impossible
     from feedstock_tools.report.matrix import NO_CONFIGURATIONS
     from feedstock_tools.report.plan import plan_json, plan_markdown, plan_text
     from feedstock_tools.report.run import channel_notes, engine_notes
@@ -111,7 +112,7 @@ def plan(
     capacity = Capacity.of_machine(cores, size_of(memory) if memory else None)
     with opened_for_plan(place, engine) as workspace:
         chosen = workspace.chosen(names)
-        planned = agenda(workspace, chosen, capacity, jobs)
+        planned = without_impossible(workspace, agenda(workspace, chosen, capacity, jobs))
         possible = [configuration for configuration in chosen if configuration.name not in planned.refused]
         notes = [*engine_notes(workspace, possible), *channel_notes(planned)]
         if not chosen:

@@ -17,7 +17,6 @@ from feedstock_tools.cli.commands import command
 from feedstock_tools.cli.fetched import pinning_of, required_pinning
 from feedstock_tools.cli.opening import commit_changes, repository_of, tidy
 from feedstock_tools.cli.printing import say, say_diff, say_error, say_note, say_result, table_width
-from feedstock_tools.data import cache_root
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.feedstock.folder import find_feedstock
 from feedstock_tools.reading import SPEC_NAME
@@ -85,11 +84,11 @@ def _names(requested: str | None) -> PackageNames:
     """
     from feedstock_tools.channel.http import NoAnswerError, ask
     from feedstock_tools.files.changes import write_whole
-    from feedstock_tools.generate.package_names import LARGEST_MAPPING, MAPPING, PackageNames, read_names
+    from feedstock_tools.generate.package_names import LARGEST_MAPPING, MAPPING, kept_mapping, kept_names, read_names
 
-    kept = cache_root(os.environ) / "pypi-names.json"
     if requested is None:
-        return read_names(kept) if kept.is_file() else PackageNames()
+        return kept_names(os.environ)
+    kept = kept_mapping(os.environ)
     address = MAPPING if requested == "newest" else requested
     if not address.startswith("https://"):
         return read_names(Path(address))

@@ -30,7 +30,7 @@ class PlannedOutput:
     exactly, as `version build`. `uses_python`: its tests run the row's Python. `staging` are the staging
     outputs whose files it inherits. `whole`: its pins and features are known; those of a `meta.yaml` are not. `tools`
     are the tools of the stand-in channel among its requirements and those of its siblings, each with its digest.
-    `needs` are the packages of its build and host environment, by name.
+    `needs` are the specs of its build and host environment, `runs` those that running and testing it installs.
     Of a shared build `environments` are the specs of its build and host environment, and `uses_cuda` says whether it
     depends on the row's CUDA version; without that it is built as on a machine without a GPU. `rows` are the rows
     that one call of the feedstock's script builds, each with a digest of its outputs.
@@ -51,6 +51,7 @@ class PlannedOutput:
     whole: bool = True
     tools: Mapping[str, str] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
     environments: Mapping[str, Sequence[str]] = field(default_factory=dict)
     uses_cuda: bool = False
     rows: Mapping[str, str] = field(default_factory=dict)
@@ -187,7 +188,7 @@ def _values(content: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _output(content: Mapping[str, Any]) -> PlannedOutput:
-    lists = {key: tuple(content[key]) for key in ("siblings", "track_features", "staging", "needs")}
+    lists = {key: tuple(content[key]) for key in ("siblings", "track_features", "staging", "needs", "runs")}
     return PlannedOutput(**{**content, **lists})
 
 

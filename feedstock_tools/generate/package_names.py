@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from feedstock_tools.data import cache_root
 from feedstock_tools.errors import InputError
 from feedstock_tools.reading import read_bytes
 
@@ -53,10 +54,14 @@ _FREQUENT = {
 
 @dataclass(frozen=True, slots=True)
 class PackageNames:
-    """Names of packages for names of projects; `date` is the day of the mapping, None without one."""
+    """Names of packages for names of projects; `date` is the day of the mapping, None without one.
+
+    `projects` are the projects of packages, of which a project can have several.
+    """
 
     mapped: Mapping[str, str] = field(default_factory=dict)
     date: str | None = None
+    projects: Mapping[str, str] = field(default_factory=dict)
 
     def package(self, project: str) -> str:
         """The package for a project; where nothing is known, one of the same name, underscores kept.
@@ -67,6 +72,11 @@ class PackageNames:
         """
         normal = normalized(project)
         return _FREQUENT.get(normal) or self.mapped.get(normal) or project.lower()
+
+    def project(self, package: str) -> str | None:
+        """The project that a package is known to have the modules of."""
+        frequent = next((project for project, name in _FREQUENT.items() if name == package), None)
+        return self.projects.get(package) or frequent
 
     def is_guess(self, project: str) -> bool:
         """Whether there is a mapping, and it does not have the project."""
@@ -100,4 +110,16 @@ def read_names(path: Path) -> PackageNames:
         if _NAME.fullmatch(package):
             best.setdefault(normalized(project), package)
     date = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    return PackageNames(best, f"{date:%Y-%m-%d}")
+    projects = {package: normalized(project) for package, project in pairs if _NAME.fullmatch(package)}
+    return PackageNames(best, f"{date:%Y-%m-%d}", projects)
+
+
+def kept_mapping(environment: Mapping[str, str]) -> Path:
+    """The file of the mapping that was fetched last."""
+    return cache_root(environment) / "pypi-names.json"
+
+
+def kept_names(environment: Mapping[str, str]) -> PackageNames:
+    """The names of the mapping that was fetched last; without one those of our table."""
+    kept = kept_mapping(environment)
+    return read_names(kept) if kept.is_file() else PackageNames()

@@ -289,7 +289,7 @@ def _shared_build(
         whole=False,
         tools=tools,
         environments=specs,
-        needs=_environments({"requirements": requirements}),
+        needs=_specs(("build", "host"), {"requirements": requirements}),
         uses_cuda=uses_cuda,
     )
 
@@ -326,15 +326,15 @@ def _promise(
         uses_python=_uses_python(content, needed, earlier),
         staging=tuple(staging["name"] for staging in content.get("staging_caches") or ()),
         tools=_tools(content, needed, earlier),
-        needs=_environments(content, *(content.get("staging_caches") or ())),
+        needs=_specs(("build", "host"), content, *(content.get("staging_caches") or ())),
+        runs=_specs(("run", "build"), {"requirements": {"run": _requirements(content).get("run")}}, *_tests(content)),
     )
 
 
 def _tools(content: Mapping[str, Any], siblings: Iterable[str], earlier: Mapping[str, PlannedOutput]) -> dict[str, str]:
     """The tools that building and testing an output installs, each with its digest."""
-    tests = [test for test in content.get("tests") or [] if isinstance(test, dict)]
-    parts = (content, *(content.get("staging_caches") or ()), *tests)
-    names = {name for part in parts for name in _names_in(part.get("requirements") or {})}
+    parts = (content, *(content.get("staging_caches") or ()), *_tests(content))
+    names = {name for part in parts for name in _names_in(_requirements(part))}
     found = [earlier[name].tools for name in siblings if name in earlier]
     return {name: digest for tools in (read_tools().among(names), *found) for name, digest in tools.items()}
 
@@ -354,22 +354,31 @@ def _uses_python(content: Mapping[str, Any], siblings: tuple[str, ...], earlier:
     )
 
 
+def _requirements(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    return part.get("requirements") or {}
+
+
+def _tests(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [test for test in content.get("tests") or [] if isinstance(test, dict)]
+
+
 def _names_in(requirements: Mapping[str, Any]) -> set[str]:
     """The package names in some sections of requirements: strings, and `pin_subpackage`-like mappings."""
-    names: set[str] = set()
-    for section in requirements.values():
+    return {spec.partition(" ")[0] for spec in _specs(requirements, {"requirements": requirements})}
+
+
+def _specs(sections: Iterable[str], *parts: Mapping[str, Any]) -> tuple[str, ...]:
+    """The specs in some sections of requirements, each with a name in front; of a pin its name."""
+    specs: set[str] = set()
+    for section in (_requirements(part).get(name) for part in parts for name in sections):
         for item in section if isinstance(section, list) else ():
             if isinstance(item, str):
-                names.add(re.split(r"[\s=<>!~\[]", item.rpartition("::")[2], maxsplit=1)[0].lower())
+                spec = item.rpartition("::")[2].strip()
+                name = re.split(r"[\s=<>!~\[]", spec, maxsplit=1)[0]
+                specs.add(f"{name.lower()} {spec[len(name) :].strip()}".strip())
             elif isinstance(item, dict):
-                names.update(str(pin["name"]) for pin in item.values() if isinstance(pin, dict) and "name" in pin)
-    return names
-
-
-def _environments(*parts: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of the packages that the parts of a build install to build and to link."""
-    sections = (part.get("requirements") or {} for part in parts)
-    return tuple(sorted({name for each in sections for name in _names_in({k: each.get(k) for k in ("build", "host")})}))
+                specs.update(str(pin["name"]) for pin in item.values() if isinstance(pin, dict) and "name" in pin)
+    return tuple(sorted(specs))
 
 
 def _exact_pins(requirements: Iterable[Any]) -> set[str]:
@@ -477,7 +486,7 @@ def _complete_row(recipe: RecipeText, row: PlannedRow, platform: Platform, parts
                 staging=(f"{top.name}-{_TOP_LEVEL}",) if top.name else (),
                 whole=False,
                 tools=read_tools().among(names),
-                needs=_environments({"requirements": output.requirements}),
+                needs=_specs(("build", "host"), {"requirements": output.requirements}),
             )
         )
     needs = top.requirements

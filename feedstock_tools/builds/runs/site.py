@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from feedstock_tools.builds.channels import OpenChannels, open_channels, prepare_channels
+from feedstock_tools.builds.channels import OpenChannels, foresee_channels, open_channels, prepare_channels
 from feedstock_tools.builds.engines.comparable import DEFAULT_EPOCH
 from feedstock_tools.builds.engines.contract import Engine
 from feedstock_tools.builds.engines.embedded.emulation import Emulator, find_emulator
@@ -100,19 +100,39 @@ def provide_compilers(
     Returns:
         The configurations that this machine still cannot build: name → reason.
     """
+    return prepare_channels(_demands(rows, channels), workspace.machine, workspace.artifacts.cache, watch)
+
+
+def without_impossible(workspace: Workspace, agenda: Agenda) -> Agenda:
+    """The agenda with the configurations refused whose channels are known to lack a package; nothing is fetched."""
+    reasons = foresee_channels(_demands(agenda.todo, agenda.channels), workspace.machine)
+    if not reasons:
+        return agenda
+    todo = tuple(row for row in agenda.todo if row.configuration not in reasons)
+    known = {row.name for row in (*agenda.done, *todo)}
+    rows = tuple(name for name in agenda.rows if name in known)
+    return replace(agenda, todo=todo, rows=rows, refused={**agenda.refused, **reasons})
+
+
+def _demands(rows: Sequence[Row], channels: Mapping[str, Channels]) -> list[ChannelDemand]:
     made = {output.name for row in rows for output in row.planned.outputs}
-    demands = [
+    return [
         ChannelDemand(
             channels=channels[row.configuration],
             configuration=row.configuration,
             platform=row.platform,
-            needs=tuple(dict.fromkeys(name for each in row.wanted.makes for name in each.needs if name not in made)),
+            needs=_foreign((spec for each in row.wanted.makes for spec in each.needs), made),
+            runs=_foreign((spec for each in row.wanted.makes for spec in each.runs), made),
             python=row.planned.build_python,
             tools=tuple(dict.fromkeys(tool for output in row.wanted.makes for tool in output.tools)),
         )
         for row in rows
     ]
-    return prepare_channels(demands, workspace.machine, workspace.artifacts.cache, watch)
+
+
+def _foreign(specs: Iterable[str], made: Collection[str]) -> tuple[str, ...]:
+    """The specs on packages that are not made here, each once."""
+    return tuple(dict.fromkeys(spec for spec in specs if spec.partition(" ")[0] not in made))
 
 
 def open_station(site: Site, ledger: Ledger, engine: Engine, machine: Mapping[str, str]) -> Station:

@@ -62,6 +62,13 @@ def prepare(
     return preparing.prepare(demands, user_cache(machine, fallback), machine, watch)
 
 
+def foresee(demands: Sequence[ChannelDemand], machine: Mapping[str, str]) -> dict[str, str]:
+    """The configurations that lack a package, as far as that is known without a network: name → reason."""
+    from feedstock_tools.builds.stand_in import preparing
+
+    return preparing.foresee(demands, machine)
+
+
 def note_on_script(
     log: Collection[str], required: Collection[str], cuda: str | None, machine: Mapping[str, str]
 ) -> str | None:

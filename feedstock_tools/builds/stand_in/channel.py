@@ -19,6 +19,7 @@ from pathlib import Path
 
 from feedstock_tools.builds.stand_in import compilers
 from feedstock_tools.builds.stand_in.identity import STAND_IN_FORMAT, digest, programs_called, stand_in_identity
+from feedstock_tools.builds.stand_in.on_demand import ALIAS, recorded_wheels
 from feedstock_tools.builds.stand_in.python import Installation, find_pythons, python_files, site_packages
 from feedstock_tools.builds.stand_in.toolkits import (
     CudaToolkit,
@@ -125,7 +126,13 @@ def ensure_stand_in_channel(
     zig = (str(sources.zig.folder),) if sources.zig else ()
     make = shutil.which(MAKE, path=sources.path)
     fetched = found_tools(sources.tools)
-    of_tools = [sha256(tools_file().read_bytes()).hexdigest(), *sorted(fetched), str(make)]
+    on_demand = recorded_wheels(sources.tools)
+    of_tools = [
+        sha256(tools_file().read_bytes()).hexdigest(),
+        *sorted(fetched),
+        str(make),
+        *sorted(map(repr, on_demand)),
+    ]
     cuda = {toolkit.version: toolkit for toolkit in found_toolkits(sources.toolkits)} if native else {}
     of_cuda = [str(toolkit.runtime) for toolkit in cuda.values() if toolkit.runtime]
     of_pythons = [installation.identity for installation in installations]
@@ -138,7 +145,9 @@ def ensure_stand_in_channel(
                 compiler = compilers.find_compiler(path=sources.path, zig=sources.zig)
                 cross = None if native else compilers.find_cross_compiler(platform, path=sources.path, zig=sources.zig)
                 wheels = tuple(wheel for wheel in read_tools().wheels if wheel.file in fetched)
-                contents = _Contents(installations, compiler, cuda, cross, make, wheels, sources.tools)
+                wheels += tuple(each.wheel for each in on_demand)
+                others = tuple(each.package for each in on_demand if each.package)
+                contents = _Contents(installations, compiler, cuda, cross, make, wheels, others, sources.tools)
                 _make_whole(folder, platform, contents, root / "pythons")
     try:
         written = json.loads(record.read_bytes())
@@ -176,7 +185,10 @@ def stand_in_channel_of(
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """What the packages with contents are made of: programs of this machine, and fetched wheels with their folder."""
+    """What the packages with contents are made of: programs of this machine, and fetched wheels with their folder.
+
+    `packages` are those of wheels that were fetched on demand.
+    """
 
     pythons: Sequence[Installation]
     compiler: compilers.Compiler | None
@@ -184,6 +196,7 @@ class _Contents:
     cross: compilers.Compiler | None
     make: str | None
     wheels: Sequence[Wheel]
+    packages: Sequence[KnownPackage]
     tools: Path | None
 
     def wheel_of(self, package: KnownPackage) -> tuple[Wheel, Path] | None:
@@ -216,26 +229,27 @@ def _make(channel: Path, platform: Platform, contents: _Contents, kept: Path) ->
     entries: dict[str, dict[str, object]] = {"noarch": {}, platform.subdir: {}, builder.subdir: {}}
     with_files: dict[str, bool] = {}
     compiled = cache(byte_code)  # pip has two packages of one wheel
-    for package in (*read_packages(), *read_tools().packages, *_cross_tools(platform, builder)):
+    known = (*read_packages(), *read_tools().packages, *_cross_tools(platform, builder))
+    for package in (*known, *contents.packages):
         if package.subdir not in entries:
             continue
         minor = minor_of(package.version)
         if package.role == "python" and package.subdir == builder.subdir and minor in real:
             metadata = replace(_metadata(package, real=True), version=real[minor].version)
             made = python_files(real[minor])
-            written, known = _linked(channel, metadata, real[minor].identity, made, kept)
+            written, its_hash = _linked(channel, metadata, real[minor].identity, made, kept)
         elif (wheel := contents.wheel_of(package)) is not None:
             points = entry_points(wheel[1]) if package.noarch else ()
             metadata = replace(_metadata(package, real=True), entry_points=points)
             origin = wheel[0].sha256 + (f" {sys.implementation.cache_tag}" if package.name in _COMPILED else "")
-            written, known = _linked(channel, metadata, origin, _files_of_wheel(wheel, compiled), kept)
+            written, its_hash = _linked(channel, metadata, origin, _files_of_wheel(wheel, compiled), kept)
         else:
             files = tuple(_files(package, platform, contents))
             metadata = _metadata(package, real=bool(files) and package.role != "python")
             written = write_package(channel, metadata, files)
-            known = sha256(written.read_bytes()).hexdigest()
-        entries[package.subdir][written.name] = _entry(metadata, written, known)
-        has_files = metadata.extra[_NAME] != _mark(package, real=False)
+            its_hash = sha256(written.read_bytes()).hexdigest()
+        entries[package.subdir][written.name] = _entry(metadata, written, its_hash)
+        has_files = package.role == ALIAS or metadata.extra[_NAME] != _mark(package, real=False)
         with_files[package.name] = has_files or with_files.get(package.name, False)
     for subdir, packages in entries.items():
         _write_repodata(channel, subdir, packages)

@@ -5,7 +5,7 @@ What the machine cannot have is found here too, each with its reason.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -16,12 +16,14 @@ from feedstock_tools.builds.stand_in.compilers import (
     zig_compiles_for,
     zig_folder,
 )
+from feedstock_tools.builds.stand_in.on_demand import Ties, fetch_wheels, unmet
 from feedstock_tools.builds.stand_in.python import find_pythons
 from feedstock_tools.builds.stand_in.tools import fetch_tools, tools_folder, wheels_for, why_no_tools
 from feedstock_tools.channel.pip import Watch, unwatched
 from feedstock_tools.channel.properties import ChannelDemand
 from feedstock_tools.errors import WorkError
-from feedstock_tools.facts.packages import read_packages, read_tools
+from feedstock_tools.facts.packages import read_packages
+from feedstock_tools.generate.package_names import kept_names
 from feedstock_tools.platforms import Platform
 from feedstock_tools.versions import minor_of
 
@@ -29,6 +31,7 @@ from feedstock_tools.versions import minor_of
 _COMPILER_ROLES = ("c_compiler", "cxx_compiler")
 #: The tool that a build runs with the Python of its row, which must be able to run then.
 _RUNS_PYTHON = "pip"
+_NO_MAPPING = "`feedstock-tools init --names newest` fetches the mapping by which wheels of PyPI are found for names"
 _WHY = "requirements of the recipe, of which the stand-in channel makes packages"
 
 
@@ -43,37 +46,46 @@ def prepare(
     Returns:
         The configurations that this machine still cannot build: name → reason.
     """
-    reasons = _impossible(demands, zig_folder(cache_folder), machine, watch)
-    possible = [demand for demand in demands if demand.configuration not in reasons]
-    return {**reasons, **_without_tools(possible, tools_folder(cache_folder), machine, watch)}
+    ties = Ties(kept_names(machine))
+    reasons = _impossible(demands, ties, zig_folder(cache_folder), machine, watch)
+    for take in (_without_wheels, _without_tools):
+        possible = [demand for demand in demands if demand.configuration not in reasons]
+        reasons |= take(possible, ties, tools_folder(cache_folder), machine, watch)
+    return reasons
 
 
 def _impossible(
-    demands: Sequence[ChannelDemand], folder: Path, machine: Mapping[str, str], watch: Watch
+    demands: Sequence[ChannelDemand], ties: Ties, folder: Path, machine: Mapping[str, str], watch: Watch
 ) -> dict[str, str]:
     """The configurations that need a package or a compiler that the channel cannot have: name → reason."""
     compilers = frozenset(package.name for package in read_packages() if package.role in _COMPILER_ROLES)
-    packages = frozenset(package.name for package in (*read_packages(), *read_tools().packages))
     lacking = cache(lambda platform: provide_compiler(platform, folder, machine, watch))
     reasons: dict[str, str] = {}
     for demand in demands:
-        reason = why_no_packages(demand.needs, packages)
-        if reason is None and not compilers.isdisjoint(demand.needs):
+        reason = why_no_packages(demand, ties)
+        if reason is None and not compilers.isdisjoint(spec.partition(" ")[0] for spec in demand.needs):
             reason = lacking(Platform.parse(demand.platform))
         if reason is not None:
             reasons.setdefault(demand.configuration, reason)
     return reasons
 
 
-def why_no_packages(needs: Iterable[str], packages: Collection[str]) -> str | None:
-    """The reason why a row cannot be built on the stand-in channel of any machine; None if it can.
+def foresee(demands: Sequence[ChannelDemand], machine: Mapping[str, str]) -> dict[str, str]:
+    """The configurations that need a package which the channel cannot have, as far as no network is needed to tell."""
+    ties = Ties(kept_names(machine))
+    reasons = {demand.configuration: why_no_packages(demand, ties) for demand in demands}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
 
-    Args:
-        needs: the packages of its build and host environments.
-        packages: the names of the channel's packages.
-    """
-    absent = sorted(name for name in needs if name not in packages and not name.startswith("__"))
-    return f"the stand-in channel has no {' and no '.join(absent)}" if absent else None
+
+def why_no_packages(demand: ChannelDemand, ties: Ties) -> str | None:
+    """The reason why a row cannot be built on the stand-in channel of any machine; None or pip decides."""
+    specs = (*demand.needs, *demand.runs)
+    lacking = unmet(specs, Platform.parse(demand.platform), _minor(demand.python))
+    absent = sorted(spec for spec in lacking if ties.project(spec.partition(" ")[0]) is None)
+    if not absent:
+        return None
+    reason = f"the stand-in channel has no {' and no '.join(absent)}"
+    return reason if ties.names.date else f"{reason} ({_NO_MAPPING})"
 
 
 def lacking_compiler(platform: Platform, *, path: str | None = None) -> str | None:
@@ -104,8 +116,22 @@ def provide_compiler(
     return None
 
 
+def _without_wheels(
+    demands: Sequence[ChannelDemand], ties: Ties, folder: Path, machine: Mapping[str, str], watch: Watch
+) -> dict[str, str]:
+    """The configurations that need a wheel which cannot be had: name → reason. The others' are fetched."""
+    reasons: dict[str, str] = {}
+    for demand in demands:
+        try:
+            specs = (*demand.needs, *demand.runs)
+            fetch_wheels(specs, Platform.parse(demand.platform), _minor(demand.python), ties, folder, machine, watch)
+        except WorkError as error:
+            reasons.setdefault(demand.configuration, error.mistakes[0].message)
+    return reasons
+
+
 def _without_tools(
-    demands: Sequence[ChannelDemand], folder: Path, machine: Mapping[str, str], watch: Watch
+    demands: Sequence[ChannelDemand], _ties: Ties, folder: Path, machine: Mapping[str, str], watch: Watch
 ) -> dict[str, str]:
     """The configurations that need a tool which cannot be provided: name → reason. The others' tools are fetched."""
     reasons: dict[str, str] = {}

@@ -75,7 +75,7 @@ def without_compilers(folder: Path) -> dict[str, str]:
 
 #: What pip says there, without pip, which takes most of a second to start.
 SAYS_SO = ("/bin/sh", "-c", "echo Network is unreachable; exit 1")
-QUICK_PIP = f"from feedstock_tools.channel import pip; pip.pip_command = lambda: {SAYS_SO}"
+QUICK_PIP = f"from feedstock_tools.channel import pip; pip.pip_command = lambda *_: {SAYS_SO}"
 
 
 def build(feedstock: Path, *words: str, pip: str = QUICK_PIP) -> CompletedProcess[str]:
@@ -120,7 +120,7 @@ def test_debug_of_what_nothing_here_compiles_is_an_error(two_platforms: Path) ->
 
 
 def test_a_run_from_python_refuses_it_too(two_platforms: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pip, "pip_command", lambda: SAYS_SO)
+    monkeypatch.setattr(pip, "pip_command", lambda *_: SAYS_SO)
     machine = without_compilers(tmp_path)
     workspace = open_workspace(two_platforms, None, ("stand-in",), machine)
     found = agenda(workspace, workspace.chosen([ARM]), Capacity.of_machine(None, None), 1)

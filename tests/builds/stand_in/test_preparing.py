@@ -7,28 +7,42 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.builds.stand_in import preparing
-from feedstock_tools.builds.stand_in.preparing import lacking_compiler, provide_compiler, why_no_packages
+from feedstock_tools.builds.stand_in.on_demand import Ties
+from feedstock_tools.builds.stand_in.preparing import foresee, lacking_compiler, provide_compiler, why_no_packages
+from feedstock_tools.channel.properties import STAND_IN, ChannelDemand, Channels
 from feedstock_tools.errors import WorkError
+from feedstock_tools.generate.package_names import PackageNames
 from feedstock_tools.platforms import Platform
 
 ARM = Platform.parse("linux-aarch64")
-PACKAGES = {"gcc_linux-aarch64", "python"}
+TIES = Ties(PackageNames({"tqdm": "tqdm"}, "2026-11-28", {"tqdm": "tqdm"}))
+
+
+def _demand(*needs: str, runs: tuple[str, ...] = (), python: str | None = "3.12") -> ChannelDemand:
+    return ChannelDemand(Channels(("stand-in",), STAND_IN), "linux_aarch64_", "linux-aarch64", needs, runs, python, ())
 
 
 @pytest.mark.parametrize(
-    ("needs", "reason"),
+    ("demand", "reason"),
     [
-        pytest.param(("gcc_linux-aarch64", "python"), None, id="it has all"),
-        pytest.param(("__glibc",), None, id="a property of the machine"),
+        pytest.param(_demand("gcc_linux-aarch64", "python 3.12.*"), None, id="it has all"),
+        pytest.param(_demand("__glibc"), None, id="a property of the machine"),
         pytest.param(
-            ("python", "rust_linux-aarch64", "libpng"),
-            "the stand-in channel has no libpng and no rust_linux-aarch64",
+            _demand("python", "rust_linux-aarch64", "libpng >=1.6"),
+            "the stand-in channel has no libpng >=1.6 and no rust_linux-aarch64",
             id="a library and a compiler that it lacks",
         ),
+        pytest.param(_demand("python", runs=("libpng",)), "the stand-in channel has no libpng", id="to run with"),
+        pytest.param(_demand("python", "tqdm >=4", "cmake <4", "pytorch"), None, id="tied to projects of PyPI"),
     ],
 )
-def test_a_row_is_refused_for_what_its_environments_need(needs: tuple[str, ...], reason: str | None) -> None:
-    assert why_no_packages(needs, PACKAGES) == reason
+def test_a_row_is_refused_for_what_its_environments_need(demand: ChannelDemand, reason: str | None) -> None:
+    assert why_no_packages(demand, TIES) == reason
+
+
+def test_without_a_mapping_the_reason_says_how_to_fetch_one(tmp_path: Path) -> None:
+    reason = foresee([_demand("tqdm")], {"HOME": str(tmp_path)})["linux_aarch64_"]
+    assert reason.startswith("the stand-in channel has no tqdm (`feedstock-tools init --names newest` fetches")
 
 
 def test_the_reason_names_what_to_install(tmp_path: Path) -> None:

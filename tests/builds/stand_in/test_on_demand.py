@@ -1,0 +1,134 @@
+"""Wheels that recipes require beyond the packages of the stand-in channel: what is asked for, chosen and recorded."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from feedstock_tools.builds.stand_in.channel import Sources, ensure_stand_in_channel
+from feedstock_tools.builds.stand_in.on_demand import Ties, fetch_wheels, recorded_wheels, requirement, unmet
+from feedstock_tools.channel.packages.reading import read_documents
+from feedstock_tools.channel.pip import unwatched
+from feedstock_tools.errors import WorkError
+from feedstock_tools.generate.package_names import PackageNames
+from feedstock_tools.platforms import Platform
+from tests.support.needs import needs
+from tests.support.wheels import write_wheel
+
+HERE = Platform.here()
+LINUX = Platform.parse("linux-64")
+PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
+TIES = Ties(PackageNames({"demo-kit": "demokit"}, "2026-11-28", {"demokit": "demo-kit", "demo_kit": "demo-kit"}))
+on_linux = needs("system", HERE.os == "linux", "the stand-in channel has tools for Linux only")
+
+
+def _machine(index: Path) -> dict[str, str]:
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+    return own | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index), "PIP_CONFIG_FILE": os.devnull}
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    """A folder with two versions of a project, which runs with another."""
+    folder = tmp_path / "index"
+    for version in ("1.0", "2.0"):
+        needed = ("Requires-Python: >=3.8", "Requires-Dist: other >=0.5", "Requires-Dist: absent; python_version < '3'")
+        write_wheel(folder, "demo-kit", version, {"demo_kit/__init__.py": ""}, needed)
+    write_wheel(folder, "other", "0.7", {"other.py": ""})
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("version", "line"),
+    [
+        (None, "p"),
+        (">=1.2,<3", "p>=1.2,<3"),
+        (">=1.2.0a0,<3.0a0", "p>=1.2.0a0,<3"),
+        ("==1.2", "p==1.2"),
+        ("1.2", "p==1.2"),
+        ("1.2.*", "p==1.2.*"),
+        ("=1.2", "p==1.2.*"),
+        (">=1.2.*", "p>=1.2"),
+        ("!=1.2.*,>=1", "p!=1.2.*,>=1"),
+        ("~=1.2", "p~=1.2"),
+        ("1.2|1.4", "p"),
+        ("*", "p"),
+    ],
+)
+def test_versions_of_conda_become_those_of_pip(version: str | None, line: str) -> None:
+    assert requirement("p", version) == line
+
+
+def test_what_the_channels_own_packages_meet_is_not_asked_for() -> None:
+    specs = ("cmake", "cmake <4", "numpy >=1", "gcc_linux-64", "__glibc >=2.17", "python 3.12.*", "demokit")
+    assert unmet(specs, LINUX, "3.12") == ["cmake <4", "demokit"]
+
+
+def test_only_names_tied_to_a_project_are_asked_for(index: Path, tmp_path: Path) -> None:
+    fetch_wheels(["other"], HERE, PYTHON, TIES, tmp_path / "kept", _machine(index), unwatched)
+    assert recorded_wheels(tmp_path / "kept") == ()
+
+
+@on_linux
+def test_the_newest_wheel_within_bounds_becomes_a_package_with_what_it_runs_with(index: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    fetch_wheels(["demokit <2", "python"], HERE, PYTHON, TIES, kept, _machine(index), unwatched)
+
+    found = {each.package.name: each for each in recorded_wheels(kept) if each.package}
+    assert sorted(found) == ["demokit", "pypi-other"]
+    package = found["demokit"].package
+    assert package is not None
+    assert (package.version, package.noarch) == ("1.0", "python")
+    assert package.depends == ("python >=3.8", "pypi-other >=0.5")
+    assert found["demokit"].wheel.sha256 == sha256((kept / found["demokit"].wheel.file).read_bytes()).hexdigest()
+    assert found["demokit"].wheel.sha256 in str(package.source)
+
+
+@on_linux
+def test_an_older_version_of_a_tool_keeps_its_place_in_the_prefix(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    write_wheel(folder, "cmake", "3.31.10", {"cmake/data/bin/cmake": "#!/bin/sh\n"})
+    fetch_wheels(["cmake <4"], HERE, None, TIES, tmp_path / "kept", _machine(folder), unwatched)
+
+    wheel = recorded_wheels(tmp_path / "kept")[0].wheel
+    assert (wheel.version, wheel.python, wheel.take) == ("3.31.10", None, (("cmake/data", "."),))
+
+
+@on_linux
+def test_what_is_recorded_needs_no_index_any_more(index: Path, tmp_path: Path) -> None:
+    for machine in (_machine(index), _machine(tmp_path / "nowhere")):
+        fetch_wheels(["demokit"], HERE, PYTHON, TIES, tmp_path / "kept", machine, unwatched)
+    assert {each.wheel.version for each in recorded_wheels(tmp_path / "kept")} == {"2.0", "0.7"}
+
+
+@on_linux
+def test_a_version_that_no_index_has_is_refused_with_the_requirement(index: Path, tmp_path: Path) -> None:
+    with pytest.raises(WorkError, match=r"pip finds no wheels for what the recipe requires \(demokit >=9\)"):
+        fetch_wheels(["demokit >=9"], HERE, PYTHON, TIES, tmp_path / "kept", _machine(index), unwatched)
+
+
+def test_a_damaged_record_is_none(tmp_path: Path) -> None:
+    for number, text in enumerate(("", "[]", '{"packages": [{}]}', '{"packages": [null]}')):
+        (tmp_path / f"asked-{number}.json").write_text(text)
+    assert recorded_wheels(tmp_path) == ()
+
+
+@on_linux
+def test_the_channel_has_the_packages_under_the_names_that_are_asked_for(index: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    fetch_wheels(["demo_kit"], HERE, PYTHON, TIES, kept, _machine(index), unwatched)
+
+    made = ensure_stand_in_channel(tmp_path / "channels", HERE, [PYTHON], Sources(tools=kept))
+
+    entries = json.loads((made.folder / "noarch/repodata.json").read_bytes())["packages.conda"]
+    by_name = {entry["name"]: (file, entry) for file, entry in entries.items()}
+    assert by_name["demo_kit"][1]["depends"] == ["demokit ==2.0"]
+    package = made.folder / "noarch" / by_name["demokit"][0]
+    about = json.loads(read_documents(package, ["info/about.json"])["info/about.json"] or b"{}")
+    assert about["extra"]["stand-in"]["contents"] == "of this machine"
+    assert not made.empty & {"demo_kit", "demokit"}
