@@ -5,7 +5,8 @@
 Three hosts on this machine build the tiny feedstock, each of whose compiles takes some seconds and notes that it has
 begun; the fault comes when one has. `disk`: the folder of a host is a small tmpfs, which the compile fills (needs
 root). `clock`: the clock of a host is three hours behind (needs libfaketime, at $LIBFAKETIME). `host`, `hub`, `client`:
-killed; the latter two come back. `stop`: `fleet stop`, then the same command. `two`: two maintainers at once.
+killed; the latter two come back. `stop`: `fleet stop`, then the same command. `two`: two maintainers at once, of whom
+one was invited and has a certificate of their own.
 """
 
 from __future__ import annotations
@@ -21,14 +22,16 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
+from feedstock_tools.builds.fleet.folder import invite, join_fleet, open_fleet
 from feedstock_tools.builds.fleet.local import WORKER
 from feedstock_tools.processes import worker_command
 from tests.support import command
 from tests.support.channels import make_tiny_channel
 from tests.support.feedstocks import TinyFeedstock, copy_of_tiny
-from tests.support.fleets import Fleet, started_fleet
+from tests.support.fleets import Fleet, started_fleet, wait_for_hosts
 from tests.support.paths import ROOT
 from tests.support.waiting import wait_until
 
@@ -64,8 +67,9 @@ def _tried(fault: str, folder: Path, stack: ExitStack) -> bool:
     if fault == "clock":
         _slow_clock(fleet)
     fleet.wait_for(len(HOSTS) - (fault == "clock"))
+    maintainers = [fleet, _invited(fleet, folder / "theirs")] if fault == "two" else [fleet]
     began = time.monotonic()
-    runs, goes_on = [fleet.start(each) for each in feedstocks], False
+    runs, goes_on = [one.start(each) for one, each in zip(maintainers, feedstocks, strict=True)], False
     wait_until(lambda: _begun(fleet))
     victim = next(iter(_begun(fleet)))
     if fault == "host":
@@ -115,6 +119,15 @@ def _feedstock(folder: Path, name: str) -> TinyFeedstock:
     made.keep_outputs(2)
     made.edit("recipe/build-library.sh", "mkdir", _COMPILE.format(name=name))
     return made
+
+
+def _invited(fleet: Fleet, folder: Path) -> Fleet:
+    """The fleet as a second maintainer has it, with a certificate of their own."""
+    mine = fleet.local.fleet
+    invite(mine, "anna", join_fleet(folder, "local", mine.hub, mine.path / "authority.crt"))
+    theirs = open_fleet(folder)
+    wait_for_hosts(theirs, len(HOSTS))
+    return Fleet(replace(fleet.local, fleet=theirs))
 
 
 def _slow_clock(fleet: Fleet) -> None:
