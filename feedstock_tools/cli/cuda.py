@@ -284,13 +284,20 @@ def explain(message: tuple[str, ...], as_json: bool) -> int:
     MESSAGE is the message itself, or - for standard input, such as a log. Exits with 1 if nothing is known about it.
     """
     from feedstock_tools.facts.messages import explain_message
+    from feedstock_tools.pins.graph.answers import resolve as answered
+    from feedstock_tools.report.pins.answer import answer_line
     from feedstock_tools.report.pins.channel import messages_json, messages_text
 
-    text = _end_of_input() if message == ("-",) else " ".join(message)
+    piped = message == ("-",) or not (message or sys.stdin.isatty())
+    text = _end_of_input() if piped else " ".join(message)
     if not text.strip():
         raise InputError("the message is empty", hint="Paste it in quotes, or give - and pipe the log in.")
     explanations = explain_message(text)
-    printing.say_result((messages_json if as_json else messages_text)(explanations))
+    judged = [
+        answer_line(answered(each.ask, kinds=[each.ask[0].partition("=")[0]], most=500)) if each.ask else ""
+        for each in explanations
+    ]
+    printing.say_result((messages_json if as_json else messages_text)(explanations, judged))
     return 0
 
 

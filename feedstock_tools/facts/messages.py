@@ -30,7 +30,7 @@ _STRAIGHT = str.maketrans("\u2018\u2019\u201c\u201d\u00b4`\u00a0", "''\"\"'' ")
 class Explanation:
     """What a message means; what who runs the program, and who builds it, can do; the commands that help.
 
-    `sources` are pages by title. A `harmless` message is a remark: the program runs.
+    `sources` are pages by title; `ask` are demands for the judge, filled in, or none where the message says too little. A `harmless` message is a remark: the program runs.
     """
 
     name: str
@@ -38,7 +38,8 @@ class Explanation:
     means: str
     user: tuple[str, ...]
     sources: tuple[str, ...]
-    maintainer: tuple[str, ...] = ()
+    maintainer: tuple[str, ...]
+    ask: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     harmless: bool = False
 
@@ -130,4 +131,5 @@ def _filled(explanation: Explanation, words: Mapping[str, str]) -> Explanation:
         user=tuple(map(fill, explanation.user)),
         maintainer=tuple(map(fill, explanation.maintainer)),
         commands=tuple(map(fill, explanation.commands)),
+        ask=tuple(map(fill, explanation.ask)) if words.keys() >= {*_GROUP.findall(" ".join(explanation.ask))} else (),
     )

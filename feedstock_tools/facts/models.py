@@ -244,7 +244,8 @@ class MessageEntry(FactsFile):
     pattern: Annotated[str, AfterValidator(compiles)]
     means: Text
     user: Listed[Text] = Field(description="What those who run the program can do.")
-    maintainer: Listed[Text] | None = Field(None, description="What those who build it can do.")
+    maintainer: Listed[Text] = Field(description="What those who build it can do.")
+    ask: Listed[Text] | None = Field(None, description="Demands of `cuda resolve` that the judge is asked with.")
     commands: Listed[Text] | None = None
     sources: Listed[Text]
     harmless: bool = Field(False, description="Whether the program runs in spite of it.")

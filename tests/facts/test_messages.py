@@ -63,8 +63,8 @@ def test_other_text_is_not_explained(text: str) -> None:
 
 
 def test_a_log_with_several_messages_has_each_explained_once() -> None:
-    log = "\n".join(message for message, *_ in MESSAGES[:5]) + "\n" + "x" * 10_000
-    names = [explanation.name for explanation in explain_message(log)]
+    messages = ["CUDA out of memory", "invalid device ordinal", "Error 804", "CUDA error: out of memory"]
+    names = [explanation.name for explanation in explain_message("\n".join(messages) + "\n" + "x" * 10_000)]
     assert len(names) == len(set(names)) == 3
 
 
@@ -91,7 +91,30 @@ def test_an_unknown_message_is_an_error_and_an_empty_one_too() -> None:
     assert isinstance(result.exception, FeedstockError)
 
 
-def test_a_log_is_read_from_standard_input() -> None:
-    result = CliRunner().invoke(command, ["explain", "-", "--json"], input="\n".join(m for m, *_ in MESSAGES[:2]))
+@pytest.mark.parametrize("arguments", [["-"], []])
+def test_a_log_is_read_from_standard_input(arguments: list[str]) -> None:
+    log = "building\nptxas fatal   : Value 'sm_86' is not defined for option 'gpu-name'\nmake: *** [a.o] Error 255"
+    result = CliRunner().invoke(command, ["explain", *arguments, "--json"], input=log)
     assert result.exception is None, repr(result.exception)
     assert [entry["name"] for entry in json.loads(result.output)] == ["architecture unknown to nvcc"]
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("nvcc fatal   : Unsupported gpu architecture 'compute_86'", "CUDA 11.1 to "),
+        ("The NVIDIA driver on your system is too old (found version 11040).", " to 2.0.1, for __cuda=11.4"),
+        ("unsatisfied condition: cuda>=12.8", "driver 525.60.13 or later, for cuda=12.8"),
+        (
+            "is of cuda capability 3.5. PyTorch no longer supports this GPU because it is too old",
+            "torch 1.2.0, for sm=35",
+        ),
+    ],
+)
+def test_the_judge_is_asked_with_what_a_message_says(message: str, said: str) -> None:
+    result = CliRunner().invoke(command, ["explain", message, "--json"], standalone_mode=False)
+    assert said in json.loads(result.output)[0]["judged"]
+
+
+def test_each_message_tells_users_and_maintainers_apart() -> None:
+    assert all(known.user and known.maintainer for known in load_messages())

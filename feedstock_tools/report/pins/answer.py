@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.channel.specs import admits
@@ -13,10 +14,10 @@ from feedstock_tools.facts.frameworks import library_wheels, load_wheels
 from feedstock_tools.facts.gpus import find_gpu, load_gpus
 from feedstock_tools.gpu_code.architecture import Architecture, service_of
 from feedstock_tools.pins.graph.from_facts import brought_cuda, ptx_version, services_of, wheels_for
-from feedstock_tools.pins.graph.kinds import FRAMEWORKS, kind_named
+from feedstock_tools.pins.graph.kinds import FRAMEWORKS, kind_named, newest_first
 from feedstock_tools.pins.graph.model import PinGraph, Release
 from feedstock_tools.versions import parse_version
-from feedstock_tools.wording import aligned
+from feedstock_tools.wording import aligned, listed
 
 if TYPE_CHECKING:
     from feedstock_tools.facts.cuda import CudaFacts, PinningRow
@@ -43,6 +44,22 @@ def answer_text(answer: Answer) -> str:
         return f"{_set_text(answer.graph, answer.sets[0])}{remarks}"
     more = "\n(and more; raise --limit, or name kinds with --kind)" if answer.more else ""
     return f"{_sets_table(answer.sets)}{more}{remarks}"
+
+
+def answer_line(answer: Answer) -> str:
+    """The releases of the first demand that go with the others: `torch 1.2.0 to 1.5.1 and 2.7.1 to 2.15.0, for sm=120`."""
+    if answer.conflict is not None:
+        return " ".join(str(answer.conflict).split())
+    first, *others = answer.demands
+    kind = kind_named(first.kind)
+    fitting = {chosen[first.kind] for chosen in answer.sets}
+    with_these = " ".join(demand.text for demand in others if demand.spec != "*")
+    if kind.least:
+        return f"{kind.title} {newest_first(first.kind, fitting)[-1]} or later, for {with_these}"
+    runs = groupby(reversed(answer.graph.versions[first.kind]), key=lambda version: version in fitting)
+    spans = [(run[0], run[-1]) for fits, each in runs if fits and (run := list(each))]
+    words = [oldest if oldest == newest else f"{oldest} to {newest}" for oldest, newest in spans]
+    return f"{kind.title} {listed(words)}, for {with_these}"
 
 
 def answer_config(answer: Answer) -> str:

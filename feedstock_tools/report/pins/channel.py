@@ -67,14 +67,15 @@ def audit_json(disagreements: Sequence[Disagreement]) -> list[dict[str, Any]]:
     return [asdict(disagreement) for disagreement in disagreements]
 
 
-def messages_text(explanations: Sequence[Explanation]) -> str:
-    """Each explanation as a paragraph: what it means, who can do what, what to run, and the sources."""
-    return "\n\n".join("\n".join(_lines(explanation)) for explanation in explanations)
+def messages_text(explanations: Sequence[Explanation], judged: Sequence[str]) -> str:
+    """Each explanation as a paragraph: what it means, what the judge says, who can do what, and the sources."""
+    return "\n\n".join("\n".join(_lines(*each)) for each in zip(explanations, judged, strict=True))
 
 
-def _lines(explanation: Explanation) -> list[str]:
+def _lines(explanation: Explanation, judged: str) -> list[str]:
     return [
         f"{explanation.name}: {explanation.means}",
+        *([f"  judge: {judged}"] if judged else []),
         *(f"  user: {text}" for text in explanation.user),
         *(f"  maintainer: {text}" for text in explanation.maintainer),
         *(f"  run: {text}" for text in explanation.commands),
@@ -82,7 +83,10 @@ def _lines(explanation: Explanation) -> list[str]:
     ]
 
 
-def messages_json(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
+def messages_json(explanations: Sequence[Explanation], judged: Sequence[str]) -> list[dict[str, Any]]:
     """The same for programs."""
     names = ("name", "means", "harmless", "user", "maintainer", "commands", "sources")
-    return [values_of(explanation, *names) for explanation in explanations]
+    return [
+        values_of(explanation, *names) | {"judged": text or None}
+        for explanation, text in zip(explanations, judged, strict=True)
+    ]
