@@ -52,15 +52,17 @@ def explain(graph: PinGraph, demands: Sequence[Demand]) -> Conflict | None:
     """Why no set meets the demands; None if one does."""
     if is_satisfiable(graph, demands):
         return None
+    certain = graph.without_unknown()
+    decides = graph if is_satisfiable(certain, demands) else certain  # what is certain comes before what is not known
     # The architecture of a GPU says more than its drivers, where it is reason enough.
     by_architecture = [_architecture_of(graph, demand) for demand in demands]
-    if not is_satisfiable(graph, by_architecture):
+    if not is_satisfiable(decides, by_architecture):
         demands = by_architecture
-    fewest = smallest_conflict(graph, demands)
+    fewest = smallest_conflict(decides, demands)
     # What is not known of drivers for Windows leaves what is known for Linux, which is meant where no system is named.
     kinds = {demand.kind for demand in demands}
     on_linux = (Demand("platform", "linux-64", ""),) if "driver" in kinds and not kinds & _OF_SYSTEMS else ()
-    unknown = is_satisfiable(graph.without_unknown(), [*fewest, *on_linux])
+    unknown = is_satisfiable(certain, [*fewest, *on_linux])
     unknown = unknown or any(_beyond(graph, demand) for demand in fewest)
     not_known = {demand: _not_known(graph, demand, kinds) for demand in fewest} if unknown else {}
     sentences = tuple(not_known.get(demand) or _sentence(graph, demand, fewest) for demand in fewest)
