@@ -108,8 +108,8 @@ def _components(text: str) -> tuple[tuple[Part, ...], ...]:
 
 
 def minor_of(version: str) -> str:
-    """`3.12` of `3.12.1`."""
-    return ".".join(version.split(".")[:2])
+    """`3.12` of `3.12.1`, and `0.0.35` of `0.0.35.1`, since projects that stay at 0.0 count there."""
+    return ".".join(version.split(".")[: 3 if version.startswith("0.0.") else 2])
 
 
 @lru_cache(maxsize=4096)

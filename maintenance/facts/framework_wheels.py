@@ -24,12 +24,14 @@ from typing import IO, Any
 
 import yaml
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
 
 from feedstock_tools.data import data_folder
+from feedstock_tools.facts.packages import known_pythons
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.gpu_code.architecture import Architecture
 from feedstock_tools.gpu_code.code import GpuCode, architecture_names, gpu_code_in_file
-from feedstock_tools.versions import parse_version
+from feedstock_tools.versions import minor_of, parse_version
 from maintenance.facts import libraries
 from maintenance.facts.index import Wheel, archive, by_minor, linux_wheels, wheels_of
 from maintenance.facts.records import Entry, Release, read_new, read_table, write_table
@@ -69,23 +71,21 @@ PROJECTS: Mapping[str, Project] = {
     "cupy-cuda11x": Project("cupy-cuda11x"),
     "cupy-cuda12x": Project("cupy-cuda12x", extra="ctk"),
     "cupy-cuda13x": Project("cupy-cuda13x", extra="ctk"),
-    "torchvision": Project("torchvision", "0.16", states=(r"torchvision/version\.py", r"\+cu(\d+)")),
-    "torchaudio": Project("torchaudio", "2.1", states=(r"torchaudio/version\.py", r"\+cu(\d+)")),
-    "vllm": Project("vllm", "0.25", library=r"_C(_stable_libtorch)?\.abi3\.so"),
-    "xformers": Project("xformers", "0.0.20", states=(r"xformers/cpp_lib\.json", r'"cuda": (\d+)')),
+    "torchvision": Project("torchvision", states=(r"torchvision/version\.py", r"\+cu(\d+)")),
+    "torchaudio": Project("torchaudio", states=(r"torchaudio/version\.py", r"\+cu(\d+)")),
+    "vllm": Project("vllm", library=r"_C(_stable_libtorch)?\.(abi3|cpython-[^.]*)\.so"),
+    "xformers": Project("xformers", library=r"_C\.(so|pyd)", states=(r"xformers/cpp_lib\.json", r'"cuda": (\d+)')),
     "onnxruntime-gpu": Project(
         "onnxruntime-gpu",
-        "1.23",
         library=r"(lib)?onnxruntime_providers_cuda\.(so|dll)",
         states=(r"onnxruntime/capi/build_and_package_info\.py", r"cuda_version = '(\d+\.\d+)"),
     ),
     **{
-        f"bitsandbytes-cuda{cuda}": Project("bitsandbytes", "0.45", library=rf"(lib)?bitsandbytes_cuda{cuda}\.(so|dll)")
-        for cuda in ("118", "121", "124", "126", "128", "129", "130", "132")
+        f"bitsandbytes-cuda{cuda}": Project("bitsandbytes", library=rf"(lib)?bitsandbytes_cuda{cuda}\.(so|dll)")
+        for cuda in ("117", "118", "121", "124", "126", "128", "129", "130", "132")
     },
     "ctranslate2": Project(
         "ctranslate2",
-        "4.0",
         library=r"(lib)?ctranslate2.*\.(so[.\d]*|dll)",
         states=(r"(ctranslate2\.libs/libctranslate2[^/]*|ctranslate2\.dll)", r"cublas(?:\.so\.|64_)(\d+)"),
     ),
@@ -109,6 +109,8 @@ WITH_CUDA = ("linux-64", "linux-aarch64", "win-64")
 #: Of several wheels for a platform, the one that is read.
 _PYTHONS = ("cp310", "cp311", "cp312", "cp39", "cp38", "cp37", "cp36", "cp313")
 _LIBRARY = re.compile(r"\.(?:so(?:\.[0-9]+)*|pyd|dll)$")
+#: The machine in the head of a library for Linux.
+_MACHINES = {"linux-64": b"\x3e\x00", "linux-aarch64": b"\xb7\x00"}
 #: Libraries of CUDA, and of others, that wheels carry with them.
 _OF_OTHERS = re.compile(
     r"(?:lib)?(?:cu(?:blas|dnn|da|dart|fft|file|pti|rand|solver|sparse|tensor)|nccl|nv|nccl|caffe2_nvrtc|mkl|gomp|"
@@ -204,7 +206,7 @@ def read_release(project: Project, files: Sequence[Wheel], again: bool, before: 
             continue
         wheel = chosen_wheel(fitting)
         known = before["platforms"].get(subdir) if before and not again else None
-        if known and known["sha256"] == wheel.sha256:
+        if known and known.get("sha256") == wheel.sha256:
             entry["platforms"][subdir] = with_statement(project, wheel, known)
             continue
         entry["platforms"][subdir] = read_wheel(project, wheel, subdir, pythons)
@@ -245,7 +247,7 @@ def read_wheel(project: Project, wheel: Wheel, subdir: str, pythons: Sequence[st
     if subdir in WITH_CUDA and project.compiles:
         entry["unread"] = "it holds no GPU code, and compiles when it runs"
     elif subdir in WITH_CUDA:
-        entry["files"] = dict(gpu_code_of(project, wheel))
+        entry["files"] = dict(gpu_code_of(project, wheel, subdir))
     return with_statement(project, wheel, entry)
 
 
@@ -271,10 +273,15 @@ def dotted(cuda: str) -> str:
     return f"{match[1]}.{match[2]}" if match else cuda
 
 
-def gpu_code_of(project: Project, wheel: Wheel) -> Iterator[tuple[str, Entry]]:
-    """The code in the libraries of a wheel that hold it, with their digests."""
+def gpu_code_of(project: Project, wheel: Wheel, subdir: str) -> Iterator[tuple[str, Entry]]:
+    """The code in the libraries for a platform that hold it; a wheel for any platform may have some for others."""
     with archive(wheel.url) as opened, temporary_folder() as folder:
-        members = [member for member in opened.infolist() if _LIBRARY.search(member.filename)]
+        members = [
+            member
+            for member in opened.infolist()
+            if _LIBRARY.search(member.filename)
+            and (wheel.platform != "any" or opened.open(member).read(20)[18:] == _MACHINES.get(subdir))
+        ]
         for member in to_read(project, members):
             try:
                 with opened.open(member) as stream:
@@ -332,13 +339,13 @@ def to_read(project: Project, members: Sequence[zipfile.ZipInfo]) -> list[zipfil
 
 def is_complete(project: Project, entry: Entry) -> bool:
     """Whether an entry has all that reading its wheels again would find."""
-    return not any(lacks_statement(project, found) for found in entry["platforms"].values())
+    return all("wheel" in found and not lacks_statement(project, found) for found in entry["platforms"].values())
 
 
 def beside(version: str, files: Mapping[str, Sequence[Wheel]]) -> list[Sequence[Wheel]]:
     """The wheels of the releases of the same minor version."""
-    minor = version.split(".")[:2]
-    return [wheels for other, wheels in files.items() if other.split(".")[:2] == minor]
+    minor = minor_of(version)
+    return [wheels for other, wheels in files.items() if minor_of(other) == minor]
 
 
 def update_framework(index: str, framework: str, again: bool) -> int:
@@ -427,7 +434,9 @@ def serves(built: Sequence[Architecture], name: Architecture) -> bool:
 def entry_of(version: str, read: Entry) -> Entry:
     """What `variants/wheels.yaml` has of a release: what its wheels ask for where CUDA is, and what they hold."""
     platforms = read["platforms"]
-    entry: Entry = {"version": version, "python": read["python"], "platforms": list(platforms)}
+    needed = next((found["requires_python"] for found in platforms.values() if "requires_python" in found), "")
+    admitted = [python for python in known_pythons() if needed and python in SpecifierSet(needed)]
+    entry: Entry = {"version": version, "python": read["python"] or admitted, "platforms": list(platforms)}
     entry |= {name: read[name] for name in ("python_of_all",) if name in read}
     code = {subdir: own for subdir, found in platforms.items() if (own := own_code(found)) is not None}
     with_cuda = [platforms[subdir] for subdir in code] or list(platforms.values())
@@ -444,8 +453,8 @@ def entry_of(version: str, read: Entry) -> Entry:
 
 def cuda_of_torch(spec: str) -> str | None:
     """The CUDA of the torch that a wheel asks for, `==2.13.0`: an extension of it is built with the same."""
-    minor = spec.removeprefix("==").split(".")[:2]
-    found = (entry for version, entry in read_table(f"{TABLES}/torch").items() if version.split(".")[:2] == minor)
+    minor = minor_of(spec.removeprefix("=="))
+    found = (entry for version, entry in read_table(f"{TABLES}/torch").items() if minor_of(version) == minor)
     platforms: Mapping[str, Entry] = next(found, {"platforms": {}})["platforms"]
     return next((entry["cuda"] for entry in platforms.values() if "cuda" in entry), None)
 

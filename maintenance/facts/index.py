@@ -24,7 +24,7 @@ from typing import IO
 
 from remotezip import RemoteZip, RemoteZipError
 
-from feedstock_tools.versions import parse_version
+from feedstock_tools.versions import minor_of, parse_version
 
 _ACCEPT = {"Accept": "application/vnd.pypi.simple.v1+json"}
 _NAME = re.compile(
@@ -37,7 +37,10 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A wheel on an index; `sha256` is what the index says of it, `python` and `platform` are tags of its name."""
+    """A wheel on an index; `sha256` is what the index says of it, `python` and `platform` are tags of its name.
+
+    `python` is `py3` for abi3, whose tag names the oldest Python alone.
+    """
 
     project: str
     version: str
@@ -80,7 +83,8 @@ def wheels_of(index: str, project: str) -> dict[str, list[Wheel]]:
     for file in document["files"]:
         match = _NAME.match(file["filename"])
         if match and not file.get("yanked"):
-            tags = int(match["build"] or 0), match["python"], match["platform"]
+            python = "py3" if match["abi"] == "abi3" else match["python"]
+            tags = int(match["build"] or 0), python, match["platform"]
             wheel = Wheel(
                 project, match["version"], *tags, file["filename"], file["url"], file["hashes"].get("sha256", "")
             )
@@ -96,10 +100,10 @@ def linux_wheels(index: str, project: str) -> dict[str, list[Wheel]]:
 
 
 def by_minor(versions: Iterable[str]) -> list[list[str]]:
-    """The versions in groups by their first two numbers, oldest first."""
-    minors: dict[tuple[str, ...], list[str]] = {}
+    """The versions in groups by their minor version, oldest first."""
+    minors: dict[str, list[str]] = {}
     for version in sorted(versions, key=parse_version):
-        minors.setdefault(tuple(version.split(".")[:2]), []).append(version)
+        minors.setdefault(minor_of(version), []).append(version)
     return list(minors.values())
 
 

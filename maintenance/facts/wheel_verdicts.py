@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from feedstock_tools.facts.cuda import load_cuda
 from feedstock_tools.facts.frameworks import load_wheels
 from feedstock_tools.pins.graph.answers import resolve
 from feedstock_tools.pins.judge import card_named, judge_wheel
-from feedstock_tools.versions import minor_of
+from feedstock_tools.versions import minor_of, parse_version
 from maintenance.facts.framework_wheels import TABLES, cuda_of_torch
 from maintenance.facts.records import Entry, read_table, say
 
@@ -30,9 +31,11 @@ FRAMEWORKS: Mapping[str, tuple[str, ...]] = {
     "vllm": ("vllm",),
     "xformers": ("xformers",),
     "onnxruntime-gpu": ("onnxruntime-gpu",),
-    "bitsandbytes": tuple(f"bitsandbytes-cuda{cuda}" for cuda in (118, 121, 124, 126, 128, 129, 130, 132)),
+    "bitsandbytes": tuple(f"bitsandbytes-cuda{cuda}" for cuda in (117, 118, 121, 124, 126, 128, 129, 130, 132)),
     "ctranslate2": ("ctranslate2",),
     "faiss-gpu": ("faiss-gpu", "faiss-gpu-cuda11", "faiss-gpu-cuda12"),
+    "triton": ("triton",),
+    "numba-cuda": ("numba-cuda",),
 }
 #: GPUs with their capability, and what they run on: any processor, NVIDIA's own (`grace`), or a module with the oldest
 #: and the newest CUDA of its system.
@@ -128,53 +131,80 @@ def fits(system: str, subdir: str, cuda: float) -> bool:
     return subdir == "linux-aarch64" and (system == "grace" or int(float(oldest)) <= cuda <= float(newest))
 
 
-def differences() -> Iterator[tuple[str, str | None]]:
-    """Each question in words, with how its answer differs from the wheel; None where it does not."""
-    facts = load_cuda()
-    for framework, tables in FRAMEWORKS.items():
-        releases: dict[str, dict[str, Entry]] = {}
-        for table in tables:
-            for version, entry in read_table(f"{TABLES}/{table}").items():
-                releases.setdefault(version, {})[table] = entry["platforms"]
-        minors = list({minor_of(version): version for version in releases}.items())
-        for minor, version in sorted(minors, key=lambda pair: [int(part) for part in pair[0].split(".")])[-_LAST:]:
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A question in words, the answer that the wheels give, why that is "unknown", and ours where it differs."""
+
+    framework: str
+    question: str
+    expected: str
+    why: str = ""
+    ours: str | None = None
+
+
+def comparisons() -> Iterator[Comparison]:
+    """The answers on the last minor versions of all frameworks, beside those of the wheels."""
+    for framework, keys in FRAMEWORKS.items():
+        minors: dict[str, dict[str, tuple[str, dict[str, Entry]]]] = {}
+        for key in keys:
+            listed = {wheels.version for wheels in load_wheels().get(key, ())}  # some have no library for its CUDA
+            for version, entry in read_table(f"{TABLES}/{key}").items():
+                if version in listed:
+                    minors.setdefault(minor_of(version), {})[key] = version, entry["platforms"]
+        for minor in sorted(minors, key=parse_version)[-_LAST:]:
             for subdir in PLATFORMS:
-                alike: set[tuple[int, str]] = set()
-                for gpu, (capability, system) in GPUS.items():
-                    found = {}
-                    for table, platforms in releases[version].items():
-                        wheels = next((wheels for wheels in load_wheels()[table] if wheels.version == version), None)
-                        if wheels is None:
-                            continue  # a release without a library for that CUDA
-                        how = expected(platforms[subdir], capability) if subdir in platforms else "no"
-                        found[table] = how
-                        judged = judge_wheel(facts, card_named(facts, gpu), wheels, subdir).how
-                        yield (
-                            f"gpu {gpu}: {table} {version} on {subdir}",
-                            None if judged == how else f"{judged}, not {how}",
-                        )
-                    if (capability, system) in alike:
-                        continue  # `cuda resolve` has the same answer for GPUs of one capability
-                    alike.add((capability, system))
-                    may = any(
-                        how in ("native", "ptx")
-                        and fits(system, subdir, cuda_of(table, releases[version][table][subdir]))
-                        for table, how in found.items()
-                    )
-                    answer = resolve([f"{framework}={minor}", f"gpu={gpu}", f"platform={subdir}"])
-                    differs = (
-                        None if bool(answer.sets) is may else f"{'runs' if answer.sets else 'refused'}, not {found}"
-                    )
-                    yield f"resolve {framework}={minor} 'gpu={gpu}' platform={subdir}", differs
+                yield from _compared(framework, minor, minors[minor], subdir)
+
+
+def _compared(
+    framework: str, minor: str, releases: Mapping[str, tuple[str, Mapping[str, Entry]]], subdir: str
+) -> Iterator[Comparison]:
+    facts = load_cuda()
+    wheels = {
+        key: next(each for each in load_wheels()[key] if each.version == version)
+        for key, (version, _) in releases.items()
+    }
+    entries = {key: platforms[subdir] for key, (_, platforms) in releases.items() if subdir in platforms}
+    why = "; ".join(sorted({entry["unread"] for entry in entries.values() if "unread" in entry}))
+    resolved: dict[tuple[int, str], str] = {}
+    for gpu, (capability, system) in GPUS.items():
+        found = {key: expected(entries[key], capability) if key in entries else "no" for key in releases}
+        for key, how in found.items():
+            judged = judge_wheel(facts, card_named(facts, gpu), wheels[key], subdir).how
+            question = f"gpu {gpu}: {key} {releases[key][0]} on {subdir}"
+            yield Comparison(framework, question, how, why, None if judged == how else judged)
+        hows = {
+            how for key, how in found.items() if key in entries and fits(system, subdir, cuda_of(key, entries[key]))
+        }
+        how = "runs" if hows & {"native", "ptx"} else "unknown" if "unknown" in hows else "refused"
+        if (capability, system) not in resolved:  # `cuda resolve` has the same answer for GPUs of one capability
+            answer = resolve([f"{framework}={minor}", f"gpu={gpu}", f"platform={subdir}"])
+            doubted = answer.conflict is not None and answer.conflict.unknown
+            resolved[capability, system] = "runs" if answer.sets else "unknown" if doubted else "refused"
+        ours = resolved[capability, system]
+        question = f"resolve {framework}={minor} 'gpu={gpu}' platform={subdir}"
+        yield Comparison(framework, question, how, why, None if ours == how else ours)
 
 
 def check() -> int:
-    """Print every difference; return how many there are."""
-    count, wrong = 0, 0
-    for question, differs in differences():
-        count += 1
-        if differs:
-            wrong += 1
-            say(f"{question}: {differs}")
-    say(f"{count} answers, {wrong} differ")
+    """Print every difference, and a table of the frameworks; return how many answers differ."""
+    counts: Counter[tuple[str, str]] = Counter()
+    reasons: dict[str, Counter[str]] = {}
+    for each in comparisons():
+        counts[each.framework, "answers"] += 1
+        counts[each.framework, each.expected] += 1
+        if each.ours is not None:
+            counts[each.framework, "differ"] += 1
+            say(f"{each.question}: {each.ours}, not {each.expected}")
+        if each.expected == "unknown":
+            reasons.setdefault(each.framework, Counter())[each.why] += 1
+    say("| framework | answers | not known | differ |", "|---|---|---|---|")
+    for framework in FRAMEWORKS:
+        every, unknown, differ = (counts[framework, what] for what in ("answers", "unknown", "differ"))
+        why = "; ".join(f"{reason}: {number}" for reason, number in reasons.get(framework, {}).items())
+        say(
+            f"| {framework} | {every} | {unknown} ({unknown / max(every, 1):.1%}){f': {why}' if why else ''} | {differ} |"
+        )
+    wrong = sum(number for (_, what), number in counts.items() if what == "differ")
+    say(f"{sum(number for (_, what), number in counts.items() if what == 'answers')} answers, {wrong} differ")
     return wrong

@@ -6,7 +6,7 @@ import pytest
 
 from maintenance.facts import framework_wheels, wheel_verdicts
 from maintenance.facts.records import read_table
-from maintenance.facts.wheel_verdicts import GPUS, differences, expected, shares
+from maintenance.facts.wheel_verdicts import GPUS, comparisons, expected, shares
 
 
 @pytest.mark.parametrize(
@@ -42,10 +42,16 @@ def test_a_gpu_runs_nearly_all_of_a_wheel_or_little() -> None:
     assert {(table, version, capability) for table, version, _, capability in between} <= {("torch", "1.11.0", 35)}
 
 
-def test_the_newest_torch_is_judged_as_its_wheels_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wheel_verdicts, "FRAMEWORKS", {"torch": ("torch",)})
-    monkeypatch.setattr(wheel_verdicts, "_LAST", 1)
+@pytest.mark.parametrize(
+    ("framework", "minors", "answers"), [("torch", 1, 24), ("faiss-gpu", 1, 24), ("triton", 1, 24)]
+)
+def test_the_newest_wheels_are_judged_as_they_are(
+    framework: str, minors: int, answers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wheel_verdicts, "FRAMEWORKS", {framework: wheel_verdicts.FRAMEWORKS[framework]})
+    monkeypatch.setattr(wheel_verdicts, "_LAST", minors)
     monkeypatch.setattr(wheel_verdicts, "GPUS", {name: GPUS[name] for name in ("V100", "RTX 4090", "GH200", "B300")})
-    found = dict(differences())
-    assert len(found) == 24
-    assert {question: differs for question, differs in found.items() if differs} == {}
+    found = list(comparisons())
+    assert len(found) == answers
+    assert [each for each in found if each.ours is not None] == []
+    assert all(each.why for each in found if each.expected == "unknown")

@@ -11,7 +11,7 @@ from feedstock_tools.errors import InputError, Mistake
 from feedstock_tools.facts.cuda import MSVC, Toolkit
 from feedstock_tools.facts.gpus import driver_version, find_gpu, load_gpus
 from feedstock_tools.platforms import Platform
-from feedstock_tools.versions import parse_version
+from feedstock_tools.versions import minor_of, parse_version
 
 #: The platforms in order of preference, if none is demanded.
 _PLATFORMS = ("linux-64", "linux-aarch64", "win-64", "linux-ppc64le")
@@ -42,7 +42,7 @@ FRAMEWORKS: Mapping[str, tuple[str, ...]] = {
     "vllm": ("vllm",),
     "xformers": ("xformers",),
     "onnxruntime-gpu": ("onnxruntime-gpu",),
-    "bitsandbytes": tuple(f"bitsandbytes-cuda{cuda}" for cuda in (118, 121, 124, 126, 128, 129, 130, 132)),
+    "bitsandbytes": tuple(f"bitsandbytes-cuda{cuda}" for cuda in (117, 118, 121, 124, 126, 128, 129, 130, 132)),
     "ctranslate2": ("ctranslate2",),
     "faiss-gpu": ("faiss-gpu", "faiss-gpu-cuda11", "faiss-gpu-cuda12"),
     "triton": ("triton",),
@@ -249,8 +249,8 @@ def parse_demand(text: str) -> Demand:
         )
     if kind.name == "cuda" and operator in ("=", "==") and re.fullmatch(r"\d+\.\d+\.\d+", version):
         version = version.rpartition(".")[0]
-    elif kind.name in FRAMEWORKS and operator in ("=", "==") and re.fullmatch(r"\d+\.\d+\.\d+", version):
-        version = version.rpartition(".")[0]  # the facts are of the last release of a minor version
+    elif kind.name in FRAMEWORKS and operator in ("=", "==") and re.fullmatch(r"\d+(\.\d+)+", version):
+        version = minor_of(version)  # the facts are of the last release of a minor version
         operator = "="
     elif kind.name == "driver" and version[0].isdigit():
         version = driver_version(version)
