@@ -30,7 +30,8 @@ _STRAIGHT = str.maketrans("\u2018\u2019\u201c\u201d\u00b4`\u00a0", "''\"\"'' ")
 class Explanation:
     """What a message means; what who runs the program, and who builds it, can do; the commands that help.
 
-    `sources` are pages by title; `ask` are demands for the judge, filled in, or none where the message says too little. A `harmless` message is a remark: the program runs.
+    `sources` are pages by title. `ask` are demands for the judge, filled in; none where the message says too little.
+    A `harmless` message is a remark: the program runs.
     """
 
     name: str

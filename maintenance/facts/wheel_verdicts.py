@@ -201,10 +201,8 @@ def check() -> int:
     say("| framework | answers | not known | differ |", "|---|---|---|---|")
     for framework in FRAMEWORKS:
         every, unknown, differ = (counts[framework, what] for what in ("answers", "unknown", "differ"))
-        why = "; ".join(f"{reason}: {number}" for reason, number in reasons.get(framework, {}).items())
-        say(
-            f"| {framework} | {every} | {unknown} ({unknown / max(every, 1):.1%}){f': {why}' if why else ''} | {differ} |"
-        )
+        why = "".join(f"; {reason}: {number}" for reason, number in reasons.get(framework, {}).items())
+        say(f"| {framework} | {every} | {unknown} ({unknown / max(every, 1):.1%}){why} | {differ} |")
     wrong = sum(number for (_, what), number in counts.items() if what == "differ")
     say(f"{sum(number for (_, what), number in counts.items() if what == 'answers')} answers, {wrong} differ")
     return wrong

@@ -47,7 +47,7 @@ def answer_text(answer: Answer) -> str:
 
 
 def answer_line(answer: Answer) -> str:
-    """The releases of the first demand that go with the others: `torch 1.2.0 to 1.5.1 and 2.7.1 to 2.15.0, for sm=120`."""
+    """The releases of the first demand that go with the others: `CUDA 11.1 to 13.2, for sm=86`."""
     if answer.conflict is not None:
         return " ".join(str(answer.conflict).split())
     first, *others = answer.demands
