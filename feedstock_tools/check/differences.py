@@ -9,7 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,7 @@ class Differences:
     that are the same but for the hash in their build string. `same` counts packages without any difference. `files` are
     the scripts, patches and other files beside the recipe that differ, between states of one format. `choices` are the
     builds that solvers take instead of those before; `why_no_choices` is the reason if that is unknown.
+    `short_names` has those of all jobs, by name.
     """
 
     jobs_added: tuple[str, ...] = ()
@@ -82,6 +83,7 @@ class Differences:
     files: tuple[str, ...] = ()
     choices: tuple[ChoiceChange, ...] = ()
     why_no_choices: str = ""
+    short_names: Mapping[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether the packages that are built differ in more than a hash."""
@@ -152,6 +154,7 @@ def compare_renderings(before: Renderings, after: Renderings) -> Differences:
         files=tuple(sorted({name for name, _ in files})),
         choices=choices,
         why_no_choices=why_no_choices,
+        short_names={**before.titles, **after.titles},
     )
 
 

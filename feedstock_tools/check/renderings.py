@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from feedstock_tools.errors import FeedstockError
+from feedstock_tools.errors import FeedstockError, InputError
+from feedstock_tools.feedstock.configurations import short_names
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.packages import Package
 from feedstock_tools.rerender.configuration import Configuration, read_configurations
@@ -24,6 +25,8 @@ class Job:
     configuration: Configuration
     packages: tuple[Package, ...] = ()
     error: FeedstockError | None = None
+    #: Its short name.
+    title: str = ""
 
     @property
     def name(self) -> str:
@@ -57,6 +60,14 @@ class Renderings:
         return tuple(read_configurations(self.feedstock) if self._given is None else self._given)
 
     @cached_property
+    def titles(self) -> dict[str, str]:
+        """The short names of the configurations, by name; empty if one of them is invalid."""
+        try:
+            return short_names(self.feedstock, self.configurations)
+        except InputError:
+            return {}
+
+    @cached_property
     def forge(self) -> Forge:
         """The feedstock's conda-forge.yml; raises `InputError` if it is invalid."""
         return read_forge(self.feedstock, self.rules)
@@ -68,12 +79,14 @@ class Renderings:
     def job(self, configuration: Configuration) -> Job:
         key = configuration.name, repr(sorted(configuration.values.items()))
         if key not in self._known:
+            title = self.titles.get(configuration.name, configuration.name)
             try:
                 builder = self.forge.builder_of(configuration.platform)
                 folder, v1 = self.recipe_folder, self.forge.is_v1
-                self._known[key] = Job(configuration, packages_of(folder, configuration, builder, self.rules, v1=v1))
+                packages = packages_of(folder, configuration, builder, self.rules, v1=v1)
+                self._known[key] = Job(configuration, packages, title=title)
             except FeedstockError as error:
-                self._known[key] = Job(configuration, error=error)
+                self._known[key] = Job(configuration, error=error, title=title)
         return self._known[key]
 
     def packages(self, configuration: Configuration) -> tuple[Package, ...]:

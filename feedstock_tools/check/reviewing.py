@@ -29,7 +29,7 @@ from feedstock_tools.versions import Version, parse_version
 from feedstock_tools.wording import some_of
 
 #: Names of jobs in a message, which change with a rerender.
-_JOBS = re.compile(r"\b(?:linux|osx|win)_[\w.-]+(?:, [\w.-]+_[\w.-]+)*(?: and \d+ more)?")
+_JOBS = re.compile(r"\b(?:linux|osx|win)_[\w.+-]+(?:, [\w.+-]+_[\w.+-]+)*(?: and \d+ more)?")
 
 Found = TypeVar("Found")
 

@@ -339,7 +339,7 @@ def rehearse(
     from feedstock_tools.builds.channels import channels_to_rehearse
     from feedstock_tools.builds.plan.workspace import artifacts_of
     from feedstock_tools.check.rehearsal import rehearse_feedstock
-    from feedstock_tools.feedstock.configurations import configurations_of
+    from feedstock_tools.feedstock.configurations import configurations_of, in_short
     from feedstock_tools.report.checks.rehearsal import rehearsal_page, rehearsal_text
 
     if feedstock is None and names and Path(names[0]).is_dir():
@@ -349,10 +349,11 @@ def rehearse(
     configurations = configurations_of(chosen.folder, names)
     solve_in = channels_to_rehearse(chosen, artifacts, configurations, channels, os.environ)
     rehearsal = rehearse_feedstock(chosen, artifacts, configurations, solve_in, fresh=fresh, progress=_solved)
+    found = in_short(rehearsal, chosen.folder)
     if html is not None:
-        write_page(html, rehearsal_page(rehearsal, chosen.name), beside=as_json)
+        write_page(html, rehearsal_page(found, chosen.name), beside=as_json)
     if as_json or html is None:
-        say_result(rehearsal.to_json() if as_json else rehearsal_text(rehearsal, table_width()))
+        say_result(rehearsal.to_json() if as_json else rehearsal_text(found, table_width()))
     return options.status_of(rehearsal.verdict, strict=strict)
 
 

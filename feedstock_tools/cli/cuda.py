@@ -239,14 +239,16 @@ def check(names: tuple[str, ...], feedstock: Path | None, pinning: str | None, s
     from feedstock_tools.check.against_facts import check_feedstock
     from feedstock_tools.cli.fetched import named_pinning
     from feedstock_tools.facts.cuda import load_cuda
-    from feedstock_tools.feedstock.configurations import configurations_of
+    from feedstock_tools.feedstock.configurations import configurations_of, in_short
     from feedstock_tools.report.checks.linting import findings_text, report_values
 
     folder = feedstock or Path()  # with .ci_support; a recipe is not needed
     configurations = configurations_of(folder, names)
     printing.say_note(f"facts: of conda-forge's pinning on {load_cuda().newest_date}")
     found = check_feedstock(folder, configurations, pinning=named_pinning(pinning))
-    printing.say_result(report_values(found) if as_json else findings_text(found, len(configurations)))
+    printing.say_result(
+        report_values(found) if as_json else findings_text(in_short(found, folder), len(configurations))
+    )
     return options.status_of(found.verdict, strict=strict)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from feedstock_tools.cli.options import Named
 from feedstock_tools.cli.printing import say_result, table_width
 from feedstock_tools.errors import InputError
-from feedstock_tools.feedstock.planned import PlannedConfiguration, rows_by_short_name, select, with_filter
+from feedstock_tools.feedstock.planned import PlannedConfiguration, select, with_filter
 from feedstock_tools.reading import CI_SUPPORT
 from feedstock_tools.redaction import command_line
 from feedstock_tools.report import run as text
@@ -46,8 +46,7 @@ def list_configurations(workspace: Workspace, named: Named, *, as_json: bool) ->
     candidates = with_filter(named.glob, workspace.plan.configurations)
     chosen = select(named.names, candidates) if named.names else candidates
     listed = listing(workspace, workspace.plan.complete(chosen))
-    rows = rows_by_short_name(candidates)
-    say_result(list_json(listed, rows) if as_json else list_text(listed, rows, table_width()))
+    say_result(list_json(listed) if as_json else list_text(listed, table_width()))
     return 0
 
 
@@ -253,11 +252,11 @@ def _choose(
     if named.names or possible:
         return workspace.plan.complete(select([*named.names, *possible], candidates))
     if len(candidates) == 1:
-        terminal.say(f"Found {candidates[0].name} configuration")
+        terminal.say(f"Found {candidates[0].short_name} configuration")
         return workspace.plan.complete(candidates)
     if sys.stdin.isatty():
         return workspace.plan.complete([_choose_from_menu(candidates)])
-    listed = "\n".join(f"  {configuration.short_name:32} {configuration.name}" for configuration in candidates)
+    listed = "\n".join(f"  {shown(configuration.short_name)}" for configuration in candidates)
     raise InputError(f"name the configurations to build, or use --all to build all that can be built here:\n{listed}")
 
 
@@ -269,7 +268,7 @@ def _choose_from_menu(configurations: Sequence[PlannedConfiguration]) -> Planned
     """
     sys.stderr.write("config not selected, please choose from the following:\n\n")
     for number, configuration in enumerate(configurations, 1):
-        sys.stderr.write(f"{number}. {shown(configuration.name)}\n")
+        sys.stderr.write(f"{number}. {shown(configuration.short_name)}\n")
     sys.stderr.write("\n> ")
     sys.stderr.flush()
     typed = sys.stdin.readline().strip()

@@ -84,6 +84,7 @@ def dossier(
     ledger; if one is missing or differs, nothing is written. Without a NAME: all configurations that are done.
     """
     from feedstock_tools.channel.targets import parse_target
+    from feedstock_tools.feedstock.configurations import in_short
     from feedstock_tools.report.dossier import DossierOptions, make_dossier
 
     channel = parse_target(uploaded, server, os.environ, Path.cwd()) if uploaded else None
@@ -100,7 +101,7 @@ def dossier(
         return
     say(f"{counted(len(made.configurations), 'configuration')}, {made.packages} packages: {made.folder}")
     if made.left_out:
-        say(f"Left out, since not done: {', '.join(made.left_out)}")
+        say(f"Left out, since not done: {', '.join(in_short(made.left_out, workspace.feedstock.folder))}")
     say("Check it there with: sha256sum -c SHA256SUMS")
 
 

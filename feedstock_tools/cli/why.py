@@ -48,6 +48,7 @@ def why(
 
     With --not, explain for each platform what took a value or a platform away; repeat it for jobs with several values.
     """
+    from feedstock_tools.feedstock.configurations import renamed, short_names
     from feedstock_tools.report import why as report
     from feedstock_tools.rerender.why.absence import absences
     from feedstock_tools.rerender.why.reasons import rerendered_source
@@ -57,12 +58,13 @@ def why(
     folder = feedstock or Path()
     refuse_without_feedstock(folder)
     about = rerendered_source(folder, pinning=required_pinning(pinning, folder, offline=True), rules=_rules(rules))
+    titles = short_names(folder, tuple(about.configurations.values()))
     if wishes:
         found = tuple(absences(about, wishes))
-        values, lines = report.absences_as_plain(found), report.absences_as_lines(found, folder)
+        values, lines = report.absences_as_plain(found), report.absences_as_lines(renamed(found, titles), folder)
     else:
         answers = _answers(about, *names)
-        values, lines = report.as_plain(answers), report.as_lines(answers, folder)
+        values, lines = report.as_plain(answers), report.as_lines(renamed(answers, titles), folder)
     if as_json:
         say_result(values)
         return
@@ -100,7 +102,7 @@ def outputs(
     Without a NAME: all configurations. Nothing is solved or built.
     """
     from feedstock_tools.channel.repodata import lacking
-    from feedstock_tools.feedstock.configurations import configurations_of
+    from feedstock_tools.feedstock.configurations import configurations_of, in_short
     from feedstock_tools.report.why import outputs_json, outputs_text
     from feedstock_tools.rerender.outputs import output_files
 
@@ -109,7 +111,7 @@ def outputs(
     files = output_files(folder, chosen, _rules(rules))
     if channels:
         files = lacking(files, channels)
-    say_result((outputs_json if as_json else outputs_text)(files))
+    say_result(outputs_json(files) if as_json else outputs_text(in_short(files, folder)))
 
 
 def _rules(name: str | None) -> Rules:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 from feedstock_tools.errors import InputError
 from feedstock_tools.feedstock.folder import Feedstock
-from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow, select, with_traits
+from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow, select, with_short_names
 from feedstock_tools.reading import CI_SUPPORT
 from feedstock_tools.rerender.configuration import (
     NO_LOOP,
@@ -19,6 +21,8 @@ from feedstock_tools.rerender.configuration import (
     with_own_values,
     with_rows,
 )
+
+_Found = TypeVar("_Found")
 
 
 def configurations_of(feedstock: Path, names: Sequence[str] = ()) -> tuple[Configuration, ...]:
@@ -49,6 +53,35 @@ def choose(names: Sequence[str], configurations: Sequence[Configuration]) -> tup
     return tuple(with_rows(by_name[planned.name], [row.name for row in planned.rows]) for planned in chosen)
 
 
+def short_names(feedstock: Path, configurations: Sequence[Configuration]) -> dict[str, str]:
+    """The short name of each configuration of a feedstock, by its name; all of them must be there."""
+    return {
+        each.name: each.short_name for each in _planned(with_own_values(Feedstock(feedstock).recipe, configurations))
+    }
+
+
+def in_short(found: _Found, feedstock: Path) -> _Found:
+    """What was found about a feedstock, as people read it: its configurations have their short names."""
+    return renamed(found, short_names(feedstock, read_configurations(feedstock)))
+
+
+def renamed(found: _Found, names: Mapping[str, str]) -> _Found:
+    """A value in which the texts that are one of the names, however deep, are replaced."""
+
+    def after(value: Any) -> Any:
+        if isinstance(value, str):
+            return names.get(value, value)
+        if is_dataclass(value) and not isinstance(value, type):
+            own = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+            changed = {name: new for name, old in own.items() if (new := after(old)) is not old}
+            return replace(value, **changed) if changed else value
+        if isinstance(value, tuple | list) and (new := [*map(after, value)]) != [*value]:
+            return type(value)(new)
+        return value
+
+    return cast("_Found", after(found))
+
+
 def outline(feedstock: Path) -> tuple[PlannedConfiguration, ...]:
     """The configurations of a feedstock and their rows, without outputs; including values from a recipe.yaml's own
     variant file.
@@ -58,7 +91,7 @@ def outline(feedstock: Path) -> tuple[PlannedConfiguration, ...]:
 
 
 def _planned(configurations: Sequence[Configuration]) -> tuple[PlannedConfiguration, ...]:
-    return with_traits(
+    return with_short_names(
         [
             PlannedConfiguration(
                 name=configuration.name,

@@ -80,7 +80,7 @@ class PlannedRow:
 
     `shared` are the builds that its outputs inherit from, by the names in their `staging`. Rows share those of one
     identity. `traits` are texts of values, such as `mkl`, that tell it from rows with the same platform, CUDA version
-    and Python.
+    and Python. `short_name`, such as `linux_64_cuda12.9_mkl_py3.12`, selects it alone.
     """
 
     name: str
@@ -90,10 +90,7 @@ class PlannedRow:
     outputs: tuple[PlannedOutput, ...] = ()
     shared: tuple[PlannedOutput, ...] = ()
     traits: tuple[str, ...] = ()
-
-    def short_name(self, platform: str) -> str:
-        """`linux_64_cuda12.9_mkl_py3.12`: the name that selects it alone."""
-        return _short_name(platform, self.cuda, self.traits, (self.python,) if self.python else ())
+    short_name: str = ""
 
     @property
     def build_python(self) -> str | None:
@@ -105,6 +102,7 @@ class PlannedRow:
 class PlannedConfiguration:
     """A file of `.ci_support` and its rows.
 
+    `whole_name` is the short name that selects all of its rows and no others; where no short name does, its name.
     `rendered`: the outputs of its rows are known; `refusal` is the reason if they cannot be determined.
     """
 
@@ -114,6 +112,12 @@ class PlannedConfiguration:
     channels: tuple[str, ...] = ()
     refusal: str | None = None
     rendered: bool = False
+    whole_name: str = ""
+
+    @property
+    def short_name(self) -> str:
+        """What tables, pages and messages call it: of a single chosen row that row's, else `whole_name`."""
+        return (self.rows[0].short_name if len(self.rows) == 1 else self.whole_name) or self.name
 
     @property
     def cuda(self) -> str | None:
@@ -128,13 +132,6 @@ class PlannedConfiguration:
     @property
     def pythons(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(row.python for row in self.rows if row.python))
-
-    @property
-    def short_name(self) -> str:
-        """`linux_64_cuda11.2`, with the traits of all its rows, and `_py3.12` if it has one Python."""
-        first = self.rows[0].traits if self.rows else ()
-        traits = [trait for trait in first if all(trait in row.traits for row in self.rows)]
-        return _short_name(self.platform, self.cuda, traits, self.pythons)
 
     def to_json(self) -> dict[str, Any]:
         """For a cache of plans."""
@@ -169,10 +166,13 @@ class PlannedConfiguration:
         return cls(**{**content, "rows": rows, "channels": tuple(content["channels"])})
 
 
-def _short_name(platform: str, cuda: str | None, traits: Iterable[str], pythons: Sequence[str]) -> str:
-    kind = f"cuda{cuda}" if cuda else "cpu"
-    python = [f"py{pythons[0]}"] if len(pythons) == 1 else []
-    return "_".join([platform.replace("-", "_"), kind, *traits, *python])
+def _short_name(platform: str, rows: Sequence[PlannedRow]) -> str:
+    """`linux_64_cuda11.2_mkl_py3.12`: the platform, and what all of some rows have."""
+    kinds = {f"cuda{row.cuda}" if row.cuda else "cpu" for row in rows}
+    pythons = {row.python for row in rows}
+    traits = [trait for trait in rows[0].traits if all(trait in row.traits for row in rows)]
+    shared = [[*some] if len(some) == 1 else [] for some in (kinds, {f"py{python}" for python in pythons if python})]
+    return "_".join([platform.replace("-", "_", 1), *shared[0], *traits, *(shared[1] if None not in pythons else [])])
 
 
 def _members(value: PlannedOutput | PlannedRow | PlannedConfiguration) -> dict[str, Any]:
@@ -275,24 +275,38 @@ _MOST_TRAITS = 3
 _NOT_IN_A_TRAIT = re.compile(r"[^A-Za-z0-9.+-]+")
 
 
-def with_traits(
+def with_short_names(
     configurations: Sequence[PlannedConfiguration], without: Collection[str] = ()
 ) -> tuple[PlannedConfiguration, ...]:
-    """All configurations of a feedstock, their rows with the traits that tell them apart: by the fewest keys, and of
-    those by the ones with the shortest values.
+    """All configurations of a feedstock with the names that select them, and each of their rows, alone.
+
+    What tells rows of one platform, CUDA version and Python apart are the fewest keys, and of those the ones with the
+    shortest values. What no short name selects alone keeps its own.
 
     Args:
-        without: keys that are no traits.
+        without: keys that tell nothing apart.
     """
     kinds: dict[tuple[str, str | None], list[PlannedRow]] = {}
     for configuration in configurations:
         for row in configuration.rows:
             kinds.setdefault((configuration.platform, row.cuda), []).append(row)
     traits = {name: texts for rows in kinds.values() for name, texts in _traits_of(rows, without).items()}
-    if not any(traits.values()):
-        return tuple(configurations)
-    return tuple(
+    told_apart = [
         replace(each, rows=tuple(replace(row, traits=traits[row.name]) for row in each.rows)) for each in configurations
+    ]
+    counts = rows_by_short_name(told_apart)
+
+    def named(platform: str, rows: Sequence[PlannedRow], otherwise: str) -> str:
+        name = _short_name(platform, rows) if rows else otherwise
+        return name if counts[name] == len(rows) else otherwise
+
+    return tuple(
+        replace(
+            each,
+            whole_name=named(each.platform, each.rows, each.name),
+            rows=tuple(replace(row, short_name=named(each.platform, [row], row.name)) for row in each.rows),
+        )
+        for each in told_apart
     )
 
 
@@ -312,7 +326,8 @@ def _telling_apart(rows: Sequence[PlannedRow], without: Collection[str]) -> tupl
         found = [
             keys
             for keys in combinations(sorted(varying), number)
-            if len(set(zip((row.python for row in rows), *(varying[key] for key in keys), strict=True))) == len(rows)
+            if len({(row.python, frozenset(varying[key][at] for key in keys)) for at, row in enumerate(rows)})
+            == len(rows)
         ]
         if found:
             return min(found, key=lambda keys: (sum(len("".join(varying[key])) for key in keys), keys))
@@ -322,10 +337,10 @@ def _telling_apart(rows: Sequence[PlannedRow], without: Collection[str]) -> tupl
 def _trait(key: str, value: str) -> str:
     """A value as a short name has it: with its key where it is no word of its own.
 
-    >>> _trait("blas_impl", "mkl"), _trait("ffnvcodec_headers", "12.1.*"), _trait("python", "3.13.* *_cp313t")
-    ('mkl', 'ffnvcodec-headers12.1', 'cp313t')
+    >>> _trait("blas_impl", "mkl"), _trait("ffnvcodec_headers", "12.1.*"), _trait("python", "3.9.* *_73_pypy")
+    ('mkl', 'ffnvcodec-headers12.1', 'pypy')
     """
-    text = value.rpartition("*_")[2] if key == "python" else value.removesuffix(".*")
+    text = value.rpartition("_")[2] if key == "python" else value.removesuffix(".*")
     is_word = text[:1].isalpha() and text not in ("None", "True", "False", "true", "false", "cpu")
     return _NOT_IN_A_TRAIT.sub("-", text if is_word else f"{key}{text}")
 
@@ -341,7 +356,8 @@ def rows_by_short_name(configurations: Iterable[PlannedConfiguration]) -> Counte
         for row in configuration.rows:
             kinds = [f"_cuda{version}" for version in _starts(row.cuda)] if row.cuda else ["_cpu"]
             pythons = ["", *(f"_py{version}" for version in _starts(row.python))] if row.python else [""]
-            traits = ["", "".join(f"_{trait}" for trait in row.traits)] if row.traits else [""]
+            words = [f"_{trait}" for trait in row.traits]
+            traits = ["".join(some) for number in range(len(words) + 1) for some in combinations(words, number)]
             counts.update(f"{platform}{kind}{trait}{py}" for kind in ("", *kinds) for trait in traits for py in pythons)
     return counts
 

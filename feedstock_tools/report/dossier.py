@@ -84,7 +84,8 @@ def make_dossier(
     """
     _refuse_other_folder(target)
     chosen = [state for state in matrix.configurations if state.state == "done"]
-    others = [state.configuration.name for state in matrix.configurations if state.state != "done"]
+    left_out = [state.configuration for state in matrix.configurations if state.state != "done"]
+    others = [configuration.short_name for configuration in left_out]
     packages = _packages(chosen)
     tests = _tests(matrix, packages)
     mistakes = [*_mistakes(matrix, chosen, tests, environment), *_gone(matrix), *_not_at(options.uploaded, packages)]
@@ -109,7 +110,8 @@ def make_dossier(
             _put_in_place(part, target)
     except OSError as error:
         raise WorkError(f"cannot write the dossier: {error.strerror or error}", path=target) from error
-    return Dossier(target, tuple(state.configuration.name for state in chosen), tuple(others), len(packages))
+    names = [tuple(each.name for each in some) for some in ((state.configuration for state in chosen), left_out)]
+    return Dossier(target, *names, len(packages))
 
 
 def _records(chosen: Sequence[ConfigurationState]) -> list[BuildRecord]:
@@ -174,7 +176,7 @@ def _mistakes_of_log(artifacts: Path, log: str, secrets: Mapping[str, str]) -> l
 def _gone(matrix: Matrix) -> list[Mistake]:
     """Built packages that have been removed or changed since."""
     return [
-        Mistake(f"{output.output.stem} of {state.configuration.name}: {output.reason}")
+        Mistake(f"{output.output.stem} of {state.configuration.short_name}: {output.reason}")
         for state in matrix.configurations
         for output in state.outputs
         if output.state == "missing" and output.record

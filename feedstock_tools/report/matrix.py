@@ -47,7 +47,7 @@ class Line:
     """A configuration in a table.
 
     Attributes:
-        title: its short name, or its name in `.ci_support` if others have the same short name.
+        title: its short name.
         done: how many of its `total` packages are done.
         ended: the end (or, if still running, the start) of the newest build behind its state; UTC.
         seconds: the total time of those builds.
@@ -82,16 +82,15 @@ class Group:
 
 def lines(matrix: Matrix) -> tuple[Line, ...]:
     """A line for each configuration, in the order of the plan."""
-    shared = Counter(state.configuration.short_name for state in matrix.configurations)
-    return tuple(_line(state, shared[state.configuration.short_name] > 1) for state in matrix.configurations)
+    return tuple(map(_line, matrix.configurations))
 
 
-def _line(state: ConfigurationState, ambiguous: bool) -> Line:
+def _line(state: ConfigurationState) -> Line:
     by_number = {output.record.id: output.record for output in state.outputs if output.record}
     records = tuple(by_number.values())
     times = [record.seconds for record in records if record.seconds is not None]
     return Line(
-        title=state.configuration.name if ambiguous else state.configuration.short_name,
+        title=state.configuration.short_name,
         state=state,
         done=sum(output.state == "done" for output in state.outputs),
         total=len(state.outputs),
@@ -133,18 +132,17 @@ def printable(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
-def list_text(listed: Sequence[Listed], rows: Mapping[str, int], width: int | None = None) -> str:
+def list_text(listed: Sequence[Listed], width: int | None = None) -> str:
     """A table with a line for each configuration.
 
     Args:
-        rows: the number of rows, and so of builds, that each short name selects.
         width: the characters of a line, as for `table`.
     """
     head = ("name", "builds", "platform", "accelerator", "Python", "would be built", "built", "file in .ci_support")
     lines = [
         (
             entry.configuration.short_name,
-            str(rows[entry.configuration.short_name]),
+            str(len(entry.configuration.rows)),
             entry.configuration.platform,
             accelerator(entry.configuration),
             " ".join(entry.configuration.pythons) or "-",
@@ -162,12 +160,12 @@ def list_text(listed: Sequence[Listed], rows: Mapping[str, int], width: int | No
     )
 
 
-def list_json(listed: Sequence[Listed], rows: Mapping[str, int]) -> list[Mapping[str, Any]]:
-    """An object for each configuration; `builds` is the number that the short name selects."""
+def list_json(listed: Sequence[Listed]) -> list[Mapping[str, Any]]:
+    """An object for each configuration; `builds` is the number that its short name selects."""
     return [
         {
             **values_of(entry.configuration, "name", "short_name"),
-            "builds": rows[entry.configuration.short_name],
+            "builds": len(entry.configuration.rows),
             "platform": entry.configuration.platform,
             "accelerator": accelerator(entry.configuration),
             "pythons": list(entry.configuration.pythons),

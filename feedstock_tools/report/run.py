@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.feedstock.planned import ShortName, select
-from feedstock_tools.wording import counted, duration, shown, size_text, table
+from feedstock_tools.wording import counted, duration, shown, size_text, some_of, table
 
 if TYPE_CHECKING:
     from feedstock_tools.builds.ledger import BuildRecord, ComparisonRecord, PackageRecord
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: The maximum number of earlier packages that are listed with the new ones.
 _MOST_UNCHANGED = 40
-#: The maximum number of listed configurations of a short name.
+#: The most that a note lists of what a short name means.
 _FEW = 4
 
 
@@ -38,14 +38,10 @@ def name_notes(names: Sequence[str], candidates: Sequence[PlannedConfiguration])
         selected = select([name], candidates) if name not in exact and ShortName.parse(name) else ()
         number = sum(len(configuration.rows) for configuration in selected)
         if number > 1:
-            few = ", ".join(map(_in_full, selected[:_FEW]))
-            more = f" and {len(selected) - _FEW} more configurations" if len(selected) > _FEW else ""
-            yield f"{name} means {number} builds: {few}{more}"
-
-
-def _in_full(configuration: PlannedConfiguration) -> str:
-    pythons = f" (Python {', '.join(configuration.pythons)})" if configuration.pythons else ""
-    return f"{configuration.name}{pythons}"
+            builds = [row.short_name for configuration in selected for row in configuration.rows]
+            several = number > _FEW and len(selected) > 1
+            few = some_of([each.short_name for each in selected] if several else builds, _FEW)
+            yield shown(f"{name} means {number} builds: {few}")
 
 
 def engine_notes(workspace: Workspace, chosen: Sequence[PlannedConfiguration]) -> Iterator[str]:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from feedstock_tools.check.rehearsal import Environment, Rehearsal
+from feedstock_tools.feedstock.configurations import in_short
 from feedstock_tools.feedstock.planned import (
     PlannedConfiguration,
     PlannedRow,
@@ -13,7 +15,9 @@ from feedstock_tools.feedstock.planned import (
     rows_by_short_name,
     select,
     with_filter,
+    with_short_names,
 )
+from feedstock_tools.report.run import name_notes
 from tests.support import command
 from tests.support.feedstocks import GPU, HERE, TinyFeedstock, copy_of_example
 
@@ -55,7 +59,7 @@ def test_the_list_says_how_many_builds_a_short_name_means(feedstock: TinyFeedsto
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        (GPU, f"{GPU} means 2 builds: {HERE.name}_cuda_compiler_version11.2 (Python 3.11, 3.12)"),
+        (GPU, f"{GPU} means 2 builds: {GPU}_py3.11, {GPU}_py3.12"),
         (f"{GPU}_py3.11", None),
     ],
 )
@@ -72,6 +76,17 @@ def test_the_name_of_a_configuration_needs_no_report(whole_feedstock: TinyFeedst
     assert " means " not in run.stdout
     run = whole_feedstock.build(GPU)
     assert " means 2 builds" in run.stdout.splitlines()[0]
+
+
+def test_a_name_that_selected_one_row_and_now_selects_several_says_so() -> None:
+    def torch(*kinds: str) -> tuple[PlannedConfiguration, ...]:
+        rows = [PlannedRow(kind, {"blas_impl": kind}, None, "12.9") for kind in kinds]
+        return with_short_names([PlannedConfiguration(row.name, "linux-64", (row,)) for row in rows])
+
+    assert list(name_notes(["linux_64_cuda12.9"], torch("mkl"))) == []
+    assert list(name_notes(["linux_64_cuda12.9"], torch("mkl", "generic"))) == [
+        "linux_64_cuda12.9 means 2 builds: linux_64_cuda12.9_mkl, linux_64_cuda12.9_generic"
+    ]
 
 
 @pytest.mark.parametrize("recipe_format", ["v0", "v1"])
@@ -98,6 +113,19 @@ def test_a_short_name_with_a_python_selects_its_packages_in_outputs_too(recipe_f
 
 
 def test_a_filter_takes_globs_over_short_names_as_names_do() -> None:
-    given = (configuration("linux_64_cuda_compiler_version11.2", "linux-64", ("11.2", "3.11")), *MANY[3:])
+    first = configuration("linux_64_cuda_compiler_version11.2", "linux-64", ("11.2", "3.11"))
+    given = with_short_names([first, *MANY[3:]])
     for glob in ("linux_64_cuda11*", "*version11*"):
         assert with_filter(glob, given) == given[:1] == select([glob], given)
+
+
+def test_what_is_found_calls_a_configuration_by_its_short_name(tmp_path: Path) -> None:
+    (tmp_path / "recipe").mkdir()
+    (tmp_path / "recipe/meta.yaml").write_text("package:\n  name: a\n  version: 1\n")
+    (tmp_path / ".ci_support").mkdir()
+    name = "linux_64_blas_implmkl"
+    (tmp_path / f".ci_support/{name}.yaml").write_text("blas_impl:\n- mkl\n")
+    assert command.here("outputs", folder=tmp_path).stdout.startswith("linux_64_cpu\n  linux-64/a-1-")
+    found = Rehearsal((Environment(name, f"{name}_py3.12", "a", "run", "linux-64", "solved"),), (), (), 1)
+    (environment,) = in_short(found, tmp_path).environments
+    assert (environment.configuration, environment.row) == ("linux_64_cpu", f"{name}_py3.12")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from feedstock_tools.builds.matrix.matrix import Matrix
-from feedstock_tools.report.matrix import lines, matrix_json, matrix_markdown, matrix_text
+from feedstock_tools.report.matrix import matrix_json, matrix_markdown, matrix_text
 from feedstock_tools.wording import duration
 
 MakeMatrix = Callable[[int], Matrix]
@@ -52,12 +52,6 @@ def test_json_has_every_package_and_its_build(matrix_of: MakeMatrix) -> None:
     assert done["outputs"][0]["build_record"]["packages"][0]["sha256"] == "ab" * 32
     stale = content["configurations"][5]["outputs"][0]
     assert stale["changed"] == ["the engine, rattler-build 0.72.0 → rattler-build 0.73.0"]
-
-
-def test_configurations_with_one_short_name_go_by_their_own(matrix_of: MakeMatrix) -> None:
-    matrix = matrix_of(1)
-    twice = Matrix("hello", matrix.artifacts, matrix.at, matrix.configurations * 2, matrix.builds)
-    assert {line.title for line in lines(twice)} == {"linux_64_cuda_compiler_version10.0"}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 from feedstock_tools.builds.ledger.records import BuildRecord, PackageRecord
 from feedstock_tools.builds.matrix.matrix import Matrix, Surroundings, states
 from feedstock_tools.builds.plan.identity import Candidate
-from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow
+from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedOutput, PlannedRow, with_short_names
 
 #: The outcomes of the configurations, in turn.
 KINDS = ("done", "done", "done", "failed", "done", "stale", "missing", "interrupted", "done", "running", "refused")
@@ -19,7 +19,7 @@ HOSTILE = '</pre><script>document.title = "taken over"</script><img src=x onerro
 
 def made_up_matrix(artifacts: Path, count: int) -> Matrix:
     """A matrix with a number of configurations, each with two Pythons and three packages."""
-    configurations = tuple(_configuration(number) for number in range(count))
+    configurations = with_short_names([_configuration(number) for number in range(count)])
     (artifacts / "logs").mkdir(parents=True)
     builds = tuple(record for number, each in enumerate(configurations) for record in _builds(artifacts, number, each))
     around = Surroundings(

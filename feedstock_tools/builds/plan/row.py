@@ -112,7 +112,7 @@ class Row:
     @property
     def title(self) -> str:
         """Its short name, or the name of a shared build."""
-        return self.name if self.is_shared else self.planned.short_name(self.platform)
+        return self.name if self.is_shared else self.planned.short_name or self.name
 
     @property
     def is_shared(self) -> bool:

@@ -40,7 +40,7 @@ def without_package(subject: Subject) -> Iterator[LintFinding]:
             return
     entry = next(recipe.entries("build"), None)
     at = entry.start if entry else 0
-    empty = [job.name for job in subject.jobs if not job.error and not job.packages]
+    empty = [job.title for job in subject.jobs if not job.error and not job.packages]
     names = some_of(empty, 3)
     if empty and len(empty) < len(subject.jobs):
         yield subject.finding(at, "no-package", f"everything is skipped in {names}: rerender the feedstock")
@@ -55,7 +55,7 @@ def not_rendered(subject: Subject) -> Iterator[LintFinding]:
         if isinstance(job.error, InputError) and not isinstance(job.error, BoundError):
             mistake = job.error.mistakes[0]
             path = subject.path_of(mistake.path) or subject.path_of(subject.recipe.path)
-            jobs_of.setdefault((mistake.message, path, mistake.line or 1), []).append(job.name)
+            jobs_of.setdefault((mistake.message, path, mistake.line or 1), []).append(job.title)
     for (message, path, line), jobs in jobs_of.items():
         where = "any job" if len(jobs) == len(subject.jobs) else some_of(jobs)
         yield LintFinding(path, line, "not-rendered", f"cannot be rendered for {where}: {message}")
@@ -72,7 +72,7 @@ def collisions(subject: Subject) -> Iterator[LintFinding]:
             other_job, other = makers.setdefault((job.platform.subdir, output.file_stem), (job, package))
             differing = _difference(other, package, with_values=has_files(subject.output(output.name)))
             if differing:
-                where = job.name if job is other_job else f"{job.name} and {other_job.name}"
+                where = job.title if job is other_job else f"{job.title} and {other_job.title}"
                 message = f"two builds of {output.file_stem} in {where} differ in {differing}"
                 yield subject.finding(subject.place_in(output.name, "string:"), "colliding-packages", message)
 
@@ -253,7 +253,7 @@ def _unbuilt_pins(package: Package, job: Job, subject: Subject) -> Iterator[_Wro
 def _why_unbuilt(package: Package, pin: Pin, job: Job, subject: Subject) -> str | None:
     names = {other.name for other in job.packages}
     if pin.name not in names and pin.name in subject.outputs:
-        return f"{package.name} pins its sibling {pin.name}, which {job.name} does not build"
+        return f"{package.name} pins its sibling {pin.name}, which {job.title} does not build"
     if pin.name not in names:
         return f"{package.name} pins {pin.name} with pin_subpackage, but no output has that name"
     if not pin.exact or not package.output.noarch or pin not in package.run:
@@ -322,7 +322,7 @@ def _export_mistakes(package: Package, job: Job, subject: Subject) -> Iterator[_
     names = {other.name for other in siblings} | {package.name}
     for pin in _exported(package):
         if pin.name not in names:
-            message = f"{package.name} exports a pin on {pin.name}, which is not an output of {job.name}"
+            message = f"{package.name} exports a pin on {pin.name}, which is not an output of {job.title}"
             yield pin.name, subject.place_in(package.name, pin.name), message
     linking = [
         other

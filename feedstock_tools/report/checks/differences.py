@@ -11,6 +11,7 @@ from typing import Any
 
 from feedstock_tools.channel.packages.archive import FileDifference, PackageComparison
 from feedstock_tools.check.differences import Differences, JobChange, Lines, PackageChange
+from feedstock_tools.feedstock.configurations import renamed
 from feedstock_tools.report.html_pages import html_page, shortened
 from feedstock_tools.wording import code, counted, fenced, markup, named, size_text, values_of
 
@@ -78,6 +79,7 @@ _MOST_OF_PAGE = 80
 
 def differences_text(differences: Differences) -> str:
     """The differences as lines of text, the verdict last."""
+    differences = renamed(differences, differences.short_names)
     lines = []
     for sign, title, names in _jobs(differences):
         lines += [title, *(f"  {sign} {named(name)}" for name in names)]
@@ -96,6 +98,7 @@ def differences_text(differences: Differences) -> str:
 
 def differences_markdown(differences: Differences) -> str:
     """The differences for a pull request: the verdict first, details folded, under a hundred lines."""
+    differences = renamed(differences, differences.short_names)
     lists = [(title, [f"{sign} {code(name)}" for name in names]) for sign, title, names in _jobs(differences)]
     lists.append(("Replaced jobs:", _replaced(differences, code)))
     for sign, title, pairs in _packages(differences):
@@ -166,7 +169,10 @@ def _jobs(differences: Differences) -> Iterator[tuple[str, str, Sequence[str]]]:
 
 
 def _replaced(differences: Differences, name: Callable[[str], str] = named) -> list[str]:
-    return [f"{name(before)} -> {name(after)}" for before, after in differences.jobs_replaced]
+    pairs = differences.jobs_replaced
+    alike = [after for before, after in pairs if before == after]
+    lines = [f"{name(before)} -> {name(after)}" for before, after in pairs if before != after]
+    return [*lines, *([f"{_few(alike, name)}: with another file in .ci_support"] if alike else [])]
 
 
 def _packages(differences: Differences) -> Iterator[tuple[str, str, Sequence[tuple[str, str]]]]:
@@ -380,6 +386,7 @@ def differences_page(differences: Differences, feedstock: str, before: str, afte
     Args:
         feedstock: its name; `before` and `after`: the names of the states.
     """
+    differences = renamed(differences, differences.short_names)
     packages = [
         *_by_name("removed", differences.packages_removed),
         *_by_name("added", differences.packages_added),
@@ -391,7 +398,7 @@ def differences_page(differences: Differences, feedstock: str, before: str, afte
     jobs = [
         *(Change("removed", name) for name in differences.jobs_removed),
         *(Change("added", name) for name in differences.jobs_added),
-        *(Change("changed", f"{old} → {new}") for old, new in differences.jobs_replaced),
+        *(Change("changed", line) for line in _replaced(differences)),
     ]
     values = [
         Change("changed", key, jobs_of, f"{old or 'none'} → {new or 'none'}")

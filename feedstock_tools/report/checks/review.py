@@ -10,6 +10,7 @@ from typing import Any
 from feedstock_tools.check.findings import checks_line, checks_values
 from feedstock_tools.check.rehearsal import Rehearsal
 from feedstock_tools.check.reviewing import Review, Stale
+from feedstock_tools.feedstock.configurations import renamed
 from feedstock_tools.report.checks.differences import differences_json, differences_markdown
 from feedstock_tools.report.checks.linting import grouped_findings, listed_findings
 from feedstock_tools.report.checks.rehearsal import rehearsal_text
@@ -116,15 +117,16 @@ def _differences(review: Review) -> str:
 
 
 def _details(review: Review) -> Iterator[str]:
+    titles = review.differences.short_names
     if review.stale and review.stale.files:
         yield _folded("What a rerender changes", [f"{kind} {name}" for kind, name in review.stale.files])
     if review.lint:
         yield _folded("lint", listed_findings(review.lint).splitlines())
     if review.facts:
         jobs = len({found.configuration for found in review.facts})
-        yield _folded("cuda check", grouped_findings(review.facts, jobs).splitlines())
+        yield _folded("cuda check", grouped_findings(renamed(review.facts, titles), jobs).splitlines())
     if review.rehearsal:
-        yield _folded("rehearse", rehearsal_text(review.rehearsal).splitlines())
+        yield _folded("rehearse", rehearsal_text(renamed(review.rehearsal, titles)).splitlines())
 
 
 def _folded(title: str, lines: Sequence[str]) -> str:

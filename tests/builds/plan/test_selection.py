@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from feedstock_tools.errors import InputError
-from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow, select, with_filter, with_traits
+from feedstock_tools.feedstock.planned import PlannedConfiguration, PlannedRow, select, with_filter, with_short_names
 
 
 def configuration(name: str, platform: str, cuda: str | None, *pythons: str) -> PlannedConfiguration:
@@ -33,7 +33,7 @@ def torch(blas: str, cuda: str | None, *pythons: str) -> PlannedConfiguration:
 
 
 CPYTHON, FREE = "3.13.* *_cp313", "3.13.* *_cp313t"
-TORCH = with_traits(
+TORCH = with_short_names(
     [
         torch("mkl", "12.9", CPYTHON, "3.12.* *_cpython"),
         torch("generic", "12.9", CPYTHON, "3.12.* *_cpython"),
@@ -50,11 +50,11 @@ def test_a_short_name_tells_configurations_apart_by_the_fewest_values() -> None:
         "linux_64_cuda13.0",
         "linux_64_cpu_py3.13",
     ]
-    names = [row.short_name(each.platform) for each in TORCH for row in each.rows]
+    names = [row.short_name for each in TORCH for row in each.rows]
     assert len(set(names)) == len(names) == 8
     assert names[-2:] == ["linux_64_cpu_cp313_py3.13", "linux_64_cpu_cp313t_py3.13"]
     for name in names:
-        assert [row.short_name(each.platform) for each in select([name], TORCH) for row in each.rows] == [name]
+        assert [row.short_name for each in select([name], TORCH) for row in each.rows] == [name]
 
 
 @pytest.mark.parametrize(
@@ -77,19 +77,62 @@ def test_keys_whose_values_are_no_words_stay_beside_them() -> None:
         )
         for level in ("1", "3")
     ]
-    assert [each.short_name for each in with_traits(levels)] == [
+    assert [each.short_name for each in with_short_names(levels)] == [
         "linux_64_cpu_microarch-level1",
         "linux_64_cpu_microarch-level3",
     ]
 
 
-MATRIX = (
-    configuration("linux_64_cuda_compiler_version11.2", "linux-64", "11.2", "3.11", "3.12"),
-    configuration("linux_64_cuda_compiler_version12.0", "linux-64", "12.0", "3.11", "3.12"),
-    configuration("linux_64_cuda_compiler_version12.9", "linux-64", "12.9", "3.11", "3.12"),
-    configuration("linux_64_cuda_compiler_versionNone", "linux-64", None, "3.11", "3.12"),
-    configuration("linux_aarch64_cuda_compiler_version12.9", "linux-aarch64", "12.9", "3.1"),
-    configuration("osx_64_", "osx-64", None, "3.11"),
+def test_rows_of_other_pythons_and_levels_have_names_of_their_own() -> None:
+    pins = ("3.13.* *_cp313", "3.13.* *_cp313t", "3.9.* *_cpython", "3.9.* *_73_pypy")
+    named = with_short_names(
+        [
+            PlannedConfiguration(
+                f"linux_64_level{level}",
+                "linux-64",
+                tuple(
+                    PlannedRow(
+                        f"{level} {pin}", {"python": pin, "microarch_level": level}, pin.partition(".*")[0], None
+                    )
+                    for pin in pins
+                ),
+            )
+            for level in ("1", "3")
+        ]
+    )
+    assert [each.short_name for each in named] == ["linux_64_cpu_microarch-level1", "linux_64_cpu_microarch-level3"]
+    assert [row.short_name for row in named[1].rows] == [
+        "linux_64_cpu_microarch-level3_cp313_py3.13",
+        "linux_64_cpu_microarch-level3_cp313t_py3.13",
+        "linux_64_cpu_microarch-level3_cpython_py3.9",
+        "linux_64_cpu_microarch-level3_pypy_py3.9",
+    ]
+    for each in named:
+        assert [found.rows for found in select([each.short_name], named)] == [each.rows]
+        for row in each.rows:
+            assert [found.rows for found in select([row.short_name], named)] == [(row,)]
+
+
+def test_what_no_short_name_selects_alone_keeps_its_own() -> None:
+    rows = (PlannedRow("a 11.8", {}, None, "11.8"), PlannedRow("a 12.9", {}, None, "12.9"))
+    several = PlannedConfiguration("linux_64_a", "linux-64", rows)
+    alike = [
+        PlannedConfiguration(f"osx_64_{key}", "osx-64", (PlannedRow(f"osx_64_{key}", {}, None, None),)) for key in "bc"
+    ]
+    found = with_short_names([several, *alike])
+    assert [each.short_name for each in found] == ["linux_64", "osx_64_b", "osx_64_c"]
+    assert [row.short_name for row in found[0].rows] == ["linux_64_cuda11.8", "linux_64_cuda12.9"]
+
+
+MATRIX = with_short_names(
+    (
+        configuration("linux_64_cuda_compiler_version11.2", "linux-64", "11.2", "3.11", "3.12"),
+        configuration("linux_64_cuda_compiler_version12.0", "linux-64", "12.0", "3.11", "3.12"),
+        configuration("linux_64_cuda_compiler_version12.9", "linux-64", "12.9", "3.11", "3.12"),
+        configuration("linux_64_cuda_compiler_versionNone", "linux-64", None, "3.11", "3.12"),
+        configuration("linux_aarch64_cuda_compiler_version12.9", "linux-aarch64", "12.9", "3.1"),
+        configuration("osx_64_", "osx-64", None, "3.11"),
+    )
 )
 
 

@@ -163,7 +163,7 @@ def test_what_a_job_does_not_build_cannot_be_pinned(tmp_path: Path) -> None:
     )
     found = found_in(feedstock(tmp_path, skipped, subdirs=("linux-64", "osx-64")))
     assert {each.rule for each in found} == {"unbuilt-pin"}
-    wrong = "demo pins its sibling libdemo, which osx_64_cuda_compiler_version12.9 does not build"
+    wrong = "demo pins its sibling libdemo, which osx_64_cuda12.9 does not build"
     assert wrong in {each.message for each in found}
 
 
@@ -220,7 +220,7 @@ def test_a_recipe_that_only_some_jobs_cannot_render_names_them(tmp_path: Path) -
     found = found_in(feedstock(tmp_path, wrong + META, subdirs=("linux-64", "osx-64")))
     (finding,) = (each for each in found if each.rule == "not-rendered")
     assert (finding.path, finding.line) == ("recipe/meta.yaml", 1)
-    jobs = "osx_64_cuda_compiler_version12.9 and 1 more"
+    jobs = "osx_64_cuda12.9 and 1 more"
     assert finding.message.startswith(f"cannot be rendered for {jobs}: the template ")
 
 
