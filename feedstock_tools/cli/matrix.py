@@ -148,8 +148,14 @@ def _simulated(
     rows = with_times(planned.todo, times, time_of(settings.default_time) if settings.default_time else None)
     found = courses(rows, hosts, settings.seed)
     if named and (left_out := found[0].left_out):
-        raise InputError.of([Mistake(f"{row} fits no host: {reason}") for row, reason in left_out.items()])
+        titles = _titles(planned)
+        raise InputError.of([Mistake(f"{titles[row]} fits no host: {reason}") for row, reason in left_out.items()])
     return found, hosts
+
+
+def _titles(planned: Agenda) -> dict[str, str]:
+    """What people call the rows and configurations of a plan, by name."""
+    return {**planned.titles, **{row.name: row.title for row in planned.todo}}
 
 
 def _print_simulated(
@@ -161,11 +167,13 @@ def _print_simulated(
     as_json: bool,
 ) -> Verdict:
     from feedstock_tools.check.findings import verdict_of
+    from feedstock_tools.feedstock.configurations import renamed
     from feedstock_tools.report.plan import simulation_checks, simulation_json, simulation_page, simulation_text
 
-    text = simulation_text(found, hosts, planned)
+    named = renamed(found, _titles(planned))
+    text = simulation_text(named, hosts, planned)
     if settings.html is not None:
-        write_page(settings.html, simulation_page(found[0], text, datetime.now(UTC)), beside=True)
+        write_page(settings.html, simulation_page(named[0], text, datetime.now(UTC)), beside=True)
     say_result(simulation_json(found, hosts, planned.refused, settings.seed) if as_json else text)
     return verdict_of(simulation_checks(found[0], planned.refused))
 

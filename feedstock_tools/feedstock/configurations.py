@@ -75,6 +75,8 @@ def renamed(found: _Found, names: Mapping[str, str]) -> _Found:
             own = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
             changed = {name: new for name, old in own.items() if (new := after(old)) is not old}
             return replace(value, **changed) if changed else value
+        if isinstance(value, Mapping) and (pairs := {after(key): after(each) for key, each in value.items()}) != value:
+            return pairs
         if isinstance(value, tuple | list) and (new := [*map(after, value)]) != [*value]:
             return type(value)(new)
         return value

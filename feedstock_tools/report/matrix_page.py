@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -46,6 +46,7 @@ def page(matrix: Matrix, folder: Path, runs: Sequence[LiveRun] | None = None) ->
         runs: what goes on now, for a page that reloads itself; None for one that does not.
     """
     table_lines = lines(matrix)
+    titles = {row.name: row.short_name or row.name for each in matrix.configurations for row in each.configuration.rows}
     return html_page(
         "status",
         styles=("status",),
@@ -59,7 +60,13 @@ def page(matrix: Matrix, folder: Path, runs: Sequence[LiveRun] | None = None) ->
         shares=tuple(_shares(by_state(table_lines))),
         platforms=sorted({line.state.configuration.platform for line in table_lines}),
         lines=[_line_view(matrix, line, folder) for line in table_lines],
-        picture=draw(jobs_of(matrix.builds, _alive(matrix), matrix.at)),
+        titles=titles,
+        picture=draw(
+            [
+                replace(job, row=titles.get(job.row, job.row))
+                for job in jobs_of(matrix.builds, _alive(matrix), matrix.at)
+            ]
+        ),
     )
 
 
