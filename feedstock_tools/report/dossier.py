@@ -110,8 +110,8 @@ def make_dossier(
             _put_in_place(part, target)
     except OSError as error:
         raise WorkError(f"cannot write the dossier: {error.strerror or error}", path=target) from error
-    names = [tuple(each.name for each in some) for some in ((state.configuration for state in chosen), left_out)]
-    return Dossier(target, *names, len(packages))
+    built = tuple(state.configuration.name for state in chosen)
+    return Dossier(target, built, tuple(each.name for each in left_out), len(packages))
 
 
 def _records(chosen: Sequence[ConfigurationState]) -> list[BuildRecord]:
