@@ -402,18 +402,18 @@ def converted(feedstock: Feedstock, artifacts: Artifacts, bounds: Bounds | None)
             return Conversion(None, tuple(recalled["lost"]))
         if recalled["stamp"] == stamp and recipe.is_file() and _twin_inputs(artifacts) == stamp:
             return Conversion(recipe, tuple(recalled["lost"]))
-    made = _made(feedstock, artifacts, stamp, bounds)
-    artifacts.remember(_CACHE, {"stamp": stamp, "recipe": made.recipe is not None, "lost": made.lost})
-    return made
-
-
-def _made(feedstock: Feedstock, artifacts: Artifacts, stamp: str, bounds: Bounds | None) -> Conversion:
     try:
         text, lost = run_bounded(partial(_converted_text, feedstock.folder), bounds)
     except InputError as error:
-        return Conversion(None, (" ".join(str(error).split()),))
-    _make_twin(feedstock, artifacts, {PurePosixPath("recipe/recipe.yaml"): text}, stamp)
-    return Conversion(_recipe_of_twin(artifacts), lost)
+        made = Conversion(None, (" ".join(str(error).split()),))
+    else:
+        try:
+            _make_twin(feedstock, artifacts, {PurePosixPath("recipe/recipe.yaml"): text}, stamp)
+        except WorkError as error:  # commands that only read, such as --list, also work in a read-only folder
+            return Conversion(None, (" ".join(str(error).split()),))
+        made = Conversion(recipe, lost)
+    artifacts.remember(_CACHE, {"stamp": stamp, "recipe": made.recipe is not None, "lost": made.lost})
+    return made
 
 
 def _converted_text(folder: Path) -> tuple[str, tuple[str, ...]]:

@@ -98,6 +98,7 @@ def explain_unpacking(log: Iterable[str], target: str, urls: Sequence[str] = ())
 
 def _solved_again(log: Iterable[str], target: str, urls: Sequence[str]) -> Sequence[Record]:
     """The last environment in a log of the engine; nothing if there is none."""
+    from feedstock_tools.channel.properties import local_folder, why_no_channel
     from feedstock_tools.channel.solving import solve
 
     question = last_question(log)
@@ -105,5 +106,7 @@ def _solved_again(log: Iterable[str], target: str, urls: Sequence[str]) -> Seque
         return ()
     subdir, virtual, logged, specs = question
     by_name = {without_credentials(f"{url}/"): url for url in urls}
-    channels = [by_name.get(without_credentials(f"{url.rstrip('/')}/"), url) for url in logged]
+    named = (by_name.get(without_credentials(f"{url.rstrip('/')}/"), url) for url in logged)
+    # The folder for the row's own packages may have no index any more.
+    channels = [url for url in named if (folder := local_folder(url)) is None or not why_no_channel(folder)]
     return solve(specs, channels, Platform.parse(target if subdir == "noarch" else subdir), virtual=virtual)

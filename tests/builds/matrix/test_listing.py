@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -102,3 +103,15 @@ def test_a_recipe_that_is_edited_during_a_build_leaves_no_list_of_before(feedsto
 def test_a_file_name_that_is_not_unicode_is_no_problem(feedstock: TinyFeedstock) -> None:
     (feedstock.folder / "recipe" / os.fsdecode(b"caf\xe9.patch")).write_text("")
     assert [output for entry in listed(feedstock).values() for output in entry["outputs"]]  # type: ignore[attr-defined]
+
+
+def test_a_meta_yaml_is_listed_where_its_conversion_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "recipe").mkdir()
+    (tmp_path / "recipe/meta.yaml").write_text("package:\n  name: a\n  version: 1\n")
+    (tmp_path / ".ci_support").mkdir()
+    (tmp_path / f".ci_support/{HERE.name}_.yaml").write_text("zlib:\n- '1'\n")
+    (tmp_path / "build_artifacts").mkdir()
+    (tmp_path / "build_artifacts/.cache").write_text("")
+    run = command.here("build", "--list", "--channel", str(tmp_path), folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert f"{HERE.name}_cpu" in run.stdout
