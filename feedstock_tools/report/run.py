@@ -97,8 +97,9 @@ def again_notes(agenda: Agenda) -> Iterator[str]:
     if key_of_user() is None:
         yield "Builds get no seal, since no key can be kept in the user's folder: `publish` needs `collect` first."
     rows: dict[tuple[str, ...], list[str]] = {}
+    titles = {row.name: row.title for row in agenda.todo}
     for name, changed in agenda.again.items():
-        rows.setdefault(changed, []).append(name)
+        rows.setdefault(changed, []).append(titles.get(name, name))
     for changed, names in rows.items():
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         yield f"Building again: {names[0]}{more}; changed since the last build: {'; '.join(changed)}"

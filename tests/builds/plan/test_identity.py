@@ -161,5 +161,5 @@ def test_a_run_says_what_has_changed_since_a_row_was_built(feedstock: TinyFeedst
     other = replace(workspace, channels=(str(feedstock.channel),))
     (note,) = again_notes(agenda(other, chosen, Capacity.of_machine()))
 
-    assert note.startswith(f"Building again: {chosen[0].rows[0].name}")
+    assert note.startswith(f"Building again: {chosen[0].rows[0].short_name}")
     assert note.endswith("; changed since the last build: the channels")
