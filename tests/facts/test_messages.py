@@ -72,12 +72,13 @@ def test_every_known_message_is_tried_here() -> None:
     assert {known.name for known in load_messages()} == {name for _, name, _ in MESSAGES}
 
 
-def test_the_commands_that_are_named_exist() -> None:
-    known = {words for words, _ in leaves(program._group, "")}
+def test_the_commands_that_are_named_exist_with_their_options() -> None:
+    known = {words: {name for each in leaf.params for name in each.opts} for words, leaf in leaves(program._group, "")}
     for explanation in load_messages():
         for text in explanation.commands:
             words = text.removeprefix("feedstock-tools ").split()
-            assert words[0] in known or " ".join(words[:2]) in known, text
+            options = known.get(words[0]) or known[" ".join(words[:2])]
+            assert {word for word in words if word.startswith("--")} <= options, text
 
 
 def test_the_documentation_counts_the_messages() -> None:
