@@ -3,23 +3,27 @@
     python -m benchmarks.first_hour.projects [--count 60] [--seed 36] [--only NAME...] [--no-build] [--work DIR]
 
 Draws projects by a seed from those of `PROJECTS`, which has the languages that each is known to compile. Each goes
-through `init --self-contained`, `generate`, `rerender`, `lint` and, unless it is refused, a build for the CPU with one
-Python on the stand-in channel. The table says what `init` saw (right, wrong, not seen) and the end: built, refused
-before the build began, or failed after; `--work` keeps the feedstocks and logs.
+through `init --self-contained`, `generate`, `rerender` and `lint`. Then those whose needs this machine and PyPI have
+are listed: `plan` refuses none of their packages, and `LIBRARIES` has no library that they link without a word in their
+metadata. Only then each is built for the CPU with one Python on the stand-in channel. The table says what `init` saw
+(right, wrong, not seen) and the end: built, refused before the build began, or failed after; `--work` keeps the
+feedstocks and logs.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -40,6 +44,18 @@ PROJECTS = {
     "fortran": "pyshtools slycot dftd4 f90wrap",
     "c cxx fortran": "scipy",
     "": "packaging setuptools-rust pybind11 nanobind cython iniconfig",
+}
+#: Projects that link libraries which no wheel has, and their metadata do not name.
+LIBRARIES = {
+    "cffi": "libffi",
+    "mamba-ssm": "PyTorch",
+    "pikepdf": "qpdf",
+    "pyfftw": "fftw",
+    "pyopencl": "OpenCL",
+    "pysam": "bzip2, xz",
+    "slycot": "BLAS",
+    "symengine": "SymEngine",
+    "zfpy": "zfp",
 }
 _LANGUAGES = ("c", "cxx", "cuda", "fortran", "rust")
 
@@ -67,6 +83,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=36, help="of the draw (default: 36)")
     parser.add_argument("--only", nargs="+", default=(), metavar="NAME", help="these projects instead of a draw")
     parser.add_argument("--no-build", action="store_true", help="end after lint")
+    parser.add_argument("--limit", type=float, default=300, help="seconds of each build (default: 300)")
     parser.add_argument("--python", default="3.12", help="the Python to build with (default: 3.12)")
     parser.add_argument("--work", type=Path, help="keep the feedstocks and logs in this folder")
     options = parser.parse_args()
@@ -74,11 +91,20 @@ def main() -> None:
     names = options.only or _drawn(sorted(languages), options.count, options.seed)
     results = []
     with tempfile.TemporaryDirectory() as temporary:
-        for name in names:
-            folder = (options.work or Path(temporary)) / name
-            python = None if options.no_build else options.python
-            results.append(_tried(name, _expected(languages.get(name, "")), folder, python))
-            print(_row(results[-1]), flush=True)
+        folders = {name: (options.work or Path(temporary)) / name for name in names}
+        tried = [_described(name, _expected(languages.get(name, "")), folders[name]) for name in names]
+        if not options.no_build:
+            possible = [
+                each.name for each in tried if not each.end and _is_possible(folders[each.name], options.python)
+            ]
+            print(f"needs that this machine and PyPI have: {len(possible)}: {' '.join(possible)}", flush=True)
+        for each in tried:
+            if not each.end and options.no_build:
+                each = replace(each, end="not tried")
+            elif not each.end:
+                each = _built(each, folders[each.name], options.python, options.limit)
+            results.append(each)
+            print(_row(each), flush=True)
     for title, values in (("seen", (each.sight for each in results)), ("ended", (each.end for each in results))):
         print(f"{title}: " + ", ".join(f"{count} {value}" for value, count in Counter(values).most_common()))
 
@@ -103,52 +129,65 @@ def _row(result: Result) -> str:
     return f"| {result.name} | {seen} | {result.sight} | {result.end} | {result.seconds:.0f} s | {result.why} |"
 
 
-def _tried(name: str, expected: frozenset[str], folder: Path, python: str | None) -> Result:
-    """A project from its name to packages, as far as it goes."""
+def _described(name: str, expected: frozenset[str], folder: Path) -> Result:
+    """A project from its name to a linted feedstock; without an end if it gets that far."""
     began = time.monotonic()
     seen: frozenset[str] = frozenset()
-    for end, arguments in _steps(name, folder, python):
-        if arguments and arguments[0] == "build":
-            arguments = (*arguments, *_cpu_row(folder, python))
-        code, text = _run(arguments, folder, f"{end.replace(' ', '-')}-{arguments[0]}")
+    place = str(folder)
+    for arguments in (
+        ("init", name, "--self-contained", "--maintainer", "someone", "--output", place),
+        ("generate", place),
+        ("rerender", place),
+        ("lint", place, "--ignore", "macos-variants"),
+    ):
+        code, text = _run(arguments, folder)
         if arguments[0] == "init" and code == 0:
             spec = (folder / "feedstock.yaml").read_text(encoding="utf-8")
             seen = frozenset(re.findall(r"compiler: (\w+)", spec)) & set(_LANGUAGES)
         if code != 0:
-            ended = "refused before" if "cannot be built here" in text else end
-            return Result(name, expected, seen, ended, time.monotonic() - began, _why(text))
-    end = "built" if python else "not tried"
-    return Result(name, expected, seen, end, time.monotonic() - began)
+            return Result(name, expected, seen, "no recipe", time.monotonic() - began, _why(text))
+    return Result(name, expected, seen, "", time.monotonic() - began)
 
 
-def _steps(name: str, folder: Path, python: str | None) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The commands, each with what to call a project at whose command it ends."""
-    place = str(folder)
-    yield "no recipe", ("init", name, "--self-contained", "--maintainer", "someone", "--output", place)
-    yield "no recipe", ("generate", place)
-    yield "no recipe", ("rerender", place)
-    yield "no recipe", ("lint", place, "--ignore", "macos-variants")
-    if python:
-        yield "failed after", ("build", "--channel", "stand-in", "--feedstock", place)
+def _is_possible(folder: Path, python: str) -> bool:
+    """Whether no need of a project is known to be missing, without fetching anything."""
+    rows = _cpu_row(folder, python)
+    code, text = _run(("plan", "--channel", "stand-in", "--json", "--feedstock", str(folder), *rows), folder)
+    return code == 0 and folder.name not in LIBRARIES and not json.loads(text[text.index("{") :])["refused"]
 
 
-def _cpu_row(folder: Path, python: str | None) -> tuple[str, ...]:
+def _built(described: Result, folder: Path, python: str, limit: float) -> Result:
+    began = time.monotonic()
+    rows = _cpu_row(folder, python)
+    code, text = _run(("build", "--channel", "stand-in", "--feedstock", str(folder), *rows), folder, limit)
+    end = "built" if code == 0 else "refused before" if "cannot be built here" in text else "failed after"
+    seconds = described.seconds + time.monotonic() - began
+    return replace(described, end=end, seconds=seconds, why="" if code == 0 else _why(text))
+
+
+def _cpu_row(folder: Path, python: str) -> tuple[str, ...]:
     """The configuration without CUDA of this Python, or the only one."""
     names = sorted(path.stem for path in (folder / ".ci_support").glob("*.yaml"))
     without = [name for name in names if "cuda_compiler_version1" not in name] or names
     return tuple([name for name in without if f"python{python}." in name][:1] or without[:1])
 
 
-def _run(arguments: tuple[str, ...], folder: Path, title: str) -> tuple[int, str]:
-    """Exit code and output of a command, which is kept beside the feedstock."""
+def _run(arguments: tuple[str, ...], folder: Path, limit: float | None = None) -> tuple[int, str]:
+    """Exit code and output of a command, which is kept beside the feedstock; past the limit it is interrupted."""
     command = [sys.executable, "-m", "feedstock_tools", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), "COLUMNS": "500"}
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, check=False
-    )
-    folder.with_name(f"{folder.name}.{title}.txt").parent.mkdir(parents=True, exist_ok=True)
-    folder.with_name(f"{folder.name}.{title}.txt").write_text(done.stdout, encoding="utf-8")
-    return done.returncode, done.stdout
+    kept = folder.with_name(f"{folder.name}.{arguments[0]}.txt")
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with kept.open("w+", encoding="utf-8") as log:
+        with subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment) as process:
+            try:
+                code = process.wait(limit)
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGINT)
+                code = process.wait() or 1
+                log.write(f"\nerror: it took more than {limit:.0f} s\n")
+        log.seek(0)
+        return code, log.read()
 
 
 def _why(text: str) -> str:
