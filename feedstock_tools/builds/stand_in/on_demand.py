@@ -1,6 +1,6 @@
 """Wheels for requirements that the stand-in channel's own packages do not meet: chosen, recorded with hashes, fetched.
 
-pip chooses them, with what they run with. Only packages that are tied to a project of PyPI are looked for: by the tools
+pip chooses them, with what they run with, for packages that are tied to a project of PyPI and no others: by the tools
 of this program, its table of frequent names, or a mapping that was fetched (`init --names`).
 """
 

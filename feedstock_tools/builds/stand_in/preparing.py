@@ -119,7 +119,7 @@ def provide_compiler(
 def _without_wheels(
     demands: Sequence[ChannelDemand], ties: Ties, folder: Path, machine: Mapping[str, str], watch: Watch
 ) -> dict[str, str]:
-    """The configurations that need a wheel which cannot be had: name → reason. The others' are fetched."""
+    """The configurations that need a wheel which pip cannot find or fetch: name → reason. The others' are fetched."""
     reasons: dict[str, str] = {}
     for demand in demands:
         try:

@@ -1,4 +1,4 @@
-"""Wheels that recipes require beyond the packages of the stand-in channel: what is asked for, chosen and recorded."""
+"""Wheels that recipes require beyond the stand-in channel: what pip gets to choose, and what is recorded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from feedstock_tools.builds.stand_in.channel import Sources, ensure_stand_in_channel
 from feedstock_tools.builds.stand_in.on_demand import Ties, fetch_wheels, recorded_wheels, requirement, unmet
 from feedstock_tools.channel.packages.reading import read_documents
-from feedstock_tools.channel.pip import unwatched
+from feedstock_tools.channel.pip import Fetching, unwatched
 from feedstock_tools.errors import WorkError
 from feedstock_tools.generate.package_names import PackageNames
 from feedstock_tools.platforms import Platform
@@ -77,8 +77,11 @@ def test_only_names_tied_to_a_project_are_asked_for(index: Path, tmp_path: Path)
 @on_linux
 def test_the_newest_wheel_within_bounds_becomes_a_package_with_what_it_runs_with(index: Path, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
-    fetch_wheels(["demokit <2", "python"], HERE, PYTHON, TIES, kept, _machine(index), unwatched)
+    steps: list[Fetching] = []
+    fetch_wheels(["demokit <2", "python"], HERE, PYTHON, TIES, kept, _machine(index), steps.append)
 
+    assert {step.size for step in steps} == {sum(path.stat().st_size for path in kept.glob("*.whl"))}
+    assert {step.what for step in steps} == {"demo-kit 1.0, other 0.7"}
     found = {each.package.name: each for each in recorded_wheels(kept) if each.package}
     assert sorted(found) == ["demokit", "pypi-other"]
     package = found["demokit"].package
