@@ -143,11 +143,13 @@ class Engines:
         if not self._has_scripts:
             return "the feedstock has no .scripts"
         from feedstock_tools.builds.engines.container import NO_RUNTIME, find_runtime, why_unreachable
+        from feedstock_tools.builds.engines.feedstock_script import FeedstockScript
 
         runtime = find_runtime(self.machine, answering=True)
         if runtime is None:
             return NO_RUNTIME
-        return runtime.why_not() or why_unreachable(runtime, *self._image_and_channels())
+        why = FeedstockScript(self.folder, self.machine, runtime).why_no_runtime()
+        return why or why_unreachable(runtime, *self._image_and_channels())
 
     def _image_and_channels(self) -> tuple[str, tuple[str, ...]]:
         """Those of the feedstock's first configuration."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from feedstock_tools.builds.engines.container import NO_RUNTIME, Runtime, named_image, share_arguments
+from feedstock_tools.builds.engines.container import ELSEWHERE, NO_RUNTIME, Runtime, named_image, share_arguments
 from feedstock_tools.builds.engines.contract import BuildRequest, Built, CrossTests, Event, Failed, Started
 from feedstock_tools.builds.engines.process.program import Command, packages_in, run_command
 from feedstock_tools.channel.packages.reading import read_hash_input
@@ -29,6 +29,8 @@ _OSX_SCRIPT = ".scripts/run_osx_build.sh"
 _WIN_SCRIPT = ".scripts/run_win_build.bat"
 #: Names of variables that a script reads, or passes into its container with `-e NAME`.
 _ASKED = re.compile(r"\$\{?([A-Za-z_]\w*)|-e +([A-Za-z_]\w*)|%([A-Za-z_]\w*)%")
+#: The variable in which scripts of conda-smithy take another program than docker.
+_CHOICE = "DOCKER_EXECUTABLE"
 _NOT_COPIED = ("build_artifacts", "miniforge3")
 #: The container's folder in which the scripts keep fetched packages.
 _CACHE_INSIDE = "/home/conda/feedstock_root/build_artifacts/pkg_cache"
@@ -89,9 +91,19 @@ class FeedstockScript:
                 "set OSX_SDK_DIR to the folder of Apple's SDK (or for its download); setting it means agreeing to "
                 "Apple's license"
             )
-        if script == DOCKER_SCRIPT:
-            return NO_RUNTIME if self.runtime is None else self.runtime.why_not()
-        return None
+        return self.why_no_runtime() if script == DOCKER_SCRIPT else None
+
+    def why_no_runtime(self) -> str | None:
+        """The reason why the script of Linux builds cannot run containers; None if it can.
+
+        Scripts of conda-smithy before March 2026 run docker whatever is in DOCKER_EXECUTABLE.
+        """
+        if self.runtime is None:
+            return NO_RUNTIME
+        is_other = Path(self.runtime.program).name != "docker" and self.runtime != ELSEWHERE
+        if is_other and _CHOICE not in read_text(self.feedstock / DOCKER_SCRIPT, within=self.feedstock):
+            return f"{DOCKER_SCRIPT} does not read {_CHOICE}: it runs docker, which is not here or does not answer"
+        return self.runtime.why_not()
 
     @contextmanager
     def build(self, request: BuildRequest) -> Iterator[Iterator[Event]]:
@@ -129,7 +141,7 @@ class FeedstockScript:
         # The script splits it at spaces and does not support quotes.
         environment["CONDA_FORGE_DOCKER_RUN_ARGS"] = " ".join(arguments)
         if not self.runtime.is_default:
-            environment["DOCKER_EXECUTABLE"] = self.runtime.for_script
+            environment[_CHOICE] = self.runtime.for_script
         terminal = not environment.get("CI")
         return Command((script,), copy, environment, output, terminal, (id_file, self.runtime.program))
 

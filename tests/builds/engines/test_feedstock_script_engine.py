@@ -238,6 +238,28 @@ def test_a_configuration_for_macos_is_built_on_linux_where_its_ci_does_so(
     assert replace(engines, given="container").why_elsewhere(osx) is None
 
 
+@pytest.mark.parametrize("docker", ["missing", "without its daemon"])
+def test_podman_is_no_runtime_for_a_script_that_runs_docker_by_name(
+    scripted: Path, tmp_path: Path, docker: str
+) -> None:
+    """Those of conda-smithy before DOCKER_EXECUTABLE do, whatever the variable says."""
+    script = scripted / ".scripts" / "run_docker_build.sh"
+    folder = stand_in(tmp_path / "bin")
+    (folder / "docker").rename(folder / "podman")
+    if docker != "missing":
+        (folder / "docker").write_text("#!/bin/sh\nexit 1\n")
+        (folder / "docker").chmod(0o755)
+    environment = {**machine(folder), "PATH": f"{folder}:{Path(sys.executable).parent}"}
+    runtime = find_runtime(environment, answering=True)
+    assert runtime and runtime.is_podman
+    assert FeedstockScript(scripted, environment, runtime).why_not("linux-64", "linux-64") is None
+    script.write_text(script.read_text().replace("${DOCKER_EXECUTABLE:-docker}", "docker"))
+    why = FeedstockScript(scripted, environment, runtime).why_not("linux-64", "linux-64")
+    assert "does not read DOCKER_EXECUTABLE: it runs docker" in (why or "")
+    planned = run(tool("plan", "linux_64_", "--feedstock", str(scripted)), variables=environment)
+    assert f"Not with container: {why}" in planned.stderr
+
+
 def test_macos_asks_for_the_consent_to_the_license_of_its_sdk(scripted: Path) -> None:
     (scripted / ".scripts" / "run_osx_build.sh").touch()
     engine = FeedstockScript(scripted, {}, None)
