@@ -17,6 +17,7 @@ from typing import Any
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.check.choices import ChoiceChange, Packages, changed_choices
+from feedstock_tools.check.findings import Check
 from feedstock_tools.check.renderings import Renderings
 from feedstock_tools.digests import digest_of_files
 from feedstock_tools.errors import FeedstockError
@@ -67,8 +68,8 @@ class Differences:
     `packages_added` and `packages_removed` are (job, package) of jobs in both states. `only_hashes` counts packages
     that are the same but for the hash in their build string. `same` counts packages without any difference. `files` are
     the scripts, patches and other files beside the recipe that differ, between states of one format. `choices` are the
-    builds that solvers take instead of those before; `why_no_choices` is the reason if that is unknown.
-    `short_names` has those of all jobs, by name.
+    builds that solvers take instead of those before; `why_no_choices` is the reason if that is unknown, and
+    `why_no_packages` if what is built is. `short_names` has those of all jobs, by name.
     """
 
     jobs_added: tuple[str, ...] = ()
@@ -84,6 +85,13 @@ class Differences:
     choices: tuple[ChoiceChange, ...] = ()
     why_no_choices: str = ""
     short_names: Mapping[str, str] = field(default_factory=dict)
+    why_no_packages: str = ""
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """What was compared: no difference is wrong, but a comparison may not have been possible."""
+        reasons = {"packages": self.why_no_packages, "what solvers take": self.why_no_choices}
+        return tuple(Check.of(name, wrong=False, unknown=reason) for name, reason in reasons.items())
 
     def __bool__(self) -> bool:
         """Whether the packages that are built differ in more than a hash."""
@@ -138,6 +146,7 @@ def compare_renderings(before: Renderings, after: Renderings) -> Differences:
         choices = changed_choices([*before_jobs.values()], [*after_jobs.values()])
     except FeedstockError as error:
         why_no_choices = str(error).splitlines()[0]
+    without_jobs = [state for state, jobs in (("before", old), ("after", new)) if not jobs]
     files = _files(before.forge) ^ _files(after.forge) if without is TWO_FORMATS else frozenset()
     return Differences(
         jobs_added=tuple(name for name in new if name not in both),
@@ -155,6 +164,7 @@ def compare_renderings(before: Renderings, after: Renderings) -> Differences:
         choices=choices,
         why_no_choices=why_no_choices,
         short_names={**before.titles, **after.titles},
+        why_no_packages=f"no jobs in .ci_support {' and '.join(without_jobs)}" if without_jobs else "",
     )
 
 

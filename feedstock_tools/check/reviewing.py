@@ -89,7 +89,7 @@ class Review:
         stale = self.stale is not None and (self.stale.files or self.stale.why_not) and not self.stale.base_too
         wrong = {
             "rerender": bool(stale),
-            "what solvers take": False,
+            **{check.name: False for check in self.differences.checks},
             "lint": any(found.weight == "mistake" for found in self.lint),
             "cuda check": any(found.weight == "mistake" for found in self.facts),
             "rehearse": bool(self.failures or self.mistaken),
@@ -152,7 +152,7 @@ def review_feedstock(
     )
     incomplete = {
         "rerender": "no pinning" if stale is None else stale.why_not.partition("\n")[0],
-        "what solvers take": differences.why_no_choices,
+        **{check.name: check.reason for check in differences.checks},
         "lint": _reasons(linted.checks),
         "cuda check": _reasons(checked.checks),
     }

@@ -24,7 +24,7 @@ from feedstock_tools.stages import stage
 from feedstock_tools.wording import counted
 
 if TYPE_CHECKING:
-    from feedstock_tools.check.findings import Report
+    from feedstock_tools.check.findings import Report, Verdict
     from feedstock_tools.check.linting.subject import LintFinding
     from feedstock_tools.check.rehearsal import RehearsalChannels
     from feedstock_tools.recipe.written.document import WrittenFiles
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 @click.option("--folders", is_flag=True, help="A and B are folders, not commits.")
 @options.feedstock
 @options.rules
+@options.strict
 @options.as_json
 @options.markdown
 @options.html
@@ -47,29 +48,33 @@ def diff(
     folders: bool,
     feedstock: Path | None,
     rules: str | None,
+    strict: bool,
     as_json: bool,
     markdown: bool,
     html: Path | None,
-) -> None:
+) -> int:
     """Compare what A and B build: jobs, packages, requirements, run exports, tests.
 
     A and B are commits of the feedstock; without B the feedstock as it is, without A its last commit. Texts are not
     compared: a recipe that was only rewritten changes no package. Two package files are compared file by file.
     """
+    from feedstock_tools.check.findings import Verdict
     from feedstock_tools.feedstock.git import checked_out
 
     options.refuse_both(as_json, markdown)
     form = "json" if as_json else "markdown" if markdown else "text"
+    verdict = Verdict.RIGHT
     if after is not None and _are_packages(before, after):
         result, page = _packages_compared(Path(before), Path(after), form)
     else:
         opened = _folder if folders else checked_out
         home = (feedstock or Path()).resolve()
-        result, page = _feedstocks_compared(home, before, after, opened, rules, form)
+        result, page, verdict = _feedstocks_compared(home, before, after, opened, rules, form)
     if html is not None:
         write_page(html, page(), beside=form != "text")
     if html is None or form != "text":
         say_result(result, whole=markdown)
+    return options.status_of(verdict, strict=strict)
 
 
 def _folder(_: Path, named: str) -> AbstractContextManager[Path]:
@@ -115,9 +120,10 @@ def _feedstocks_compared(
     opened: Callable[[Path, str], AbstractContextManager[Path]],
     rules: str | None,
     form: str,
-) -> tuple[object, Callable[[], str]]:
-    """How two states of a feedstock differ, in a form, and what makes the page of it."""
+) -> tuple[object, Callable[[], str], Verdict]:
+    """How two states of a feedstock differ, in a form, what makes the page of it, and whether all was compared."""
     from feedstock_tools.check.differences import compare_feedstocks
+    from feedstock_tools.check.findings import verdict_of
     from feedstock_tools.report.checks import differences
     from feedstock_tools.rerender.rules import Rules
 
@@ -129,7 +135,7 @@ def _feedstocks_compared(
         "markdown": differences.differences_markdown,
         "text": differences.differences_text,
     }
-    return forms[form](found), lambda: differences.differences_page(found, *names)
+    return forms[form](found), lambda: differences.differences_page(found, *names), verdict_of(found.checks)
 
 
 @command("review")

@@ -45,6 +45,7 @@ class Ending:
     commit: str | None
     pinning: str | None = None
     anyway: bool = False
+    strict: bool = False
 
 
 class EditGroup(Group):
@@ -131,10 +132,11 @@ def _finish(steps: Sequence[Step]) -> int:
         hint = "Nothing was written. --anyway writes it, and keeps the meta.yaml beside it."
         raise WorkError("\n".join((*draft.remarks, *draft.refusals)), hint=hint)
     if writes:
+        _refuse_doubts(draft, ending)
         tidy(draft.folder)
+    _say_notes(*draft.doubts, *draft.refusals)
     say_diff(changes.diff())
-    for remark in (*draft.remarks, *draft.doubts, *draft.refusals):
-        say_note(f"note: {remark}")
+    _say_notes(*draft.remarks)
     if not changes:
         say_note("nothing to change")
         return 0
@@ -142,7 +144,7 @@ def _finish(steps: Sequence[Step]) -> int:
     if not writes:
         how = "only --write --anyway does" if draft.refusals else "--write does"
         say_note(f"would change {names}; {how}")
-        return 0
+        return int(ending.strict and bool(draft.doubts))
     changes.apply()
     say_note(f"changed {names}")
     if repository is not None:
@@ -182,9 +184,9 @@ def _finish_in_spec(folder: Path, steps: Sequence[Step], ending: Ending) -> int:
         {folder / SPEC_NAME: updated.text.encode(), **others},
         seen={**seen, folder / SPEC_NAME: updated.before.encode()},
     )
+    _say_notes(*draft.doubts)
     say_diff([updated.diff(), *(change.diff() for change in compare(folder, updated.texts))])
-    for remark in (*draft.remarks, *draft.doubts):
-        say_note(f"note: {remark}")
+    _say_notes(*draft.remarks)
     reasons = [*(f"not in the spec: {text}" for text in updated.missed), *differing(updated.differences)]
     if reasons:
         hint = "Nothing was written. Edit the spec, then run: feedstock-tools generate"
@@ -193,7 +195,8 @@ def _finish_in_spec(folder: Path, steps: Sequence[Step], ending: Ending) -> int:
         raise InputError("\n".join(draft.doubts), path=draft.recipe_path, hint="Nothing was written.")
     if not ending.write and repository is None:
         say_note(f"would change {SPEC_NAME} and generate; --write does")
-        return 0
+        return int(ending.strict and bool(draft.doubts))
+    _refuse_doubts(draft, ending)
     tidy(folder)
     spec.apply()
     made = generate(folder)
@@ -204,6 +207,17 @@ def _finish_in_spec(folder: Path, steps: Sequence[Step], ending: Ending) -> int:
         title = "; ".join(title for title, _, _ in steps)
         commit_changes(repository, Changes(folder, {}, seen={**kept.seen, **others}), title, ending.commit)
     return 0
+
+
+def _say_notes(*notes: str) -> None:
+    for note in notes:
+        say_note(f"note: {note}")
+
+
+def _refuse_doubts(draft: Draft, ending: Ending) -> None:
+    """Refuse to write, with --strict, what could not be checked."""
+    if ending.strict and draft.doubts:
+        raise WorkError("\n".join(draft.doubts), path=draft.recipe_path, hint="Nothing was written.")
 
 
 def _merged(endings: Sequence[Ending]) -> Ending:
@@ -225,6 +239,7 @@ def _merged(endings: Sequence[Ending]) -> Ending:
         commits[-1] if commits else None,
         next(iter(pinnings), None),
         any(ending.anyway for ending in endings),
+        any(ending.strict for ending in endings),
     )
 
 
@@ -256,11 +271,13 @@ def _edit(
 
     def decorate(function: Callable[..., tuple[str, Edit]]) -> click.Command:
         @wraps(function)
-        def run(feedstock: Path | None, write: bool, commit: str | None, pinning: str | None, **values: Any) -> Step:
+        def run(
+            feedstock: Path | None, write: bool, commit: str | None, pinning: str | None, strict: bool, **values: Any
+        ) -> Step:
             title, change = function(**values, **({"pinning": pinning} if needs_pinning else {}))
-            return title, change, Ending(feedstock, write, commit, pinning, values.get("anyway", False))
+            return title, change, Ending(feedstock, write, commit, pinning, values.get("anyway", False), strict)
 
-        decorated = options.feedstock(options.pinning(_WRITE(_COMMIT(run))))
+        decorated = options.feedstock(options.pinning(_WRITE(_COMMIT(options.strict(run)))))
         return edit.command(name, cls=Command, **settings)(decorated)
 
     return decorate

@@ -45,13 +45,16 @@ def many() -> None:
 @_FOLDER
 @_INDEX
 @options.jobs
+@options.strict
 @options.as_json
-def index(folder: Path, file: Path | None, jobs: int, as_json: bool) -> None:
+def index(folder: Path, file: Path | None, jobs: int, strict: bool, as_json: bool) -> int:
     """Read each feedstock of DIR whose files have changed since the last time, and forget those that are gone.
 
     An interrupted run goes on where it ended. A feedstock that cannot be rendered is named with the reason.
     """
+    from feedstock_tools.check.findings import Check, checks_line, checks_values, verdict_of
     from feedstock_tools.many.index import INDEX, opened_index
+    from feedstock_tools.report.many import reading_checks
 
     began, counts, refused = time.monotonic(), Counter[str](), dict[str, str]()
     path = file or folder / INDEX
@@ -61,22 +64,28 @@ def index(folder: Path, file: Path | None, jobs: int, as_json: bool) -> None:
             if each.reason:
                 refused[each.name] = each.reason
             stage(f"many index: {counted(counts.total(), 'feedstock')} done")
+        known = found.find()
+    left = refused.keys() - {each.name for each in known}
+    checks = (*reading_checks(known), *(Check.of(name, wrong=False, unknown=refused[name]) for name in sorted(left)))
     for name, reason in sorted(refused.items()):
         say_error(f"{name}: {reason}")
     if as_json:
         say_result(
             {
+                **checks_values(checks),
                 "index": str(path),
                 **{word: counts[word] for word in ("read", "unchanged", "gone", "refused")},
                 "reasons": refused,
             }
         )
-        return
+        return options.status_of(verdict_of(checks), strict=strict)
     said = ", ".join(f"{number} {outcome}" for outcome, number in sorted(counts.items()))
+    say(checks_line(checks, "reading"))
     say(
         f"{counted(counts.total(), 'feedstock')}: {said or 'none found'}; {path.stat().st_size / 1e6:.1f} MB in {path}."
     )
     say_note(f"{duration(time.monotonic() - began)}")
+    return options.status_of(verdict_of(checks), strict=strict)
 
 
 @many.command("list", short_help="List the feedstocks that use a key, a package or CUDA.")
@@ -87,6 +96,7 @@ def index(folder: Path, file: Path | None, jobs: int, as_json: bool) -> None:
 @options.option("--makes", metavar="PACKAGE", meaning="Those that make this package")
 @options.option("--cuda-jobs", "cuda", is_flag=True, meaning="Those with CUDA jobs")
 @options.option("--recipe", "form", type=click.Choice(["meta.yaml", "recipe.yaml"]), meaning="Those with this recipe")
+@options.strict
 @options.as_json
 def list_(
     folder: Path,
@@ -96,27 +106,35 @@ def list_(
     makes: str | None,
     cuda: bool,
     form: str | None,
+    strict: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """List the indexed feedstocks of DIR that meet all of the given conditions.
 
     What jobs use is what the last rerender of the feedstock wrote into `.ci_support`; what packages require is what the
-    recipe renders to for these jobs.
+    recipe renders to for these jobs. Of a feedstock that could not be read, none of this is known.
     """
+    from feedstock_tools.check.findings import checks_line, checks_values, verdict_of
     from feedstock_tools.many.index import INDEX, opened_index
+    from feedstock_tools.report.many import reading_checks
 
     with opened_index(file or folder / INDEX) as found:
         feedstocks = found.find(key=key, depends=depends, makes=makes, cuda=cuda, form=form)
+        checks = reading_checks(found.find())
+    status = options.status_of(verdict_of(checks), strict=strict)
     if as_json:
         names = ("name", "format", "providers", "jobs", "cuda", "error")
-        say_result([{name: getattr(each, name) for name in names} for each in feedstocks])
-        return
+        listed = [{name: getattr(each, name) for name in names} for each in feedstocks]
+        say_result({**checks_values(checks), "feedstocks": listed})
+        return status
+    say(checks_line(checks, "reading"))
     rows = [
         (each.name, each.format or "?", str(each.jobs), str(each.cuda), " ".join(each.providers)) for each in feedstocks
     ]
     if rows:
         say(table(("feedstock", "recipe", "jobs", "CUDA", "providers"), rows, right=frozenset({2, 3})))
     say_note(counted(len(rows), "feedstock"))
+    return status
 
 
 @many.command("impact", short_help="Show which feedstocks a change of the pinning rebuilds, and in which order.")
@@ -133,6 +151,7 @@ def list_(
     metavar="FILE",
     meaning="Times of jobs by feedstock, FEEDSTOCK/JOB or globs, such as `pytorch*: 3 h`",
 )
+@options.strict
 @options.html
 @options.markdown
 @options.as_json
@@ -145,10 +164,11 @@ def impact(
     every: bool,
     job_time: str,
     job_times: Path | None,
+    strict: bool,
     html: Path | None,
     markdown: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """Show what becomes of the indexed feedstocks of DIR when the pinning BEFORE becomes AFTER.
 
     BEFORE and AFTER are folders laid out as the conda-forge-pinning package, its feedstock, or its variant file; or
@@ -156,9 +176,17 @@ def impact(
     added to BEFORE. Only feedstocks that could change are rendered again: those that mention a changed key, one zipped
     with it, or have a migration that changed.
     """
+    from feedstock_tools.check.findings import verdict_of
     from feedstock_tools.many.impact import impact as impact_of
     from feedstock_tools.many.index import INDEX, opened_index
-    from feedstock_tools.report.many import JobTimes, impact_json, impact_markdown, impact_page, impact_text
+    from feedstock_tools.report.many import (
+        JobTimes,
+        impact_checks,
+        impact_json,
+        impact_markdown,
+        impact_page,
+        impact_text,
+    )
 
     options.refuse_both(as_json, markdown)
     given: dict[str, float] = {}
@@ -175,8 +203,7 @@ def impact(
         say_result(
             (impact_json if as_json else impact_markdown if markdown else impact_text)(result, times), whole=markdown
         )
-    if result.missed:
-        raise SystemExit(1)
+    return options.status_of(verdict_of(impact_checks(result)), strict=strict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ class Impact:
         changed: the feedstocks whose jobs change.
         same: those that were rendered again and stay the same, with the reason why they were.
         untouched: those that need no rendering.
-        failed: those that fail to render with one of the pinnings.
+        failed: those that could not be read, or fail to render with one of the pinnings.
         missed: with `every`, those that change although the names in the index rule it out; there should be none.
         layers: the order in which the changed ones are rebuilt: each needs only packages of earlier layers.
         cycles: groups that need each other, each with the packages by which they do; they share a layer.
@@ -241,7 +241,10 @@ def impact(
     wanted: list[Member] = []
     seen: dict[str, str] = {}
     results: list[Touched] = []
-    for member, words, migrations in index.members():
+    for member, words, migrations, error in index.members():
+        if error:
+            results.append(Touched(member.name, error=f"could not be read: {error.splitlines()[0]}"))
+            continue
         why = change.why(words, migrations)
         if not why and not every:
             untouched.append(member.name)

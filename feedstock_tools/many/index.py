@@ -191,15 +191,16 @@ class Index:
         rows = self._connection.execute(_FIND, asked)
         return tuple(Found(name, made, tuple(providers.split()), *rest) for name, made, providers, *rest in rows)
 
-    def members(self) -> Iterator[tuple[Member, frozenset[str], dict[str, str]]]:
-        """Each feedstock with the names that it mentions, and its migrations by file name with their time stamps."""
+    def members(self) -> Iterator[tuple[Member, frozenset[str], dict[str, str], str]]:
+        """Each feedstock with the names that it mentions, its migrations by file name with their time stamps, and why
+        none of both is known: empty if they are."""
         rows = self._connection.execute(
-            "SELECT id, name, path, tree, is_repository, words FROM feedstock ORDER BY name"
+            "SELECT id, name, path, tree, is_repository, words, error FROM feedstock ORDER BY name"
         )
-        for number, name, path, tree, is_repository, words in rows:
+        for number, name, path, tree, is_repository, words, error in rows:
             own = self._connection.execute("SELECT name, stamp FROM migration WHERE feedstock = ?", (number,))
-            mentioned = frozenset(zlib.decompress(words).decode().split("\n"))
-            yield Member(name, Path(path), tree, bool(is_repository)), mentioned, dict(own)
+            mentioned = frozenset(zlib.decompress(words).decode().split())
+            yield Member(name, Path(path), tree, bool(is_repository)), mentioned, dict(own), "" if mentioned else error
 
     def edges(self, names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
         """Of some feedstocks: maker, user, and the package of the one that the other builds with."""

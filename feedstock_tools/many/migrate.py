@@ -78,7 +78,7 @@ def migrate(
         jobs: how many processes render in parallel.
         bounds: for each feedstock.
     """
-    members = {member.name: member for member, _, _ in index.members()}
+    members = {member.name: member for member, *_ in index.members()}
     left: list[Member] = []
     for name in names:
         member = members[name]

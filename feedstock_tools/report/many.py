@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from feedstock_tools.check.findings import Check, checks_line, checks_values
 from feedstock_tools.many.impact import Impact, Touched
+from feedstock_tools.many.index import Found
 from feedstock_tools.report.html_pages import html_page
 from feedstock_tools.wording import code, counted, duration, markup, named, table
 
@@ -35,9 +37,9 @@ class JobTimes:
 
 
 def impact_text(impact: Impact, times: JobTimes) -> str:
-    """A table of the changed feedstocks in the order of rebuilding, and what is left alone."""
+    """What was rendered, a table of the changed feedstocks in the order of rebuilding, and what is left alone."""
     rows = [tuple(map(str, row)) for row in _rows(impact, times)]
-    lines = [table(_HEAD, rows, right=_NUMBERS)] if rows else []
+    lines = [_checked(impact), *([table(_HEAD, rows, right=_NUMBERS)] if rows else [])]
     lines += [f"Cycle: {cycle}." for cycle in _cycles(impact)]
     lines += [f"Fails: {named(each.name)}: {named(each.error)}" for each in impact.failed]
     lines += [f"Changes although the index rules it out: {named(name)}" for name in impact.missed]
@@ -47,7 +49,7 @@ def impact_text(impact: Impact, times: JobTimes) -> str:
 def impact_markdown(impact: Impact, times: JobTimes) -> str:
     """The same for a pull request: the sums first, feedstocks folded, of each kind up to 40."""
     changed, cost, left = _summary(impact, times)
-    blocks = [f"**{cost}**", f"{markup(changed)} {left}"]
+    blocks = [f"**{cost}** {markup(_checked(impact))}", f"{markup(changed)} {left}"]
     if rows := _rows(impact, times):
         lines = [" | ".join(_HEAD), " | ".join("---:" if at in _NUMBERS else "---" for at in range(len(_HEAD)))]
         lines += [" | ".join([str(row[0]), code(str(row[1])), *map(str, row[2:])]) for row in rows[:_MOST]]
@@ -67,7 +69,7 @@ def impact_page(impact: Impact, times: JobTimes) -> str:
     for row in _rows(impact, times):
         layers.setdefault(row[0], []).append(row[1:])
     packages = {each.name: each.packages for each in impact.changed}
-    summary = _summary(impact, times)
+    summary = (_checked(impact), *_summary(impact, times))
     cycles, most = list(_cycles(impact)), _MOST_PACKAGES
     return html_page(
         "impact",
@@ -79,6 +81,24 @@ def impact_page(impact: Impact, times: JobTimes) -> str:
         failed=impact.failed,
         summary=summary,
     )
+
+
+def impact_checks(impact: Impact) -> tuple[Check, ...]:
+    """For each feedstock that was rendered whether what becomes of it is known."""
+    return (
+        *(Check.of(each.name, wrong=each.name in impact.missed) for each in impact.changed),
+        *(Check.of(name, wrong=False) for name in impact.same),
+        *(Check.of(each.name, wrong=False, unknown=each.error) for each in impact.failed),
+    )
+
+
+def reading_checks(feedstocks: Iterable[Found]) -> tuple[Check, ...]:
+    """Whether each feedstock of an index was read: what nobody could read is not ruled out by a condition."""
+    return tuple(Check.of(each.name, wrong=False, unknown=each.error.partition("\n")[0]) for each in feedstocks)
+
+
+def _checked(impact: Impact) -> str:
+    return checks_line(impact_checks(impact), "rendering")
 
 
 def _rows(impact: Impact, times: JobTimes) -> list[tuple[int, str, int, int, int, int]]:
@@ -118,6 +138,7 @@ def _folded(title: str, text: str) -> str:
 def impact_json(impact: Impact, times: JobTimes) -> dict[str, Any]:
     """The same as values; `same` has the reason why each was rendered again."""
     return {
+        **checks_values(impact_checks(impact)),
         "keys": sorted(impact.change.keys),
         "zipped": sorted(impact.change.with_zipped - impact.change.keys),
         "migrations": sorted(impact.change.migrations),

@@ -113,13 +113,15 @@ _RIGHT_OF_HOSTS = frozenset(range(1, len(_COLUMNS_OF_HOSTS)))
 def simulation_text(courses: Sequence[Simulation], hosts: SimulatedHosts, agenda: Agenda) -> str:
     """The duration and the cost of a run, and a line for each kind of host, of the first course; the range of all."""
     simulation, refused = courses[0], agenda.refused
-    if not agenda.todo:
-        return "\n".join([*_notes(agenda)[:1], *_refusals(agenda)])
+    if not agenda.todo and not refused:
+        return _notes(agenda)[0]
     uses: dict[str, list[HostUse]] = {}
     for use in simulation.uses:
         uses.setdefault(hosts.kinds[use.host.name], []).append(use)
     lines = [_line(kind, of_kind, simulation, hosts) for kind, of_kind in uses.items()]
     simulated = checks_line(simulation_checks(simulation, refused), "simulated row")
+    if not agenda.todo:
+        return "\n".join([simulated, *_notes(agenda)])
     shown = table(_COLUMNS_OF_HOSTS, lines, right=_RIGHT_OF_HOSTS)
     return "\n".join([simulated, shown, *_notes_of_run(simulation, hosts), *_range(courses, hosts), *_refusals(agenda)])
 

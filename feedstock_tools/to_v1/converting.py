@@ -73,7 +73,7 @@ def to_v1(draft: Draft, *, keep_refused: bool = False) -> Draft:
     name = meta.path.name
     remarks = [f"{name}:{problem.line}: not converted: {problem.reason}" for problem in converted.problems]
     remarks += [f"{name}:{note.line}: {note.reason}" for note in converted.notes]
-    compared, refusals = _compared(draft, converted, configurations)
+    compared, doubts, refusals = _compared(draft, converted, configurations)
     refusals = (
         *(f"{path.name}:{found.line}: {found.message}" for found in smithy_objections(converted.text, path)),
         *refusals,
@@ -84,7 +84,7 @@ def to_v1(draft: Draft, *, keep_refused: bool = False) -> Draft:
     edited = replace(
         edited.with_document(with_setting(forge, ("conda_build_tool",), "rattler-build")), recipe_path=path
     )
-    return edited.remarked(*remarks, *_size(meta.text, converted), *compared).refused(*refusals)
+    return edited.remarked(*remarks, *_size(meta.text, converted), *compared).doubted(*doubts).refused(*refusals)
 
 
 def _size(meta: str, converted: Converted) -> Iterator[str]:
@@ -123,18 +123,21 @@ def convert_recipe(meta: Document, configurations: Sequence[Configuration]) -> C
 
 def _compared(
     draft: Draft, converted: Converted, configurations: Sequence[Configuration]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """A remark on the packages of both recipes, and what the converted one builds differently."""
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """A remark on the packages of both recipes, what is unknown of them, and what the converted one builds
+    differently."""
     if not configurations:
-        return ("nothing was compared: there are no configurations in .ci_support",), ()
+        return (), ("no package was compared: there are no configurations in .ci_support",), ()
     if draft.document(draft.recipe_path) != draft.original.get(draft.recipe_path):
-        return ("nothing was compared: another edit of this call has changed the recipe already",), ()
+        return (), ("no package was compared: another edit of this call has changed the recipe already",), ()
     compared = configurations[:_MOST_CONFIGURATIONS]
     differences = compare_recipes(draft.folder, converted.text, compared)
     number = counted(len(compared), "configuration")
     if not differences:
-        return (f"compared {number}: the packages are the same but for the hashes in their build strings",), ()
-    return (), (f"compared {number}: {len(differences)} would build other packages", *_shown(differences[0]))
+        rest = len(configurations) - len(compared)
+        doubts = (f"{counted(rest, 'configuration')} of {len(configurations)} were not compared",) if rest else ()
+        return (f"compared {number}: the packages are the same but for the hashes in their build strings",), doubts, ()
+    return (), (), (f"compared {number}: {len(differences)} would build other packages", *_shown(differences[0]))
 
 
 def _shown(difference: Difference) -> Iterator[str]:

@@ -12,6 +12,7 @@ from feedstock_tools.check.differences import Differences, JobChange, Lines, Pac
 from feedstock_tools.report.checks.differences import (
     differences_json,
     differences_markdown,
+    differences_page,
     differences_text,
     each_once,
 )
@@ -83,7 +84,27 @@ def test_a_text_that_was_only_rewritten_changes_no_package(tmp_path: Path) -> No
     differences = compare_feedstocks(feedstock(tmp_path / "a"), feedstock(tmp_path / "b", rewritten))
     assert not differences
     assert (differences.same, differences.only_hashes) == (2, 0)
-    assert differences_text(differences) == "This changes no package: 2 packages compared.\n"
+    assert differences_text(differences) == "2 checks completed.\nThis changes no package: 2 packages compared.\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "where"),
+    [((), (), "before and after"), ((LINUX,), (), "after"), ((), (LINUX,), "before")],
+)
+def test_what_states_without_jobs_build_is_unknown(
+    tmp_path: Path, before: tuple[str, ...], after: tuple[str, ...], where: str
+) -> None:
+    """It is not the same, and not gone."""
+    states = [str(feedstock(tmp_path / name, jobs=jobs)) for name, jobs in (("a", before), ("b", after))]
+    shown = command.run(command.tool("diff", "--folders", *states), tmp_path)
+    line = f"1 of 2 checks could not be completed: packages (no jobs in .ci_support {where}).\n"
+    assert shown.stdout.startswith(line)
+    assert "This changes no package" not in shown.stdout
+    assert (shown.returncode, command.run([*shown.args, "--strict"], tmp_path).returncode) == (0, 1)
+    differences = compare_feedstocks(*map(Path, states))
+    assert differences_json(differences)["verdict"] == "unknown"
+    assert line.strip() in differences_markdown(differences).splitlines()[0]
+    assert line.strip() in differences_page(differences, "demo", *states)
 
 
 @pytest.mark.parametrize(
@@ -123,6 +144,7 @@ def test_jobs_come_and_go(tmp_path: Path) -> None:
     differences = compare_feedstocks(before, after)
     assert (differences.jobs_removed, differences.jobs_added) == ((LINUX,), (WINDOWS,))
     assert differences_text(differences) == (
+        "2 checks completed.\n"
         f"Removed jobs:\n  - {ON_LINUX}\nNew jobs:\n  + {ON_WINDOWS}\n1 new job, 1 removed job.\n"
     )
 
@@ -171,7 +193,9 @@ def test_markdown_is_folded_and_json_has_everything(tmp_path: Path) -> None:
     other = META.replace("numpy >=1", "numpy >=2")
     differences = compare_feedstocks(feedstock(tmp_path / "a"), feedstock(tmp_path / "b", other))
     text = differences_markdown(differences)
-    assert text.startswith("**2 changed packages.**\n\n<details><summary>Changed packages: 1 change</summary>")
+    assert text.startswith(
+        "**2 changed packages.** 2 checks completed.\n\n<details><summary>Changed packages: 1 change</summary>"
+    )
     assert " @@\nhost:\n- numpy >=1\n+ numpy >=2\n```" in text
     found = json.loads(json.dumps(differences_json(differences)))
     assert found["packages_differ"] is True
@@ -236,7 +260,8 @@ def test_files_beside_the_recipe_are_compared(tmp_path: Path) -> None:
     differences = compare_feedstocks(*sides)
     assert differences.files == ("build.sh",)
     assert bool(differences)
-    assert differences_text(differences) == "Changed files:\n  build.sh\n1 changed file, 2 unchanged packages.\n"
+    lines = ["Changed files:", "  build.sh", "1 changed file, 2 unchanged packages."]
+    assert differences_text(differences).splitlines()[1:] == lines
 
 
 def test_tests_of_an_output_are_its_own(tmp_path: Path) -> None:
@@ -255,9 +280,8 @@ def test_a_job_that_replaces_another_is_compared_with_it(tmp_path: Path) -> None
     assert (differences.jobs_added, differences.jobs_removed) == ((), ())
     assert differences.jobs_replaced == ((LINUX, "linux_64_python3.13"),)
     assert differences.packages_changed[0].jobs == (WINDOWS, "linux_64_python3.13")
-    assert differences_text(differences).startswith(
-        f"Replaced jobs:\n  {ON_LINUX}: with another file in .ci_support\ndemo in "
-    )
+    lines = ["Replaced jobs:", f"  {ON_LINUX}: with another file in .ci_support"]
+    assert differences_text(differences).splitlines()[1:3] == lines
 
 
 def changed(name: str, jobs: str, *parts: tuple[str, tuple[str, ...], tuple[str, ...]]) -> PackageChange:

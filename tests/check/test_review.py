@@ -85,7 +85,7 @@ def test_a_branch_that_changes_no_package_has_nothing_to_mend(feedstock: Path, p
     )
     assert "**This changes no package: 1 package compared.**" in shown.stdout
     assert "rehearse" not in shown.stdout
-    assert "\n\nNothing to mend. 5 checks completed.\n\nUsed: the pinning " in shown.stdout
+    assert "\n\nNothing to mend. 6 checks completed.\n\nUsed: the pinning " in shown.stdout
 
 
 def test_new_mistakes_are_named_and_old_ones_counted(feedstock: Path, pinning: Path, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_jobs_that_change_are_rehearsed(feedstock: Path, pinning: Path, tmp_path
     assert "<details><summary>rehearse</summary>" in shown.stdout
     unsolved = reviewed(feedstock, pinning, "--no-rehearse")
     assert (
-        "\n\n**Not all is known.** 1 of 5 checks could not be completed: rehearse (not asked for).\n" in unsolved.stdout
+        "\n\n**Not all is known.** 1 of 6 checks could not be completed: rehearse (not asked for).\n" in unsolved.stdout
     )
     assert "`rehearse`" not in unsolved.stdout
     assert (unsolved.returncode, reviewed(feedstock, pinning, "--no-rehearse", "--strict").returncode) == (0, 1)
@@ -229,7 +229,7 @@ def test_without_a_pinning_whether_it_is_rerendered_is_unknown(feedstock: Path) 
     review = review_feedstock(feedstock, feedstock)
     assert review.stale is None
     assert review.verdict is Verdict.UNKNOWN
-    line = "**Not all is known.** 2 of 5 checks could not be completed: rerender, lint (no pinning).\n"
+    line = "**Not all is known.** 2 of 6 checks could not be completed: rerender, lint (no pinning).\n"
     assert line in review_markdown(review, "main")
     assert review_feedstock(feedstock, feedstock, pinning="none").incomplete == {}
     assert review_json(review, "main")["stale"] is None

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
+
+import pytest
 
 from tests.support.feedstocks import HERE, TinyFeedstock
 
@@ -80,3 +83,17 @@ def test_nothing_to_simulate_is_said_with_the_reason(feedstock: TinyFeedstock) -
     assert planned.returncode == 0 and "The feedstock has no configurations" in planned.stderr
     simulated = feedstock.ask("plan", "--simulate", "3", *arguments)
     assert simulated.returncode == 2 and "rerender' writes them" in simulated.stderr
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="builds for macOS are not refused there")
+def test_refused_configurations_are_simulated_rows_that_are_unknown(feedstock: TinyFeedstock) -> None:
+    """Also if nothing else is left to build."""
+    for file in (feedstock.folder / ".ci_support").glob("*.yaml"):
+        if file.stem != "osx_64_":
+            file.unlink()
+    arguments = ("plan", "--simulate", "3", "--time", "1 h", "--channel", str(feedstock.channel))
+    shown = feedstock.ask(*arguments)
+    first = shown.stdout.splitlines()[0]
+    assert first.startswith("1 of 1 simulated row could not be completed: osx_64_ (")
+    assert json.loads(feedstock.ask(*arguments, "--json").stdout)["verdict"] == "unknown"
+    assert (shown.returncode, feedstock.ask(*arguments, "--strict").returncode) == (0, 1)

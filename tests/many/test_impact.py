@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -152,7 +153,8 @@ def test_the_command_takes_revisions_and_prints_markdown_and_a_page(workspace: P
     words = ("many", "impact", str(workspace))
     done = command.run(command.tool(*words, f"{clone}@HEAD", str(clone), "--markdown", "--html", str(page)))
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("**2 feedstocks to rebuild in 2 layers: 6 jobs, 6 h 00 min.**\n")
+    line = "**2 feedstocks to rebuild in 2 layers: 6 jobs, 6 h 00 min.** 2 renderings completed.\n"
+    assert done.stdout.startswith(line)
     assert "| 1 | `base` | 0 | 0 | 3 | 6 |" in done.stdout
     text = page.read_text()
     assert "Layer 2" in text and "libbase-1.0" in text.replace("<wbr>", "")
@@ -161,3 +163,16 @@ def test_the_command_takes_revisions_and_prints_markdown_and_a_page(workspace: P
     times.write_text("base/linux_64_*: 30 min\na*: 2 h\n")
     done = command.run(command.tool(*words, f"{clone}@HEAD", str(clone), "--job-times", str(times)))
     assert "2 feedstocks to rebuild in 2 layers: 6 jobs, 8 h 30 min." in done.stdout
+
+
+def test_a_feedstock_that_could_not_be_read_is_not_untouched(workspace: Path, tmp_path: Path) -> None:
+    (workspace / "other-feedstock/conda-forge.yml").write_text("provider: [")
+    with opened_index(workspace / INDEX) as index:
+        assert {each.outcome for each in index.update(workspace, 1)} == {"refused", "unchanged"}
+    before, after = (pinning(tmp_path / name, f"{PINNING}other_key:\n- {name}\n") for name in ("1", "2"))
+    asked = command.tool("many", "impact", str(workspace), str(before), str(after))
+    shown = command.run(asked)
+    assert shown.stdout.startswith("1 of 1 rendering could not be completed: other (could not be read: ")
+    assert (shown.returncode, command.run([*asked, "--strict"]).returncode) == (0, 1)
+    found = json.loads(command.run([*asked, "--json"]).stdout)
+    assert (found["verdict"], found["untouched"]) == ("unknown", ["app", "base"])

@@ -39,7 +39,7 @@ def test_feedstocks_are_found_by_what_they_use_require_and_make(tmp_path: Path) 
     with opened_index(tmp_path / INDEX) as index:
         (gpu,) = index.find(makes="gpu")
         assert (gpu.jobs, gpu.cuda, gpu.format) == (2, 1, "meta.yaml")
-        words = {member.name: mentioned for member, mentioned, _ in index.members()}
+        words = {member.name: mentioned for member, mentioned, *_ in index.members()}
     assert {"zlib", "libbase"} <= words["base"] and "zlib" not in words["gpu"]
 
 
@@ -109,6 +109,8 @@ def test_the_command_prints_a_table_and_values(tmp_path: Path) -> None:
     made = run("index", ".", "--jobs", "2", "--json")
     assert made.returncode == 0, made.stderr
     assert json.loads(made.stdout) == {
+        "verdict": "right",
+        "checks": [{"name": name, "verdict": "right", "reason": ""} for name in ("app", "base", "gpu")],
         "index": INDEX,
         "read": 3,
         "unchanged": 0,
@@ -117,7 +119,22 @@ def test_the_command_prints_a_table_and_values(tmp_path: Path) -> None:
         "reasons": {},
     }
     shown = run("list", ".", "--cuda-jobs")
-    assert [line.split() for line in shown.stdout.splitlines()][2][:4] == ["gpu", "meta.yaml", "2", "1"]
-    (app,) = json.loads(run("list", ".", "--recipe", "recipe.yaml", "--json").stdout)
+    assert [line.split() for line in shown.stdout.splitlines()][3][:4] == ["gpu", "meta.yaml", "2", "1"]
+    (app,) = json.loads(run("list", ".", "--recipe", "recipe.yaml", "--json").stdout)["feedstocks"]
     assert (app["name"], app["jobs"]) == ("app", 1)
     assert run("list", "recipe").returncode == 2
+
+
+def test_what_could_not_be_read_is_unknown_in_every_answer(tmp_path: Path) -> None:
+    workspace(tmp_path)
+    (tmp_path / "base-feedstock/recipe/meta.yaml").write_text("package: [")
+    for words in (("index",), ("index",), ("list", "--key", "bzip2"), ("list", "--json")):
+        asked = command.tool("many", words[0], str(tmp_path), *words[1:])
+        shown = command.run(asked)
+        if "--json" in words:
+            found = json.loads(shown.stdout)
+            assert found["verdict"] == "unknown"
+            assert [each["name"] for each in found["checks"] if each["verdict"] == "unknown"] == ["base"]
+        else:
+            assert shown.stdout.startswith("1 of 3 readings could not be completed: base (")
+        assert (shown.returncode, command.run([*asked, "--strict"]).returncode) == (0, 1)

@@ -165,3 +165,19 @@ def test_a_recipe_yaml_is_refused(feedstock: Path) -> None:
     refused = edit(feedstock)
     assert refused.returncode == 2
     assert "the recipe is a recipe.yaml already" in refused.stderr
+
+
+def test_a_comparison_without_configurations_is_unknown(feedstock: Path) -> None:
+    """Which comes first, and is not committed, nor written with --strict."""
+    (feedstock / ".ci_support" / "linux_64_.yaml").unlink()
+    subprocess.run(["git", "init", "-q"], cwd=feedstock, check=True)
+    before = files(feedstock)
+    reason = "no package was compared: there are no configurations in .ci_support"
+    shown = edit(feedstock)
+    assert (shown.returncode, shown.stderr.splitlines()[0]) == (0, f"note: {reason}")
+    for words, status in ((["--strict"], 1), (["--write", "--strict"], 1), (["--commit"], 2)):
+        refused = edit(feedstock, *words)
+        assert refused.returncode == status
+        assert reason in refused.stderr
+        assert files(feedstock) == before
+    assert edit(feedstock, "--write").returncode == 0

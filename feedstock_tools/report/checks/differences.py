@@ -11,6 +11,7 @@ from typing import Any
 
 from feedstock_tools.channel.packages.archive import FileDifference, PackageComparison
 from feedstock_tools.check.differences import Differences, JobChange, Lines, PackageChange
+from feedstock_tools.check.findings import checks_line, checks_values, verdict_of
 from feedstock_tools.feedstock.configurations import renamed
 from feedstock_tools.report.html_pages import html_page, shortened
 from feedstock_tools.wording import code, counted, fenced, markup, named, size_text, values_of
@@ -78,9 +79,9 @@ _MOST_OF_PAGE = 80
 
 
 def differences_text(differences: Differences) -> str:
-    """The differences as lines of text, the verdict last."""
+    """What was compared, the differences as lines of text, then the verdict."""
     differences = renamed(differences, differences.short_names)
-    lines = []
+    lines = [checks_line(differences.checks)]
     for sign, title, names in _jobs(differences):
         lines += [title, *(f"  {sign} {named(name)}" for name in names)]
     lines += ["Replaced jobs:", *(f"  {line}" for line in _replaced(differences))] if differences.jobs_replaced else []
@@ -105,7 +106,7 @@ def differences_markdown(differences: Differences) -> str:
         lists.append((title, [f"{sign} {names} in {jobs}" for names, jobs in _by_job(pairs, code)]))
     lists.append(("Changed files:", [code(name) for name in differences.files]))
     lists.append(("What solvers take:", [markup(line) for line in _choices(differences)]))
-    blocks = [f"**{verdict(differences)}**"]
+    blocks = [f"**{verdict(differences)}** {markup(checks_line(differences.checks))}"]
     for title, items in lists:
         if items:
             blocks.append("\n".join([title, "", *(f"- {item}" for item in _first(items, _MOST_OF_LIST))]))
@@ -131,12 +132,14 @@ def _first(lines: Sequence[str], most: int) -> Sequence[str]:
 
 
 def differences_json(differences: Differences) -> dict[str, Any]:
-    """The differences as JSON values, with `packages_differ`."""
-    return {"packages_differ": bool(differences), **asdict(differences)}
+    """The verdict, the checks and the differences as JSON values, with `packages_differ`."""
+    return {**checks_values(differences.checks), "packages_differ": bool(differences), **asdict(differences)}
 
 
 def verdict(differences: Differences) -> str:
     """How much is different, as a sentence."""
+    if not differences and differences.why_no_packages:
+        return "What this changes is unknown."
     if not differences:
         same = differences.same + differences.only_hashes
         hashes = f"; {counted(differences.only_hashes, 'package')} with another hash" if differences.only_hashes else ""
@@ -359,6 +362,8 @@ def _parts(steps: Iterable[_Step]) -> Iterator[Lines]:
         yield Lines(part, tuple(before for _, before, _ in own if before), tuple(after for _, _, after in own if after))
 
 
+#: The colours of a page without a difference.
+_PAGE_STATES = {"right": "solved", "unknown": "unknown"}
 #: How much the page shows; the JSON has everything.
 _MOST_CHANGES, _MOST_LINES_OF_PAGE, _MOST_NAMES_OF_PAGE = 500, 400, 200
 
@@ -412,10 +417,10 @@ def differences_page(differences: Differences, feedstock: str, before: str, afte
     }
     return _page(
         f"What a change of {feedstock} means",
-        verdict(differences),
+        f"{verdict(differences)} {checks_line(differences.checks)}",
         f"{after} against {before}",
         groups,
-        differs=bool(differences),
+        state="changed" if differences else _PAGE_STATES[verdict_of(differences.checks)],
         choices=differences.choices,
         why_no_choices=differences.why_no_choices,
     )
@@ -439,7 +444,7 @@ def comparison_page(found: PackageComparison, first: str, second: str) -> str:
         comparison_verdict(found),
         f"{second} against {first}",
         {"Files": files},
-        differs=not found.same_contents,
+        state="solved" if found.same_contents else "changed",
         choices=(),
         why_no_choices="",
     )
@@ -451,14 +456,14 @@ def _page(
     sides: str,
     groups: Mapping[str, Sequence[Change]],
     *,
-    differs: bool,
+    state: str,
     choices: Sequence[object],
     why_no_choices: str,
 ) -> str:
     shown = {name: [_bounded(change) for change in group[:_MOST_CHANGES]] for name, group in groups.items() if group}
     counts = {
-        state: sum(change.state == state for group in shown.values() for change in group)
-        for state in ("removed", "added", "changed")
+        kind: sum(change.state == kind for group in shown.values() for change in group)
+        for kind in ("removed", "added", "changed")
     }
     return html_page(
         "differences",
@@ -467,12 +472,12 @@ def _page(
         title=title,
         verdict=verdict_text,
         sides=sides,
-        differs=differs,
+        state=state,
         choices=choices[:_MOST_CHANGES],
         why_no_choices=why_no_choices,
         groups=shown,
         left={name: max(0, len(group) - _MOST_CHANGES) for name, group in groups.items()},
-        counts={state: count for state, count in counts.items() if count},
+        counts={kind: count for kind, count in counts.items() if count},
         most=_MOST_NAMES_OF_PAGE,
     )
 
