@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from feedstock_tools.variants.model import Variant, VariantSpace
@@ -20,6 +20,10 @@ class UsedVariables:
     own_loop: frozenset[str]
     top_level: frozenset[str]
     top_level_loop: frozenset[str]
+
+
+#: The characters that a name, a version and a build string must not have (conda_build/metadata.py: check_bad_chrs).
+_BAD = frozenset("=@#$%^&*:;\"'\\|<>?/ ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,18 @@ class RenderedOutput:
     def file_stem(self) -> str:
         """`name-version-build`, as package files are named without their extension."""
         return f"{self.name}-{self.version}-{self.build_string}"
+
+    def refused_parts(self) -> Iterator[str]:
+        """What conda-build refuses in its name, version and build string."""
+        for what, value, bad in (
+            ("name", self.name, _BAD | {"!"}),
+            ("version", self.version, _BAD | {"-"}),
+            ("build string", self.build_string, _BAD | {"-", "!"}),
+        ):
+            if wrong := bad.intersection(value):
+                yield f"{''.join(sorted(wrong))!r} in the {what} '{value}'"
+        if not self.version or self.version.startswith("."):
+            yield f"the version '{self.version}' of {self.name}"
 
 
 @dataclass(frozen=True, slots=True)

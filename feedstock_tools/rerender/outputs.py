@@ -10,6 +10,7 @@ from typing import Any
 
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
+from feedstock_tools.errors import InputError
 from feedstock_tools.platforms import Platform
 from feedstock_tools.recipe.model import RenderedOutput
 from feedstock_tools.recipe.packages import Package, package_of_content, package_of_meta
@@ -104,6 +105,9 @@ def _built(
         yield from (output for _, output in _contents_with_rattler_build(folder, configuration, builder, rules))
         return
     for meta, output in packages_with_conda_build(folder, configuration, builder, rules):
+        if refused := list(output.refused_parts()):
+            where = f"conda-build refuses {refused[0]} in {configuration.name}"
+            raise InputError(where, path=folder / "meta.yaml", hint="`feedstock-tools lint` shows the lines.")
         if meta.kind.startswith("conda"):
             yield output
 

@@ -56,6 +56,23 @@ def test_names_are_those_of_conda_build(configuration: str) -> None:
     assert named(configuration) == NEWEST[configuration]
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "refused"),
+    [
+        ('version: "1"', "version: {{ undefined_here }}", "the version '' of a"),
+        ('version: "1"', 'version: ".1"', "the version '.1' of a"),
+        ("name: a", "name: a b", "' ' in the name 'a b'"),
+    ],
+)
+def test_names_that_conda_build_refuses_are_refused(tmp_path: Path, old: str, new: str, refused: str) -> None:
+    (tmp_path / "recipe").mkdir()
+    (tmp_path / "recipe/meta.yaml").write_text('package:\n  name: a\n  version: "1"\n'.replace(old, new))
+    (tmp_path / ".ci_support").mkdir()
+    (tmp_path / ".ci_support/linux_64_.yaml").write_text("target_platform:\n- linux-64\n")
+    with pytest.raises(InputError, match=f"meta.yaml: conda-build refuses {refused} in linux_64_"):
+        output_files(tmp_path, read_configurations(tmp_path))
+
+
 def test_an_older_conda_build_left_virtual_packages_out_of_the_hash() -> None:
     assert named(CUDA, rules="3.14.1+3.21.4")[0] == "linux-64/libsolver-1.4.0-cuda129h4437301_3.tar.bz2"
 

@@ -22,8 +22,6 @@ from feedstock_tools.recipe.written.variables import expand
 from feedstock_tools.variants.rules import CondaBuildRules
 from feedstock_tools.variants.selectors import Namespace, default_variant
 
-#: The characters that a name, a version and a build string must not have (conda_build/metadata.py: check_bad_chrs).
-_BAD = frozenset("=@#$%^&*:;\"'\\|<>?/ ")
 _WORDS = frozenset({"", "true", "false", "yes", "no", "on", "off", "null", "~"})
 
 
@@ -63,15 +61,7 @@ def _written_mistakes(subject: Subject) -> Iterator[LintFinding]:
 
 def _mistakes(package: Package, *, alone: bool) -> Iterator[str]:
     output = package.output
-    for what, value, bad in (
-        ("name", output.name, _BAD | {"!"}),
-        ("version", output.version, _BAD | {"-"}),
-        ("build string", output.build_string, _BAD | {"-", "!"}),
-    ):
-        if wrong := bad.intersection(value):
-            yield f"{''.join(sorted(wrong))!r} in the {what} '{value}'"
-    if not output.version or output.version.startswith("."):
-        yield f"the version '{output.version}' of {output.name}"
+    yield from output.refused_parts()
     for requirement in (*package.build, *(package.host or ()), *package.run, *package.constrains):
         if not isinstance(requirement, Pin) and not _is_requirement(requirement):
             yield f"the requirement '{requirement}' of {output.name}"
