@@ -153,6 +153,12 @@ def test_the_first_step_installs_what_the_lock_names_and_the_action_s_own_code(t
     assert fetch == "-I -m feedstock_tools pinning fetch 2026.1"
 
 
+def test_the_base_is_the_one_of_the_event_and_a_fork_gets_no_comment() -> None:
+    """A branch of the same name in the checkout is not asked, and the token of a fork's event may not write."""
+    assert step("feedstock_tools review")["env"]["BASE"] == "${{ inputs.base || github.event.pull_request.base.sha }}"
+    assert "github.event.pull_request.head.repo.full_name == github.repository" in step("gh pr comment")["if"]
+
+
 @pytest.mark.parametrize("words", ["feedstock-tools lint", "feedstock-tools rerender --check"])
 def test_the_hooks_call_commands_that_exist(words: str) -> None:
     assert words in [hook["entry"] for hook in yaml.safe_load(HOOKS.read_text(encoding="utf-8"))]
@@ -174,6 +180,7 @@ def test_what_the_page_shows_can_be_read() -> None:
     named = re.findall(r"uses: (\S+)@(\S+)", PAGE)
     assert all(ref == "COMMIT" or re.fullmatch("[0-9a-f]{40}", ref) for _, ref in named)
     assert workflow["permissions"] == {}
+    assert workflow["jobs"]["review"]["permissions"] == {"contents": "read", "pull-requests": "write"}
     given = yaml.safe_load(re.search(r"with: (\{command: rerender\})", PAGE)[1])  # type: ignore[index]
     assert given.keys() <= yaml.safe_load(ACTION.read_text(encoding="utf-8"))["inputs"].keys()
 
