@@ -144,8 +144,7 @@ def test_jobs_come_and_go(tmp_path: Path) -> None:
     differences = compare_feedstocks(before, after)
     assert (differences.jobs_removed, differences.jobs_added) == ((LINUX,), (WINDOWS,))
     assert differences_text(differences) == (
-        "2 checks completed.\n"
-        f"Removed jobs:\n  - {ON_LINUX}\nNew jobs:\n  + {ON_WINDOWS}\n1 new job, 1 removed job.\n"
+        f"2 checks completed.\nRemoved jobs:\n  - {ON_LINUX}\nNew jobs:\n  + {ON_WINDOWS}\n1 new job, 1 removed job.\n"
     )
 
 
