@@ -19,9 +19,8 @@ class Mistake:
     def __str__(self) -> str:
         place = ":".join(str(part) for part in (self.path, self.line, self.column) if part is not None)
         place = place.replace("\n", "\\n")
-        message = self.message.replace("\n", "\n  ")  # no name in it begins a line of its own
-        text = f"{place}: {message}" if place else message
-        return f"{text}\n  {self.hint}" if self.hint else text
+        text = f"{place}: {self.message}" if place else self.message
+        return (f"{text}\n{self.hint}" if self.hint else text).replace("\n", "\n  ")  # no name begins a line of its own
 
 
 class FeedstockError(Exception):

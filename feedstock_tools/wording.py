@@ -10,8 +10,12 @@ from typing import Any, TypeVar
 from feedstock_tools.errors import InputError
 
 #: Characters that a terminal acts on instead of showing them: control characters except tab and line feed, marks that
-#: turn the direction of a line around, and lone surrogates, which represent bytes that are not UTF-8.
-_UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+#: turn the direction of a line around or end it elsewhere, characters without width, with which two names would look
+#: the same, and lone surrogates, which represent bytes that are not UTF-8.
+_UNSHOWN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff"
+    "\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
 
 #: Lines that a runner of workflows obeys: GitHub's begin with `::`, older ones and those of Azure are anywhere.
 _COMMAND = re.compile(r"^(\s*):(?=:)|#(?=#(?:vso)?\[)", re.MULTILINE | re.IGNORECASE)
@@ -19,14 +23,11 @@ _COMMAND = re.compile(r"^(\s*):(?=:)|#(?=#(?:vso)?\[)", re.MULTILINE | re.IGNORE
 #: and addresses.
 _MARKS = re.compile(
     r"([\\`*\[\]<>|~&$!]|(?<!\w)_|_(?!\w)|^[#=+-])|(?<=[@#])(?=\w)|(?<=:)(?=//)|(?<=www)(?=\.)"
-    r"|(?<=\bGH)(?=-\d)|^(?=\s|\d+[.)])",
+    r"|(?<=\bGH)(?=-\d)|^(?=\s|\d+[.)](?:\s|$))",
     re.IGNORECASE,
 )
 _BAR = re.compile(r"(\\*)\|")
-#: What ends a line, or has no width, so that two names would look the same.
-_UNSEEN = re.compile(
-    r"[\n\t\u2028\u2029\u00ad\u180e\u200b-\u200d\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
-)
+_BREAKS = re.compile(r"[\n\t]")
 
 _NONE: frozenset[int] = frozenset()
 #: The characters below which no column of a table is cut.
@@ -87,7 +88,7 @@ def named(name: str) -> str:
     >>> print(named("file\\nNothing to mend."))
     file\\nNothing to mend.
     """
-    return _UNSEEN.sub(_escaped, shown(name))
+    return _BREAKS.sub(_escaped, shown(name))
 
 
 def code(name: str) -> str:

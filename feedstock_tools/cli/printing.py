@@ -134,7 +134,8 @@ def say_result(result: object, *, whole: bool = False) -> None:
     if isinstance(result, str):
         say(result, nl=bool(result) and not result.endswith("\n"), whole=whole)
     else:
-        _print(json.dumps(_plain(result), indent=2))
+        text = json.dumps(_plain(result), indent=2)
+        _print(text.replace("##", "#\\u0023"))  # which a runner of workflows would obey
 
 
 def say_commands(commands: str) -> None:

@@ -12,6 +12,7 @@ from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.written.document import Document, Part, TextEdit
 from feedstock_tools.recipe.written.owners import outputs_of
 from feedstock_tools.recipe.written.variables import Variable, expand, names_behind, names_in, read_variables
+from feedstock_tools.wording import named
 
 #: Gives the hash for an address and a kind: sha256, sha1 or md5.
 Digest = Callable[[str, str], str]
@@ -118,14 +119,14 @@ def left_behind(document: Document, moved: Document, output: str | None = None) 
     changed = {old.name: old.literal or "" for old, new in pairs if old.expression != new.expression}
     old = {version_of(document, output), *changed.values()}
     remarks = [
-        f"{document.place_of(variable.start)} is as before: {variable.name} = {variable.literal}"
+        f"{document.place_of(variable.start)} is as before: {variable.name} = {named(variable.literal)}"
         for variable, new in pairs
         if variable.literal and variable.expression == new.expression
         if any(_repeats(variable.literal, text) for text in old)
     ]
     kept = kept_sources(document, moved)
     why = "is as before, since nothing in it follows the version"
-    return (*remarks, *(f"{place}: source {number} {why}: {address}" for number, place, address in kept))
+    return (*remarks, *(f"{place}: source {number} {why}: {named(address)}" for number, place, address in kept))
 
 
 def _repeats(literal: str, version: str) -> bool:

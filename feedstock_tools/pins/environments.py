@@ -329,7 +329,7 @@ def environment(request: Request, facts: CudaFacts, frameworks: Frameworks) -> E
         return Environment(request, chosen, records, tuple(_notes(chosen, records, request, frameworks)))
     for package in wanted:
         reasons |= dict.fromkeys(reasons_without(package, request.target, frameworks))
-    raise WorkError(f"there is no such environment for {request.target}", hint="\n  ".join(reasons) or None)
+    raise WorkError(f"there is no such environment for {request.target}", hint="\n".join(reasons) or None)
 
 
 def specs_of(parts: Sequence[Part], request: Request) -> tuple[str, ...]:
@@ -354,7 +354,7 @@ def _ways(package: RequestedPackage, request: Request, facts: CudaFacts, framewo
     if not parts:
         reasons = reasons_without(package, request.target, frameworks)
         unknown = f"there is no known way to install {package.name} for {request.target}"
-        raise WorkError(f"there is no {package.name} for {request.target}", hint="\n  ".join(reasons) or unknown)
+        raise WorkError(f"there is no {package.name} for {request.target}", hint="\n".join(reasons) or unknown)
     return parts
 
 

@@ -19,6 +19,7 @@ from feedstock_tools.wording import (
     markdown_table,
     markup,
     moment,
+    named,
     size_text,
     table,
     values_of,
@@ -229,7 +230,7 @@ def _kept(matrix: Matrix) -> list[str]:
     """The shared builds that are kept for rows to come, each once."""
     kept = {shared.output.identity: shared for state in matrix.configurations for shared in state.shared}
     lines = [
-        f"  {shared.output.stem}: {size_text(_kept_size(matrix, shared))} in {_kept_folder(matrix, shared)}"
+        f"  {named(shared.output.stem)}: {size_text(_kept_size(matrix, shared))} in {_kept_folder(matrix, shared)}"
         for shared in kept.values()
         if shared.state == "done"
     ]
@@ -254,7 +255,7 @@ def _compared(matrix: Matrix) -> list[str]:
         return []
     others = [record for record in newest.values() if not are_same([record])]
     same = len(newest) - len(others)
-    listed = [f"  {record.file.rpartition('/')[2]}: {comparison_words(record)}" for record in others]
+    listed = [f"  {named(record.file.rpartition('/')[2])}: {comparison_words(record)}" for record in others]
     return [
         f"\n{counted(len(newest), 'package')} compared with a second build: {same} with the same contents.",
         *listed,
@@ -281,7 +282,7 @@ def _totals(table_lines: Sequence[Line]) -> str:
 
 def _group_text(matrix: Matrix, group: Group) -> str:
     first, *rest = group.reason.splitlines() or [""]
-    text = [f"\n{group.state}: {_who(group)}: {first}", *(f"  {line}" for line in rest)]
+    text = [f"\n{group.state}: {named(_who(group))}: {first}", *(f"  {line}" for line in rest)]
     logs = dict.fromkeys(output.record.log for _, output in group.outputs if output.record)
     if group.state in ("failed", "interrupted"):
         text += [f"  Log: {matrix.artifacts / log}" for log in logs]

@@ -9,7 +9,7 @@ from typing import Any
 
 from feedstock_tools.rerender.outputs import PackageFile
 from feedstock_tools.rerender.why.model import Absence, Explanation, FileLine, Loss, Use, ValueOrigin, VariantStep
-from feedstock_tools.wording import values_of
+from feedstock_tools.wording import named, values_of
 
 _LONGEST = 90
 #: Selectors and conditions are the answer, and are shown whole where they are not absurd.
@@ -171,8 +171,8 @@ def outputs_text(files: Sequence[PackageFile]) -> str:
     lines: list[str] = []
     for place, file in enumerate(files):
         if place == 0 or files[place - 1].configuration != file.configuration:
-            lines.append(file.configuration)
-        lines.append(f"  {file.path}")
+            lines.append(named(file.configuration))
+        lines.append(f"  {named(str(file.path))}")
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -547,7 +547,7 @@ def test_a_content_of_another_hash_is_refused(feedstock: Path) -> None:
 
 
 def test_a_folder_of_another_hash_is_refused(feedstock: Path) -> None:
-    """Git reads a tree below that of the commit without looking whether it is the one that was asked for."""
+    """Git checks the hash of a commit's first tree, and of none below it."""
     digest, other = (git(feedstock, "rev-parse", f"{revision}:recipe").strip() for revision in ("main", "HEAD"))
     command = ["git", "-C", str(feedstock), "cat-file", "tree", other]
     content = subprocess.run(command, capture_output=True, check=True).stdout

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
 
 from feedstock_tools.check.differences import Differences, JobChange, Lines, PackageChange
-from feedstock_tools.cli import program
 from feedstock_tools.errors import InputError
 from feedstock_tools.report.checks.differences import differences_markdown, differences_text
 from feedstock_tools.wording import code, fenced, html_code, markdown_table, markup, named, shown, table
 from tests.support import command
-from tests.support.git import committed
 from tests.support.needs import needs
 
 #: What a name tries: a line of its own, commands of runners, a mention, HTML, a link, the end of code, a terminal.
@@ -125,64 +120,6 @@ def test_a_difference_forges_nothing() -> None:
 def test_an_error_indents_what_a_name_breaks() -> None:
     error = str(InputError(f"there is no {BAD}", path=Path(f"recipe/{BAD}"), hint="Mend it."))
     assert not re.search(r"(?m)^(?:FORGED|::)", error)
-
-
-COMMANDS = (
-    ("rerender", "--pinning", "none", "--smithy", "none", "--check", "--diff"),
-    ("outputs",),
-    ("lint", "--pinning", "none"),
-    ("lint", "--pinning", "none", "--github"),
-    ("diff", "--markdown"),
-    ("review", "HEAD", "--no-rehearse", "--pinning", "none", "--smithy", "none"),
-    ("build", "--list"),
-    ("status",),
-    ("status", "--markdown"),
-    ("plan",),
-    ("cuda", "check"),
-)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("where", ["name and texts", "values", "files", "configuration"])
-def test_no_command_prints_a_forged_line(
-    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """The walk: each command on a feedstock whose texts, values, files or configurations have hostile names."""
-    bad = BAD if where == "name and texts" else ""
-    folder = tmp_path / "demo-feedstock"
-    (folder / "recipe").mkdir(parents=True)
-    (folder / ".ci_support").mkdir()
-    recipe = {
-        "package": {"name": f"demo{bad}", "version": f"1{bad}"},
-        "source": {"url": f"https://example.org/x.tgz{bad}", "sha256": "0" * 64},
-        "build": {"number": 0, "script": f"true{bad}"},
-        "requirements": {"host": ["python", f"numpy{bad}"], "run": ["python"]},
-        "about": {"license": f"MIT{bad}", "home": "https://example.org"},
-        "extra": {"recipe-maintainers": [f"me{bad}"]},
-    }
-    (folder / "recipe/meta.yaml").write_text(json.dumps(recipe))
-    (folder / "conda-forge.yml").write_text("{}\n")
-    value = "3.12.* *_cpython" + (BAD if where == "values" else "")
-    (folder / "recipe/conda_build_config.yaml").write_text(json.dumps({"python": [value]}))
-    file_name = BAD.replace("/", "_")
-    if where == "files":
-        (folder / "recipe" / file_name).write_text("")
-    name = f"linux_64_{file_name if where == 'configuration' else ''}"
-    values = {"target_platform": ["linux-64"], "python": [value], "docker_image": [f"image{bad}"]}
-    (folder / f".ci_support/{name}.yaml").write_text(json.dumps(values))
-    committed(folder)
-    (folder / "recipe/meta.yaml").write_text(json.dumps({**recipe, "build": {"number": 1, "script": f"false{bad}"}}))
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for words in COMMANDS:
-        monkeypatch.setattr(sys, "argv", ["feedstock-tools", *words])
-        with contextlib.suppress(SystemExit):  # in this process: eleven starts would cost more
-            program._status(program._group, "feedstock-tools", None)
-        text = "\n".join(capfd.readouterr())
-        if "--github" in words:  # these are commands, and ours
-            text = re.sub(r"(?m)^::(?:notice|warning) ", "", text)
-        assert not FORGED.search(text), (words, text)
-        assert text.strip() and "Traceback" not in text, (words, text)
 
 
 @needs("system", shutil.which("bash"), "bash")
