@@ -186,8 +186,12 @@ def pythons_of(files: Sequence[Wheel]) -> set[str]:
 
 
 def named(files: Sequence[Wheel], releases: Sequence[Sequence[Wheel]]) -> Entry:
-    """The Pythons of a release by the names of its wheels, and those that all releases of the minor version have."""
-    pythons, of_all = pythons_of(files), set.intersection(*map(pythons_of, releases))
+    """The Pythons of a release by the names of its wheels, and those that all releases of the minor version have.
+
+    Those for linux-64 count where there are some: other platforms may have wheels for more (torch 1.10 for 3.10).
+    """
+    pythons, *others = (pythons_of(wheels_for(each, "linux-64") or each) for each in (files, *releases))
+    of_all = set.intersection(*others)
     fewer = {"python_of_all": sorted(of_all, key=parse_version)} if of_all and of_all < pythons else {}
     return {"python": sorted(pythons, key=parse_version), **fewer}
 

@@ -15,12 +15,14 @@ from feedstock_tools.channel.folder import index_channel
 from feedstock_tools.channel.metadata import PackageMetadata
 from feedstock_tools.channel.packages.archive import write_package
 from feedstock_tools.channel.solving import solve, virtual_packages
+from feedstock_tools.channel.specs import admits
 from feedstock_tools.cli.cuda import env as command
 from feedstock_tools.errors import InputError, WorkError
-from feedstock_tools.facts.cuda import CudaFacts
-from feedstock_tools.facts.frameworks import load_frameworks
+from feedstock_tools.facts.cuda import CudaFacts, load_cuda
+from feedstock_tools.facts.frameworks import load_frameworks, load_wheels
+from feedstock_tools.facts.packages import known_pythons
 from feedstock_tools.pins.driver import Device, Machine
-from feedstock_tools.pins.environments import Request, pip_version, target_of
+from feedstock_tools.pins.environments import Request, Target, parts_of, pip_version, requested_package, target_of
 from feedstock_tools.platforms import Platform
 
 SUBDIRS = ("linux-64", "linux-aarch64", "win-64")
@@ -137,6 +139,27 @@ def test_a_build_for_another_toolkit_that_runs_with_this_one_is_reported(channel
     assert "pytorch 2.5.0 cuda126_mkl_py312_h9_0, built with CUDA 12.6." in text
     assert "There is no build of it for CUDA 12.8; this one runs with it." in text
     assert "No build of it" not in CliRunner().invoke(command, [*arguments, "12.6"], catch_exceptions=False).output
+
+
+@pytest.mark.parametrize(
+    ("name", "subdir"), [("tensorflow", "linux-64"), ("tensorflow", "win-64"), ("pytorch", "linux-64")]
+)
+def test_pip_is_named_only_with_pythons_that_the_wheels_of_the_version_are_for(name: str, subdir: str) -> None:
+    newest = [*load_cuda().toolkits][-1]
+    target = Target("gpu", Platform.parse(subdir), machine=newest)
+    for wheels in load_wheels()["torch" if name == "pytorch" else name]:
+        package = requested_package(f"{name}={wheels.minor}.*", load_frameworks())
+        for part in parts_of(package, target, newest, load_cuda()):
+            on_pypi = part.pip and not any(text.startswith("--") for text in part.pip)
+            allowed = [python for python in known_pythons() if on_pypi and part.python and admits(part.python, python)]
+            assert {*allowed} <= {*wheels.python}, (wheels.version, part.pip)
+
+
+@pytest.mark.parametrize("minor", ["1.10", "2.4"])
+def test_tensorflow_for_another_cuda_is_not_put_beside_that_of_11_2(minor: str) -> None:
+    package = requested_package(f"tensorflow={minor}.*", load_frameworks())
+    target = Target("gpu", Platform.parse("linux-64"), machine=[*load_cuda().toolkits][-1])
+    assert not [part for part in parts_of(package, target, target.machine, load_cuda()) if part.pip]
 
 
 def test_windows_gets_the_last_tensorflow_by_pip_with_cuda_from_conda(channel: str) -> None:
