@@ -10,6 +10,10 @@ from click.testing import CliRunner
 
 from feedstock_tools.cli import program
 from feedstock_tools.errors import FeedstockError
+from feedstock_tools.pins.graph.kinds import FRAMEWORKS
+from feedstock_tools.versions import minor_of
+from maintenance.facts.framework_wheels import TABLES
+from maintenance.facts.records import read_table
 from tests.support.paths import ROOT
 
 _ROW = re.compile(r"^\| (?P<question>.+?) \| `(?P<command>.+?)` \| (?P<answer>.+?) \|$", re.MULTILINE)
@@ -18,6 +22,17 @@ QUESTIONS = _ROW.findall((ROOT / "docs" / "cuda-questions.md").read_text(encodin
 
 def test_there_are_two_hundred_and_fifty_questions() -> None:
     assert len(QUESTIONS) >= 250
+
+
+def test_the_wheels_that_questions_are_about_are_recorded_with_their_hashes() -> None:
+    asked = {
+        (name, version) for _, command, _ in QUESTIONS for name, version in re.findall(r"([\w-]+)=(\d[\d.]*)", command)
+    }
+    for name, version in sorted(asked):
+        for key in FRAMEWORKS.get(name, ()):
+            for release, entry in read_table(f"{TABLES}/{key}").items():
+                if minor_of(release) == minor_of(version):
+                    assert all(found.get("sha256") or found.get("unread") for found in entry["platforms"].values()), key
 
 
 @pytest.mark.parametrize(("question", "command", "answer"), QUESTIONS, ids=[question for question, *_ in QUESTIONS])
