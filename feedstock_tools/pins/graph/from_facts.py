@@ -442,8 +442,11 @@ def _code_of_wheels(
                     ways.append(Way(allowed, frozenset(allowed.keys() & {"__cuda"}), source))
             words.setdefault(code_words(text), {}).setdefault(key, []).append(subdir)
     if ways:
-        unread = frozenset(platform for wheels in builds.values() for platform in wheels.unread)
-        ways += [Way({"platform": unread})] if unread else []
+        unread = {platform: why for wheels in builds.values() for platform, why in wheels.unread.items()}
+        if unread:
+            why = f"of some of its wheels it is not known: {listed(dict.fromkeys(unread.values()))}"
+            yield Bound(release, tuple(ways), why, unknown=True)
+            ways.append(Way({"platform": frozenset(unread)}))
         sentences = [
             f"{f'{key} holds' if len(builds) > 1 else 'its wheels hold'} {code} ({listed(subdirs)})"
             for code, where in words.items()
