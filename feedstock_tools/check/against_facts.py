@@ -14,17 +14,11 @@ from typing import TypeVar
 from feedstock_tools.bounds.limits import Bounds
 from feedstock_tools.bounds.supervision import run_bounded
 from feedstock_tools.channel.specs import admits
-from feedstock_tools.check.architecture_lists import (
-    ARCHITECTURE_KEYS,
-    COMPANIONS,
-    NATIVE,
+from feedstock_tools.check.architectures import (
     Audience,
     dropped_by,
     faults_of,
-    form_of,
-    is_native,
     jetson_only,
-    read_list,
     refused_by,
     unserved_by,
 )
@@ -38,6 +32,14 @@ from feedstock_tools.facts.cuda import CudaFacts, Toolkit, load_cuda
 from feedstock_tools.generate.spec.reading import read_spec
 from feedstock_tools.generate.texts.resolved import architectures_by_version
 from feedstock_tools.gpu_code.architecture import Architecture, parse_architectures
+from feedstock_tools.gpu_code.architecture_lists import (
+    ARCHITECTURE_KEYS,
+    COMPANIONS,
+    NATIVE,
+    form_of,
+    is_native,
+    read_list,
+)
 from feedstock_tools.pins.graph.from_facts import graph_of_facts
 from feedstock_tools.pins.graph.kinds import Demand, msvc_of, msvc_words
 from feedstock_tools.pins.graph.model import PinGraph

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from feedstock_tools.check.build_scripts import HOLE, Assigned, Values, calls_in, run
-from feedstock_tools.check.script_lists import commands_of, initial_values, script_text, tree_of
+from feedstock_tools.check.script_lists import commands_of, initial_values
+from feedstock_tools.gpu_code.build_scripts import HOLE, Assigned, Values, calls_in, run, script_text, tree_of
 from feedstock_tools.recipe.packages import Package, name_in
 
 #: The compiler of CUDA among the requirements: a package with it is one that the recipe calls a CUDA build.

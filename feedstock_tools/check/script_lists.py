@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
-from feedstock_tools.check import architecture_lists
-from feedstock_tools.check.build_scripts import Assigned, Node, Values, read_batch, read_shell, run
 from feedstock_tools.errors import InputError
+from feedstock_tools.gpu_code import architecture_lists
 from feedstock_tools.gpu_code.architecture import Architecture
-from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes, read_text
+from feedstock_tools.gpu_code.build_scripts import Assigned, Node, Values, run, script_text, tree_of
+from feedstock_tools.reading import read_text
 from feedstock_tools.recipe.packages import Package, texts_in
 from feedstock_tools.recipe.v1.expressions import Scope, UndecidedError, value_of
 
@@ -163,17 +162,6 @@ def _lists_of(variable: str, text: str) -> dict[str, str]:
         if ScriptList("", 0, name, value).architectures() or architecture_lists.is_native(value)
     }
     return lists or ({variable: text} if any(architecture_lists.options_in(text)) else {})
-
-
-def script_text(path: Path, folder: Path) -> str:
-    """The text of a script in a folder, whatever its encoding."""
-    return read_bytes(path, LARGEST_SCRIPT, within=folder).decode(errors="replace").replace("\r\n", "\n")
-
-
-@lru_cache(maxsize=64)
-def tree_of(text: str, *, is_batch: bool) -> tuple[Node, ...]:
-    """The tree of a script."""
-    return read_batch(text) if is_batch else read_shell(text)
 
 
 def _in_recipe(

@@ -328,8 +328,9 @@ def _version(
     they are are named; --commit refuses a new version without any new source.
     """
     from feedstock_tools.channel.source_files import fetch_source
+    from feedstock_tools.edit.scripts import lines_naming
     from feedstock_tools.edit.sources import keeps_all_sources
-    from feedstock_tools.edit.version import left_behind, set_version
+    from feedstock_tools.edit.version import left_behind, set_version, version_of
     from feedstock_tools.feedstock.patches import without_taken
     from feedstock_tools.files.temporary import temporary_folder
 
@@ -351,6 +352,7 @@ def _version(
             )
             edited = draft.with_document(recipe).remarked(*left_behind(before, recipe, output))
             edited = without_taken(edited, archives)
+        edited = edited.remarked(*lines_naming(draft, version_of(before, output)))
         if keep_sources or not keeps_all_sources(before, recipe):
             return edited
         return edited.doubted(

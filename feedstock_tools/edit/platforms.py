@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from feedstock_tools.edit.draft import Draft
+from feedstock_tools.edit.scripts import failing
 from feedstock_tools.edit.writing import added_entry, removed_entry, removed_items, replaced
 from feedstock_tools.errors import InputError
 from feedstock_tools.recipe.written.document import Document, TextEdit
@@ -37,6 +38,8 @@ def add_platform(draft: Draft, platform: str, *, native: bool = False) -> Draft:
     name = platform.replace("-", "_")
     if name not in _PLATFORMS:
         raise InputError(f"'{platform}' is not a platform", hint=f"Expected one of {', '.join(_PLATFORMS)}.")
+    old = [{"target_platform": each.replace("_", "-")} for each in _PLATFORMS if each != name]
+    draft = draft.doubted(*failing(draft, {"target_platform": name.replace("_", "-")}, old))
     origin = _CROSSED_FROM.get(name)
     if origin is None:
         return _unskipped(draft, name)

@@ -1,1 +1,1 @@
-"""GPU code in built files: which architectures they contain, and whether all those in the spec are there."""
+"""GPU code: which architectures built files contain, and which ones build scripts and lists ask for."""

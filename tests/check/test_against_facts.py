@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from feedstock_tools.check.against_facts import check_configurations, why_dropped
-from feedstock_tools.check.architecture_lists import read_list
 from feedstock_tools.cli.cuda import cuda as command
 from feedstock_tools.data import data_folder
 from feedstock_tools.errors import InputError
 from feedstock_tools.facts.cuda import load_cuda
+from feedstock_tools.gpu_code.architecture_lists import read_list
 from feedstock_tools.platforms import Platform
 from feedstock_tools.rerender.configuration import Configuration, read_configurations
 

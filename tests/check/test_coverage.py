@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from feedstock_tools.check.architecture_lists import Audience, faults_of, form_of, read_list
+from feedstock_tools.check.architectures import Audience, faults_of
 from feedstock_tools.check.script_lists import lists_in_scripts
 from feedstock_tools.facts.cuda import load_cuda
+from feedstock_tools.gpu_code.architecture_lists import form_of, read_list
 
 FACTS = load_cuda()
 LINUX, WINDOWS = Audience("linux-64"), Audience("win-64")

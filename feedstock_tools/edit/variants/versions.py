@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from feedstock_tools.edit.draft import Draft
+from feedstock_tools.edit.scripts import failing, lines_with, without_branches
 from feedstock_tools.edit.variants.lists import (
     CUDA,
     PLATFORMS,
@@ -39,6 +40,8 @@ from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import CI_SUPPORT
 from feedstock_tools.recipe.written.document import VARIANT_FILES, Document, Part, TextEdit, read_document, selector_in
 
+#: What scripts test for the version of a build.
+_VARIABLES: Mapping[VersionKey, str] = {CUDA: "cuda_compiler_version", PYTHON: "PY_VER"}
 _PATCHES = ("*.patch", "*.diff", "*/*.patch", "*/*.diff")
 
 
@@ -182,7 +185,10 @@ def add_version(
         added = keep_skipped(added, key.name, version, built)
     added = with_patches(added, key, version)
     others = {built for document in files for built in versions_in(document, key.name)} - {version}
-    tested = _in_scripts(draft.recipe_path.parent, key, others)
+    tested = _in_scripts(draft, key, others)
+    for subdir in (platform.subdir for platform in PLATFORMS):
+        old = [{"target_platform": subdir, _VARIABLES[key]: other} for other in others]
+        added = added.doubted(*failing(draft, {"target_platform": subdir, _VARIABLES[key]: version}, old))
     added = added.remarked(*(f"{place}, which {key.title} {version} may need too" for place in tested))
     neighbour = newest(older)
     return added if neighbour is None else list_in_selectors(added, key.name, version, neighbour)
@@ -312,7 +318,10 @@ def drop_version(draft: Draft, key: VersionKey, version: str, pinned: Path | Non
     """
     _check(version, key)
     document = _own_file(draft, key.name)
-    mentions = [*_mentions(draft.recipe, key, version), *_in_scripts(draft.recipe_path.parent, key, {version})]
+    files = _files_with(draft, key.name, pinned)
+    left = {"None", *(built for file in files for built in versions_in(file, key.name))} - {version}
+    draft = without_branches(draft, _VARIABLES[key], version, left)
+    mentions = [*_mentions(draft.recipe, key, version), *_in_scripts(draft, key, {version})]
     dropped = False
     if document is not None and listing(document, key.name, version) is not None:
         draft, dropped = without_version(draft, document, key, version), True
@@ -355,22 +364,12 @@ def _mentions(recipe: Document, key: VersionKey, version: str) -> list[str]:
     ]
 
 
-def _in_scripts(folder: Path, key: VersionKey, versions: Iterable[str]) -> list[str]:
+def _in_scripts(draft: Draft, key: VersionKey, versions: Iterable[str]) -> list[str]:
     """The lines of the scripts of a recipe that name one of some versions beside a variable for it."""
     names = "cuda" if key is CUDA else "py_?ver|conda_py|python"
     spelled = "|".join(rf"{re.escape(each)}|{each.replace('.', '')}" for each in sorted(versions))
     pattern = re.compile(rf"(?i)(?:{names})(?=\w*[^\w/.-]).*?(?<![\w.])(?P<version>{spelled})(?![\w.])")
-    found = []
-    for path in sorted(path for end in ("sh", "bat") for path in folder.glob(f"*.{end}")) if spelled else ():
-        try:
-            lines = read_document(path, within=folder).text.splitlines()
-        except InputError:
-            continue  # a link that leads out, or not text
-        for number, line in enumerate(lines, 1):
-            match = None if re.match(r"(?i)\s*(#|rem\b|::)", line) else pattern.search(line)
-            if match:
-                found.append(f"{path.name}:{number} mentions {key.title} {match['version']}: {line.strip()}")
-    return found
+    return lines_with(draft, pattern, key.title) if spelled else []
 
 
 def with_patches(draft: Draft, key: VersionKey, version: str) -> Draft:

@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import lru_cache, partial
 from itertools import product
 from math import prod
+from pathlib import Path
 
-from feedstock_tools.check.architecture_lists import argument_pattern, options_in, options_of
 from feedstock_tools.conditions.tree import (
     And,
     Compare,
@@ -30,6 +30,8 @@ from feedstock_tools.conditions.tree import (
     names_of,
     truth,
 )
+from feedstock_tools.gpu_code.architecture_lists import argument_pattern, options_in, options_of
+from feedstock_tools.reading import LARGEST_SCRIPT, read_bytes
 
 #: A variable with more possible values than this counts as unknown.
 _MOST = 16
@@ -257,6 +259,17 @@ _EDITS: Mapping[str, Edit] = {
     "//./": "without dots",
 }
 _UNKNOWN = Text(None)
+
+
+def script_text(path: Path, folder: Path) -> str:
+    """The text of a script in a folder, whatever its encoding."""
+    return read_bytes(path, LARGEST_SCRIPT, within=folder).decode(errors="replace").replace("\r\n", "\n")
+
+
+@lru_cache(maxsize=64)
+def tree_of(text: str, *, is_batch: bool) -> tuple[Node, ...]:
+    """The tree of a script."""
+    return read_batch(text) if is_batch else read_shell(text)
 
 
 def read_shell(text: str) -> tuple[Node, ...]:
