@@ -140,6 +140,18 @@ def small_files_of(repository: Path) -> Iterator[Path]:
         yield folder
 
 
+def address_of(folder: Path) -> str:
+    """Where the feedstock of a folder comes from: the address of `upstream`, else of `origin`; empty without one."""
+    try:
+        place = _place_of(folder)
+        words = ("config", "--file", str(place.shared / "config"), "--no-includes", "--null", "--get-regexp")
+        found = _asked(place, *words, r"^remote\.(upstream|origin)\.url$")
+    except FeedstockError:
+        return ""
+    urls = dict(entry.decode(errors="replace").split("\n", 1) for entry in found.split(b"\0") if b"\n" in entry)
+    return urls.get("remote.upstream.url", urls.get("remote.origin.url", ""))
+
+
 def epoch_of(folder: Path, machine: Mapping[str, str]) -> int | None:
     """The time that packages of a feedstock hold, in seconds since 1970: that of its commit; None without one.
 

@@ -13,9 +13,11 @@ from pathlib import Path
 from feedstock_tools.check.linting.conda_forge import Found, leaves_in, rule, words
 from feedstock_tools.check.linting.reading import Reading, items_of
 from feedstock_tools.errors import FeedstockError
+from feedstock_tools.feedstock.git import address_of
 from feedstock_tools.processes import program_of_the_user
 from feedstock_tools.reading import is_inside
 from feedstock_tools.recipe.written.document import VARIANT_FILES, Document, Entry, Part, WrittenFiles, read_document
+from feedstock_tools.recipe.written.variables import expand
 from feedstock_tools.versions import InvalidVersionError, Version, parse_version
 from feedstock_tools.wording import some_of
 
@@ -81,6 +83,21 @@ def _own_workflow(reading: Reading) -> Iterator[Found]:
             yield Found(0, message, document=read_document(path, within=folder))
 
 
+@rule("other-name", "CF-013", "the feedstock has another name at GitHub than in the recipe")
+def _other_name(reading: Reading) -> Iterator[Found]:
+    owner = next((part.text for part in reading.settings("github", "user_or_org")), "conda-forge")
+    folder = reading.subject.files.folder
+    address = address_of(folder) if (folder / ".git").exists() else ""
+    match = re.fullmatch(
+        rf"(?:\w+://)?(?:[^/@]+@)?github\.com[:/]/?{re.escape(owner)}/([^/]+)-feedstock(?:\.git)?/?", address
+    )
+    own = next((found for found in (reading.first(name, "name") for name in ("recipe", "package")) if found), None)
+    named = reading.first("extra", "feedstock-name") or own
+    name = None if named is None else expand(reading.recipe, named.text, {}) if reading.is_v1 else named.text
+    if match and name and name != match[1]:
+        yield Found(named, f"the feedstock is {match[1]}-feedstock: write `feedstock-name: {match[1]}` in extra")
+
+
 @rule(
     "overridden-pin",
     "CF-006",
@@ -97,9 +114,9 @@ def _overridden_pin(reading: Reading) -> Iterator[Found]:
             if "{{" not in text and (match := re.match(r"[\w.-]+", text)):
                 named.setdefault(match[0].lower(), []).append(leaf)
         for name, leaves in named.items():
-            if name == "python" and reading.outputs and owner is reading.owners[0]:
-                continue  # one Python builds what the outputs of all share
             version = leaves[0].text.partition("#")[0].strip()[len(name) :].strip()
+            if name == "python" and version[:1] != ">" and reading.outputs and owner is reading.owners[0]:
+                continue  # one Python builds what the outputs of all share
             if len(leaves) == 1 and name in pinned and version.strip("*"):
                 yield Found(leaves[0], f"the jobs pin {name}: set another version in the variants, not here")
 

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from feedstock_tools.bounds.limits import BoundError
 from feedstock_tools.check.cuda_guards import missing_guards
 from feedstock_tools.check.findings import Finding
+from feedstock_tools.check.linting.reading import is_empty
 from feedstock_tools.check.linting.subject import LintFinding, Subject, cuda_of, has_files
 from feedstock_tools.check.renderings import Job
 from feedstock_tools.errors import InputError
@@ -121,7 +122,10 @@ def licenses(subject: Subject) -> Iterator[LintFinding]:
             yield subject.finding(entry.start, "license", f"{wrong[0]}. {wrong[1]}")
         elif obsolete := obsolete_license(text):
             yield subject.finding(entry.start, "license", obsolete, weight="remark")
-    own, others = (list(recipe.entries(*above, "about", "license_file")) for above in ((), ("outputs", "*")))
+    own, others = (
+        [entry for entry in recipe.entries(*above, "about", "license_file") if not is_empty(entry.value)]
+        for above in ((), ("outputs", "*"))
+    )
     licensed = [*recipe.entries("about", "license_family"), *of_recipe]
     needed = not recipe.has_templates or any(word in licensed[0].value.text.lower() for word in _NEED_FILE if licensed)
     if not own and (needed or (licensed and not others)):

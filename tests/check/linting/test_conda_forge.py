@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from textwrap import indent
 
@@ -128,6 +129,7 @@ OLD = [
     ("section-kind", "source:\n  url:", "app: no\nsource:\n  url:", "app", None),
     ("unknown-key", "  number: 0\n", "  number: 0\n  nubmer: 0\n", "nubmer", None),
     ("license-file", "  license: MIT\n  license_file: LICENSE\n", "  license_family: MIT\n", "license_family", None),
+    ("license-file", "  license_file: LICENSE\n", "  license_file:\n", "license: MIT", None),
     ("license-family", "  license: MIT\n", "  license: MIT\n  license_family: Mine\n", "Mine", None),
     ("tests", "test:\n  imports:\n    - demo\n", "test:\n", "{% set", None),
     ("pin-function", "    - setuptools\n", "    - {{ pin_subpackage('zlib') }}\n", "{{ pin_sub", None),
@@ -279,6 +281,9 @@ def test_the_one_python_of_what_outputs_share_is_no_override(tmp_path: Path) -> 
     with (folder / ".ci_support/linux_64_.yaml").open("a") as job:
         job.write("zlib:\n- '1'\npython:\n- 3.13.* *_cp313\n")
     assert found_by(folder, "overridden-pin") == [(7, 7), (12, 11)]
+    recipe = folder / "recipe/meta.yaml"
+    recipe.write_text(recipe.read_text().replace("    - python 3.12.*\n    - zlib", "    - python >=3.8\n    - zlib"))
+    assert found_by(folder, "overridden-pin") == [(6, 7), (7, 7), (12, 11)]
 
 
 def test_outputs_without_tests_and_of_the_stable_abi_are_remarked_on(tmp_path: Path) -> None:
@@ -359,3 +364,25 @@ def test_the_page_has_every_rule_with_its_name_in_conda_smithy() -> None:
     rows = {row.split("`")[1]: row for row in page.splitlines() if row.startswith("| `")}
     assert [name for name, rule in RULES.items() if rule.smithy not in rows[name]] == []
     assert set(SMITHY_RULES) <= RULES.keys()
+
+
+@pytest.mark.parametrize(
+    ("remote", "address", "places"),
+    [
+        ("origin", "https://github.com/conda-forge/other-feedstock.git", [(3, 9)]),
+        ("upstream", "git@github.com:conda-forge/other-feedstock", [(3, 9)]),
+        ("origin", "ssh://git@github.com/conda-forge/demo-feedstock", []),
+        ("origin", "https://github.com/somebody/other-feedstock.git", []),
+        ("origin", "https://example.org/conda-forge/other-feedstock.git", []),
+    ],
+)
+def test_a_feedstock_of_another_name_than_its_recipe_says_so(
+    tmp_path: Path, remote: str, address: str, places: list[tuple[int, int]]
+) -> None:
+    folder = feedstock(tmp_path, V0)
+    for words in (("init", "-q"), ("remote", "add", remote, address)):
+        subprocess.run(["git", "-C", str(folder), *words], check=True)
+    assert found_by(folder, "other-name") == places
+    recipe = folder / "recipe/meta.yaml"
+    recipe.write_text(recipe.read_text().replace("extra:\n", "extra:\n  feedstock-name: other\n"))
+    assert found_by(folder, "other-name") == ([] if places or "other" in address else [(30, 19)])
