@@ -55,9 +55,9 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert [sorted(circle) for circle in nx.strongly_connected_components(graph) if len(circle) > 1] == []
 
 
-def test_gpu_code_knows_only_the_ground_bounds_and_channels() -> None:
+def test_gpu_code_knows_only_the_ground_bounds_conditions_and_channels() -> None:
     known = _modules()
-    rooms = {f"feedstock_tools.{room}" for room in ("gpu_code", "channel", "bounds", "files")}
+    rooms = {f"feedstock_tools.{room}" for room in ("gpu_code", "channel", "conditions", "bounds", "files")}
     for name, path in known.items():
         if name.startswith("feedstock_tools.gpu_code."):
             folders = {".".join(other.split(".")[:2]) for other in _imported(path, known) if other.count(".") > 1}

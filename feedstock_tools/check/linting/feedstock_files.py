@@ -117,7 +117,7 @@ def _overridden_pin(reading: Reading) -> Iterator[Found]:
             version = leaves[0].text.partition("#")[0].strip()[len(name) :].strip()
             if name == "python" and version[:1] != ">" and reading.outputs and owner is reading.owners[0]:
                 continue  # one Python builds what the outputs of all share
-            if len(leaves) == 1 and name in pinned and version.strip("*"):
+            if len(leaves) == 1 and name in pinned and version:
                 yield Found(leaves[0], f"the jobs pin {name}: set another version in the variants, not here")
 
 
