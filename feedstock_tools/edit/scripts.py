@@ -38,7 +38,7 @@ def lines_with(draft: Draft, pattern: re.Pattern[str], title: str) -> list[str]:
 
 def lines_naming(draft: Draft, version: str) -> list[str]:
     """The lines of scripts that have the recipe's version written out; none for a version without a dot."""
-    pattern = re.compile(rf"(?<![\w.])(?P<version>{re.escape(version)})(?![\w.])")
+    pattern = re.compile(rf"(?<![\w.])(?P<version>{re.escape(version)})(?!\w|\.\d)")
     return lines_with(draft, pattern, "version") if "." in version else []
 
 
