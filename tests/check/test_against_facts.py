@@ -153,6 +153,8 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     (folder / "linux_64_.yaml").write_bytes(planted("linux_64_cuda12.9", cudnn="7").to_bytes())
     bad = runner.invoke(command, ["check", str(tmp_path)], catch_exceptions=False, standalone_mode=False)
     assert bad.return_value == 1
-    assert bad.stdout.splitlines()[1].startswith("linux_64_: cudnn: cudnn 7 was never built for CUDA 12.9 on linux-64")
+    assert bad.stdout.splitlines()[1].startswith(
+        "linux_64_cuda12.9: cudnn: cudnn 7 was never built for CUDA 12.9 on linux-64"
+    )
     as_json = runner.invoke(command, ["check", str(tmp_path), "--json"], standalone_mode=False).stdout
     assert json.loads(as_json)["findings"][0]["key"] == "cudnn"

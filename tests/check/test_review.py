@@ -109,7 +109,7 @@ def test_a_feedstock_that_is_not_rerendered_is_said_to_be(feedstock: Path, pinni
     shown = reviewed(feedstock, pinning)
     assert shown.returncode == 1
     assert "- **not rerendered**: a rerender changes 1 file; what follows is about both as a rer" in shown.stdout
-    assert "- + `osx_64_cpu`\n" in shown.stdout
+    assert "- + `osx_64_cpu_py3.12`\n" in shown.stdout
     assert "add .ci_support/osx_64_.yaml\n" in shown.stdout
     pinning.write_text(PINNING.replace("'1.3'", "'1.4'"))
     git(feedstock, "checkout", "-q", "main")
