@@ -443,7 +443,7 @@ def _toolkit(platform: Platform, cuda: str, name: str, patch: str) -> Promised:
     """A version of CUDA as conda-forge has it: installable with a driver of its major version, or without one."""
     major = parse_version(cuda).major
     nothing = frozenset[str]()
-    used = UsedVariables(nothing, nothing, nothing, nothing)
+    used = UsedVariables(nothing, nothing, nothing)
     output = RenderedOutput(name, f"{cuda}{patch}", 0, "0", "generic", {}, {}, VariantSpace(()), used)
     return promise(Package(platform, output), (), (f"__cuda >={major if major >= 11 else cuda}",), RunExports())
 

@@ -12,12 +12,11 @@ from feedstock_tools.variants.model import Variant, VariantSpace
 class UsedVariables:
     """The variant keys that an output uses itself, and those that also count the top level of the recipe.
 
-    The `loop` sets hold those with more than one value over all input variants. For v1 the
-    two pairs are equal: rattler-build reports what an output uses, and no text is searched.
+    `top_level_loop` holds those with more than one value over all input variants. For v1 the first two are equal:
+    rattler-build reports what an output uses, and no text is searched.
     """
 
     own: frozenset[str]
-    own_loop: frozenset[str]
     top_level: frozenset[str]
     top_level_loop: frozenset[str]
 

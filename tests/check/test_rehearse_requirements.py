@@ -62,7 +62,7 @@ def required(channel: str, *outputs: Package) -> dict[str, tuple[tuple[str, ...]
 
 
 def output(name: str, noarch: str | None = None, **more: Any) -> Package:
-    used = UsedVariables(*[frozenset[str]()] * 4)
+    used = UsedVariables(*[frozenset[str]()] * 3)
     rendered = RenderedOutput(name, "1.2.3", 0, "h1_0", noarch, {}, {}, VariantSpace(()), used)
     return Package(LINUX, rendered, **more)
 

@@ -43,7 +43,7 @@ def test_one_output_for_each_value_of_what_it_uses(tmp_path: Path) -> None:
     found = outputs(tmp_path, single("host: [python]"), {"python": PYTHONS, "unused": ("1", "2")})
     assert {one.variant["python"] for one in found} == set(PYTHONS)
     assert {one.used.own for one in found} == {frozenset({"python", "target_platform"})}
-    assert {one.used.own_loop for one in found} == {frozenset({"python"})}
+    assert {one.used.top_level_loop for one in found} == {frozenset({"python"})}
 
 
 def test_version_and_build_number_are_as_the_recipe_writes_them(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def with_paths(document: bytes, names: Mapping[str, str]) -> bytes:
     return document
 
 
-def comparable_document(name: str, content: bytes, names: Mapping[str, str], epoch: int) -> bytes:
+def normalised_document(name: str, content: bytes, names: Mapping[str, str], epoch: int) -> bytes:
     """A document of a package's metadata as every build of the same inputs has it.
 
     Args:
@@ -103,7 +103,7 @@ def comparable_document(name: str, content: bytes, names: Mapping[str, str], epo
     return content
 
 
-def comparable_bytecode(content: bytes, source: str, epoch: int) -> bytes:
+def normalised_bytecode(content: bytes, source: str, epoch: int) -> bytes:
     """A `.pyc` file as every build of the same source has it: with the path of its source in the package.
 
     The engine compiles in a temporary folder, whose path is in each file; Python puts the real one in its place when it

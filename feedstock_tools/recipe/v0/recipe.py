@@ -260,7 +260,7 @@ class _Rendering:
     def _finisher(self, meta: Meta) -> _Finisher:
         own = self._used(meta)
         top_level = self._used(meta, force_top_level=True) if meta.is_output else own
-        used = UsedVariables(own, own & self.loop_variables, top_level, top_level & self.loop_variables)
+        used = UsedVariables(own, top_level, top_level & self.loop_variables)
         return _Finisher(meta, used, BuildStrings(meta, own, self.ignore_version, self.rules, self._hashes))
 
     # --- one rendering

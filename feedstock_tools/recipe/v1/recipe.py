@@ -74,7 +74,7 @@ def unrendered_v1(recipe: ParsedV1, config: VariantConfig) -> tuple[Mapping[str,
         requirements={},
         variant=space.first(),
         variants=space,
-        used=UsedVariables(unused, unused, unused, unused),
+        used=UsedVariables(unused, unused, unused),
         skip=bool(build.get("skip")),
     )
     return loaded, output

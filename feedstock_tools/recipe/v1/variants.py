@@ -106,7 +106,7 @@ class InputVariants:
         space = self._space(used, unseen, name)
         keys = frozenset(used) | unseen
         looped = keys & self._looping
-        found = UsedVariables(keys, looped, keys, looped)
+        found = UsedVariables(keys, keys, looped)
         for chosen in _choices(space, unseen & self._looping):
             yield found, space.where(chosen) if chosen else space
 

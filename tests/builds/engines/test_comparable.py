@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.builds.engines.comparable import (
-    comparable_bytecode,
-    comparable_document,
+    normalised_bytecode,
+    normalised_document,
     names_of,
     with_digests,
     with_paths,
@@ -73,7 +73,7 @@ def compiled(source: Path, mode: py_compile.PycInvalidationMode) -> bytes:
 
 
 def rendered(text: str, names: dict[str, str] = NAMES) -> str:
-    return comparable_document("info/recipe/rendered_recipe.yaml", text.encode(), names, EPOCH).decode()
+    return normalised_document("info/recipe/rendered_recipe.yaml", text.encode(), names, EPOCH).decode()
 
 
 def test_a_rendered_recipe_has_no_times_no_paths_and_one_order() -> None:
@@ -117,7 +117,7 @@ def test_the_paths_come_back_for_the_checks_of_a_package() -> None:
 
 def test_a_path_that_only_begins_like_a_channel_stays() -> None:
     about = json.dumps({"channels": [f"{MINE}-2/", f"{MINE}/"]}).encode()
-    found = json.loads(comparable_document("info/about.json", about, NAMES, EPOCH))
+    found = json.loads(normalised_document("info/about.json", about, NAMES, EPOCH))
     assert found == {"channels": [f"{MINE}-2/", "file:///feedstock-tools/1/"]}
 
 
@@ -131,7 +131,7 @@ def test_hashes_of_packages_of_the_stand_in_channel_say_nothing() -> None:
 
 def test_an_index_has_the_time_of_its_inputs_and_sorted_requirements() -> None:
     index = {"name": "a", "depends": ["zlib", "libgcc"], "constrains": ["b", "a"], "timestamp": 5}
-    found = json.loads(comparable_document("info/index.json", json.dumps(index).encode(), {}, EPOCH))
+    found = json.loads(normalised_document("info/index.json", json.dumps(index).encode(), {}, EPOCH))
     assert found == {
         "name": "a",
         "depends": ["libgcc", "zlib"],
@@ -148,7 +148,7 @@ def test_bytecode_has_the_path_in_its_package_and_still_runs(length: int, tmp_pa
         source = tmp_path.joinpath(*[name[at : at + 100] for at in range(0, len(name), 100)], path)
         source.parent.mkdir(parents=True)
         source.write_text("def f(x):\n    return {'a', 'b'}, x\n\nVALUE = f(1)\n")
-        found.append(comparable_bytecode(compiled(source, TIMES), path, EPOCH))
+        found.append(normalised_bytecode(compiled(source, TIMES), path, EPOCH))
     assert found[0] == found[1]
     assert int.from_bytes(found[0][8:12], "little") == EPOCH
     code = marshal.loads(found[0][16:])  # noqa: S302
@@ -163,9 +163,9 @@ def test_bytecode_that_is_known_by_its_source_keeps_its_head(tmp_path: Path) -> 
     source.write_text("VALUE = 1\n")
     by_hash = py_compile.PycInvalidationMode.CHECKED_HASH
     content = compiled(source, by_hash)
-    assert comparable_bytecode(content, "mod.py", EPOCH)[:16] == content[:16]
+    assert normalised_bytecode(content, "mod.py", EPOCH)[:16] == content[:16]
     assert content[8:16] == importlib.util.source_hash(source.read_bytes())
-    assert comparable_bytecode(b"short", "mod.py", EPOCH) == b"short"
+    assert normalised_bytecode(b"short", "mod.py", EPOCH) == b"short"
 
 
 def test_paths_json_has_the_hashes_of_what_has_changed() -> None:

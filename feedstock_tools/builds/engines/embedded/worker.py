@@ -320,7 +320,7 @@ def _comparable_documents(contents: Path, names: Mapping[str, str], epoch: int) 
     """The documents of an unpacked package that differ from build to build: path in it → comparable text."""
     files = {name: contents / name for name in comparable.NORMALISED}
     return {
-        name: comparable.comparable_document(name, file.read_bytes(), names, epoch)
+        name: comparable.normalised_document(name, file.read_bytes(), names, epoch)
         for name, file in files.items()
         if file.is_file()
     }
@@ -334,7 +334,7 @@ def _with_bytecode(contents: Path, epoch: int) -> dict[str, bytes]:
             continue
         source = file.parent.parent / f"{file.name.partition('.')[0]}.py"
         before = file.read_bytes()
-        after = comparable.comparable_bytecode(before, source.relative_to(contents).as_posix(), epoch)
+        after = comparable.normalised_bytecode(before, source.relative_to(contents).as_posix(), epoch)
         if after != before:
             file.write_bytes(after)
             changed[file.relative_to(contents).as_posix()] = after
