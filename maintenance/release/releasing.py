@@ -120,10 +120,7 @@ def check_ready(repository: Path, version: str) -> None:
     if _numbers(version) <= newest or _numbers(version) < _numbers(current):
         least = ".".join(map(str, newest)) if newest else current
         raise InputError(f"version {version} is not later than {least}", hint="Give a later version.")
-    text = (repository / changelog.FILE).read_text(encoding="utf-8")
-    if wrong := changelog.mistakes(text):
-        raise InputError.of(wrong)
-    changelog.notes_of(text, changelog.UNRELEASED)
+    changelog.notes_of((repository / changelog.FILE).read_text(encoding="utf-8"), changelog.UNRELEASED)
 
 
 def _made(folder: Path, version: str, target: Path) -> Release:

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.builds.engines.comparable import (
+    names_of,
     normalised_bytecode,
     normalised_document,
-    names_of,
     with_digests,
     with_paths,
 )
