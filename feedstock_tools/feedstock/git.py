@@ -313,7 +313,10 @@ def project_at(address: str) -> Iterator[tuple[Path, str]]:
     with temporary_folder() as clone, temporary_folder() as folder:
         if address.startswith("file://"):
             named = Path(unquote(urlsplit(address).path))
-            place = _repository_at(named)
+            try:
+                place = _repository_at(named)
+            except InputError as error:
+                raise WorkError(f"{address} cannot be cloned: it is not a repository with a commit") from error
         else:
             place = _Place(clone, clone, clone, clone)
             words = ("clone", "--quiet", "--bare", "--template=", "--depth=1", "--", address, str(clone))
