@@ -231,7 +231,7 @@ def choose_wheels(download: Download, constraints: Sequence[str], machine: Mappi
         asked = (f"--{name[:-1] if name[-1] == 's' else name}={path}" for name, path in files.items())
         options = ("--dry-run", "--ignore-installed", *_ALWAYS, *asked, *download.options)
         environment = {**machine, "TMPDIR": temporary, "PYTHONUTF8": "1"}
-        reader = [sys.executable, "-c", _CHOSEN, str(files["report"]), str(_bundled() or _site_packages())]
+        reader = [sys.executable, "-P", "-c", _CHOSEN, str(files["report"]), str(_bundled() or _site_packages())]
         try:
             for command in ([*pip_command(download.interpreter), "install", *options], reader):
                 done = subprocess.run(

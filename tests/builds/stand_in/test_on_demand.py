@@ -93,6 +93,16 @@ def test_the_newest_wheel_within_bounds_becomes_a_package_with_what_it_runs_with
 
 
 @on_linux
+def test_no_module_of_the_current_folder_runs(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trap = tmp_path / "trap"
+    trap.mkdir()
+    (trap / "json.py").write_text("raise SystemExit('a module of the current folder runs')")
+    monkeypatch.chdir(trap)
+    fetch_wheels(["demokit"], HERE, PYTHON, TIES, tmp_path / "kept", _machine(index), unwatched)
+    assert recorded_wheels(tmp_path / "kept")
+
+
+@on_linux
 def test_an_older_version_of_a_tool_keeps_its_place_in_the_prefix(tmp_path: Path) -> None:
     folder = tmp_path / "index"
     write_wheel(folder, "cmake", "3.31.10", {"cmake/data/bin/cmake": "#!/bin/sh\n"})
