@@ -158,13 +158,13 @@ def uncoloured(text: str) -> str:
 def duration(seconds: float | None) -> str:
     """A time span; empty for None, an unknown span.
 
-    >>> duration(0.42), duration(42), duration(250), duration(7500)
-    ('0.42 s', '42 s', '4 min 10 s', '2 h 05 min')
+    >>> duration(0.42), duration(42), duration(59.7), duration(250), duration(7500)
+    ('0.42 s', '42 s', '1 min 00 s', '4 min 10 s', '2 h 05 min')
     """
     if seconds is None:
         return ""
-    if seconds < 60:
-        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"
+    if seconds < 59.5:
+        return f"{seconds:.2f} s" if seconds < 9.995 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
 

@@ -124,11 +124,12 @@ def cuda_of(framework: str, entry: Entry) -> float:
 
 
 def fits(system: str, subdir: str, cuda: float) -> bool:
-    """Whether there is a machine with a GPU for a platform, with that CUDA."""
+    """Whether there is a machine with a GPU for a platform, with that CUDA; 0 is none that the wheel names."""
     if system == "any":
         return True
     oldest, _, newest = system.partition(" ")
-    return subdir == "linux-aarch64" and (system == "grace" or int(float(oldest)) <= cuda <= float(newest))
+    has_it = system == "grace" or not cuda or int(float(oldest)) <= cuda <= float(newest)
+    return subdir == "linux-aarch64" and has_it
 
 
 @dataclass(frozen=True, slots=True)
