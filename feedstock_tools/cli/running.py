@@ -94,6 +94,8 @@ def build_here(
         _say_all(terminal, text.path_notes(workspace.artifacts))
 
     def build(where: Workspace, agenda: Agenda) -> BuildResult:
+        if not agenda.todo:
+            return run(where, agenda, limits)
         with _observed(workspace, terminal, limits.jobs, len(agenda.todo) + len(agenda.done)) as observer:
             return run(where, agenda, limits, observer, command=command_line(sys.argv))
 

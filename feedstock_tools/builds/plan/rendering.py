@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 from feedstock_tools.digests import digest_of_files, digest_of_values, files_below, stamp_of_files
 from feedstock_tools.errors import InputError
-from feedstock_tools.facts.packages import read_tools
 from feedstock_tools.feedstock.planned import SHARED, PlannedConfiguration, PlannedOutput, PlannedRow
 from feedstock_tools.platforms import Platform
 from feedstock_tools.reading import read_text
@@ -331,12 +330,18 @@ def _promise(
     )
 
 
+def _tools_among(names: Collection[str]) -> dict[str, str]:
+    from feedstock_tools.facts.packages import read_tools  # a run that has nothing to build renders nothing
+
+    return read_tools().among(names)
+
+
 def _tools(content: Mapping[str, Any], siblings: Iterable[str], earlier: Mapping[str, PlannedOutput]) -> dict[str, str]:
     """The tools that building and testing an output installs, each with its digest."""
     parts = (content, *(content.get("staging_caches") or ()), *_tests(content))
     names = {name for part in parts for name in _names_in(_requirements(part))}
     found = [earlier[name].tools for name in siblings if name in earlier]
-    return {name: digest for tools in (read_tools().among(names), *found) for name, digest in tools.items()}
+    return {name: digest for tools in (_tools_among(names), *found) for name, digest in tools.items()}
 
 
 def _track_features(name: str, down_prioritize: int) -> tuple[str, ...]:
@@ -485,13 +490,13 @@ def _complete_row(recipe: RecipeText, row: PlannedRow, platform: Platform, parts
                 uses_python="python" in output.variant and output.noarch is None,
                 staging=(f"{top.name}-{_TOP_LEVEL}",) if top.name else (),
                 whole=False,
-                tools=read_tools().among(names),
+                tools=_tools_among(names),
                 needs=_specs(("build", "host"), {"requirements": output.requirements}),
             )
         )
     needs = top.requirements
     shared = _shared_build(
-        *(f"{top.name}-{_TOP_LEVEL}", inputs_of(top.name, top.keys), read_tools().among(_names_in(needs))),
+        *(f"{top.name}-{_TOP_LEVEL}", inputs_of(top.name, top.keys), _tools_among(_names_in(needs))),
         *(needs, top.keys, row.cuda),
     )
     return replace(row, outputs=tuple(outputs), shared=(shared,) if top.name else ())

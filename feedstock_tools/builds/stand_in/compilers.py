@@ -18,13 +18,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from feedstock_tools.channel.metadata import PackageFile
-from feedstock_tools.channel.pip import Download, Fetching, Watch, download_wheels, unwatched
 from feedstock_tools.errors import WorkError
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.platforms import Platform
+
+if TYPE_CHECKING:
+    from feedstock_tools.channel.metadata import PackageFile
+    from feedstock_tools.channel.pip import Watch
 
 ZIG_VERSION = "0.17.1"
 #: The platform of the machine → SHA-256 and bytes of its wheel of that version.
@@ -90,7 +93,7 @@ def find_zig(folder: Path) -> Zig | None:
     return zig if (zig.folder / "zig").is_file() else None
 
 
-def fetch_zig(folder: Path, machine: Mapping[str, str], watch: Watch = unwatched, why: str = "") -> Zig:
+def fetch_zig(folder: Path, machine: Mapping[str, str], watch: Watch | None = None, why: str = "") -> Zig:
     """The zig in a folder, fetched with pip (100 MB) if it is missing; afterwards no network is needed.
 
     Args:
@@ -114,7 +117,10 @@ def _zig_in(folder: Path) -> Zig:
     return Zig(place / ZIG_VERSION, place / "cache")
 
 
-def _fetch(folder: Path, machine: Mapping[str, str], watch: Watch, why: str) -> None:
+def _fetch(folder: Path, machine: Mapping[str, str], watch: Watch | None, why: str) -> None:
+    from feedstock_tools.channel.pip import Download, Fetching, download_wheels, unwatched
+
+    watch = watch or unwatched
     sha256, size = _WHEELS[Platform.here().subdir]
     title, began = f"zig {ZIG_VERSION}", time.monotonic()
     with temporary_folder(folder) as temporary:
@@ -258,6 +264,8 @@ def compiler_files(role: str, package: str, platform: Platform, compiler: Compil
         compiler: the compiler behind its programs; None if this machine cannot compile for the platform, which the
             programs then report.
     """
+    from feedstock_tools.channel.metadata import PackageFile
+
     triplet = _TRIPLETS.get(platform.subdir)
     if triplet is None:
         return

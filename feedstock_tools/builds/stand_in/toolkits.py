@@ -16,12 +16,15 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from feedstock_tools.channel.metadata import PackageFile
-from feedstock_tools.channel.pip import Download, Watch, download_wheels, unwatched
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.files.locks import locked
 from feedstock_tools.files.temporary import temporary_folder
+
+if TYPE_CHECKING:
+    from feedstock_tools.channel.metadata import PackageFile
+    from feedstock_tools.channel.pip import Watch
 
 _RECORD = "toolkit.json"
 #: NVIDIA's projects, by the major version of CUDA.
@@ -90,12 +93,14 @@ def found_toolkits(folder: Path | None) -> tuple[CudaToolkit, ...]:
     return tuple(sorted(toolkits, key=lambda toolkit: tuple(map(int, toolkit.version.split(".")))))
 
 
-def fetch_toolkit(version: str, folder: Path, machine: Mapping[str, str], watch: Watch = unwatched) -> CudaToolkit:
+def fetch_toolkit(version: str, folder: Path, machine: Mapping[str, str], watch: Watch | None = None) -> CudaToolkit:
     """Fetch the wheels of a CUDA version with pip and assemble a toolkit; a complete one is returned as it is.
 
     Args:
         version: `11.8`, `12.4`, `13.0`.
     """
+    from feedstock_tools.channel.pip import Download, download_wheels, unwatched
+
     requirements = _requirements(version)
     with locked(folder):
         for toolkit in found_toolkits(folder):
@@ -104,7 +109,7 @@ def fetch_toolkit(version: str, folder: Path, machine: Mapping[str, str], watch:
         try:
             with temporary_folder(folder) as temporary:
                 download = Download(requirements, what=", ".join(requirements))
-                wheels = download_wheels(download, temporary / "wheels", machine, watch)
+                wheels = download_wheels(download, temporary / "wheels", machine, watch or unwatched)
                 toolkit_folder = _put_together(version, wheels, temporary / "toolkit")
                 shutil.rmtree(folder / version, ignore_errors=True)
                 toolkit_folder.rename(folder / version)
@@ -169,6 +174,8 @@ def cuda_compiler_files(role: str, package: str, version: str, toolkit: CudaTool
         package: its name, which is part of the activation script's name.
         version: the CUDA version; `toolkit` is the fetched one, if any. Without one, its nvcc prints how to fetch it.
     """
+    from feedstock_tools.channel.metadata import PackageFile
+
     if role == "nvcc":
         for name, words in _programs(toolkit).items():
             yield PackageFile(f"bin/{name}", f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n'.encode(), executable=True)
@@ -187,6 +194,8 @@ def cuda_runtime_files(package: str, version: str, toolkits: Iterable[CudaToolki
         version: its CUDA version.
         toolkits: the fetched ones, by version.
     """
+    from feedstock_tools.channel.metadata import PackageFile
+
     if package in _RUNTIMES:
         major = version.partition(".")[0]
         found = [toolkit.runtime for toolkit in toolkits if toolkit.version.partition(".")[0] == major]
