@@ -282,7 +282,7 @@ def test_the_command_prints_lines_or_json(tmp_path: Path, kind: str) -> None:
     text = CliRunner().invoke(command, given)
     assert text.exit_code == 0, text.output
     assert "osx_64: no job\n  selector: its selector is false on osx-64\n" in text.output
-    assert "linux_64: there is a job, linux_64_c_compiler_version13cuda_" in text.output
+    assert "linux_64: there is a job, linux_64_cuda12.9_py3.12\n" in text.output
     found = json.loads(CliRunner().invoke(command, [*given, "--json"]).stdout)
     assert found[1]["losses"][0]["places"][0]["line"] == 10
     assert CliRunner().invoke(command, [str(feedstock), *given[:2], *given[4:]]).stdout == text.stdout
