@@ -56,7 +56,7 @@ def test_json_has_every_package_and_its_build(matrix_of: MakeMatrix) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(None, ""), (0.421, "0.42 s"), (41.5, "42 s"), (250, "4 min 10 s"), (7500, "2 h 05 min"), (59.9, "60 s")],
+    [(None, ""), (0.421, "0.42 s"), (41.5, "42 s"), (250, "4 min 10 s"), (7500, "2 h 05 min"), (59.9, "1 min 00 s")],
 )
 def test_durations(seconds: float | None, text: str) -> None:
     assert duration(seconds) == text

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from feedstock_tools.builds.channels import ChannelIdentities, channels_named
-from feedstock_tools.builds.stand_in import toolkits
 from feedstock_tools.builds.stand_in.identity import stand_in_identity
 from feedstock_tools.builds.stand_in.toolkits import (
     CudaToolkit,
@@ -63,7 +62,7 @@ def no_download(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
             wheel(folder, "nvidia_cuda_runtime_cu12", "nvidia/cuda_runtime/lib/libcudart.so.12"),
         ]
 
-    monkeypatch.setattr(toolkits, "download_wheels", download)
+    monkeypatch.setattr("feedstock_tools.channel.pip.download_wheels", download)
     return asked
 
 

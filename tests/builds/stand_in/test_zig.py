@@ -57,7 +57,7 @@ def copied(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         time.sleep(0.2)
         return [Path(shutil.copytree(index, folder), wheel.name) for wheel in index.iterdir()]
 
-    monkeypatch.setattr(compilers, "download_wheels", copy)
+    monkeypatch.setattr("feedstock_tools.channel.pip.download_wheels", copy)
 
 
 def offline(machine: dict[str, str]) -> dict[str, str]:
