@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from feedstock_tools.generate.project import Project
 from feedstock_tools.generate.texts.wording import quoted
+from feedstock_tools.versions import parse_version
 
 #: The file with the licenses of a Rust project's crates.
 _OF_CRATES = "THIRDPARTY.yml"
@@ -75,7 +76,7 @@ def _oldest_python(project: Project, self_contained: bool) -> Iterator[str]:
     """The keys of a package that is built once, with the oldest Python."""
     oldest = _oldest(project)
     if self_contained:
-        oldest = max(oldest or "", f"3.{sys.version_info[1]}", key=lambda minor: int(minor.partition(".")[2] or 0))
+        oldest = max(filter(None, (oldest, f"3.{sys.version_info[1]}")), key=parse_version)
         yield "# The Python of this machine, for builds here; conda-forge builds with its oldest."
         yield f"python: [{oldest}]"
     if oldest:

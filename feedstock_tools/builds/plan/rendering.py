@@ -152,9 +152,21 @@ def _call(rows: Sequence[PlannedRow]) -> PlannedOutput:
         "variant": digest_of_values([row.values for row in rows]),
         "siblings": digest_of_values({}),
     }
+    return _not_packaged(
+        first.name if first.is_shared else f"{first.name}-{_ROWS}",
+        inputs,
+        tools={tool: digest for output in builds for tool, digest in output.tools.items()},
+        needs=tuple(sorted({need for build in builds for need in build.needs})),
+        uses_cuda=True,
+        rows=made,
+    )
+
+
+def _not_packaged(name: str, inputs: Mapping[str, str], **more: Any) -> PlannedOutput:
+    """A build that makes no package of its own, with its identity."""
     identity = digest_of_values(inputs)
     return PlannedOutput(
-        name=first.name if first.is_shared else f"{first.name}-{_ROWS}",
+        name=name,
         version=SHARED,
         build=identity[:8],
         build_number=0,
@@ -162,10 +174,7 @@ def _call(rows: Sequence[PlannedRow]) -> PlannedOutput:
         identity=identity,
         inputs=inputs,
         whole=False,
-        tools={tool: digest for output in builds for tool, digest in output.tools.items()},
-        needs=tuple(sorted({need for build in builds for need in build.needs})),
-        uses_cuda=True,
-        rows=made,
+        **more,
     )
 
 
@@ -276,16 +285,9 @@ def _shared_build(
     uses_cuda = any("cuda" in text for texts in (keys, *specs.values()) for text in texts)
     if uses_cuda:
         inputs = {**inputs, "variant": digest_of_values([inputs["variant"], cuda])}
-    identity = digest_of_values(inputs)
-    return PlannedOutput(
-        name=name,
-        version=SHARED,
-        build=identity[:8],
-        build_number=0,
-        subdir=SHARED,
-        identity=identity,
-        inputs=inputs,
-        whole=False,
+    return _not_packaged(
+        name,
+        inputs,
         tools=tools,
         environments=specs,
         needs=_specs(("build", "host"), {"requirements": requirements}),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -21,15 +20,15 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from feedstock_tools.builds.stand_in.python import find_pythons
+from feedstock_tools.builds.stand_in.tools import fetch_files
 from feedstock_tools.channel.http import NoAnswerError, ask
-from feedstock_tools.channel.pip import ChosenWheel, Download, Fetching, Watch, choose_wheels, download_wheels
+from feedstock_tools.channel.pip import ChosenWheel, Download, Watch, choose_wheels
 from feedstock_tools.channel.specs import admits, read_spec
 from feedstock_tools.digests import digest_of_values
 from feedstock_tools.errors import InputError, WorkError
 from feedstock_tools.facts.packages import KnownPackage, OwnSource, Wheel, read_packages, read_tools
 from feedstock_tools.files.changes import write_whole
 from feedstock_tools.files.locks import locked
-from feedstock_tools.files.temporary import temporary_folder
 from feedstock_tools.generate.package_names import PackageNames, normalized
 from feedstock_tools.platforms import Platform
 from feedstock_tools.wording import counted
@@ -221,14 +220,7 @@ def _fetch(
     options = tuple(option for option in download.options if not option.startswith("--target"))
     whole = replace(download, requirements=lines, what=title, size=size or None, options=options)
     whole = replace(whole, why="requirements of the recipe that PyPI has")
-    began = time.monotonic()
-    with temporary_folder(folder) as temporary:
-        for path in download_wheels(whole, temporary / "wheels", machine, watch):
-            path.rename(folder / path.name)
-    absent = [wheel.file for wheel, _ in missing if not (folder / wheel.file).is_file()]
-    if absent:
-        raise WorkError(f"pip fetched other files than {', '.join(absent)}")
-    watch(Fetching(title, "ready", time.monotonic() - began, size, size or None))
+    fetch_files(whole, [wheel.file for wheel, _ in missing], folder, machine, watch)
 
 
 def _size_of(url: str) -> int:

@@ -46,12 +46,15 @@ def prepare(
     Returns:
         The configurations that this machine still cannot build: name → reason.
     """
-    ties = Ties(kept_names(machine))
+    ties, tools = Ties(kept_names(machine)), tools_folder(cache_folder)
     reasons = _impossible(demands, ties, zig_folder(cache_folder), machine, watch)
-    for take in (_without_wheels, _without_tools):
-        possible = [demand for demand in demands if demand.configuration not in reasons]
-        reasons |= take(possible, ties, tools_folder(cache_folder), machine, watch)
-    return reasons
+    reasons |= _without_wheels(_but(demands, reasons), ties, tools, machine, watch)
+    return reasons | _without_tools(_but(demands, reasons), tools, machine, watch)
+
+
+def _but(demands: Sequence[ChannelDemand], reasons: Mapping[str, str]) -> list[ChannelDemand]:
+    """The demands of configurations that may still be built."""
+    return [demand for demand in demands if demand.configuration not in reasons]
 
 
 def _impossible(
@@ -131,7 +134,7 @@ def _without_wheels(
 
 
 def _without_tools(
-    demands: Sequence[ChannelDemand], _ties: Ties, folder: Path, machine: Mapping[str, str], watch: Watch
+    demands: Sequence[ChannelDemand], folder: Path, machine: Mapping[str, str], watch: Watch
 ) -> dict[str, str]:
     """The configurations that need a tool which cannot be provided: name → reason. The others' tools are fetched."""
     reasons: dict[str, str] = {}

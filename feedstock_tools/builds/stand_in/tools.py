@@ -104,16 +104,31 @@ def fetch_tools(
 def _fetch(wheels: Sequence[Wheel], folder: Path, machine: Mapping[str, str], watch: Watch, why: str) -> None:
     named = [f"{wheel.project} {wheel.release}" for wheel in wheels]
     title = listed(named if len(named) < 4 else [*named[:2], f"{len(named) - 2} other wheels"])
-    size, began = sum(wheel.size for wheel in wheels), time.monotonic()
+    size = sum(wheel.size for wheel in wheels)
     requirements = [f"{wheel.project}=={wheel.release} --hash=sha256:{wheel.sha256}" for wheel in wheels]
     download = Download(requirements, title, size, why, options=_options(wheels[0]))
+    fetch_files(download, [wheel.file for wheel in wheels], folder, machine, watch)
+
+
+def fetch_files(
+    download: Download, files: Sequence[str], folder: Path, machine: Mapping[str, str], watch: Watch
+) -> None:
+    """Fetch wheels with pip into a folder, whose lock the caller holds.
+
+    Args:
+        files: their names.
+
+    Raises:
+        WorkError: pip cannot fetch them, or fetches others.
+    """
+    began = time.monotonic()
     with temporary_folder(folder) as temporary:
         for path in download_wheels(download, temporary / "wheels", machine, watch):
             path.rename(folder / path.name)
-    absent = [wheel.file for wheel in wheels if not (folder / wheel.file).is_file()]
+    absent = [file for file in files if not (folder / file).is_file()]
     if absent:
         raise WorkError(f"pip fetched other files than {listed(absent)}")
-    watch(Fetching(title, "ready", time.monotonic() - began, size, size))
+    watch(Fetching(download.what, "ready", time.monotonic() - began, download.size or 0, download.size))
 
 
 def _groups(wheels: Sequence[Wheel]) -> list[list[Wheel]]:
