@@ -182,6 +182,19 @@ def test_what_a_host_has_built_is_given_back_and_files_are_sent_once(fleet: Flee
     assert len(starts) == len(order.wanted), "a build was repeated"
 
 
+def test_a_client_that_comes_back_is_told_of_a_build_that_goes_on(fleet: Fleet, endless: TinyFeedstock) -> None:
+    files, order = _prepared(endless)
+    with _given(fleet, order, files) as link:
+        wait_until(lambda: any(isinstance(event, Output) for event in _events(fleet, order)), 120)
+        begun = link.tasks[order.key]
+    with fleet.link() as link:
+        link.submit(Task(order, {"rows": 1.0}, 0))
+        wait_until(partial(_is_placed, link, order), 60)
+        again = link.tasks[order.key]
+        link.stop("")
+    assert (again.host, again.start, again.share) == ("h1", begun.start, begun.share)
+
+
 def test_an_order_that_a_host_cannot_perform_is_broken(fleet: Fleet, feedstock: TinyFeedstock) -> None:
     files, order = _prepared(feedstock)
     broken = replace(order, engine_version="0.0.1", again="once more")

@@ -67,6 +67,7 @@ class _Courier:
         self._futures: dict[str, Future] = {}
         self._workers: dict[str, str] = {}
         self._has: dict[str, str] = {}
+        self._begun: set[str] = set()
         self._asking: set[asyncio.Task[None]] = set()
         self._turns: dict[str, asyncio.Lock] = {}
         self._echo = uuid4().hex
@@ -128,6 +129,7 @@ class _Courier:
         host = host or self._has.get(key, "")
         there = self._workers.get(host) if host not in without else None
         others = [address for name, address in self._workers.items() if name not in without] if without else None
+        self._begun.discard(key)
         self._futures[key] = future = self._client.submit(
             build_row,
             order,
@@ -140,6 +142,8 @@ class _Courier:
         )
         fire_and_forget(future)
         await self._client.set_metadata([TOPIC, run, key], value=True)
+        if there:
+            await self._ask_begun(key)
 
     async def do_release(self, key: str, cancel: bool) -> None:
         """Let the scheduler forget a task, unless other clients wait for it, or it is cancelled for all."""
@@ -228,7 +232,19 @@ class _Courier:
         elif isinstance(message, dict) and "key" in message:
             with suppress(Damaged):
                 _write({"begun": message})
+                self._begun.add(str(message["key"]))
                 self._note([message["key"]], message.get("host"))
+
+    async def _ask_begun(self, key: str) -> None:
+        """Report a task that had begun before this client came. Dask begins it no second time, so its host is silent.
+
+        One that its host has ended, while Dask has not, begins again.
+        """
+        with suppress(Exception):  # the host is about to be gone
+            host = self._has[key]
+            found = (await asyncio.wait_for(self._ask(host, "begun", {"key": key}), 5)).get("begun")
+            if isinstance(found, dict) and (found["goes_on"] or self._futures[key].status != "pending"):
+                self._heard((0.0, {**found, "key": key, "host": host}))
 
     async def _look(self) -> None:
         """Report hosts and the ends of tasks, until the scheduler is away."""
@@ -242,6 +258,8 @@ class _Courier:
             await self._meet(found["workers"])
             for key, future in list(self._futures.items()):
                 if future.status != "pending" and key not in ended:
+                    if key not in self._begun:
+                        await self._ask_begun(key)
                     ended.add(key)
                     _write({"ended": key, "how": future.status})
             ended &= self._futures.keys()

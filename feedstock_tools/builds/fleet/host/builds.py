@@ -39,6 +39,8 @@ _PATIENCE, _LOOK = 2.0, 0.03
 _MOST_BYTES = 512 << 10
 #: Of how many feedstocks rows may fail one after the other, until the host takes no rows for a while.
 _MOST_FAILING = 3
+#: The share of an order that was performed before.
+_NO_SHARE = Share((), 0, 1)
 #: What was made is kept for so long, in seconds; where the disk is nearly full, for so long only.
 _KEPT, _KEPT_AT_LEAST = 7 * 24 * 3600.0, 3600.0
 
@@ -93,7 +95,7 @@ class Builds:
         if running is None:
             kept = self._kept(order)
             if kept is not None:
-                self._tell(order, Share((), 0, 1), (self._folder / order.key / START).read_text())
+                self._tell(order, _NO_SHARE, (self._folder / order.key / START).read_text())
                 return kept
             end = asyncio.ensure_future(self._perform(order))
             running = self._running[order.key] = _Running(order, end)
@@ -117,6 +119,15 @@ class Builds:
         """The keys of all orders that are being performed or whose results are kept."""
         kept = [path.name for path in self._folder.iterdir() if _NAME.fullmatch(path.name) and _end_in(path)]
         return list(dict.fromkeys([*self._running, *kept]))
+
+    def begun(self, key: str) -> Mapping[str, Any] | None:
+        """Say for a client that comes back how an order has begun here, and whether it goes on."""
+        running = self._running.get(key)
+        if running is not None:
+            return {**self._message(key, running.share, running.start), "goes_on": True} if running.share else None
+        if not _NAME.fullmatch(key) or _end_in(self._folder / key) is None:
+            return None
+        return {**self._message(key, _NO_SHARE, (self._folder / key / START).read_text()), "goes_on": False}
 
     async def events(self, key: str, start: str, offset: int) -> dict[str, Any]:
         """The events of an attempt from an offset on, as soon as there are any, and whether more may come.
@@ -173,8 +184,11 @@ class Builds:
         await asyncio.gather(*(running.end for running in self._running.values()), return_exceptions=True)
 
     def _tell(self, order: Order, share: Share, start: str) -> None:
-        message = {"key": order.key, "start": start, "host": self._settings.host.name}
-        self.tell({**message, "cores": list(share.cores), "memory": share.memory, "jobs": share.jobs})
+        self.tell(self._message(order.key, share, start))
+
+    def _message(self, key: str, share: Share, start: str) -> Mapping[str, Any]:
+        message = {"key": key, "start": start, "host": self._settings.host.name}
+        return {**message, "cores": list(share.cores), "memory": share.memory, "jobs": share.jobs}
 
     async def _perform(self, order: Order) -> Finished:
         running_of = self._running

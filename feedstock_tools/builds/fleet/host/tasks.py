@@ -81,6 +81,8 @@ async def _answered(builds: Builds, operation: str, arguments: Mapping[str, Any]
             return {"lacks": builds.lacks(arguments["bundles"], arguments["files"])}
         case "put":
             builds.store.put(arguments["content"], int(arguments["offset"]), data, int(arguments["size"]))
+        case "begun":
+            return {"begun": builds.begun(arguments["key"])}
         case "keys":
             return {"keys": builds.keys()}
         case "stop":
