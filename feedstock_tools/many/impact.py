@@ -90,7 +90,8 @@ def _is_mentioned(key: str, words: Collection[str]) -> bool:
 class Touched:
     """A feedstock that was rendered with both pinnings.
 
-    `jobs` and `packages` are those after the change. `error` says which of the two renderings failed, and why.
+    `jobs` and `packages` are those after the change. `unnamed` says why packages of some jobs are not known, and
+    `error` which of the two renderings failed, and why.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Touched:
     jobs: int = 0
     packages: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
+    unnamed: str = ""
     error: str = ""
 
     @classmethod
@@ -297,7 +299,9 @@ def _touched(before: Path, after: Path | MigrationFile, rules: Rules, member: Me
         names = changed | (old.files.keys() ^ new.files.keys())
         if not names:
             return Touched(member.name, jobs=len(new.files))
-        packages, gone = (_packages(folder, each.configurations, names, rules) for each in (new, old))
+        (packages, unnamed), (gone, before_unnamed) = (
+            _packages(folder, each.configurations, names, rules) for each in (new, old)
+        )
     return Touched(
         member.name,
         _sorted(new.files.keys() - old.files.keys()),
@@ -306,19 +310,23 @@ def _touched(before: Path, after: Path | MigrationFile, rules: Rules, member: Me
         len(new.files),
         _sorted(packages - gone, ""),
         _sorted(gone - packages, ""),
+        unnamed or before_unnamed,
     )
 
 
-def _packages(folder: Path, configurations: Iterable[Configuration], files: Collection[str], rules: Rules) -> set[str]:
-    """The packages of some configurations; none of those that cannot be rendered."""
+def _packages(
+    folder: Path, configurations: Iterable[Configuration], files: Collection[str], rules: Rules
+) -> tuple[set[str], str]:
+    """The packages of some configurations, and why those of others are not known."""
     found: set[str] = set()
+    unnamed = ""
     for configuration in configurations:
         if f"{configuration.name}.yaml" in files:
             try:
                 found |= {package.path for package in output_files(folder, (configuration,), rules)}
-            except InputError:
-                continue
-    return found
+            except InputError as error:
+                unnamed = unnamed or f"{configuration.name}: {error.mistakes[0].message}"
+    return found, unnamed
 
 
 def _sorted(names: Iterable[str], ending: str = ".yaml") -> tuple[str, ...]:

@@ -42,6 +42,9 @@ def impact_text(impact: Impact, times: JobTimes) -> str:
     lines = [_checked(impact), *([table(_HEAD, rows, right=_NUMBERS)] if rows else [])]
     lines += [f"Cycle: {cycle}." for cycle in _cycles(impact)]
     lines += [f"Fails: {named(each.name)}: {named(each.error)}" for each in impact.failed]
+    lines += [
+        f"Packages not known: {named(each.name)}: {named(each.unnamed)}" for each in impact.changed if each.unnamed
+    ]
     lines += [f"Changes although the index rules it out: {named(name)}" for name in impact.missed]
     return "\n".join([*lines, *_summary(impact, times)])
 
@@ -57,6 +60,9 @@ def impact_markdown(impact: Impact, times: JobTimes) -> str:
         blocks.append(_folded("Order of rebuilding", "\n".join(f"| {line} |" for line in lines) + more))
     if impact.cycles:
         blocks.append("\n".join(f"- Cycle: {markup(cycle)}" for cycle in _cycles(impact)))
+    if unnamed := [each for each in impact.changed if each.unnamed]:
+        lines = [f"- {code(each.name)}: {markup(each.unnamed)}" for each in unnamed[:_MOST]]
+        blocks.append(_folded(f"Packages not known: {len(unnamed)}", "\n".join(lines)))
     if impact.failed:
         lines = [f"- {code(each.name)}: {markup(each.error)}" for each in impact.failed[:_MOST]]
         blocks.append(_folded(f"Fail to render: {len(impact.failed)}", "\n".join(lines)))
@@ -69,6 +75,7 @@ def impact_page(impact: Impact, times: JobTimes) -> str:
     for row in _rows(impact, times):
         layers.setdefault(row[0], []).append(row[1:])
     packages = {each.name: each.packages for each in impact.changed}
+    unnamed = {each.name: each.unnamed for each in impact.changed if each.unnamed}
     summary = (_checked(impact), *_summary(impact, times))
     cycles, most = list(_cycles(impact)), _MOST_PACKAGES
     return html_page(
@@ -76,6 +83,7 @@ def impact_page(impact: Impact, times: JobTimes) -> str:
         head=_HEAD[1:],
         layers=layers,
         packages=packages,
+        unnamed=unnamed,
         most=most,
         cycles=cycles,
         failed=impact.failed,
@@ -84,9 +92,9 @@ def impact_page(impact: Impact, times: JobTimes) -> str:
 
 
 def impact_checks(impact: Impact) -> tuple[Check, ...]:
-    """For each feedstock that was rendered whether what becomes of it is known."""
+    """For each feedstock that was rendered whether what becomes of it, and of its packages, is known."""
     return (
-        *(Check.of(each.name, wrong=each.name in impact.missed) for each in impact.changed),
+        *(Check.of(each.name, wrong=each.name in impact.missed, unknown=each.unnamed) for each in impact.changed),
         *(Check.of(name, wrong=False) for name in impact.same),
         *(Check.of(each.name, wrong=False, unknown=each.error) for each in impact.failed),
     )
@@ -144,7 +152,9 @@ def impact_json(impact: Impact, times: JobTimes) -> dict[str, Any]:
         "migrations": sorted(impact.change.migrations),
         "changed": {
             each.name: {
-                **{word: getattr(each, word) for word in ("added", "removed", "changed", "packages", "gone")},
+                **{
+                    word: getattr(each, word) for word in ("added", "removed", "changed", "packages", "gone", "unnamed")
+                },
                 "jobs": each.jobs,
                 "seconds": times.cost(each),
             }

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from feedstock_tools.bounds import pool
+from feedstock_tools.check.findings import Verdict
 from feedstock_tools.many import impact as impact_module
 from feedstock_tools.many.impact import Change, impact
 from feedstock_tools.many.index import INDEX, Index, opened_index
+from feedstock_tools.report.many import JobTimes, impact_checks, impact_text
 from tests.support import command
 from tests.support.git import committed
 from tests.support.workspaces import feedstock
@@ -74,6 +76,20 @@ def test_a_migration_of_a_key_that_was_not_pinned_is_a_change(workspace: Path, t
     with opened_index(workspace / INDEX) as index:
         found = impact(index, pinning(tmp_path / "before", "zlib:\n- 1\n"), migration)
     assert (found.layers, found.untouched) == ((("other",),), ("app", "base"))
+
+
+def test_packages_that_cannot_be_rendered_are_not_known_and_never_left_out(tmp_path: Path) -> None:
+    folder = feedstock(tmp_path / "w" / "base-feedstock", "base", host=("zlib",))
+    meta = folder / "recipe" / "meta.yaml"
+    meta.write_text(meta.read_text().replace('"1.0"', '"1.0-1"'))
+    before = pinning(tmp_path / "before", PINNING)
+    after = pinning(tmp_path / "after", PINNING.replace("zlib:\n- 1", "zlib:\n- 2"))
+    with opened_index(tmp_path / INDEX, make=True) as index:
+        assert [each.outcome for each in index.update(tmp_path / "w", 1)] == ["read"]
+        found = impact(index, before, after)
+    assert [each.name for each in found.changed if "1.0-1" in each.unnamed] == ["base"]
+    assert [check.verdict for check in impact_checks(found)] == [Verdict.UNKNOWN]
+    assert "Packages not known: base: linux_64_: " in impact_text(found, JobTimes({}, 60))
 
 
 def test_the_deployment_target_of_macos_changes_all_that_build_there(workspace: Path, tmp_path: Path) -> None:
