@@ -31,6 +31,7 @@ options, _ = create_command("download").parse_args(["-"])
 print(json.dumps([] if options.no_index else [options.index_url, *options.extra_index_urls]))
 """
 #: Run with pip on the path: the wheels of a report of pip's, each with the requirements that its environment has.
+#: pip before 23.1 reports `hash` instead of `hashes`.
 _CHOSEN = """
 import json, sys
 sys.path[:0] = sys.argv[2:]
@@ -44,12 +45,12 @@ def needs(item):
         if need.marker is None or any(map(need.marker.evaluate, environments)):
             yield [need.name, str(need.specifier)]
 def chosen(item):
-    metadata = item["metadata"]
+    metadata, archive = item["metadata"], item["download_info"]["archive_info"]
     license = metadata.get("license_expression") or metadata.get("license") or ""
     return {
         "project": metadata["name"], "version": metadata["version"], "python": metadata.get("requires_python") or "",
         "license": license, "needs": list(needs(item)), "url": item["download_info"]["url"],
-        "sha256": item["download_info"]["archive_info"]["hashes"]["sha256"],
+        "sha256": archive["hashes"]["sha256"] if "hashes" in archive else archive["hash"].removeprefix("sha256="),
     }
 print(json.dumps([chosen(item) for item in report["install"]]))
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from hashlib import sha256
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from feedstock_tools.builds.stand_in.channel import Sources, ensure_stand_in_channel
 from feedstock_tools.builds.stand_in.on_demand import Ties, fetch_wheels, recorded_wheels, requirement, unmet
+from feedstock_tools.channel import pip
 from feedstock_tools.channel.packages.reading import read_documents
 from feedstock_tools.channel.pip import Fetching, unwatched
 from feedstock_tools.errors import WorkError
@@ -145,3 +147,16 @@ def test_the_channel_has_the_packages_under_the_names_that_are_asked_for(index: 
     about = json.loads(read_documents(package, ["info/about.json"])["info/about.json"] or b"{}")
     assert about["extra"]["stand-in"]["contents"] == "of this machine"
     assert not made.empty & {"demo_kit", "demokit"}
+
+
+def test_the_hash_is_read_from_reports_of_pip_before_23_1_too(tmp_path: Path) -> None:
+    metadata = {"name": "demo-kit", "version": "1.0", "requires_dist": ["other", "absent; python_version < '3'"]}
+    source = {"url": "file:///demo.whl", "archive_info": {"hash": "sha256=0a1b"}}
+    report = tmp_path / "report.json"
+    environment = {"python_version": PYTHON}
+    report.write_text(
+        json.dumps({"environment": environment, "install": [{"metadata": metadata, "download_info": source}]})
+    )
+    reader = [sys.executable, "-P", "-c", pip._CHOSEN, str(report), str(pip._bundled() or pip._site_packages())]
+    found = json.loads(subprocess.run(reader, capture_output=True, text=True, check=True).stdout)
+    assert [(each["sha256"], each["needs"]) for each in found] == [("0a1b", [["other", ""]])]
