@@ -15,9 +15,10 @@ import re
 import stat
 import sys
 import tempfile
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
@@ -50,6 +51,8 @@ _LONGEST_ANSWER = 32 << 20
 _LONGEST_REASON = 4000
 _BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+-]{0,200}")
 _REVISION = re.compile(r"[A-Za-z0-9_./@{}^~+-]{1,250}")
+#: What file systems of macOS and Windows take for `.git`, by what is seen of a name.
+_LIKE_GIT = re.compile(r"(\.git|git~[0-9]+)[ .]*([:\\].*)?", re.IGNORECASE | re.DOTALL)
 #: The main branch of a feedstock, as the clones of maintainers know it.
 _MAIN = tuple(
     f"refs/{place}/{name}" for place in ("remotes/upstream", "remotes/origin", "heads") for name in ("main", "master")
@@ -97,12 +100,14 @@ class _Place:
     Attributes:
         repository: what the work tree has of its own (`HEAD`, the index).
         shared: what all work trees of the repository share; most often the same folder.
+        environment: leads git to a repository of our own with the objects and names of this one.
     """
 
     folder: Path
     top: Path
     repository: Path
     shared: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,34 +123,35 @@ class _Entry:
 def commit_of(folder: Path) -> str:
     """The commit of the git repository that a folder is in, with `+` if the folder differs; empty without one."""
     try:
-        place = _place_of(folder)
-        _refuse_what_waits(_ignoring(folder))
-        commit = _commit(place, "HEAD")
-        return commit and commit + ("+" if _differs(place, commit) else "")
+        with _opened(folder) as place:
+            _refuse_what_waits(_ignoring(folder))
+            commit = _commit(place, "HEAD")
+            return commit and commit + ("+" if _differs(place, commit) else "")
     except FeedstockError:
         return ""
 
 
 def tree_of(repository: Path) -> str:
     """The id of the files of a repository's last commit; the repository may be bare."""
-    return _asked(_repository_at(repository), "rev-parse", "--verify", "HEAD^{tree}").decode().strip()
+    with _opened(repository, is_bare=True) as place:
+        return _asked(place, "rev-parse", "--verify", "HEAD^{tree}").decode().strip()
 
 
 @contextmanager
 def small_files_of(repository: Path) -> Iterator[Path]:
     """A folder with the small files of a repository's last commit; removed afterwards. The repository may be bare."""
-    place = _repository_at(repository)
     with temporary_folder() as folder:
-        _write(place, _small(place, _commit(place, "HEAD")), folder)
+        with _opened(repository, is_bare=True) as place:
+            _write(place, _small(place, _commit(place, "HEAD")), folder)
         yield folder
 
 
 def address_of(folder: Path) -> str:
     """Where the feedstock of a folder comes from: the address of `upstream`, else of `origin`; empty without one."""
     try:
-        place = _place_of(folder)
-        words = ("config", "--file", str(place.shared / "config"), "--no-includes", "--null", "--get-regexp")
-        found = _asked(place, *words, r"^remote\.(upstream|origin)\.url$")
+        with _opened(folder) as place:
+            words = ("config", "--file", str(place.shared / "config"), "--no-includes", "--null", "--get-regexp")
+            found = _asked(place, *words, r"^remote\.(upstream|origin)\.url$")
     except FeedstockError:
         return ""
     urls = dict(entry.decode(errors="replace").split("\n", 1) for entry in found.split(b"\0") if b"\n" in entry)
@@ -163,8 +169,8 @@ def epoch_of(folder: Path, machine: Mapping[str, str]) -> int | None:
     if epoch.isascii() and epoch.isdigit():
         return int(epoch)
     try:
-        place = _place_of(folder)
-        written = _asked(place, "cat-file", "commit", _commit(place, "HEAD") or "HEAD")
+        with _opened(folder) as place:
+            written = _asked(place, "cat-file", "commit", _commit(place, "HEAD") or "HEAD")
     except FeedstockError:
         return None
     found = re.search(rb"^committer .* (\d{1,15}) [+-]\d+$", written.partition(b"\n\n")[0], re.MULTILINE)
@@ -182,11 +188,11 @@ def branch_base(feedstock: Path) -> str:
         WorkError: git is missing or fails.
     """
     hint = "Name the commit to compare with: feedstock-tools review BASE."
-    place = _place_of(feedstock)
-    for name in _MAIN:
-        if commit := _commit(place, name):
-            with suppress(WorkError):  # they have no commit in common
-                return _asked(place, "merge-base", "HEAD", commit)[:12].decode()
+    with _opened(feedstock) as place:
+        for name in _MAIN:
+            if commit := _commit(place, name):
+                with suppress(WorkError):  # they have no commit in common
+                    return _asked(place, "merge-base", "HEAD", commit)[:12].decode()
     raise InputError("there is no commit in which this branch left a main one", path=feedstock, hint=hint)
 
 
@@ -198,9 +204,9 @@ def left_out(folder: Path, paths: Iterable[Path]) -> tuple[str, ...]:
     """
     names = [path.relative_to(folder).as_posix() for path in paths]
     try:
-        place = _place_of(folder)
         _refuse_what_waits({folder / above / ".gitignore" for name in names for above in Path(name).parents})
-        found = _asked(place, "check-ignore", "-z", "--stdin", stdin=_listed(names))
+        with _opened(folder) as place:
+            found = _asked(place, "check-ignore", "-z", "--stdin", stdin=_listed(names))
     except FeedstockError:
         return ()
     return tuple(_names(found))
@@ -212,10 +218,9 @@ def applies(folder: Path, patch: bytes, strip: int, *, reverse: bool = False) ->
     Args:
         strip: how many folders at the beginning of the patch's paths do not count.
     """
-    own = {key: value for key, value in os.environ.items() if not key.startswith("GIT_") or key == "GIT_EXEC_PATH"}
-    environment = {**own, **_READING, "GIT_CEILING_DIRECTORIES": str(folder.resolve().parent)}
+    environment = _reading(GIT_CEILING_DIRECTORIES=str(folder.resolve().parent))
     words = ("apply", "--check", f"-p{strip}", *(("--reverse",) if reverse else ()))
-    with _running(_Place(folder, folder, folder, folder), words, patch, environment=environment) as asked:
+    with _running(folder, words, environment, patch) as asked:
         read_up_to(asked.stdout, _LONGEST_ANSWER)
         return not asked.reason()
 
@@ -231,25 +236,27 @@ def checked_out(feedstock: Path, revision: str) -> Iterator[Path]:
     """
     if not _REVISION.fullmatch(revision) or revision.startswith("-"):
         raise InputError(f"'{revision}' is not a commit", path=feedstock)
-    place = _place_of(feedstock)
-    commit = _commit(place, _in_full(place, revision))
-    if not commit:
-        hint = "To compare with a folder: review --folder, diff --folders." if Path(revision).is_dir() else None
-        raise InputError(f"'{revision}' is not a commit", path=feedstock, hint=hint)
     with temporary_folder() as folder:
-        try:
-            entries = _entries(place, commit)
-            if len(entries) > _MOST_FILES:
-                raise InputError(f"it has more than {_MOST_FILES} files")
-            _write(place, entries, folder)
-        except FeedstockError as error:
-            raise type(error)(f"commit '{revision}' is refused: {error.mistakes[0].message}", path=feedstock) from error
+        with _opened(feedstock) as place:
+            commit = _commit(place, _in_full(place, revision))
+            if not commit:
+                hint = "To compare with a folder: review --folder, diff --folders." if Path(revision).is_dir() else None
+                raise InputError(f"'{revision}' is not a commit", path=feedstock, hint=hint)
+            try:
+                entries = _entries(place, commit)
+                if len(entries) > _MOST_FILES:
+                    raise InputError(f"it has more than {_MOST_FILES} files")
+                _write(place, entries, folder)
+            except FeedstockError as error:
+                message = f"commit '{revision}' is refused: {error.mistakes[0].message}"
+                raise type(error)(message, path=feedstock) from error
         yield folder
 
 
 def has_branch(repository: Path, branch: str) -> bool:
     """Whether a repository has a branch of its own with this name; it may be bare."""
-    return bool(_commit(_repository_at(repository), f"refs/heads/{branch}"))
+    with _opened(repository, is_bare=True) as place:
+        return bool(_commit(place, f"refs/heads/{branch}"))
 
 
 #: The content of a file and whether it may be run.
@@ -272,32 +279,40 @@ def commit_on_branch(
         InputError: the branch exists, or has no valid name; or git does not know who commits.
         WorkError: git is missing or fails.
     """
-    place = _repository_at(repository)
     if not _BRANCH.fullmatch(branch):
         raise InputError(f"'{branch}' is not a name of a branch", path=repository)
-    if has_branch(repository, branch):
-        raise InputError(f"the branch {branch} exists", path=repository, hint="Name another, or delete it.")
-    own = _of_the_user(environment) | {"GIT_DIR": str(place.repository), "GIT_WORK_TREE": str(place.top)}
-    with _running(place, ("var", "GIT_COMMITTER_IDENT"), environment=own) as asked:
-        committer = asked.stdout.read(_LONGEST_REASON).strip()
-        if reason := asked.reason():
-            raise InputError(f"git does not know who commits: {reason}", path=repository)
-    text = message.encode()
-    stream = [b"commit refs/heads/" + branch.encode(), b"\ncommitter " + committer, b"\ndata %d\n" % len(text) + text]
-    stream += [b"\nfrom " + _commit(place, "HEAD").encode() + b"\n"]
+    with _opened(repository, is_bare=True) as place:
+        if _commit(place, f"refs/heads/{branch}"):
+            raise InputError(f"the branch {branch} exists", path=repository, hint="Name another, or delete it.")
+        own = _of_the_user(environment) | {"GIT_DIR": str(place.repository), "GIT_WORK_TREE": str(place.top)}
+        with _running(place.folder, ("var", "GIT_COMMITTER_IDENT"), own) as asked:
+            committer = asked.stdout.read(_LONGEST_REASON).strip()
+            if reason := asked.reason():
+                raise InputError(f"git does not know who commits: {reason}", path=repository)
+        text = message.encode()
+        stream = [
+            b"commit refs/heads/" + branch.encode(),
+            b"\ncommitter " + committer,
+            b"\ndata %d\n" % len(text) + text,
+        ]
+        stream += [b"\nfrom " + _commit(place, "HEAD").encode() + b"\n", *_lines_of(files)]
+        words = ("-c", f"core.hooksPath={os.devnull}", "fast-import", "--quiet", "--done")
+        with _running(place.folder, words, own, b"".join([*stream, b"done\n"])) as imports:
+            if reason := imports.reason():
+                raise WorkError(f"git fast-import failed: {reason}", path=repository)
+        return _commit(place, f"refs/heads/{branch}")
+
+
+def _lines_of(files: Mapping[str, Content | None]) -> Iterator[bytes]:
+    """Changes to files, as `git fast-import` reads them."""
     for name, content in sorted(files.items()):
         path = b'"' + re.sub(rb'(["\\])', rb"\\\1", os.fsencode(name)).replace(b"\n", b"\\n") + b'"'
         if content is None:
-            stream.append(b"D " + path + b"\n")
+            yield b"D " + path + b"\n"
         else:
             data, executable = content
             mode = b"755" if executable else b"644"
-            stream += [b"M 100" + mode + b" inline " + path + b"\n", b"data %d\n" % len(data), data, b"\n"]
-    words = ("-c", f"core.hooksPath={os.devnull}", "fast-import", "--quiet", "--done")
-    with _running(place, words, b"".join([*stream, b"done\n"]), environment=own) as imports:
-        if reason := imports.reason():
-            raise WorkError(f"git fast-import failed: {reason}", path=repository)
-    return _commit(place, f"refs/heads/{branch}")
+            yield b"M 100" + mode + b" inline " + path + b"\ndata %d\n" % len(data) + data + b"\n"
 
 
 @contextmanager
@@ -311,51 +326,54 @@ def project_at(address: str) -> Iterator[tuple[Path, str]]:
         WorkError: there is no such repository, or git fails.
     """
     with temporary_folder() as clone, temporary_folder() as folder:
+        repository = clone
         if address.startswith("file://"):
-            named = Path(unquote(urlsplit(address).path))
-            try:
-                place = _repository_at(named)
-            except InputError as error:
-                raise WorkError(f"{address} cannot be cloned: it is not a repository with a commit") from error
+            repository = Path(unquote(urlsplit(address).path))
         else:
-            place = _Place(clone, clone, clone, clone)
             words = ("clone", "--quiet", "--bare", "--template=", "--depth=1", "--", address, str(clone))
             own = {"GIT_ALLOW_PROTOCOL": "https:http:ssh:git", "GIT_TERMINAL_PROMPT": "0"}
-            with _running(place, words, environment=_of_the_user(os.environ) | own, seconds=_LONGEST_CLONE) as clones:
+            with _running(clone, words, _of_the_user(os.environ) | own, seconds=_LONGEST_CLONE) as clones:
                 reason = clones.reason()
             if reason:
                 raise WorkError(f"{address} cannot be cloned: {reason}")
-        commit = _commit(place, "HEAD") if place.folder.is_dir() else ""
-        if not commit:
-            raise WorkError(f"{address} cannot be cloned: it is not a repository with a commit")
-        _write(place, _small(place, commit), folder)
+        with _opened(repository, is_bare=True) as place:
+            if not (commit := _commit(place, "HEAD")):
+                raise WorkError(f"{address} cannot be cloned: it is not a repository with a commit")
+            _write(place, _small(place, commit), folder)
         yield folder, commit
 
 
-def _place_of(folder: Path) -> _Place:
-    """The repository that a folder is in: the nearest folder above with a `.git`, and no other."""
+@contextmanager
+def _opened(folder: Path, *, is_bare: bool = False) -> Iterator[_Place]:
+    """The repository that a folder is in, of the nearest folder above with a `.git`, lent until the end of the block.
+
+    Objects and names are lent to a repository of our own with none of its settings. In what git reads of it, git has
+    nothing to wait for.
+
+    Args:
+        is_bare: without a `.git`, the folder may be a repository itself.
+
+    Raises:
+        InputError: there is none, or a file that leads elsewhere leads nowhere.
+        WorkError: a FIFO, a device or a socket has the name of a file that git reads.
+    """
     folder = folder.resolve()
-    for top in (folder, *folder.parents):
-        if (top / ".git").exists():
-            place = _place(folder, top, top / ".git")
-            inside = [above for above in (folder, *folder.parents) if above.is_relative_to(top)]
-            _refuse_what_waits(above / ".gitignore" for above in inside)
-            return place
-    raise InputError("is not in a git repository", path=folder)
-
-
-def _repository_at(path: Path) -> _Place:
-    """The repository of a work tree, or one without."""
-    return _place_of(path) if (path / ".git").exists() else _place(path, path, path)
+    tops = (folder,) if is_bare else (folder, *folder.parents)
+    top = next((each for each in tops if (each / ".git").exists()), None)
+    if top is None and not is_bare:
+        raise InputError("is not in a git repository", path=folder)
+    place = _place(folder, folder, folder) if top is None else _place(folder, top, top / ".git")
+    if top is not None:
+        _refuse_what_waits(each / ".gitignore" for each in (folder, *folder.parents) if each.is_relative_to(top))
+    if sys.platform == "win32":  # links need a privilege there
+        yield replace(place, environment=_reading(GIT_DIR=str(place.repository), GIT_WORK_TREE=str(place.top)))
+        return
+    with temporary_folder() as own:
+        _lend(place, own)
+        yield replace(place, environment=_reading(GIT_DIR=str(own), GIT_WORK_TREE=str(place.top)))
 
 
 def _place(folder: Path, top: Path, repository: Path) -> _Place:
-    """A place in whose repository git has nothing to wait for.
-
-    Raises:
-        InputError: a file that leads elsewhere leads nowhere.
-        WorkError: a FIFO, a device or a socket has the name of a file that git reads.
-    """
     if not repository.is_dir():  # of a work tree or a submodule
         repository = repository.parent / _line(repository).removeprefix("gitdir: ")
     common = repository / "commondir"
@@ -364,12 +382,8 @@ def _place(folder: Path, top: Path, repository: Path) -> _Place:
         raise InputError("is not in a git repository", path=folder)
     place = _Place(folder, top, repository, shared)
     _refuse_what_waits([repository / "HEAD", shared / "config", *_lendable(place).values()])
-    odd = (
-        *_odd(shared / "refs"),
-        *_odd(shared / "logs/refs"),
-        *(each for one in _lenders(shared / "objects") for each in _odd(one)),
-    )
-    _refuse_what_waits(odd)
+    for each in (shared / "refs", shared / "logs/refs", *_lenders(shared / "objects")):
+        _refuse_what_waits(_odd(each))
     return place
 
 
@@ -426,23 +440,17 @@ def _refuse_what_waits(paths: Iterable[Path]) -> None:
                 raise WorkError(f"is larger than {_LARGEST >> 20} MiB", path=path)
 
 
-@contextmanager
-def _lent(place: _Place) -> Iterator[Path]:
-    """A repository of our own with the objects and names of another, and with none of its settings."""
-    if sys.platform == "win32":  # links need a privilege there
-        yield place.repository
-        return
-    with temporary_folder() as own:
-        for name, path in _lendable(place).items():
-            (own / name).parent.mkdir(exist_ok=True)
-            (own / name).symlink_to(path.resolve())
-        (own / "HEAD").write_bytes(read_bytes(place.repository / "HEAD", _LONGEST_REASON, within=None))
-        config = place.shared / "config"
-        said = read_bytes(config, within=None) if config.exists() else b""
-        forms = {key: form for key, form in _FORMS.items() if re.search(rf'(?i){key}\s*=\s*"?{form}'.encode(), said)}
-        lines = ["[core]", f"repositoryFormatVersion = {int(bool(forms))}", "[extensions]"]
-        (own / "config").write_text("\n".join([*lines, *(f"{key} = {form}" for key, form in forms.items()), ""]))
-        yield own
+def _lend(place: _Place, own: Path) -> None:
+    """Make a folder a repository with the objects and names of another, and with none of its settings."""
+    for name, path in _lendable(place).items():
+        (own / name).parent.mkdir(exist_ok=True)
+        (own / name).symlink_to(path.resolve())
+    (own / "HEAD").write_bytes(read_bytes(place.repository / "HEAD", _LONGEST_REASON, within=None))
+    config = place.shared / "config"
+    said = read_bytes(config, within=None) if config.exists() else b""
+    forms = {key: form for key, form in _FORMS.items() if re.search(rf'(?i){key}\s*=\s*"?{form}'.encode(), said)}
+    lines = ["[core]", f"repositoryFormatVersion = {int(bool(forms))}", "[extensions]"]
+    (own / "config").write_text("\n".join([*lines, *(f"{key} = {form}" for key, form in forms.items()), ""]))
 
 
 def _small(place: _Place, commit: str) -> list[_Entry]:
@@ -474,14 +482,14 @@ def _in_full(place: _Place, revision: str) -> str:
 def _commit(place: _Place, revision: str) -> str:
     """The hash of a commit; empty if there is none of that name. A name from `refs/` on is that ref alone."""
     if name := re.match(r"refs/[^@~^]+", revision):  # git would take a tag `refs/remotes/upstream/main` for it
-        with _running(place, ("show-ref", "--verify", "--hash", "--", name[0])) as asked:
+        with _running(place.folder, ("show-ref", "--verify", "--hash", "--", name[0]), place.environment) as asked:
             found = asked.stdout.read(_LONGEST_REASON).decode().strip()
             if asked.reason():
                 return ""
         if "@" not in revision:
             revision = found + revision.removeprefix(name[0])
     words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    with _running(place, words) as asked:
+    with _running(place.folder, words, place.environment) as asked:
         found = asked.stdout.read(_LONGEST_REASON).decode().strip()
         return "" if asked.reason() else found
 
@@ -505,12 +513,16 @@ def _entries(place: _Place, commit: str) -> list[_Entry]:
 def _differs(place: _Place, commit: str) -> bool:
     """Whether a folder has other files than a commit; outside of `recipe`, those that are ignored aside.
 
-    No filter is asked.
+    No filter is asked. Of the recipe, a build sees also what git ignores, and a `.git`, which git never lists.
     """
     entries = {each.name: each for each in _entries(place, commit) if not each.name.startswith("build_artifacts/")}
     listed = _asked(place, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    listed += _asked(place, "ls-files", "-z", "--others", "--", "recipe")  # a build sees those that are ignored, too
     names = {name for name in _names(listed) if not name.startswith("build_artifacts/")}
+    recipe = place.folder / "recipe"
+    found = (
+        () if recipe.is_symlink() else (each for each in recipe.rglob("*") if each.is_symlink() or not each.is_dir())
+    )
+    names |= {each.relative_to(place.folder).as_posix() for each in found}
     return names != entries.keys() or not all(_is_as_in(place.folder / name, each) for name, each in entries.items())
 
 
@@ -548,7 +560,8 @@ def _write(place: _Place, entries: Sequence[_Entry], folder: Path) -> None:
         raise InputError(f"its files have more than {_LARGEST >> 20} MiB")
     for each in entries:
         parts = each.name.split("/")
-        if not is_below(folder / each.name, folder) or any(part.lower() in ("", ".", "..", ".git") for part in parts):
+        is_odd = any(part in ("", ".", "..") or _LIKE_GIT.fullmatch(_seen(part)) for part in parts)
+        if is_odd or not is_below(folder / each.name, folder):
             raise InputError(f"{each.name} leads out of it")
         if len(parts) > _DEEPEST:
             raise InputError(f"{each.name[:200]}… is in more than {_DEEPEST} folders")
@@ -573,10 +586,15 @@ def _write(place: _Place, entries: Sequence[_Entry], folder: Path) -> None:
         raise InputError(f"{each.name} cannot be written: {error}") from error
 
 
+def _seen(name: str) -> str:
+    """A name without the characters that HFS+ ignores, and others that nobody sees."""
+    return "".join(each for each in name if unicodedata.category(each) != "Cf")
+
+
 def _contents(place: _Place, kind: str, entries: Sequence[_Entry]) -> Iterator[bytes]:
     """The content of each entry, with the size that was announced, if one was, and the hash of its name."""
-    words = ("cat-file", "--batch")
-    with _running(place, words, b"".join(b"%s\n" % each.digest.encode() for each in entries)) as asked:
+    digests = b"".join(b"%s\n" % each.digest.encode() for each in entries)
+    with _running(place.folder, ("cat-file", "--batch"), place.environment, digests) as asked:
         for each in entries:
             head = asked.stdout.readline(1000)
             found = re.fullmatch(rf"{each.digest} {kind} (\d{{1,9}})\n".encode(), head)
@@ -607,7 +625,7 @@ def _asked(place: _Place, *words: str, stdin: bytes = b"") -> bytes:
     Raises:
         WorkError: git is missing, fails, answers without end, or does not end.
     """
-    with _running(place, words, stdin) as asked:
+    with _running(place.folder, words, place.environment, stdin) as asked:
         answer = read_up_to(asked.stdout, _LONGEST_ANSWER + 1)
         reason = asked.reason() if len(answer) <= _LONGEST_ANSWER else "it answers without end"
     if reason:
@@ -633,33 +651,22 @@ class _Running:
 
 @contextmanager
 def _running(
-    place: _Place,
-    words: Sequence[str],
-    stdin: bytes = b"",
-    *,
-    environment: Mapping[str, str] | None = None,
-    seconds: float = _SECONDS,
+    folder: Path, words: Sequence[str], environment: Mapping[str, str], stdin: bytes = b"", *, seconds: float = _SECONDS
 ) -> Iterator[_Running]:
-    """Run git until the end of the block, or of its time; by default with the environment of what reads."""
+    """Run git in a folder until the end of the block, or of its time."""
     import subprocess
     from threading import Timer
 
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said, ExitStack() as stack:
-        if environment is None:
-            repository = stack.enter_context(_lent(place))
-            own = {
-                key: value for key, value in os.environ.items() if not key.startswith("GIT_") or key == "GIT_EXEC_PATH"
-            }
-            environment = {**own, **_READING, "GIT_DIR": str(repository), "GIT_WORK_TREE": str(place.top)}
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said:
         given.write(stdin)
         given.seek(0)
         try:
             command = [*_program(environment), *words]
             process = subprocess.Popen(
-                command, cwd=place.folder, env=environment, stdin=given, stdout=subprocess.PIPE, stderr=said
+                command, cwd=folder, env=environment, stdin=given, stdout=subprocess.PIPE, stderr=said
             )
         except OSError as error:
-            raise WorkError(f"git cannot be run: {error}", path=place.folder) from error
+            raise WorkError(f"git cannot be run: {error}", path=folder) from error
         timer = Timer(seconds, process.kill)
         timer.start()
         try:
@@ -680,6 +687,12 @@ def _program(environment: Mapping[str, str]) -> list[str]:
     if git is None or not Path(git).is_absolute():
         raise InputError("git is not on PATH", hint="Install git.")
     return [git, "--no-pager", *(word for key, value in _SETTINGS.items() for word in ("-c", f"{key}={value}"))]
+
+
+def _reading(**variables: str) -> dict[str, str]:
+    """The environment of a git that reads."""
+    own = {key: value for key, value in os.environ.items() if not key.startswith("GIT_") or key == "GIT_EXEC_PATH"}
+    return {**own, **_READING, **variables}
 
 
 def _of_the_user(environment: Mapping[str, str]) -> dict[str, str]:
@@ -722,7 +735,10 @@ class Repository:
         tracked = _names(self._run("ls-files", "-z", "--deleted", "--", CI_SUPPORT).stdout)
         gone = {path for path in changes.seen.keys() | changes.files.keys() if not path.exists()}
         gone |= {self.feedstock / name for name in tracked}
-        self._update((), [*written])
+        known = self._tracked(written)
+        for flag in ("--no-assume-unchanged", "--no-skip-worktree"):  # with these, git would stage nothing
+            self._update((flag,), known)
+        self._update((), written)
         self._update(("--force-remove",), self._tracked(gone))
         for way, executable in (("--chmod=+x", True), ("--chmod=-x", False)):
             self._update((way,), [path for path in written if bool(path.stat().st_mode & 0o100) is executable])

@@ -607,6 +607,13 @@ def tree_of(folder: Path, *entries: tuple[str, str, str]) -> str:
         [("100644", ".")],
         [("100644", ".git")],
         [("100644", ".GIT/config")],
+        [("100644", ".git /config")],
+        [("100644", "recipe/.git. .")],
+        [("100644", "GIT~1/config")],
+        [("100644", ".g\u200cit/config")],
+        [("160000", ".git\ufeff")],
+        [("100644", ".git::$INDEX_ALLOCATION/config")],
+        [("100644", ".git\\config")],
         [("100644", "a"), ("100644", "a")],
         [("100644", "a"), ("100644", "a/b")],
         [("120000", "a"), ("100644", "a/b")],
@@ -664,6 +671,51 @@ def test_an_ignored_file_of_the_recipe_is_a_difference(feedstock: Path) -> None:
     assert not commit_of(feedstock).endswith("+")
     (feedstock / "recipe/build.sh").write_text("")
     assert commit_of(feedstock).endswith("+")
+
+
+def test_a_file_that_git_never_lists_is_a_difference(feedstock: Path) -> None:
+    (feedstock / "recipe/.git").write_text("echo what a build script runs\n")
+    assert git(feedstock, "status", "--porcelain", "--ignored") == "", "the trap is broken"
+    assert commit_of(feedstock).endswith("+")
+
+
+#: Forms of an index that let git pass over files, by what git is called with to make one.
+INDEXES = {
+    "fsmonitor": (("config", "core.fsmonitor", "TRAP"), ("update-index", "--fsmonitor"), ("status",)),
+    "untracked cache": (("update-index", "--force-untracked-cache"), ("status",)),
+    "split": (("update-index", "--split-index"),),
+    "sparse": (("sparse-checkout", "set", "--cone", "--sparse-index", "other"),),
+    "assume unchanged": (("update-index", "--assume-unchanged", "recipe/meta.yaml"),),
+    "skip work tree": (("update-index", "--skip-worktree", "recipe/meta.yaml"),),
+}
+
+
+@pytest.mark.parametrize("form", INDEXES)
+def test_no_form_of_an_index_hides_a_file_or_runs_a_program(
+    form: str, feedstock: Path, trap: str, tmp_path: Path
+) -> None:
+    recipe = feedstock / "recipe/meta.yaml"
+    text, at = recipe.read_text(), recipe.stat()
+    for words in INDEXES[form]:
+        git(feedstock, *(trap if word == "TRAP" else word for word in words))
+    assert (tmp_path / "ran").exists() is (form == "fsmonitor"), "the trap is broken"
+    (tmp_path / "ran").unlink(missing_ok=True)
+    recipe.parent.mkdir(exist_ok=True)
+    recipe.write_text(text)
+    assert commit_of(feedstock) == git(feedstock, "rev-parse", "HEAD").strip()
+    assert files_of(feedstock, "HEAD").keys() == {"conda-forge.yml", "recipe/meta.yaml"}
+    recipe.write_text(text.replace("2", "9"))
+    os.utime(recipe, ns=(at.st_atime_ns, at.st_mtime_ns))
+    assert commit_of(feedstock).endswith("+")
+    recipe.write_text(text)
+    for name in ("recipe/build.sh", "new", "other/new"):
+        (feedstock / name).parent.mkdir(exist_ok=True)
+        (feedstock / name).write_text("")
+        assert commit_of(feedstock).endswith("+"), name
+        (feedstock / name).unlink()
+    assert changed(feedstock)
+    assert files_of(feedstock, "HEAD")["recipe/meta.yaml"] == RECIPE.replace("1", "3").encode()
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize(
