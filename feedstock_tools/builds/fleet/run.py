@@ -53,7 +53,7 @@ def run_on_fleet(
     parcels = parcels_of(workspace, agenda)
     with Ledger(workspace.artifacts.ledger) as ledger:
         places = _places(workspace, agenda, ledger, command)
-        crew = FleetCrew(workspace, agenda, link, parcels, places, say, kinds)
+        crew = FleetCrew(workspace, agenda, link, parcels, places, limits, say, kinds)
         built = carry_out(agenda, limits, observer, ledger, crew)
         return result_of(workspace, agenda, built)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -19,7 +20,7 @@ from feedstock_tools.builds.fleet.results.crew import FleetCrew
 from feedstock_tools.builds.fleet.results.following import Place
 from feedstock_tools.builds.ledger import Ledger
 from feedstock_tools.builds.plan.agenda import Agenda, agenda
-from feedstock_tools.builds.plan.hosts import Capacity, Host, other_than
+from feedstock_tools.builds.plan.hosts import Capacity, Host, Limits, other_than
 from feedstock_tools.builds.plan.row import Row
 from feedstock_tools.builds.plan.workspace import open_workspace
 from feedstock_tools.builds.runs.crew import Elsewhere
@@ -94,7 +95,8 @@ def planned(
     with Ledger(workspace.artifacts.ledger) as ledger:
         place = Place(workspace.artifacts, ledger, feedstock.folder, "engine 1", (), "", "", built_on=REAL)
         places = {row.configuration: place for row in rows.todo}
-        yield FleetCrew(workspace, rows, link, parcels_of(workspace, rows), places, lambda _: None), rows
+        limits = Limits(seconds=7200.0, log_limit=5000)
+        yield FleetCrew(workspace, rows, link, parcels_of(workspace, rows), places, limits, lambda _: None), rows
 
 
 def test_rows_are_given_once_in_the_order_of_the_run_and_returned_when_they_have_begun(
@@ -106,6 +108,7 @@ def test_rows_are_given_once_in_the_order_of_the_run_and_returned_when_they_have
     given = list(fleet.tasks.values())
     assert crew.returned(waiting) == []
     assert list(fleet.tasks.values()) == given, "a row was given twice"
+    assert {(task.order.seconds, task.order.log_limit) for task in given} == {(7200.0, 5000)}
     assert [task.priority for task in given] == sorted((task.priority for task in given), reverse=True)
     made = [package for row in rows.todo for package in row.wanted.packages if row.name in _names(given)]
     assert len(made) == len(set(made)), "two rows make the same package at the same time"
@@ -175,6 +178,24 @@ def test_a_host_that_stalls_its_row_is_set_aside(
     crew, row = _begun_on_h1(planned, fleet)
     fleet.ask, fleet.put = ask, put
     with pytest.raises(Elsewhere, match=reason):
+        _build(crew, row)
+    assert crew.present_hosts() == []
+
+
+def test_a_host_that_goes_on_for_ever_is_set_aside(
+    planned: tuple[FleetCrew, Agenda], fleet: _Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With output or without: it has the time limit of the row, and should have ended that by itself."""
+    crew, row = _begun_on_h1(planned, fleet)
+    hours = iter(range(1000))
+    clock = SimpleNamespace(monotonic=lambda: 3600.0 * next(hours), sleep=lambda _: None)
+
+    def ask(_: str, operation: str, *__: object) -> Mapping[str, Any]:
+        return {"data": b'["log",{"text":"so far"}]\n', "goes_on": True} if operation == "events" else {"lacks": []}
+
+    fleet.ask = ask
+    monkeypatch.setattr(module, "time", clock)
+    with pytest.raises(Elsewhere, match=r"it goes on after 6 h 00 min, for a time limit of 2 h 00 min"):
         _build(crew, row)
     assert crew.present_hosts() == []
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from feedstock_tools import __version__
-from feedstock_tools.builds.engines.contract import Built, Event
+from feedstock_tools.builds.engines.contract import Built, Event, Started
 from feedstock_tools.builds.engines.process.guard import Stopped
 from feedstock_tools.builds.fleet.carrying.link import Away, Link, Task
 from feedstock_tools.builds.fleet.cluster.kinds import JobKind
@@ -24,7 +24,7 @@ from feedstock_tools.builds.fleet.results.events import Arriving, Damaged, HostE
 from feedstock_tools.builds.fleet.results.following import Followed, Following, Place, is_over
 from feedstock_tools.builds.fleet.results.quarantine import Rejected
 from feedstock_tools.builds.plan.agenda import Agenda
-from feedstock_tools.builds.plan.hosts import Host, Share, other_than, others_in, with_others
+from feedstock_tools.builds.plan.hosts import Host, Limits, Share, other_than, others_in, with_others
 from feedstock_tools.builds.plan.row import Ended, Row, Running
 from feedstock_tools.builds.plan.workspace import Workspace
 from feedstock_tools.builds.runs.crew import Elsewhere, Watch
@@ -35,6 +35,7 @@ from feedstock_tools.builds.runs.row_build import Claim, claim
 from feedstock_tools.errors import WorkError
 from feedstock_tools.feedstock.planned import PackageId
 from feedstock_tools.files.changes import replacing
+from feedstock_tools.wording import duration
 
 T = TypeVar("T")
 #: How long a run waits for a scheduler or for hosts that are away before it gives up, in seconds.
@@ -51,8 +52,9 @@ _AHEAD, _AT_LEAST = 4, 32
 _MOST_FAILURES = 50
 #: How often a row may lose its host before it counts as failed: it may be the row that brings them down.
 _MOST_LOSSES = 4
-#: A row that has not begun.
-_NOWHERE = Running("", Share((), 0, 1))
+#: How often the time limit of a row, and how many seconds more, an attempt may go on after it began an output. Its host
+#: has the same limit, so this is for one that says for ever that it goes on; tests after the build come on top.
+_TIMES, _MORE = 2, 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class FleetCrew:
         link: Link,
         parcels: Parcels,
         places: Mapping[str, Place],
+        limits: Limits,
         say: Callable[[str], object],
         kinds: Sequence[JobKind] = (),
     ) -> None:
@@ -103,6 +106,8 @@ class FleetCrew:
         self._link = link
         self._parcels = parcels
         self._places = places
+        #: A row that has not begun.
+        self._nowhere = Running("", Share((), 0, 1), seconds=limits.seconds, log_limit=limits.log_limit)
         self._say = say
         self._kinds = {kind.name: kind for kind in kinds}
         self._problems: dict[str, str] = {}
@@ -157,7 +162,7 @@ class FleetCrew:
                 self._let_go(name, cancel=True)
             elif task.host:
                 begun.append(replace(self._rows[name], running=Running(task.host, task.share)))
-        return [*begun, *(replace(self._rows[name], running=_NOWHERE) for name in waiting if name in self._built)]
+        return [*begun, *(replace(self._rows[name], running=self._nowhere) for name in waiting if name in self._built)]
 
     def is_waiting(self) -> bool:
         """See `Crew`: Dask has rows, or will have, and hosts that may build them are there or may come back."""
@@ -223,7 +228,7 @@ class FleetCrew:
                 if not claimed.wanted:
                     self._built.add(row.name)
                     continue
-                self._submit(row, _NOWHERE, claimed)
+                self._submit(row, self._nowhere, claimed)
             making |= row.wanted.packages
             room -= 1
 
@@ -335,12 +340,17 @@ class FleetCrew:
 
     def _take_all(self, following: Following, under_way: _UnderWay) -> None:
         arriving, attempt = Arriving(), {"key": under_way.name, "start": under_way.start}
+        limit, begun = under_way.order.seconds, time.monotonic()
         while following.finished is None:
             answer = self._asked(following, under_way, "events", {**attempt, "offset": arriving.offset})
             for event in arriving.take(answer):
+                begun = time.monotonic() if isinstance(event, Started) else begun
                 self._take(following, under_way, event)
             if not answer["data"] and not answer.get("goes_on") and following.finished is None:
                 raise _Lost("its process ended without a result", dask_goes_on=False)
+            passed = time.monotonic() - begun
+            if limit is not None and answer.get("goes_on") and passed > _TIMES * limit + _MORE:
+                raise Damaged(f"it goes on after {duration(passed)}, for a time limit of {duration(limit)}")
 
     def _asked(
         self, following: Following, under_way: _UnderWay, operation: str, arguments: Mapping[str, Any]
