@@ -27,9 +27,10 @@ class PlannedOutput:
 
     `identity` is a hash of all its inputs except the channel; `inputs` has the digest of each part. `siblings` are
     the outputs of the same row that it needs, by name. `pins` are the outputs of the row that it must depend on
-    exactly, as `version build`. `uses_python`: its tests run the row's Python. `staging` are the staging
-    outputs whose files it inherits. `whole`: its pins and features are known; those of a `meta.yaml` are not. `tools`
-    are the tools of the stand-in channel among its requirements and those of its siblings, each with its digest.
+    exactly, as `version build`. `has_files`: a package without any is a mistake. `uses_python`: its tests run the row's
+    Python. `staging` are the staging outputs whose files it inherits. `whole`: its pins and features are known; those
+    of a `meta.yaml` are not. `tools` are the tools of the stand-in channel among its requirements and those of its
+    siblings, each with its digest.
     `needs` are the specs of its build and host environment, `runs` those that running and testing it installs.
     Of a shared build `environments` are the specs of its build and host environment, and `uses_cuda` says whether it
     depends on the row's CUDA version; without that it is built as on a machine without a GPU. `rows` are the rows
@@ -46,6 +47,7 @@ class PlannedOutput:
     pins: Mapping[str, str] = field(default_factory=dict)
     track_features: tuple[str, ...] = ()
     uses_python: bool = False
+    has_files: bool = False
     staging: tuple[str, ...] = ()
     inputs: Mapping[str, str] = field(default_factory=dict)
     whole: bool = True

@@ -34,7 +34,8 @@ class RenderedOutput:
     `host`, `run`, `run_constrained`. `noarch` is `python`, `generic` or None. `skip`
     is true for an output that is not built; `pins_numpy` for the old spelling `numpy x.x`, which pins NumPy at run time
     to the version at build time. `hash_input` are the contents of the hash in its build string, as far as they are
-    known before solving; empty for v1.
+    known before solving; empty for v1. `has_files`: it lists some, or has a script and something to build with, since
+    a metapackage may have a script that only says something; false for v1.
     """
 
     name: str
@@ -49,6 +50,7 @@ class RenderedOutput:
     skip: bool = False
     pins_numpy: bool = False
     hash_input: Mapping[str, str] = field(default_factory=dict)
+    has_files: bool = False
 
     @property
     def file_stem(self) -> str:

@@ -325,11 +325,19 @@ def _promise(
         pins=pins,
         track_features=_track_features(name, down),
         uses_python=_uses_python(content, needed, earlier),
+        has_files=_has_files(content),
         staging=tuple(staging["name"] for staging in content.get("staging_caches") or ()),
         tools=_tools(content, needed, earlier),
         needs=_specs(("build", "host"), content, *(content.get("staging_caches") or ())),
         runs=_specs(("run", "build"), {"requirements": {"run": _requirements(content).get("run")}}, *_tests(content)),
     )
+
+
+def _has_files(content: Mapping[str, Any]) -> bool:
+    """As of a `RenderedOutput`, or it inherits some."""
+    build, needs = content.get("build") or {}, _requirements(content)
+    builds = bool(build.get("script")) and any(needs.get(section) for section in ("build", "host"))
+    return bool(builds or build.get("files") or content.get("inherits_from"))
 
 
 def _tools_among(names: Collection[str]) -> dict[str, str]:
@@ -490,6 +498,7 @@ def _complete_row(recipe: RecipeText, row: PlannedRow, platform: Platform, parts
                 identity=digest_of_values(inputs),
                 inputs=inputs,
                 uses_python="python" in output.variant and output.noarch is None,
+                has_files=output.has_files,
                 staging=(f"{top.name}-{_TOP_LEVEL}",) if top.name else (),
                 whole=False,
                 tools=_tools_among(names),

@@ -36,7 +36,6 @@ from feedstock_tools.redaction import redacted, without_credentials
 from feedstock_tools.yaml_reading.nodes import parse_json_types
 
 _RENDERED = "info/recipe/rendered_recipe.yaml"
-_META = "info/recipe/meta.yaml"
 _PATHS = "info/paths.json"
 
 
@@ -135,7 +134,7 @@ def check_artifact(
     Raises:
         WorkError: they differ; every difference is named.
     """
-    metadata, documents = read_package_and(package, (_RENDERED, _META, _PATHS))
+    metadata, documents = read_package_and(package, (_RENDERED, _PATHS))
     try:
         wrong, environments = _compared(package, metadata, documents, promise, siblings, solved_in)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -156,7 +155,7 @@ def _compared(
 ) -> tuple[list[str], tuple[EnvironmentRecord, ...]]:
     """What differs, in sentences, and its environments."""
     wrong = list(broken_promises(metadata, promise, siblings))
-    if not json.loads(documents[_PATHS] or b'{"paths": [0]}')["paths"] and _promises_files(documents, package):
+    if not json.loads(documents[_PATHS] or b'{"paths": [0]}')["paths"] and promise.has_files:
         wrong.append("it is empty, although the recipe gives it a script or files")
     rendered = documents[_RENDERED]
     if rendered is None:
@@ -165,19 +164,6 @@ def _compared(
     content = parse_json_types(rendered.decode("utf-8", "replace"), package)
     wrong += wrong_channels(list(solved_channels(content)), solved_in, frozenset(siblings)) if solved_in else ()
     return wrong, tuple(solved_environments(content))
-
-
-def _promises_files(documents: Mapping[str, bytes | None], package: Path) -> bool:
-    """Whether a rendered recipe of either format says that its package has files: it lists or inherits some, or has
-    a script and something to build with. A metapackage may have a script that only says something.
-    """
-    text = documents[_RENDERED] or documents[_META]
-    content = parse_json_types(text.decode("utf-8", "replace"), package) if text else {}
-    recipe = content.get("recipe") or content
-    build = recipe.get("build") or {}
-    needs = recipe.get("requirements") or {}
-    builds = bool(build.get("script")) and any(needs.get(section) for section in ("build", "host"))
-    return bool(builds or build.get("files") or recipe.get("inherits_from"))
 
 
 def solved_environments(rendered: Any) -> Iterator[EnvironmentRecord]:

@@ -385,6 +385,10 @@ class _Finisher:
             used=used,
             skip=meta.skip,
             pins_numpy=pins_numpy(meta),
+            has_files=bool(
+                meta.output.get("files")
+                or (meta.value("build", "script") and any(meta.requirements.get(each) for each in ("build", "host")))
+            ),
         )
 
     def of(self, variant: Variant) -> RenderedOutput:

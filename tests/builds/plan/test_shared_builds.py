@@ -115,6 +115,16 @@ outputs:
 
 
 @pytest.mark.parametrize("file", FORMATS)
+def test_the_plan_knows_which_packages_must_have_files(tmp_path: Path, file: str) -> None:
+    empty = {"meta.yaml": "  - name: all\n", "recipe.yaml": "  - package: {name: all}\n"}[file]
+    (tmp_path / file).write_text(FORMATS[file] + empty)
+    (tmp_path / "build.sh").write_text("make\n")
+    configuration = PlannedConfiguration("linux_64_", "linux-64", rows(("x",)))
+    (complete,), _ = render_outputs([configuration], tmp_path / "recipe.yaml", {"linux-64": "conda-build 1"})
+    assert {each.name for each in complete.rows[0].outputs if each.has_files} == {"liba", "py-a"}
+
+
+@pytest.mark.parametrize("file", FORMATS)
 @pytest.mark.parametrize(("engine", "number"), [("container 1", 2), ("conda-build 1", 1), ("rattler-build 1", 1)])
 def test_an_image_is_part_of_what_a_container_builds(tmp_path: Path, file: str, engine: str, number: int) -> None:
     (tmp_path / file).write_text(FORMATS[file])

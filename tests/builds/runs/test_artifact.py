@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,6 +82,14 @@ def test_a_package_with_an_invalid_list_of_files_fails_alone(tmp_path: Path, doc
     package = write_package(tmp_path, PackageMetadata("libtiny", "1.0", "0", 3, "linux-64"))
     replace_document(package, "info/paths.json", document)
     with pytest.raises(WorkError, match=r"the metadata in libtiny-1\.0-0\.conda is invalid"):
+        check_artifact(package, planned, {}, None)
+
+
+@pytest.mark.parametrize("has_files", [False, True])
+def test_an_empty_package_fails_where_its_recipe_gives_it_files(tmp_path: Path, has_files: bool) -> None:
+    planned = replace(LIBRARY, build="0", track_features=(), has_files=has_files)
+    package = write_package(tmp_path, PackageMetadata("libtiny", "1.0", "0", 3, "linux-64"))
+    with pytest.raises(WorkError, match="it is empty") if has_files else nullcontext():
         check_artifact(package, planned, {}, None)
 
 
